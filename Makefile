@@ -1,0 +1,48 @@
+# make demo   set up and run the main job, with a picture
+# make test   set up and run the whole test suite
+# make lint   style and types        make bench   the benchmarks of docs/benchmarks.md
+PYTHON ?= python3
+VENV   ?= .venv
+BIN     = $(VENV)/bin
+JOBS   ?= 2
+# One BLAS thread for each test process: the processes share the cores.
+BLAS1   = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.PHONY: demo test lint format bench clean
+.DEFAULT_GOAL := test
+
+$(VENV)/.base: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,lint]"
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
+	touch $@
+
+demo: $(VENV)/.base
+	$(BIN)/python examples/plot_known_ambiguous_unknown.py --output demo
+
+test: $(VENV)/.dev
+	$(BLAS1) $(BIN)/python -m pytest -n $(JOBS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/describers.py
+	$(BIN)/python benchmarks/open_set.py
+
+clean:
+	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,126 @@
+"""Data sets and draws of the open-set benchmark: which classes are known, which samples train.
+
+No file is fetched: four sets come with scikit-learn, JapaneseVowels with the wheel of aeon (the extra ``bench``).
+"""
+
+import importlib.util
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from sklearn import datasets
+from sklearn.preprocessing import StandardScaler
+
+MAX_TRAIN = 40
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Samples (n, d) and labels (n,); ``mixed_units`` asks for standardisation by the training samples."""
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray
+    mixed_units: bool = False
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One split: these classes of this set are known, and ``seed`` chooses their training samples."""
+
+    set_name: str
+    known: tuple[int, ...]
+    seed: int
+
+    @property
+    def rng(self) -> np.random.Generator:
+        return np.random.default_rng([zlib.crc32(self.set_name.encode()), *self.known, self.seed])
+
+
+def load(name: str) -> DataSet:
+    """One of `SET_NAMES`."""
+    return _LOADERS[name]()
+
+
+def draws_of(data: DataSet, n_seeds: int, max_draws: int | None = None) -> list[Draw]:
+    """Every choice of known classes, times the seeds; or a random part of that, always the same."""
+    choices = [known for size in _known_sizes(len(np.unique(data.y))) for known in _choices(data, size)]
+    draws = [Draw(data.name, known, seed) for known in choices for seed in range(n_seeds)]
+    if max_draws is None or max_draws >= len(draws):
+        return draws
+    chosen = np.random.default_rng(0).choice(len(draws), max_draws, replace=False)
+    return [draws[i] for i in sorted(chosen)]
+
+
+def split(data: DataSet, draw: Draw) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Training samples and labels, test samples and labels.
+
+    Train: half of each known class, at most 40 samples. Test: the rest of the known classes and all of the unknown.
+    """
+    train = np.zeros(len(data.y), dtype=bool)
+    for label in draw.known:
+        members = np.flatnonzero(data.y == label)
+        train[draw.rng.permutation(members)[: min(len(members) // 2, MAX_TRAIN)]] = True
+    X_train, X_test = data.X[train], data.X[~train]
+    if data.mixed_units:
+        scaler = StandardScaler().fit(X_train)
+        X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+    return X_train, data.y[train], X_test, data.y[~train]
+
+
+def _known_sizes(n_classes: int) -> tuple[int, ...]:
+    """Pairs and triples, as long as something stays unknown."""
+    return {2: (1,), 3: (2,)}.get(n_classes, (2, 3))
+
+
+def _choices(data: DataSet, size: int) -> list[tuple[int, ...]]:
+    return list(combinations(np.unique(data.y).tolist(), size))
+
+
+def _from_scikit_learn(name: str, read: Callable, mixed_units: bool = False) -> Callable[[], DataSet]:
+    def load_it() -> DataSet:
+        X, y = read(return_X_y=True)
+        return DataSet(name, X, y, mixed_units)
+
+    return load_it
+
+
+def _japanese_vowels() -> DataSet:
+    """640 utterances of nine speakers; 12 cepstra at four equally spaced times → 48 features."""
+    spec = importlib.util.find_spec("aeon")
+    if spec is None or spec.origin is None:
+        raise SystemExit("JapaneseVowels comes with aeon: pip install --no-deps aeon, or leave the set out with --sets")
+    # Found, not imported: importing aeon loads numba, and only its data files are wanted.
+    folder = Path(spec.origin).parent / "datasets" / "data" / "JapaneseVowels"
+    series = [item for part in ("TRAIN", "TEST") for item in _read_ts(folder / f"JapaneseVowels_{part}.ts")]
+    X = np.array([_resampled(channels, 4).ravel() for channels, _ in series])
+    return DataSet("JapaneseVowels", X, np.array([int(label) for _, label in series]))
+
+
+def _read_ts(path: Path) -> list[tuple[np.ndarray, str]]:
+    """Series (channels, times) and label of each line after ``@data``; colons part the channels and the label."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    start = next(i for i, line in enumerate(lines) if line.strip().lower() == "@data") + 1
+    series = []
+    for line in filter(str.strip, lines[start:]):
+        *channels, label = line.strip().split(":")
+        series.append((np.array([[float(v) for v in channel.split(",")] for channel in channels]), label))
+    return series
+
+
+def _resampled(channels: np.ndarray, n_times: int) -> np.ndarray:
+    times = np.linspace(0, channels.shape[1] - 1, n_times)
+    return np.array([np.interp(times, np.arange(channels.shape[1]), channel) for channel in channels])
+
+
+_LOADERS: dict[str, Callable[[], DataSet]] = {
+    "iris": _from_scikit_learn("iris", datasets.load_iris),
+    "wine": _from_scikit_learn("wine", datasets.load_wine, mixed_units=True),
+    "breast cancer": _from_scikit_learn("breast cancer", datasets.load_breast_cancer, mixed_units=True),
+    "JapaneseVowels": _japanese_vowels,
+    "digits": _from_scikit_learn("digits", datasets.load_digits),
+}
+SET_NAMES = tuple(_LOADERS)

@@ -1,0 +1,166 @@
+"""The rows of the open-set benchmark: each a function ``fit(X, y, seed)`` that returns ``class_scores(X)`` → (n, C).
+
+Settings are the usual ones for a few dozen samples per class, the same for every data set; none was tuned on the test
+samples. A method that cannot do with one class returns None for it.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.covariance import LedoitWolf
+from sklearn.ensemble import IsolationForest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.metrics import pairwise_distances
+from sklearn.mixture import GaussianMixture
+from sklearn.neighbors import LocalOutlierFactor
+from sklearn.svm import SVC, OneClassSVM
+
+import outlark
+from outlark.estimators.reject import RejectOption
+
+Scorer = Callable[[np.ndarray], np.ndarray]
+Fit = Callable[[np.ndarray, np.ndarray, int], Scorer | None]
+
+
+def _per_class(describe: Callable[[np.ndarray, int], Scorer]) -> Fit:
+    """A one-class method, fitted to each class alone; the columns are in the order of the sorted labels."""
+
+    def fit(X: np.ndarray, y: np.ndarray, seed: int) -> Scorer:
+        scorers = [describe(X[y == label], seed) for label in np.unique(y)]
+        return lambda X_test: np.column_stack([score(X_test) for score in scorers])
+
+    return fit
+
+
+def _ours(name: str) -> Any:
+    """An estimator of outlark, looked up when it is used: the peers run without it."""
+    return getattr(outlark, name)
+
+
+def _mddkm(X: np.ndarray, y: np.ndarray, seed: int) -> Scorer:
+    return _ours("MDDKM")().fit(X, y).class_scores
+
+
+def _mddkm_literal(X: np.ndarray, y: np.ndarray, seed: int) -> Scorer:
+    return _ours("MDDKM").paper().fit(X, y).class_scores
+
+
+def _occgp(X: np.ndarray, seed: int) -> Scorer:
+    return _ours("OCCGP")().fit(X).score_samples
+
+
+def _pknn(X: np.ndarray, y: np.ndarray, seed: int) -> Scorer:
+    model = _ours("PKNN")()
+    if "random_state" in model.get_params():
+        model.set_params(random_state=seed)
+    return model.fit(X, y).class_scores
+
+
+def _nearest_neighbour(X: np.ndarray, seed: int) -> Scorer:
+    return lambda X_test: -pairwise_distances(X_test, X).min(axis=1)
+
+
+def _one_class_svm(X: np.ndarray, seed: int) -> Scorer:
+    """ν = .1; the decision function, whose zero is the border of the class, makes the classes comparable."""
+    return OneClassSVM(gamma="scale", nu=0.1).fit(X).decision_function
+
+
+def _local_outlier_factor(X: np.ndarray, seed: int) -> Scorer:
+    return LocalOutlierFactor(n_neighbors=min(20, len(X) - 1), novelty=True).fit(X).score_samples
+
+
+def _isolation_forest(X: np.ndarray, seed: int) -> Scorer:
+    return IsolationForest(n_estimators=100, random_state=seed).fit(X).score_samples
+
+
+def _mahalanobis(X: np.ndarray, seed: int) -> Scorer:
+    model = LedoitWolf().fit(X)
+    return lambda X_test: -np.sqrt(model.mahalanobis(X_test))
+
+
+def _gaussian_mixture(X: np.ndarray, seed: int) -> Scorer:
+    """Log density; 1 to 3 components, full, diagonal or spherical, by BIC.
+
+    The variance floor, a tenth of the mean variance of a feature, keeps features that are constant in a few dozen
+    samples from deciding alone.
+    """
+    floor = 0.1 * X.var(axis=0).mean()
+    models = (
+        GaussianMixture(k, covariance_type=shape, reg_covar=floor, random_state=seed).fit(X)
+        for shape in ("full", "diag", "spherical")
+        for k in (1, 2, 3)
+    )
+    return min(models, key=lambda model: model.bic(X)).score_samples
+
+
+def _conformal(X: np.ndarray, seed: int) -> Scorer:
+    """Conformal p-value of the distance to the nearest neighbour, among the leave-one-out distances of the class.
+
+    (#{i: a_i ≥ a} + t)/(n + 1), where t = m/(m + a) in (0, 1], m the median of the a_i, takes the place of the random
+    tie-break: p-values have only n + 1 steps, and beyond the last one all would be alike.
+    """
+    distances = pairwise_distances(X)
+    np.fill_diagonal(distances, np.inf)
+    own = np.sort(distances.min(axis=1))
+    median = np.median(own)
+
+    def score(X_test: np.ndarray) -> np.ndarray:
+        found = pairwise_distances(X_test, X).min(axis=1)
+        at_least = len(own) - np.searchsorted(own, found, side="left")
+        return (at_least + median / (median + found)) / (len(own) + 1)
+
+    return score
+
+
+def _gp_classifier(X: np.ndarray, y: np.ndarray, seed: int) -> Scorer | None:
+    """Laplace GP classifiers, one against the rest; amplitude and one length scale by marginal likelihood.
+
+    The search starts at the median distance, with no restarts: a restart costs as much again and the start is good.
+    """
+    if len(np.unique(y)) == 1:
+        return None
+    start = float(np.median(pairwise_distances(X)))
+    kernel = ConstantKernel(1.0, (1e-2, 1e4)) * RBF(start, (start / 30, start * 30))
+    return _rejecting(GaussianProcessClassifier(kernel, random_state=seed, copy_X_train=False), X, y)
+
+
+def _platt_svm(X: np.ndarray, y: np.ndarray, seed: int) -> Scorer | None:
+    if len(np.unique(y)) == 1:
+        return None
+    return _rejecting(CalibratedClassifierCV(SVC(C=10.0, gamma="scale"), method="sigmoid", ensemble=False), X, y)
+
+
+def _rejecting(classifier: object, X: np.ndarray, y: np.ndarray) -> Scorer:
+    model = RejectOption(classifier, method="predict_proba", threshold=0.0)
+    with warnings.catch_warnings():
+        # A kernel parameter at the end of its range, where the likelihood is flat: the fit is as good as it gets.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, y).class_scores
+
+
+METHODS: dict[str, Fit] = {
+    "MDD-KM": _mddkm,
+    "MDD-KM literal": _mddkm_literal,
+    "OCC-GP ensemble": _per_class(_occgp),
+    "PKNN": _pknn,
+    "k-NN": _per_class(_nearest_neighbour),
+    "one-class SVM": _per_class(_one_class_svm),
+    "LOF": _per_class(_local_outlier_factor),
+    "isolation forest": _per_class(_isolation_forest),
+    "Mahalanobis": _per_class(_mahalanobis),
+    "GMM": _per_class(_gaussian_mixture),
+    "GP classifier": _gp_classifier,
+    "SVM-Platt": _platt_svm,
+    "conformal k-NN": _per_class(_conformal),
+}
+_NEEDS = {"MDD-KM": "MDDKM", "MDD-KM literal": "MDDKM", "OCC-GP ensemble": "OCCGP", "PKNN": "PKNN"}
+
+
+def available(names: Iterable[str]) -> list[str]:
+    """Those of the methods whose estimator this version of outlark has."""
+    return [name for name in names if name not in _NEEDS or hasattr(outlark, _NEEDS[name])]

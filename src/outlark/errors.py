@@ -1,0 +1,13 @@
+"""The errors that outlark raises on purpose.
+
+All derive from `OutlarkError`; each also derives from the built-in error that a caller would expect, so that
+``except ValueError`` keeps working.
+"""
+
+
+class OutlarkError(Exception):
+    """Base class: catch this to catch everything that outlark raises on purpose."""
+
+
+class InputError(OutlarkError, ValueError):
+    """Arrays or parameters that cannot be used. The message says what was found, what was expected, what to do."""

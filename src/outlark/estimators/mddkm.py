@@ -1,0 +1,393 @@
+"""MDD-KM as a scikit-learn classifier (Sec. 3, Alg. 1)."""
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from outlark.errors import InputError
+from outlark.estimators.checks import (
+    check_choice,
+    check_groups,
+    check_hyper_parameters,
+    check_magnitude,
+    single_note_message,
+)
+from outlark.estimators.evidence import Evidence, Health, evidence, examine
+from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, class_thresholds
+from outlark.maths.choice import RATIOS, Trial, choose
+from outlark.maths.description import describe, distances, far_distance, left_out_distances, score
+from outlark.maths.gp import learn, ratio_from_condition, target
+from outlark.maths.metric import feature_map, mapped
+from outlark.maths.notes import balanced_subset, draw_notes, leave_out_parts
+from outlark.maths.robust import trim
+from outlark.maths.scoring import distances_to_all
+from outlark.maths.size import score_at_size, size_factor, size_of, smallest
+
+#: Samples on which the metric and the regulariser are chosen.
+CHOICE_SAMPLES = 600
+#: The largest share of a class's notes that ``trim=True`` leaves out.
+TRIM_SHARE = 0.2
+
+
+class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
+    r"""Multiclass data description by kernel Mahalanobis distance.
+
+    Every class is described on its own, in one feature space that all share, so that the scores of all classes lie on
+    one scale and a sample that resembles none of them scores 0 for each:
+
+    .. math:: score_c(x) = -\log\sqrt{d_c(x)/σ²},\quad
+              d_c(x) = κ(x, x) - κ(X_c, x)ᵀ (κ(X_c, X_c) + σ_{reg}² I)^{-1} κ(X_c, x)
+
+    with ``κ(a, b) = σ² exp(-‖a - b‖²/ℓ²)``. ``MDDKM.paper()`` is the method to the letter of the paper; the defaults
+    are what works best (docs/decisions say what differs and why).
+
+    Parameters
+    ----------
+    sigma, length_scale : float, optional
+        σ and ℓ in the paper's meaning; learnt by minimising the cost (Eq. 7) when left out.
+    sigma_reg : "auto", "condition" or float
+        σ_reg. "auto" chooses the ratio σ_reg²/σ² by leave-note-out among a few; "condition" takes the smallest that
+        keeps the condition number of the kernel matrix below `condition` (the caption of Alg. 1).
+    metric : "auto", "euclidean", "within" or "whiten"
+        "euclidean" takes features as they are; "within" divides each by its spread within the classes; "whiten" undoes
+        their covariance within the classes. "auto" chooses by leaving notes out; it means "euclidean" when σ, ℓ or
+        σ_reg is given, because these are in the units of X.
+    target : "centered" or "paper"
+        y of Eq. (8): ``‖x - x̄‖²``, which does not depend on where the origin lies, or ``xᵀx``.
+    center : bool
+        Centre the kernel in the feature space: the distance is then the kernel Mahalanobis distance proper.
+    balance : "size", "subsample" or None
+        What to do about classes of different size, which score differently for that reason alone. "size" corrects the
+        scores; "subsample" keeps as many notes and samples of each class as the smallest has; None is the paper.
+    trim : bool or float
+        Leave out odd and mislabelled training notes, at most this share of a class (True: 0.2). Classes with fewer
+        than 8 notes are never trimmed. `health` reports them in any case.
+    threshold : "leave-note-out", "paper", "paper-normalized", float, sequence or mapping
+        Where a class begins to accept; see `outlark.estimators.open_set.class_thresholds`.
+    quantile : float
+        For "leave-note-out": the share of true samples that may fall below the threshold.
+    outlier_label : label, optional
+        What `predict` answers when no class accepts the sample. None: always one of the classes.
+    condition : float
+        Bound on the condition number of the kernel matrix. At 1e8 the scores are the same to 1e-6 on any BLAS; at 1e10
+        no longer (docs/decisions).
+    max_samples : int
+        Hyper-parameters are learnt on at most this many samples, evenly from the classes. All samples describe.
+    random_state : int
+        Seed of the subsets that are drawn.
+
+    Attributes
+    ----------
+    classes_ : ndarray (C,)
+    sigma_, length_scale_, sigma_reg_ : float
+        The learnt Θ; `length_scale_` is in the units of the metric.
+    metric_ : str
+    feature_map_ : ndarray (d,) or (d, d)
+        What the features are multiplied by before distances are taken.
+    thresholds_ : ndarray (C,)
+    size_factors_ : ndarray (C,)
+        What the score of each class is multiplied by on account of its size.
+    descriptions_ : list of Description
+    left_out_scores_ : list of ndarray
+        For each class, the scores of its training samples under a description without their note.
+    left_out_note_scores_ : list of ndarray
+        The same, averaged over each note.
+    trials_ : list of Trial
+        The settings that were tried and their leave-note-out AUC.
+    trimmed_ : list of (label, note)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MDDKM(outlier_label=-1).fit(X[y < 2], y[y < 2])
+    >>> model.predict([[5.0, 3.4, 1.5, 0.2], [9.0, 9.0, 9.0, 9.0]])
+    array([ 0, -1])
+    >>> model.verdicts([[5.0, 3.4, 1.5, 0.2], [9.0, 9.0, 9.0, 9.0]]).tolist()
+    ['known', 'unknown']
+    """
+
+    def __init__(
+        self,
+        *,
+        sigma: float | None = None,
+        length_scale: float | None = None,
+        sigma_reg: float | str = "auto",
+        metric: str = "auto",
+        target: str = "centered",
+        center: bool = False,
+        balance: str | None = "size",
+        trim: bool | float = False,
+        threshold: Any = "leave-note-out",
+        quantile: float = 0.1,
+        outlier_label: Any = None,
+        condition: float = 1e8,
+        max_samples: int = 2000,
+        random_state: int = 0,
+    ) -> None:
+        self.sigma = sigma
+        self.length_scale = length_scale
+        self.sigma_reg = sigma_reg
+        self.metric = metric
+        self.target = target
+        self.center = center
+        self.balance = balance
+        self.trim = trim
+        self.threshold = threshold
+        self.quantile = quantile
+        self.outlier_label = outlier_label
+        self.condition = condition
+        self.max_samples = max_samples
+        self.random_state = random_state
+
+    @classmethod
+    def paper(cls, **parameters: Any) -> Self:
+        """The method to the letter: Alg. 1 with σ_reg from a condition bound, nothing balanced, τ = 1.8/μ."""
+        literal = {
+            "sigma_reg": "condition",
+            "metric": "euclidean",
+            "target": "paper",
+            "balance": None,
+            "threshold": "paper",
+        }
+        return cls(**(literal | parameters))
+
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+        """Learn Θ from all classes together, then describe each class (Alg. 1).
+
+        Parameters
+        ----------
+        X : array-like (n, d)
+        y : array-like (n,)
+            Class labels.
+        groups : array-like (n,), optional
+            Note ids: samples of one note are left out together. Left out: every sample is a note of its own.
+
+        Raises
+        ------
+        InputError
+            When a parameter or the data cannot be used; the message says which and what to do.
+        """
+        check_hyper_parameters(self)
+        check_choice(self, "balance", ("size", "subsample", None))
+        if not 0.0 <= float(self.trim) <= 1.0:
+            raise InputError(f"trim={self.trim!r} must be True, False or a share between 0 and 1")
+        samples, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        check_classification_targets(y)
+        check_magnitude(samples)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        check_outlier_label(self.outlier_label, self.classes_)
+        notes = check_groups(groups, samples)
+
+        self._choose_metric_and_ratio(samples, labels, notes)
+        self._learn(samples, labels, notes)
+        kept = self._kept_rows(samples, labels, notes)
+        if self.trim and len(kept) < len(samples):
+            self._learn(samples[kept], labels[kept], notes[kept])
+        Z, labels, notes = self._mapped(samples[kept]), labels[kept], notes[kept]
+        C = range(len(self.classes_))
+        self.descriptions_ = [describe(Z[labels == c], *self._kernel) for c in C]
+        self.notes_ = [notes[labels == c] for c in C]
+        sizes = [size_of(own) for own in self.notes_]
+        # One sample is no size to compare at: nothing can be left out of it.
+        self.reference_size_ = smallest([size for size in sizes if size.n_samples > 1] or sizes)
+        self.size_factors_ = np.array([self._size_factor(c) for c in C])
+        self._calibrate()
+        return self
+
+    def distances(self, X: ArrayLike) -> np.ndarray:
+        """d_c of Eq. (11), shape (n, C): low = near; σ² far from everything."""
+        return self.sigma_**2 * self._unit_distances(X)
+
+    def class_scores(self, X: ArrayLike) -> np.ndarray:
+        """``-log √(d_c/σ²)``, shape (n, C), corrected for class size (`size_factors_`): 0 = resembles nothing."""
+        d = self._unit_distances(X)
+        far = [far_distance(description, center=self.center) for description in self.descriptions_]
+        return score(d, np.array(far)) * self.size_factors_
+
+    def explain(self, X: ArrayLike, n_notes: int = 3) -> list[list[Evidence]]:
+        """For each sample the training notes of its best class that speak most for it, with their share of the score.
+
+        The shares of all notes of the class sum to one.
+        """
+        best = self.class_scores(X).argmax(axis=1)
+        Z = self._validated(X)
+        return [
+            evidence(self.classes_[c], self.descriptions_[c], self.notes_[c], z)[:n_notes]
+            for z, c in zip(Z, best, strict=True)
+        ]
+
+    def health(self) -> Health:
+        """What is odd about the training notes: left-out scores, suspected mislabels, duplicates, class overlap."""
+        check_is_fitted(self)
+        return examine(self.classes_, self.descriptions_, self.notes_, self.size_factors_, self.thresholds_)
+
+    def add_class(self, X: ArrayLike, name: Any, groups: ArrayLike | None = None) -> Self:
+        """Describe one more class with Θ frozen: the scores of the other classes do not move."""
+        Z = self._validated(X)
+        if any(name == c for c in self.classes_.tolist()):
+            raise InputError(f"{name!r} is a class already; use add_note to give it more examples")
+        check_outlier_label(self.outlier_label, np.array([name]))
+        every = [*self.classes_.tolist(), name]
+        order = sorted(range(len(every)), key=every.__getitem__)
+        self.descriptions_ = [*self.descriptions_, describe(Z, *self._kernel)]
+        self.notes_ = [*self.notes_, check_groups(groups, Z)]
+        factors = [*self.size_factors_, self._size_factor(len(every) - 1)]
+        self.classes_ = np.array(every)[order]
+        self.size_factors_ = np.array(factors)[order]
+        self.descriptions_ = [self.descriptions_[i] for i in order]
+        self.notes_ = [self.notes_[i] for i in order]
+        self._calibrate()
+        return self
+
+    def add_note(self, X: ArrayLike, name: Any, note: Any = None) -> Self:
+        """Give class `name` one more training note with Θ frozen: the scores of the other classes do not move.
+
+        `note` is the id of the note; a fresh one is made up when it is left out.
+        """
+        Z = self._validated(X)
+        if name not in self.classes_.tolist():
+            raise InputError(f"{name!r} is not one of the classes {self.classes_.tolist()}; use add_class")
+        c = self.classes_.tolist().index(name)
+        notes = self.notes_[c]
+        if note is None:
+            note = np.max(notes) + 1 if notes.dtype.kind in "iuf" else f"added-{len(np.unique(notes))}"
+        if np.any(notes == note):
+            raise InputError(f"class {name!r} has a note {note!r} already; give the new note an id of its own")
+        self.notes_[c] = np.concatenate([notes, np.full(len(Z), note)])
+        self.descriptions_[c] = describe(np.concatenate([self.descriptions_[c].X, Z]), *self._kernel)
+        self.size_factors_[c] = self._size_factor(c)
+        self._calibrate()
+        return self
+
+    # ------------------------------------------------------------------ inside
+
+    def _choose_metric_and_ratio(self, X: np.ndarray, labels: np.ndarray, groups: np.ndarray) -> None:
+        """Set `metric_` and `_ratio` (None: σ_reg is given); by leave-note-out where they are "auto"."""
+        given = (self.sigma, self.length_scale, None if isinstance(self.sigma_reg, str) else self.sigma_reg)
+        metric = "euclidean" if self.metric == "auto" and any(v is not None for v in given) else self.metric
+        self.trials_: list[Trial] = []
+        if not isinstance(self.sigma_reg, str):
+            self.metric_, self._ratio = "euclidean" if metric == "auto" else metric, None
+            return
+        floor = ratio_from_condition(len(X), self.condition)
+        ratios = (*(r for r in RATIOS if r > floor), floor) if self.sigma_reg == "auto" else (floor,)
+        rng = np.random.default_rng(self.random_state)
+        rows = balanced_subset(labels, groups, CHOICE_SAMPLES, rng)
+        winner, self.trials_ = choose(
+            X[rows],
+            labels[rows],
+            groups[rows],
+            metric=metric,
+            ratios=ratios,
+            target_of=self._target,
+            fixed={"sigma": self.sigma, "length_scale": self.length_scale},
+            rng=rng,
+        )
+        self.metric_, self._ratio = winner.metric, winner.ratio
+
+    def _learn(self, X: np.ndarray, labels: np.ndarray, groups: np.ndarray) -> None:
+        """Alg. 1, lines 2-6: Θ from the samples of all classes."""
+        self.feature_map_ = feature_map(self.metric_, X, labels)
+        self._origin = X.mean(axis=0)
+        rows = balanced_subset(labels, groups, self.max_samples, np.random.default_rng(self.random_state))
+        theta = learn(
+            self._mapped(X[rows]),
+            y=self._target(mapped(X[rows], self.feature_map_)),
+            ratio=self._ratio,
+            sigma=self.sigma,
+            length_scale=self.length_scale,
+            sigma_reg=None if isinstance(self.sigma_reg, str) else float(self.sigma_reg),
+        )
+        self.sigma_, self.length_scale_, self.sigma_reg_ = theta
+
+    def _target(self, Z: np.ndarray) -> np.ndarray:
+        return target(Z if self.target == "paper" else Z - Z.mean(axis=0))
+
+    def _kept_rows(self, X: np.ndarray, labels: np.ndarray, groups: np.ndarray) -> np.ndarray:
+        """The rows that describe: all of them but for `trim` and ``balance="subsample"``."""
+        rows = [np.flatnonzero(labels == c) for c in range(len(self.classes_))]
+        self.trimmed_: list[tuple[Any, Any]] = []
+        if self.trim:
+            Z = self._mapped(X)
+            share = TRIM_SHARE if self.trim is True else float(self.trim)
+            kept = trim([Z[r] for r in rows], [groups[r] for r in rows], *self._kernel, share)
+            for c, (r, k) in enumerate(zip(rows, kept, strict=True)):
+                dropped = np.setdiff1d(groups[r], groups[r[k]])
+                self.trimmed_ += [(self.classes_[c], note) for note in dropped.tolist()]
+            rows = [r[k] for r, k in zip(rows, kept, strict=True)]
+        if self.balance == "subsample":
+            size = smallest([size_of(groups[r]) for r in rows])
+            rng = np.random.default_rng(self.random_state)
+            rows = [r[draw_notes(groups[r], size.n_notes, size.n_samples, rng)] for r in rows]
+        return np.sort(np.concatenate(rows))
+
+    def _size_factor(self, c: int) -> float:
+        """What the score of class c is multiplied by; see `outlark.maths.size`."""
+        if self.balance != "size":
+            return 1.0
+        Z, notes = self.descriptions_[c].X, self.notes_[c]
+        own, reference = size_of(notes), self.reference_size_
+        if own.n_notes >= reference.n_notes and own.n_samples >= reference.n_samples:
+            return size_factor(Z, notes, reference, *self._kernel, center=self.center, seed=self.random_state)
+        # A class added later can be smaller than any before it: the others say how the score grows with size.
+        growth = []
+        for b in range(len(self.descriptions_)):
+            if b != c and size_of(self.notes_[b]).n_samples >= reference.n_samples:
+                at = [
+                    score_at_size(
+                        self.descriptions_[b].X,
+                        self.notes_[b],
+                        size,
+                        *self._kernel,
+                        self.center,
+                        np.random.default_rng(self.random_state),
+                    )
+                    for size in (reference, smallest([own, reference]))
+                ]
+                growth.append(at[0] / at[1] if at[1] > 0 else 1.0)
+        return float(np.mean(growth)) if growth else 1.0
+
+    def _calibrate(self) -> None:
+        """Left-out scores of all training samples, and the thresholds that follow from them."""
+        self.left_out_scores_, self.left_out_note_scores_, best_on_train = [], [], []
+        for c, description in enumerate(self.descriptions_):
+            notes = self.notes_[c]
+            parts = leave_out_parts(notes)
+            if self.threshold == "leave-note-out" and len(np.unique(notes)) == 1:
+                warnings.warn(single_note_message(self.classes_[c], len(notes)), UserWarning, stacklevel=3)
+            d = left_out_distances(description, parts, center=self.center) if parts else np.empty(0)
+            far = far_distance(description, center=self.center)
+            left_out = score(d, far) * self.size_factors_[c]
+            self.left_out_scores_.append(left_out)
+            self.left_out_note_scores_.append(np.array([left_out[G].mean() for G in parts]))
+            on_train = score(distances(description, description.X, center=self.center), far) * self.size_factors_[c]
+            best_on_train.append(on_train.max())
+        self.thresholds_ = class_thresholds(
+            self.threshold,
+            classes=self.classes_,
+            left_out=self.left_out_scores_,
+            best_on_train=np.array(best_on_train),
+            quantile=self.quantile,
+        )
+
+    @property
+    def _kernel(self) -> tuple[float, float]:
+        """ℓ and ρ, all that a description needs."""
+        return self.length_scale_, (self.sigma_reg_ / self.sigma_) ** 2
+
+    def _mapped(self, X: np.ndarray) -> np.ndarray:
+        return mapped(X - self._origin, self.feature_map_)
+
+    def _validated(self, X: ArrayLike) -> np.ndarray:
+        check_is_fitted(self)
+        return self._mapped(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _unit_distances(self, X: ArrayLike) -> np.ndarray:
+        Z = self._validated(X)
+        return distances_to_all(self.descriptions_, Z, center=self.center)

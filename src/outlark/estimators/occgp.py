@@ -1,0 +1,123 @@
+"""OCC-GP: one-class classification with a Gaussian process, the C = 1 case of MDD-KM (Sec. 2.2)."""
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from outlark.errors import InputError
+from outlark.estimators.checks import check_groups, check_hyper_parameters, check_magnitude
+from outlark.maths.choice import ONE_CLASS_RATIO
+from outlark.maths.description import describe
+from outlark.maths.gp import learn, ratio_from_condition, target
+from outlark.maths.metric import candidate_metrics, feature_map, mapped
+from outlark.maths.notes import balanced_subset, leave_out_parts
+from outlark.maths.one_class import MEASURES, left_out_predict, measure, predict
+
+
+class OCCGP(OutlierMixin, BaseEstimator):
+    """One-class Gaussian process: +1 for what resembles the training samples, -1 for what does not.
+
+    The scores of two `OCCGP` models are **not** on one scale, because each learns hyper-parameters of its own; for
+    several classes use `outlark.MDDKM`.
+
+    Parameters
+    ----------
+    measure : "variance", "mean", "ratio" or "probability"
+        What of the prediction is the score; see `outlark.maths.one_class`. "variance" is the paper's.
+    sigma, length_scale, sigma_reg, metric, target, condition, max_samples, random_state
+        As in `outlark.MDDKM`; with one class there is nothing to choose by, so ``sigma_reg="auto"`` is σ_reg = σ.
+    quantile : float
+        The share of training samples that, left out, may fall below `offset_`.
+
+    Attributes
+    ----------
+    sigma_, length_scale_, sigma_reg_ : float
+    metric_ : str
+    offset_ : float
+    left_out_scores_ : ndarray (n,)
+        The score of each training sample under a model without its note.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> OCCGP().fit(X).predict([[0.0, 0.0], [9.0, 9.0]])
+    array([ 1, -1])
+    """
+
+    def __init__(
+        self,
+        *,
+        measure: str = "variance",
+        sigma: float | None = None,
+        length_scale: float | None = None,
+        sigma_reg: float | str = "auto",
+        metric: str = "auto",
+        target: str = "centered",
+        quantile: float = 0.1,
+        condition: float = 1e8,
+        max_samples: int = 2000,
+        random_state: int = 0,
+    ) -> None:
+        self.measure = measure
+        self.sigma = sigma
+        self.length_scale = length_scale
+        self.sigma_reg = sigma_reg
+        self.metric = metric
+        self.target = target
+        self.quantile = quantile
+        self.condition = condition
+        self.max_samples = max_samples
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
+        """Learn Θ and describe the samples. `y` is ignored; `groups` are note ids, left out together."""
+        if self.measure not in MEASURES:
+            raise InputError(f"measure={self.measure!r} must be one of {MEASURES}")
+        check_hyper_parameters(self)
+        samples = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        check_magnitude(samples)
+        notes = check_groups(groups, samples)
+        one = np.zeros(len(samples), int)
+        given = [v for v in (self.sigma, self.length_scale, self.sigma_reg) if not isinstance(v, str | None)]
+        default = "euclidean" if given else candidate_metrics(samples, one)[0]
+        self.metric_ = default if self.metric == "auto" else self.metric
+        self.feature_map_ = feature_map(self.metric_, samples, one)
+        self._origin = samples.mean(axis=0)
+        Z = self._mapped(samples)
+        rows = balanced_subset(one, notes, self.max_samples, np.random.default_rng(self.random_state))
+        floor = ratio_from_condition(len(samples), self.condition)
+        named = {"auto": max(ONE_CLASS_RATIO, floor), "condition": floor}
+        theta = learn(
+            Z[rows],
+            y=target(mapped(samples[rows], self.feature_map_) if self.target == "paper" else Z[rows]),
+            ratio=named[self.sigma_reg] if isinstance(self.sigma_reg, str) else None,
+            sigma=self.sigma,
+            length_scale=self.length_scale,
+            sigma_reg=None if isinstance(self.sigma_reg, str) else float(self.sigma_reg),
+        )
+        self.sigma_, self.length_scale_, self.sigma_reg_ = theta
+        self.description_ = describe(Z, theta.length_scale, theta.ratio)
+        left_out = left_out_predict(self.description_, leave_out_parts(notes))
+        self.left_out_scores_ = measure(self.measure, *left_out, theta.ratio)
+        self.offset_ = float(np.quantile(self.left_out_scores_, self.quantile))
+        return self
+
+    def score_samples(self, X: ArrayLike) -> np.ndarray:
+        """The chosen measure, shape (n,): high = like the training samples."""
+        check_is_fitted(self)
+        Z = self._mapped(validate_data(self, X, dtype=np.float64, reset=False))
+        return measure(self.measure, *predict(self.description_, Z), self.description_.ratio)
+
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """``score_samples - offset_``, shape (n,): negative = outlier."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """+1 for members, -1 for outliers, shape (n,)."""
+        return np.where(self.decision_function(X) >= 0.0, 1, -1)
+
+    def _mapped(self, X: np.ndarray) -> np.ndarray:
+        return mapped(X - self._origin, self.feature_map_)

@@ -1,0 +1,177 @@
+"""What every open-set classifier of outlark shares: from class scores to labels, memberships, verdicts and p-values.
+
+A subclass has, once fitted, ``classes_`` (C,), ``thresholds_`` (C,), ``left_out_scores_`` (the scores of the training
+samples under a model that has not seen their note) and a method ``class_scores(X)`` → (n, C), high = member.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from outlark.errors import InputError
+from outlark.maths.description import parts_of
+
+KNOWN, AMBIGUOUS, UNKNOWN = "known", "ambiguous", "unknown"
+
+
+class OpenSetMixin:
+    """Decisions from commensurable class scores; see the module docstring for what a subclass provides."""
+
+    classes_: np.ndarray
+    thresholds_: np.ndarray
+    #: One array for each class: the mean left-out score of each of its training notes.
+    left_out_note_scores_: list[np.ndarray]
+    outlier_label: Any
+
+    def class_scores(self, X: ArrayLike) -> np.ndarray:
+        raise TypeError("a subclass of OpenSetMixin defines class_scores")
+
+    @property
+    def offset_(self) -> float:
+        """The lowest of `thresholds_`: a sample below it is unknown whatever the class."""
+        return float(np.min(self.thresholds_))
+
+    def score_samples(self, X: ArrayLike) -> np.ndarray:
+        """The score of the best class, shape (n,): the larger, the more the sample resembles something known."""
+        return self.class_scores(X).max(axis=1)
+
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """``class_scores - offset_``, shape (n, C).
+
+        With two classes, as scikit-learn has it, shape (n,): the score of the second less that of the first. With one
+        class, shape (n,): ``score_samples - offset_``.
+        """
+        scores = self.class_scores(X)
+        if len(self.classes_) == 2:
+            return scores[:, 1] - scores[:, 0]
+        return (scores - self.offset_)[:, 0] if len(self.classes_) == 1 else scores - self.offset_
+
+    def membership(self, X: ArrayLike) -> np.ndarray:
+        """Which classes accept the sample, shape (n, C), bool: ``class_scores ≥ thresholds_``."""
+        return self.class_scores(X) >= self.thresholds_
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """The label of the best class, shape (n,).
+
+        With ``outlier_label=None`` always one of ``classes_``. Otherwise the best among the classes that accept the
+        sample, and `outlier_label` where none does.
+        """
+        scores = self.class_scores(X)
+        if self.outlier_label is None:
+            return self.classes_[scores.argmax(axis=1)]
+        accepted = scores >= self.thresholds_
+        best = np.where(accepted, scores, -np.inf).argmax(axis=1)
+        return with_outliers(self.classes_, best, np.logical_not(accepted.any(axis=1)), self.outlier_label)
+
+    def verdicts(self, X: ArrayLike) -> np.ndarray:
+        """ "known" (one class accepts the sample), "ambiguous" (several do) or "unknown" (none does), shape (n,)."""
+        accepting = self.membership(X).sum(axis=1)
+        return np.array([UNKNOWN, KNOWN, AMBIGUOUS])[np.minimum(accepting, 2)]
+
+    def p_values(self, X: ArrayLike, groups: ArrayLike | None = None) -> np.ndarray:
+        """Conformal p-values: how usual a score this low is among the training notes of the class when left out.
+
+        ``p_c = (1 + #{notes of c that score no higher}) / (n_notes + 1)``: accepting where ``p_c > ε`` misses about a
+        share ε of the true notes of class c. Nothing is promised about how many unknown notes are accepted. The
+        smallest value is ``1/(n_notes + 1)``: p-values say little below about 20 notes for each class.
+
+        Parameters
+        ----------
+        X : array-like (n, d)
+        groups : array-like (n,), optional
+            Note ids: the rows of one note are averaged and the result has a row for each note, in order of appearance.
+
+        Returns
+        -------
+        ndarray (n, C), or (n_notes, C) with groups
+        """
+        scores = self.class_scores(X)
+        if groups is not None:
+            scores = np.array([scores[rows].mean(axis=0) for rows in parts_of(np.asarray(groups))])
+        p = np.empty_like(scores)
+        for c, known in enumerate(self.left_out_note_scores_):
+            p[:, c] = (1 + np.searchsorted(np.sort(known), scores[:, c], side="right")) / (len(known) + 1)
+        return p
+
+
+def with_outliers(classes: np.ndarray, index: np.ndarray, outlying: np.ndarray, outlier_label: Any) -> np.ndarray:
+    """``classes[index]`` with `outlier_label` where `outlying`, in a dtype wide enough for both.
+
+    >>> with_outliers(np.array(["A", "B"]), np.array([0, 1]), np.array([False, True]), "unknown")
+    array(['A', 'unknown'], dtype='<U7')
+    """
+    label = np.asarray(outlier_label)
+    same_kind = label.dtype.kind == classes.dtype.kind or {label.dtype.kind, classes.dtype.kind} <= set("biuf")
+    labels = classes[index].astype(np.result_type(classes, label) if same_kind else object)
+    labels[outlying] = outlier_label
+    return labels
+
+
+def check_outlier_label(outlier_label: Any, classes: np.ndarray) -> None:
+    """Refuse an outlier label that is also the name of a class."""
+    if outlier_label is not None and any(outlier_label == c for c in classes.tolist()):
+        raise InputError(
+            f"outlier_label={outlier_label!r} is also a class in y; choose a label that is not one of "
+            f"{classes.tolist()}"
+        )
+
+
+def class_thresholds(
+    threshold: Any,
+    *,
+    classes: np.ndarray,
+    left_out: Sequence[np.ndarray],
+    best_on_train: np.ndarray,
+    quantile: float,
+) -> np.ndarray:
+    """The threshold τ_c of each class, shape (C,).
+
+    Parameters
+    ----------
+    threshold : str, number, sequence or mapping
+        - ``"leave-note-out"``: the `quantile` of the scores that the class's own training samples get from a model
+          that has not seen their note. Needs no unknowns.
+        - ``"paper"``: ``1.8/μ`` with μ the highest score of a training sample under its own class (Sec. 4.2).
+        - ``"paper-normalized"``: the other reading of the same line, ``score/μ ≥ 1.8/μ``, so 1.8.
+        - a number for all classes, a sequence in the order of `classes`, or a mapping from class to number.
+    left_out : sequence of arrays
+        For each class the left-out scores of its samples; empty where they could not be computed.
+    best_on_train : ndarray (C,)
+        For each class the highest score of its own training samples.
+    """
+    if isinstance(threshold, str):
+        if threshold == "leave-note-out":
+            return _left_out_quantiles(left_out, best_on_train, quantile)
+        if threshold == "paper":
+            mu = float(np.max(best_on_train))
+            return np.full(len(classes), 1.8 / mu if mu > 0 else np.inf)
+        if threshold == "paper-normalized":
+            return np.full(len(classes), 1.8)
+        raise InputError(
+            f"threshold={threshold!r} is not known; use 'leave-note-out', 'paper', 'paper-normalized', a number, or "
+            "one number for each class"
+        )
+    if isinstance(threshold, Mapping):
+        missing = [c for c in classes.tolist() if c not in threshold]
+        if missing:
+            raise InputError(f"threshold has no value for the classes {missing}; give one for each class")
+        threshold = [threshold[c] for c in classes.tolist()]
+    values = np.asarray(threshold, dtype=float)
+    if values.shape not in ((), (len(classes),)) or not np.all(np.isfinite(values)):
+        raise InputError(
+            f"threshold={threshold!r} must be a finite number or {len(classes)} of them, one for each class of "
+            f"{classes.tolist()}"
+        )
+    return np.broadcast_to(values, (len(classes),)).copy()
+
+
+def _left_out_quantiles(left_out: Sequence[np.ndarray], best_on_train: np.ndarray, quantile: float) -> np.ndarray:
+    if not 0.0 <= quantile <= 1.0:
+        raise InputError(f"quantile={quantile!r} must lie between 0 and 1")
+    tau = np.array([np.quantile(scores, quantile) if len(scores) else np.nan for scores in left_out])
+    # A class of a single sample has nothing to leave out: half the score of that sample is a guess, and is said so.
+    tau = np.where(np.isnan(tau), 0.5 * best_on_train, tau)
+    # A left-out sample of score 0 says nothing; without this a class would accept everything, however far.
+    return np.maximum(tau, np.finfo(float).eps)

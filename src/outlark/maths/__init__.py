@@ -1,0 +1,1 @@
+"""Layer 0: the paper's equations as pure functions (NumPy and SciPy only)."""

@@ -1,0 +1,134 @@
+"""Choosing the metric and the regulariser from the training notes alone.
+
+The paper's cost sets ℓ and σ but says nothing about σ_reg (its target has no noise) nor about the units of the
+features. Both are chosen by how well the description of a class tells its own notes, *left out*, from left-out notes of
+the other classes: these stand in for the unknowns, of which nothing may be used.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import rankdata
+
+from outlark.maths.description import describe, distances
+from outlark.maths.gp import learn
+from outlark.maths.metric import candidate_metrics, feature_map, mapped
+from outlark.maths.notes import leave_out_parts
+
+#: The regularisers ρ = σ_reg²/σ² that are tried besides the smallest that the condition bound allows, largest first.
+RATIOS = (1e-1, 1e-2, 1e-4)
+#: ρ while the metric is chosen.
+MIDDLE_RATIO = 1e-2
+#: ρ with a single class, where there is nothing to choose by: large enough for density to count beside nearness.
+ONE_CLASS_RATIO = 1.0
+FOLDS = 5
+#: A smaller ρ is taken only if it lowers the error, 1 - AUC, to this share: less is chance with few notes.
+WORTHWHILE = 0.9
+
+
+class Trial(NamedTuple):
+    """One setting that was tried, and the mean AUC over classes of left-out notes against those of other classes."""
+
+    metric: str
+    ratio: float
+    length_scale: float
+    auc: float
+
+
+def auc(own: np.ndarray, others: np.ndarray) -> float:
+    """The probability that a value of `own` is larger than one of `others`, ties counting half.
+
+    >>> auc(np.array([2.0, 3.0]), np.array([1.0, 2.0]))
+    0.875
+    """
+    ranks = rankdata(np.concatenate([own, others]))
+    n = len(own)
+    return float((ranks[:n].sum() - n * (n + 1) / 2) / (n * len(others)))
+
+
+def note_folds(labels: np.ndarray, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A fold number for each sample: the notes of every class dealt out over at most `FOLDS` folds.
+
+    >>> note_folds(np.zeros(4, int), np.array([3, 3, 8, 8]), np.random.default_rng(0)).tolist()
+    [0, 0, 1, 1]
+    """
+    fold = np.zeros(len(labels), int)
+    for c in np.unique(labels):
+        rows = np.flatnonzero(labels == c)
+        parts = leave_out_parts(groups[rows])
+        for i, j in enumerate(rng.permutation(len(parts))):
+            fold[rows[parts[j]]] = i % FOLDS
+    return fold
+
+
+def left_out_auc(X: np.ndarray, labels: np.ndarray, fold: np.ndarray, metric: str, ell: float, ratio: float) -> float:
+    """Cross-validated over `fold`, metric and descriptions made anew each time, ℓ and ρ held fixed."""
+    classes = np.unique(labels)
+    d = np.full((len(X), len(classes)), np.nan)
+    for f in np.unique(fold):
+        out = fold == f
+        by = feature_map(metric, X[~out], labels[~out])
+        Z_in, Z_out = mapped(X[~out], by), mapped(X[out], by)
+        for c in np.intersect1d(classes, labels[~out]):
+            d[out, np.searchsorted(classes, c)] = distances(describe(Z_in[labels[~out] == c], ell, ratio), Z_out)
+    values = []
+    for i, c in enumerate(classes):
+        scored = ~np.isnan(d[:, i])
+        own, others = scored & (labels == c), scored & (labels != c)
+        if own.any() and others.any():
+            values.append(auc(-d[own, i], -d[others, i]))
+    return float(np.mean(values)) if values else 0.5
+
+
+def choose(
+    X: np.ndarray,
+    labels: np.ndarray,
+    groups: np.ndarray,
+    *,
+    metric: str,
+    ratios: tuple[float, ...],
+    target_of: Callable[[np.ndarray], np.ndarray],
+    fixed: dict[str, float | None],
+    rng: np.random.Generator,
+) -> tuple[Trial, list[Trial]]:
+    """Choose the metric first, at a middling ρ, then ρ, from the largest down.
+
+    Parameters
+    ----------
+    X, labels, groups : the training samples, their classes and notes
+    metric : "auto" or the name of the only candidate
+    ratios : the ρ to choose from, largest first
+    target_of : function of the mapped samples
+        y of Eq. (8).
+    fixed : hyper-parameters to hold fixed, as in `outlark.maths.gp.learn`
+
+    Returns
+    -------
+    winner : Trial
+    trials : list of Trial
+        All that were tried, for the record.
+    """
+    trials: list[Trial] = []
+    fold = note_folds(labels, groups, rng)
+    one_class = len(np.unique(labels)) == 1
+
+    def attempt(name: str, ratio: float, compare: bool = True) -> Trial:
+        Z = mapped(X, feature_map(name, X, labels))
+        ell = learn(Z, ratio=ratio, y=target_of(Z), **fixed).length_scale
+        quality = left_out_auc(X, labels, fold, name, ell, ratio) if compare else np.nan
+        trials.append(Trial(name, ratio, ell, quality))
+        return trials[-1]
+
+    metrics = candidate_metrics(X, labels) if metric == "auto" else [metric]
+    if one_class or (len(metrics) == 1 and len(ratios) == 1):
+        ratio = ONE_CLASS_RATIO if len(ratios) > 1 else ratios[0]
+        return attempt(metrics[0], ratio, compare=False), trials
+    middle = MIDDLE_RATIO if MIDDLE_RATIO in ratios else ratios[0]
+    best = max([attempt(name, middle) for name in metrics], key=lambda trial: trial.auc)
+    attempts = [best if ratio == middle else attempt(best.metric, ratio) for ratio in ratios]
+    winner = attempts[0]
+    for trial in attempts[1:]:
+        if 1.0 - trial.auc < WORTHWHILE * (1.0 - winner.auc):
+            winner = trial
+    return winner, trials

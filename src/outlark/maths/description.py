@@ -1,0 +1,187 @@
+r"""Describing one class and measuring the distance to it (Sec. 3.2; Alg. 1, lines 7-9).
+
+.. math::
+
+   d_c(x_*) = κ(x_*, x_*) - κ(X_c, x_*)ᵀ κ_{reg}(X_c, X_c)^{-1} κ(X_c, x_*)                  (Eq. 11)
+
+Everything here is in units of σ²: the kernel is one at distance zero, the regulariser is ``ρ = σ_reg²/σ²`` and every
+distance lies between ``ρ/(n + ρ)`` (n copies of the sample itself) and 1 (nothing near).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky
+from scipy.linalg.lapack import dtrtri
+
+from outlark.errors import InputError
+from outlark.maths.gp import squared_exponential
+
+
+class Description(NamedTuple):
+    """What is kept of a class: its samples and the inverse Cholesky factor of ``K/σ² + ρI``.
+
+    Attributes
+    ----------
+    X : ndarray (n, d)
+        The samples of the class, in the units in which ℓ is given.
+    ell : float
+    ratio : float
+        ρ.
+    L_inv : ndarray (n, n)
+        ``L⁻¹`` with ``L Lᵀ = K/σ² + ρI``. An explicit inverse factor is as accurate here as triangular solves and
+        turns scoring into one matrix product.
+    """
+
+    X: np.ndarray
+    ell: float
+    ratio: float
+    L_inv: np.ndarray
+
+    @property
+    def precision(self) -> np.ndarray:
+        """``P = (K/σ² + ρI)⁻¹``, shape (n, n)."""
+        return self.L_inv.T @ self.L_inv
+
+    @property
+    def floor(self) -> float:
+        """The smallest value that a distance can have: what n copies of the sample itself would leave."""
+        return self.ratio / (len(self.X) + self.ratio)
+
+
+def describe(X: np.ndarray, ell: float, ratio: float) -> Description:
+    """Factor ``K/σ² + ρI`` of the samples of one class.
+
+    Raises
+    ------
+    InputError
+        When ρ is too small for the matrix to be factored in double precision.
+
+    Examples
+    --------
+    >>> description = describe(np.array([[0.0], [1.0]]), ell=1.0, ratio=0.1)
+    >>> distances(description, np.array([[0.0], [0.5], [99.0]])).round(3)
+    array([0.09 , 0.174, 1.   ])
+    """
+    K_reg = squared_exponential(X, X, ell)
+    K_reg.flat[:: len(X) + 1] += ratio
+    try:
+        L = cholesky(K_reg, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        raise InputError(
+            f"σ_reg²/σ² = {ratio:.3g} is too small: the kernel matrix of {len(X)} samples is not positive definite "
+            "in double precision; give a larger sigma_reg (or a smaller condition)"
+        ) from None
+    L_inv, _ = dtrtri(L, lower=1)
+    return Description(np.ascontiguousarray(X), ell, ratio, np.ascontiguousarray(np.tril(L_inv)))
+
+
+def distances(description: Description, Z: np.ndarray, *, center: bool = False) -> np.ndarray:
+    """Eq. (11) in units of σ², for every row of Z.
+
+    With `center` the kernel is centred in the feature space, which is the case in which the predictive variance *is*
+    the kernel Mahalanobis distance. Centring costs one vector:
+    ``d + (1 - 1ᵀPk)² / (1ᵀP1) - ρ/n``, ``P = (K/σ² + ρI)⁻¹``.
+
+    Returns
+    -------
+    ndarray (m,)
+    """
+    k = squared_exponential(description.X, Z, description.ell)
+    V = description.L_inv @ k
+    d = 1.0 - np.einsum("ij,ij->j", V, V)  # Alg. 1, line 8
+    if center:
+        u = description.L_inv.sum(axis=1)  # L⁻¹ 1, so that 1ᵀPk = uᵀV and 1ᵀP1 = uᵀu
+        d = d + centring_term(u @ V, float(u @ u), description)
+    return np.maximum(d, description.floor)
+
+
+def centring_term(ones_P_k: np.ndarray, ones_P_ones: float, description: Description) -> np.ndarray:
+    """What centring adds to the distance; see `distances`."""
+    return (1.0 - ones_P_k) ** 2 / ones_P_ones - description.ratio / len(description.X)
+
+
+def far_distance(description: Description, *, center: bool = False) -> float:
+    """The distance of a sample that resembles nothing: 1, and a little more when the kernel is centred."""
+    if not center:
+        return 1.0
+    u = description.L_inv.sum(axis=1)
+    return 1.0 + float(centring_term(np.zeros(1), float(u @ u), description)[0])
+
+
+def left_out_distances(
+    description: Description, parts: Sequence[np.ndarray], *, center: bool = False, P: np.ndarray | None = None
+) -> np.ndarray:
+    """The distance of each training sample under the description **without the part that it belongs to**.
+
+    Closed form: for a part G (the samples of one note) and the rest B, ``Cov₋G = (P_GG)⁻¹ - ρI``. With parts of one
+    sample it is leave-one-out, ``d₋i = 1/P_ii - ρ``. No refitting.
+
+    Parameters
+    ----------
+    description : Description
+    parts : sequence of index arrays
+        A partition of the samples, at least two parts.
+    center : bool
+    P : ndarray (n, n), optional
+        The precision matrix, when it is at hand.
+
+    Returns
+    -------
+    ndarray (n,)
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [0.1], [5.0]])
+    >>> one_by_one = [np.array([i]) for i in range(3)]
+    >>> left_out_distances(describe(X, 1.0, 0.1), one_by_one).round(3)
+    array([0.109, 0.109, 1.   ])
+    """
+    P = description.precision if P is None else P
+    d = np.empty(len(P))
+    column_sums = P.sum(axis=0)
+    for G in parts:
+        P_GG_inv = np.linalg.inv(P[np.ix_(G, G)])
+        d[G] = np.diag(P_GG_inv) - description.ratio
+        if center:
+            n_rest = len(P) - len(G)
+            # 1ᵀK_BB⁻¹K_BG = -1ᵀP_BG (P_GG)⁻¹ and 1ᵀK_BB⁻¹1 = 1ᵀP_BB1 - 1ᵀP_BG (P_GG)⁻¹ P_GB1
+            u = column_sums[G] - P[np.ix_(G, G)].sum(axis=0)
+            total = column_sums.sum() - 2.0 * u.sum() - P[np.ix_(G, G)].sum() - u @ P_GG_inv @ u
+            d[G] += (1.0 + u @ P_GG_inv) ** 2 / total - description.ratio / n_rest
+    return np.maximum(d, description.floor)
+
+
+def score(d: np.ndarray, far: float | np.ndarray = 1.0) -> np.ndarray:
+    """``-log √(d/σ²)`` ≥ 0: zero means "knows nothing about this", larger means nearer to the class."""
+    return np.maximum(-0.5 * np.log(d / far), 0.0)
+
+
+def shares(description: Description, z: np.ndarray) -> np.ndarray:
+    """How much each training sample takes off the distance of the sample z: ``k_i (Pk)_i``, summing to ``1 - d``.
+
+    Returns
+    -------
+    ndarray (n,)
+    """
+    k = squared_exponential(description.X, z[np.newaxis], description.ell)[:, 0]
+    return k * (description.L_inv.T @ (description.L_inv @ k))
+
+
+def parts_of(groups: np.ndarray) -> list[np.ndarray]:
+    """The index arrays of the samples of each note, in the order of first appearance.
+
+    >>> parts_of(np.array(["b", "a", "b"]))
+    [array([0, 2]), array([1])]
+    """
+    return list(_parts_of(groups))
+
+
+def _parts_of(groups: np.ndarray) -> Iterator[np.ndarray]:
+    _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
+    order = np.argsort(inverse, kind="stable")
+    ends = np.cumsum(np.bincount(inverse))
+    starts = np.concatenate([[0], ends[:-1]])
+    for g in np.argsort(first, kind="stable"):
+        yield order[starts[g] : ends[g]]

@@ -1,0 +1,62 @@
+"""Notes as groups of samples: which samples are left out together, and subsets that keep notes whole."""
+
+import numpy as np
+
+from outlark.maths.description import parts_of
+
+#: A class with a single note is cut into this many blocks of consecutive samples instead.
+BLOCKS = 5
+
+
+def leave_out_parts(groups: np.ndarray) -> list[np.ndarray]:
+    """What to leave out in turn: each note, or blocks of samples where there is one note only; [] for one sample.
+
+    >>> [part.tolist() for part in leave_out_parts(np.array([7, 7, 7, 7]))]
+    [[0], [1], [2], [3]]
+    """
+    parts = parts_of(groups)
+    if len(parts) == 1:
+        n = len(groups)
+        parts = np.array_split(np.arange(n), min(BLOCKS, n)) if n > 1 else []
+    return parts
+
+
+def draw_notes(groups: np.ndarray, n_notes: int, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    """Row numbers of at most `n_notes` whole notes drawn at random, thinned to at most `n_samples` rows.
+
+    >>> rng = np.random.default_rng(0)
+    >>> len(draw_notes(np.repeat([0, 1, 2], 10), n_notes=2, n_samples=15, rng=rng))
+    15
+    """
+    parts = parts_of(groups)
+    chosen = rng.permutation(len(parts))[:n_notes]
+    rows = np.concatenate([parts[i] for i in chosen])
+    if len(rows) > n_samples:
+        rows = rng.permutation(rows)[:n_samples]
+    return np.sort(rows)
+
+
+def balanced_subset(labels: np.ndarray, groups: np.ndarray, max_samples: int, rng: np.random.Generator) -> np.ndarray:
+    """Row numbers of at most `max_samples` samples, as evenly over the classes as these allow, in ascending order.
+
+    Notes are kept whole as long as two of a class fit; beyond that their samples are thinned at random.
+
+    >>> rows = balanced_subset(np.repeat([0, 1], [90, 10]), np.arange(100), 40, np.random.default_rng(0))
+    >>> np.bincount(np.repeat([0, 1], [90, 10])[rows])
+    array([30, 10])
+    """
+    if len(labels) <= max_samples:
+        return np.arange(len(labels))
+    classes, counts = np.unique(labels, return_counts=True)
+    quota, left = np.zeros(len(classes), int), max_samples
+    for rank, c in enumerate(np.argsort(counts, kind="stable")):  # small classes first: what they leave goes round
+        quota[c] = min(counts[c], left // (len(classes) - rank))
+        left -= quota[c]
+    chosen = []
+    for c, size in zip(classes, quota, strict=True):
+        rows = np.flatnonzero(labels == c)
+        parts = parts_of(groups[rows])
+        longest_first = np.sort([len(part) for part in parts])[::-1]
+        n_notes = max(2, int(np.searchsorted(np.cumsum(longest_first), size, side="right")))
+        chosen.append(rows[draw_notes(groups[rows], n_notes, size, rng)])
+    return np.sort(np.concatenate(chosen))

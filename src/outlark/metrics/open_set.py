@@ -1,0 +1,248 @@
+r"""How well scores tell classes apart *and* tell the known from the unknown.
+
+Conventions
+-----------
+``y_true`` (n,) holds labels; every label that is not one of ``classes`` is an *unknown*. ``class_scores`` (n, C) are
+high for members; column c belongs to ``classes[c]``. A sample's *confidence* is its best score, its predicted class the
+column of the best score; a sample is *accepted* at threshold θ when its confidence is at least θ.
+
+Ties never depend on the order of the samples or of the columns. Samples of equal confidence enter together, and a
+curve is straight between its points. When m classes share the best score and the true one is among them, the sample
+counts as 1/m correct. So a scorer that says the same of everything gets exactly the chance level of every metric.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from outlark.errors import InputError
+from outlark.metrics.labels import label_index, label_list, score_table, share
+
+Floats = NDArray[np.float64]
+
+
+def auroc(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> float:
+    r"""Area under the ROC curve of known against unknown.
+
+    .. math:: P(s > s') + \tfrac12 P(s = s'), \quad s \text{ of a known},\ s' \text{ of an unknown sample}
+
+    where s is the best score of a sample. Chance: .5.
+
+    Parameters
+    ----------
+    y_true : array-like (n,)
+    class_scores : array-like (n, C)
+    classes : array-like (C,)
+
+    Returns
+    -------
+    float in [0, 1], higher is better
+
+    Raises
+    ------
+    InputError
+        If shapes do not fit, a score is NaN, or there is no known or no unknown sample.
+
+    Examples
+    --------
+    >>> auroc(["a", "b", "?", "?"], [[3, 0], [0, 2], [1, 1], [0, 2]], ["a", "b"])
+    0.875
+    """
+    judged = _judge(y_true, class_scores, classes, need_both=True)
+    _, known, unknown = _accepted(judged.confidence, judged.known, ~judged.known)
+    return _area(unknown / unknown[-1], known / known[-1])
+
+
+def oscr_curve(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    r"""Correct-classification rate of the knowns over the false-positive rate of the unknowns.
+
+    .. math::
+        \mathrm{CCR}(θ) = \frac{|\{\text{known, accepted, right class}\}|}{|\{\text{known}\}|}, \qquad
+        \mathrm{FPR}(θ) = \frac{|\{\text{unknown, accepted}\}|}{|\{\text{unknown}\}|}
+
+    Parameters and errors are those of `auroc`.
+
+    Returns
+    -------
+    fpr, ccr, thresholds : ndarray (m + 1,)
+        One point per distinct confidence, from the strictest threshold (infinity: nothing accepted) to the laxest.
+
+    Examples
+    --------
+    >>> fpr, ccr, thresholds = oscr_curve(["a", "b", "?"], [[3, 0], [1, 0], [2, 1]], ["a", "b"])
+    >>> fpr.tolist(), ccr.tolist(), thresholds.tolist()
+    ([0.0, 0.0, 1.0, 1.0], [0.0, 0.5, 0.5, 0.5], [inf, 3.0, 2.0, 1.0])
+    """
+    judged = _judge(y_true, class_scores, classes, need_both=True)
+    thresholds, correct, unknown = _accepted(judged.confidence, judged.credit, ~judged.known)
+    return unknown / unknown[-1], correct / judged.known.sum(), thresholds
+
+
+def oscr(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> float:
+    r"""Area under the open-set classification curve, :math:`\int \mathrm{CCR}\, d\,\mathrm{FPR}`.
+
+    Never above the accuracy on the knowns, which it reaches when every unknown scores below every known.
+    Chance: 1/(2C). Parameters and errors are those of `auroc`; higher is better.
+
+    Examples
+    --------
+    >>> oscr(["a", "b", "?"], [[3, 0], [1, 0], [2, 1]], ["a", "b"])
+    0.5
+    """
+    fpr, ccr, _ = oscr_curve(y_true, class_scores, classes)
+    return _area(fpr, ccr)
+
+
+def fpr_at_tpr(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike, *, tpr: float = 0.95) -> float:
+    """Share of the unknowns that is accepted where the share ``tpr`` of the knowns is.
+
+    The smallest such share: the threshold is the highest that accepts enough knowns. When knowns and unknowns tie
+    there, the part of the tied group that is needed is taken at random, in expectation. Chance: ``tpr``. Parameters
+    and errors are those of `auroc`, and ``tpr`` must be in [0, 1]; lower is better.
+
+    Examples
+    --------
+    >>> fpr_at_tpr(["a", "a", "?", "?"], [[4], [2], [3], [1]], ["a"], tpr=0.95)
+    0.5
+    """
+    tpr = share(tpr, "tpr")
+    judged = _judge(y_true, class_scores, classes, need_both=True)
+    _, known, unknown = _accepted(judged.confidence, judged.known, ~judged.known)
+    rate, false_rate = known / known[-1], unknown / unknown[-1]
+    end = int(np.searchsorted(rate, tpr, side="left"))
+    return _between(rate, false_rate, end, tpr) if end else 0.0
+
+
+def ccr_at_fpr(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike, *, fpr: float = 0.01) -> float:
+    """Share of the knowns that is accepted and rightly classified where the share ``fpr`` of the unknowns is accepted.
+
+    The largest such share: the threshold is the lowest that accepts no more unknowns. Ties of knowns and unknowns as in
+    `fpr_at_tpr`. Chance: ``fpr / C``. Parameters and errors are those of `auroc`, and ``fpr`` must be in [0, 1];
+    higher is better.
+
+    Examples
+    --------
+    >>> ccr_at_fpr(["a", "a", "?", "?"], [[4], [2], [3], [1]], ["a"], fpr=0.01)
+    0.5
+    """
+    fpr = share(fpr, "fpr")
+    false_rate, ccr, _ = oscr_curve(y_true, class_scores, classes)
+    end = int(np.searchsorted(false_rate, fpr, side="right"))
+    return _between(false_rate, ccr, end, fpr) if end < len(ccr) else float(ccr[-1])
+
+
+def aurc(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> float:
+    r"""Area under the risk-coverage curve: the selective risk, averaged over the coverages.
+
+    .. math:: \mathrm{AURC} = \frac1n \sum_{k=1}^{n} \frac{E(k)}{k}
+
+    where E(k) is the number of errors among the k most confident samples: accepted unknowns, and knowns put in the
+    wrong class. Chance: the error rate of a guess, 1 - (share of knowns)/C. Defined without unknowns too.
+
+    Parameters and errors are those of `auroc`, but one sample of any kind is enough; lower is better.
+
+    Examples
+    --------
+    >>> aurc(["a", "?", "a", "?"], [[4], [3], [2], [1]], ["a"])  # errors 0/1, 1/2, 1/3, 2/4
+    0.333...
+    """
+    errors = _errors_by_coverage(y_true, class_scores, classes)
+    return float(np.mean(errors[1:] / np.arange(1, len(errors))))
+
+
+def augrc(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> float:
+    r"""Area under the generalized risk-coverage curve (Traub et al., 2024).
+
+    .. math:: \mathrm{AUGRC} = \int_0^1 P(\text{accepted and wrong})\; d\,P(\text{accepted})
+
+    The joint probability of being accepted and wrong (wrong as in `aurc`), averaged over the coverages 0 to 1: the
+    mean share of silent failures. Half the error rate by chance, half its square at best. Defined without unknowns too.
+
+    Parameters and errors are those of `auroc`, but one sample of any kind is enough; lower is better.
+
+    Examples
+    --------
+    >>> augrc(["a", "?"], [[2], [1]], ["a"])
+    0.125
+    >>> augrc(["a", "?"], [[1], [1]], ["a"])
+    0.25
+    """
+    errors = _errors_by_coverage(y_true, class_scores, classes)
+    n = len(errors) - 1
+    return _area(np.arange(n + 1) / n, errors / n)
+
+
+def accuracy_known(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> float:
+    """Share of the known samples whose best score is that of their class (closed set: nothing is rejected).
+
+    Chance: 1/C. Parameters and errors are those of `auroc`, but no unknown is needed; higher is better.
+
+    Examples
+    --------
+    >>> accuracy_known(["a", "b", "?"], [[3, 0], [1, 0], [2, 1]], ["a", "b"])
+    0.5
+    """
+    judged = _judge(y_true, class_scores, classes)
+    if not judged.known.any():
+        raise InputError(_none_of("known", classes))
+    return float(judged.credit.sum() / judged.known.sum())
+
+
+def _none_of(kind: str, classes: ArrayLike) -> str:
+    return (
+        f"y_true has no {kind} sample, expected at least one: known are the labels {label_list(classes, 'classes')}, "
+        "unknown all others. Check that y_true and classes use the same labels."
+    )
+
+
+class _Judged(NamedTuple):
+    confidence: Floats
+    known: NDArray[np.bool_]
+    credit: Floats
+
+
+def _judge(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike, need_both: bool = False) -> _Judged:
+    """Confidence (n,), is-known (n,) and share of correctness (n,) of every sample."""
+    columns = label_index(classes)
+    scores = score_table(class_scores, len(columns))
+    labels = label_list(y_true, "y_true")
+    if len(labels) != len(scores):
+        raise InputError(
+            f"y_true has {len(labels)} labels but class_scores has {len(scores)} rows. Give one per sample."
+        )
+    column = np.array([columns.get(label, -1) for label in labels])
+    known = column >= 0
+    if need_both and not (known.any() and not known.all()):
+        raise InputError(_none_of("unknown" if known.all() else "known", classes))
+    confidence = scores.max(axis=1)
+    best = scores == confidence[:, None]
+    right = best[np.arange(len(scores)), column] & known
+    return _Judged(confidence, known, right / best.sum(axis=1))
+
+
+def _accepted(confidence: Floats, *amounts: ArrayLike) -> tuple[Floats, ...]:
+    """The thresholds, strictest first, and the total of each amount over the samples accepted there."""
+    order = np.argsort(-confidence, kind="stable")
+    ordered = confidence[order]
+    # The last sample of each tied group: only there may a threshold stand.
+    ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(ordered) - 1)
+    totals = [np.append(0.0, np.cumsum(np.asarray(a, dtype=float)[order])[ends]) for a in amounts]
+    return np.append(np.inf, ordered[ends]), *totals
+
+
+def _errors_by_coverage(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> Floats:
+    """E(k) for k = 0 ... n; inside a tied group its errors are spread evenly."""
+    judged = _judge(y_true, class_scores, classes)
+    _, accepted, errors = _accepted(judged.confidence, np.ones(len(judged.credit)), 1 - judged.credit)
+    return np.interp(np.arange(len(judged.credit) + 1), accepted, errors)
+
+
+def _area(x: Floats, y: Floats) -> float:
+    return float(np.sum(np.diff(x) * (y[1:] + y[:-1])) / 2)
+
+
+def _between(x: Floats, y: Floats, end: int, at: float) -> float:
+    """Y at ``at`` on the straight line from point ``end - 1`` to point ``end``."""
+    part = (at - x[end - 1]) / (x[end] - x[end - 1])
+    return float(y[end - 1] + part * (y[end] - y[end - 1]))

@@ -1,0 +1,114 @@
+"""Robust training and the health report: mislabelled, odd and duplicated notes."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from outlark import MDDKM
+from outlark.maths.gp import learn
+from outlark.maths.robust import trim
+from tests.notes import note, notes
+
+CLASSES = 3
+SPREAD = 1.0  # wide classes that overlap: a wrong note does harm
+
+
+def contaminated(rng, per_class=22, wrong=2):
+    """Notes of three classes, of which `wrong` in each carry the label of the next class: X, y, true y, groups."""
+    X, truth, groups = notes(rng, [per_class] * CLASSES, spread=SPREAD)
+    y = truth.copy()
+    for c in range(CLASSES):
+        for g in np.unique(groups[truth == c])[:wrong]:
+            y[groups == g] = (c + 1) % CLASSES
+    return X, y, truth, groups
+
+
+def mean_auc(model, rng, per_class=15):
+    """AUC of each class's score for its own fresh samples against those of the others and of unknown classes."""
+    X, y, _ = notes(rng, [per_class] * 7, spread=SPREAD)
+    scores = model.class_scores(X)
+    return np.mean([roc_auc_score(y == c, scores[:, c]) for c in range(CLASSES)])
+
+
+def mislabelled(y, truth, groups):
+    return {(int(y[groups == g][0]), int(g)) for g in np.unique(groups) if y[groups == g][0] != truth[groups == g][0]}
+
+
+def test_trimming_undoes_two_mislabelled_notes_of_22(rng):
+    X, y, truth, groups = contaminated(rng)
+    clean = mean_auc(MDDKM().fit(X, truth, groups), np.random.default_rng(1))
+    spoilt = mean_auc(MDDKM().fit(X, y, groups), np.random.default_rng(1))
+    model = MDDKM(trim=True).fit(X, y, groups)
+    trimmed = mean_auc(model, np.random.default_rng(1))
+    assert spoilt < clean - 0.005
+    assert trimmed > clean - 0.005
+    assert set(model.trimmed_) >= mislabelled(y, truth, groups)
+
+
+@pytest.mark.parametrize("sigma_reg", ["auto", "condition"])
+def test_health_names_the_mislabelled_notes(rng, sigma_reg):
+    X, y, truth, groups = contaminated(rng)
+    health = MDDKM(sigma_reg=sigma_reg).fit(X, y, groups).health()
+    suspects = {(int(s.label), int(s.note)) for s in health.suspects if s.problem == "suspected mislabel"}
+    assert suspects >= mislabelled(y, truth, groups)
+    assert len(suspects) <= 10
+    for suspect in health.suspects[:6]:
+        assert suspect.other_score > suspect.left_out_score
+
+
+def test_a_clean_set_is_left_alone(rng):
+    X, y, _, groups = contaminated(rng, wrong=0)
+    model = MDDKM(trim=True).fit(X, y, groups)
+    assert len(model.trimmed_) <= 2
+    assert "notes" in str(model.health())
+
+
+def test_with_two_notes_nothing_is_trimmed(rng):
+    X, y, _ = notes(rng, [2, 2])
+    X[:12] = note(rng, 1)  # the first note of class 0 is one of class 1
+    groups = np.repeat(np.arange(4), 12)
+    model = MDDKM(trim=True).fit(X, y, groups)
+    assert model.trimmed_ == []
+    assert sum(len(d.X) for d in model.descriptions_) == len(X)
+    assert ("suspected mislabel", 0) in [(s.problem, s.note) for s in model.health().suspects]
+    assert "few notes: not trimmed" in str(model.health())
+
+
+def test_trimming_stops_at_its_share(rng):
+    X, y, _, groups = contaminated(rng, per_class=10, wrong=4)
+    Z = [X[y == c] for c in range(CLASSES)]
+    ids = [groups[y == c] for c in range(CLASSES)]
+    theta = learn(X, ratio=1e-3)
+    kept = trim(Z, ids, theta.length_scale, theta.ratio, share=0.1)
+    assert [len(np.unique(g[k])) for g, k in zip(ids, kept, strict=True)] == [9, 9, 9]
+
+
+def test_an_odd_note_is_reported_without_other_classes(rng):
+    X, y, groups = notes(rng, [9])
+    X[:12] = note(rng, 5)
+    health = MDDKM().fit(X, y, groups).health()
+    assert [(s.note, s.problem, s.other_label) for s in health.suspects] == [(0, "odd one out", None)]
+
+
+def test_duplicates_are_found(rng):
+    X, y, groups = notes(rng, [4, 4])
+    X[groups == 2] = X[groups == 5]
+    health = MDDKM().fit(X, y, groups).health()
+    assert {(n.note, n.duplicates) for n in health.duplicates} == {(2, ((1, 5),)), (5, ((0, 2),))}
+    assert "0 / 2: same samples as 1 / 5" in str(health)
+
+
+def test_overlap_tells_classes_that_sound_alike(rng):
+    X, y, groups = notes(rng, [8, 8, 8])
+    X[y == 2] = np.concatenate([note(rng, 1) for _ in range(8)])
+    overlap = MDDKM().fit(X, y, groups).health().overlap
+    assert overlap[1, 2] > 0.6 < overlap[2, 1]
+    assert overlap[0, 1] < 0.2 > overlap[0, 2]
+    assert np.all(np.diag(overlap) > 0.6)
+
+
+def test_left_out_scores_in_the_report_are_those_of_the_model(rng):
+    X, y, groups = notes(rng, [5, 9])
+    model = MDDKM().fit(X, y, groups)
+    reported = [n.left_out_score for n in model.health().notes if n.label == 1]
+    np.testing.assert_allclose(reported, model.left_out_note_scores_[1])

@@ -1,0 +1,400 @@
+"""MDDKM: scikit-learn's contract, scores, thresholds, verdicts, frozen additions, bad input."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GroupKFold, cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from outlark import MDDKM, InputError
+from outlark.maths.gp import HyperParameters, cost, target
+from tests.notes import note, notes
+
+REJECTS = "samples that resemble no class are answered with outlier_label, which the check does not expect"
+EXPECTED = {"check_classifiers_train": REJECTS}
+
+
+@parametrize_with_checks([MDDKM(), MDDKM.paper()])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks([MDDKM(outlier_label=-99)], expected_failed_checks=lambda _: EXPECTED)
+def test_scikit_learn_contract_with_rejection(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def iris():
+    return load_iris(return_X_y=True)
+
+
+@pytest.fixture
+def fitted(rng):
+    X, y, groups = notes(rng, [6, 6, 6])
+    return MDDKM().fit(X, y, groups), X, y, groups
+
+
+# ---------------------------------------------------------------- the numbers
+
+
+def test_distances_are_the_variances_of_scikit_learn(iris):
+    X, y = iris
+    model = MDDKM(sigma=3.0, length_scale=2.0, sigma_reg=0.5).fit(X, y)
+    assert (model.sigma_, model.length_scale_, model.sigma_reg_) == (3.0, 2.0, pytest.approx(0.5))
+    for c in range(3):
+        gp = GaussianProcessRegressor(ConstantKernel(9.0) * RBF(2.0 / np.sqrt(2)), alpha=0.25, optimizer=None)
+        _, std = gp.fit(X[y == c], np.zeros(50)).predict(X, return_std=True)
+        np.testing.assert_allclose(model.distances(X)[:, c], std**2, atol=1e-9)
+
+
+def test_score_is_minus_log_root_of_the_distance(iris):
+    X, y = iris
+    model = MDDKM().fit(X, y)
+    np.testing.assert_allclose(
+        model.class_scores(X), np.maximum(-0.5 * np.log(model.distances(X) / model.sigma_**2), 0), atol=1e-12
+    )
+
+
+def test_paper_learns_the_minimum_of_the_cost(iris):
+    X, y = iris
+    model = MDDKM.paper().fit(X, y)
+    assert model.metric_ == "euclidean"
+    assert (model.sigma_reg_ / model.sigma_) ** 2 == pytest.approx(len(X) / (1e8 - 1))
+    theta = HyperParameters(model.sigma_, model.length_scale_, model.sigma_reg_)
+    gradient = cost(X, target(X), theta)[1]
+    assert gradient[1] == pytest.approx(0.0, abs=0.05)
+    assert gradient[0] + gradient[2] == pytest.approx(0.0, abs=0.05)
+
+
+def test_paper_thresholds(iris):
+    X, y = iris
+    model = MDDKM.paper().fit(X, y)
+    best_on_train = max(model.class_scores(X[y == c])[:, c].max() for c in range(3))
+    np.testing.assert_allclose(model.thresholds_, 1.8 / best_on_train)
+    np.testing.assert_allclose(clone(model).set_params(threshold="paper-normalized").fit(X, y).thresholds_, 1.8)
+
+
+def test_left_out_scores_are_those_of_a_refit_without_the_note(rng):
+    X, y, groups = notes(rng, [4, 4])
+    model = MDDKM(balance=None).fit(X, y, groups)
+    frozen = MDDKM(
+        sigma=model.sigma_,
+        length_scale=model.length_scale_,
+        sigma_reg=model.sigma_reg_,
+        balance=None,
+        threshold=0.0,
+    )
+    Z = model._mapped(X)  # frozen hyper-parameters are in the units of the metric
+    for g in (0, 2):
+        out = groups == g
+        refitted = frozen.fit(Z[~out], y[~out], groups[~out])
+        mine = model.left_out_scores_[0][groups[y == 0] == g]
+        np.testing.assert_allclose(mine, refitted.class_scores(Z[out])[:, 0], atol=1e-6)
+    np.testing.assert_allclose(model.thresholds_[0], np.quantile(model.left_out_scores_[0], 0.1))
+    np.testing.assert_allclose(model.left_out_note_scores_[1][0], model.left_out_scores_[1][groups[y == 1] == 4].mean())
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_units_do_not_matter(iris, scale):
+    X, y = iris
+    np.testing.assert_allclose(
+        MDDKM().fit(X * scale, y).class_scores(X * scale), MDDKM().fit(X, y).class_scores(X), atol=1e-3
+    )
+    np.testing.assert_array_equal(MDDKM().fit(X * scale, y).predict(X * scale), MDDKM().fit(X, y).predict(X))
+
+
+def test_the_origin_does_not_matter(iris):
+    X, y = iris
+    np.testing.assert_allclose(
+        MDDKM().fit(X + 50, y).class_scores(X + 50), MDDKM().fit(X, y).class_scores(X), atol=1e-3
+    )
+
+
+def test_the_metric_is_chosen_where_units_differ():
+    X, y = load_wine(return_X_y=True)
+    auroc: dict[str, list[float]] = {"auto": [], "euclidean": []}
+    for unknown in range(3):
+        known = y != unknown
+        for metric, values in auroc.items():
+            model = MDDKM(metric=metric).fit(X[known][::2], y[known][::2])
+            values.append(roc_auc_score(known[1::2], model.score_samples(X[1::2])))
+    assert np.mean(auroc["auto"]) > np.mean(auroc["euclidean"]) + 0.01
+    assert MDDKM().fit(X, y).metric_ in ("within", "whiten")
+    assert MDDKM(length_scale=1.0).fit(X, y).metric_ == "euclidean"
+
+
+def test_centred_scores_are_zero_far_away_too(iris):
+    X, y = iris
+    model = MDDKM(center=True).fit(X, y)
+    assert np.all(model.class_scores([[1e3] * 4]) == 0.0)
+    assert model.score(X, y) > 0.95
+
+
+# ---------------------------------------------------------------- commensurability
+
+
+def imbalanced(rng):
+    """Two classes drawn alike but for their place, 40 samples and 800, and fresh samples of each."""
+    place = np.array([2.5, 0.0])
+    train = np.concatenate([rng.normal(size=(40, 2)) - place / 2, rng.normal(size=(800, 2)) + place / 2])
+    fresh = [rng.normal(size=(2000, 2)) - place / 2, rng.normal(size=(2000, 2)) + place / 2]
+    return train, np.repeat([0, 1], [40, 800]), fresh
+
+
+def relative_difference(model, fresh):
+    means = [model.class_scores(fresh[c])[:, c].mean() for c in (0, 1)]
+    return abs(means[0] - means[1]) / np.mean(means)
+
+
+def test_scores_are_commensurable_whatever_the_class_size(rng):
+    X, y, fresh = imbalanced(rng)
+    model = MDDKM().fit(X, y)
+    assert relative_difference(model, fresh) < 0.05
+    assert model.verdicts([[0.0, 0.0]]) == ["ambiguous"]
+    assert np.all(model.class_scores([[1e4, 1e4]]) == 0.0)
+    assert model.verdicts([[1e4, 1e4]]) == ["unknown"]
+
+
+def test_without_the_correction_they_are_not(rng):
+    X, y, fresh = imbalanced(rng)
+    uncorrected = MDDKM(balance=None).fit(X, y)
+    assert relative_difference(uncorrected, fresh) > 0.2
+    assert relative_difference(MDDKM(balance="subsample").fit(X, y), fresh) < 0.1
+
+
+def test_subsampling_keeps_as_many_of_each(rng):
+    X, y, groups = notes(rng, [3, 9])
+    model = MDDKM(balance="subsample").fit(X, y, groups)
+    assert [len(np.unique(own)) for own in model.notes_] == [3, 3]
+    assert [len(d.X) for d in model.descriptions_] == [36, 36]
+
+
+# ---------------------------------------------------------------- answers
+
+
+def test_rejection_and_verdicts(fitted, rng):
+    model, _, _, _ = fitted
+    known = np.concatenate([note(rng, c) for c in range(3)])
+    unknown = np.concatenate([note(rng, c) for c in (5, 6, 7)])
+    model.set_params(outlier_label=-1)
+    assert np.mean(model.predict(known) == np.repeat([0, 1, 2], 12)) > 0.7
+    assert np.mean(model.predict(unknown) == -1) > 0.9
+    assert np.mean(model.verdicts(unknown) == "unknown") > 0.9
+    accepted = model.membership(known).sum(axis=1)
+    np.testing.assert_array_equal(
+        model.verdicts(known), np.array(["unknown", "known", "ambiguous"])[accepted.clip(max=2)]
+    )
+
+
+def test_decision_function_and_offset(fitted, rng):
+    model, X, _, _ = fitted
+    np.testing.assert_allclose(model.decision_function(X), model.class_scores(X) - model.offset_)
+    np.testing.assert_allclose(model.score_samples(X), model.class_scores(X).max(axis=1))
+    assert model.offset_ == model.thresholds_.min()
+
+
+def test_string_labels_are_widened_for_the_outlier_label(iris):
+    X, y = iris
+    model = MDDKM(outlier_label="unknown").fit(X, np.array(["a", "b", "c"])[y])
+    assert model.predict([[99.0] * 4]).tolist() == ["unknown"]
+    assert model.predict(X[:1]).tolist() == ["a"]
+
+
+def test_an_outlier_label_that_is_a_class_is_refused(iris):
+    X, y = iris
+    with pytest.raises(InputError, match=r"outlier_label=1 is also a class"):
+        MDDKM(outlier_label=1).fit(X, y)
+
+
+def test_thresholds_by_number_sequence_and_mapping(iris):
+    X, y = iris
+    assert MDDKM(threshold=1.5).fit(X, y).thresholds_.tolist() == [1.5] * 3
+    assert MDDKM(threshold=[1, 2, 3]).fit(X, y).thresholds_.tolist() == [1, 2, 3]
+    assert MDDKM(threshold={0: 3, 2: 1, 1: 2}).fit(X, y).thresholds_.tolist() == [3, 2, 1]
+
+
+def test_p_values_are_ranks_among_the_left_out_notes(fitted, rng):
+    model, X, _, _ = fitted
+    new, groups = np.concatenate([note(rng, 0), note(rng, 6)]), np.repeat(["x", "y"], 12)
+    p = model.p_values(new, groups)
+    assert p.shape == (2, 3)
+    mean = model.class_scores(new)[:12, 0].mean()
+    assert p[0, 0] == (1 + np.sum(model.left_out_note_scores_[0] <= mean)) / 7
+    assert np.all(p[1] == 1 / 7)
+    assert model.p_values(X).shape == (len(X), 3)
+
+
+def test_p_values_miss_the_promised_share(rng):
+    X, y = rng.normal(size=(400, 2)), np.zeros(400)
+    model = MDDKM().fit(X, y)
+    p = model.p_values(rng.normal(size=(4000, 2)))[:, 0]
+    for epsilon in (0.05, 0.1, 0.3):
+        assert np.mean(p <= epsilon) == pytest.approx(epsilon, abs=0.04)
+
+
+def test_explanation_names_the_nearest_notes_and_sums_to_one(fitted):
+    model, X, _, groups = fitted
+    (best, *_), *_ = model.explain(X[groups == 3][5:6])
+    assert (best.label, best.note) == (0, 3)
+    assert best.distance == pytest.approx(0.0, abs=1e-12)
+    everything = model.explain(X[:1], n_notes=99)[0]
+    assert sum(e.share for e in everything) == pytest.approx(1.0)
+    assert [e.share for e in everything] == sorted((e.share for e in everything), reverse=True)
+
+
+# ---------------------------------------------------------------- adding
+
+
+def test_adding_a_class_leaves_the_other_scores_alone(fitted, rng):
+    model, X, _, _ = fitted
+    before, thresholds = model.class_scores(X), model.thresholds_
+    more, _, groups = notes(rng, [0, 0, 0, 0, 0, 4])
+    model.add_class(more, -5, groups)
+    assert model.classes_.tolist() == [-5, 0, 1, 2]
+    np.testing.assert_array_equal(model.class_scores(X)[:, 1:], before)
+    np.testing.assert_array_equal(model.thresholds_[1:], thresholds)
+    assert np.all(model.predict(note(rng, 5)) == -5)
+    with pytest.raises(InputError, match="class already"):
+        model.add_class(more, 0)
+
+
+def test_a_small_class_added_later_scores_on_the_same_scale(rng):
+    X, y, groups = notes(rng, [12, 12])
+    fresh = np.concatenate([note(rng, 5) for _ in range(30)])
+    more, _, ids = notes(rng, [0, 0, 0, 0, 0, 12])
+    few = ids < 3
+    full = MDDKM().fit(X, y, groups).add_class(more, 5, ids).class_scores(fresh)[:, 2].mean()
+    small = MDDKM().fit(X, y, groups).add_class(more[few], 5, ids[few]).class_scores(fresh)[:, 2].mean()
+    plain = MDDKM(balance=None).fit(X, y, groups).add_class(more[few], 5, ids[few]).class_scores(fresh)[:, 2].mean()
+    assert abs(small - full) < 0.6 * abs(plain - full)
+
+
+def test_adding_a_note_changes_its_class_only(fitted, rng):
+    model, X, _, _ = fitted
+    before = model.class_scores(X)
+    new = note(rng, 1)
+    distances = model.distances(new)[:, 1]
+    model.add_note(new, 1, note=77)
+    np.testing.assert_array_equal(model.class_scores(X)[:, [0, 2]], before[:, [0, 2]])
+    assert np.all(model.distances(new)[:, 1] < distances)
+    assert 77 in model.notes_[1]
+    with pytest.raises(InputError, match="note 77 already"):
+        model.add_note(new, 1, note=77)
+    with pytest.raises(InputError, match="use add_class"):
+        model.add_note(new, "nobody")
+
+
+def test_refitting_forgets_what_was_added(fitted, rng):
+    model, X, y, groups = fitted
+    before = model.class_scores(X)
+    model.add_class(note(rng, 5), 9, np.repeat([0, 1], 6)).fit(X, y, groups)
+    np.testing.assert_array_equal(model.class_scores(X), before)
+
+
+# ---------------------------------------------------------------- odd input
+
+
+def test_a_class_with_one_note_warns_and_works(rng):
+    X, y, groups = notes(rng, [1, 5])
+    with pytest.warns(UserWarning, match=r"class 0 has a single note.*blocks"):
+        model = MDDKM(outlier_label=-1).fit(X, y, groups)
+    assert np.all(np.isfinite(model.thresholds_))
+    assert np.all(model.predict(note(rng, 7)) == -1)
+
+
+def test_a_class_with_one_sample_warns_and_works(rng):
+    X, y, _ = notes(rng, [1, 1])
+    with pytest.warns(UserWarning, match="single sample"):
+        model = MDDKM(outlier_label=-1).fit(np.concatenate([X, [[9.0] * 4]]), np.append(y, 2))
+    assert model.predict([[9.0] * 4, [-40.0] * 4]).tolist() == [2, -1]
+
+
+def test_one_class(rng):
+    X = rng.normal(size=(60, 3))
+    model = MDDKM(outlier_label="no").fit(X, ["yes"] * 60)
+    assert model.predict([[0.0] * 3, [9.0] * 3]).tolist() == ["yes", "no"]
+    np.testing.assert_allclose(model.decision_function(X), model.score_samples(X) - model.offset_)
+
+
+def test_duplicates_and_constant_features(rng):
+    X, y, _ = notes(rng, [3, 3])
+    doubled = np.column_stack([np.concatenate([X, X]), np.full(2 * len(X), 7.0)])
+    model = MDDKM().fit(doubled, np.concatenate([y, y]))
+    assert np.all(np.isfinite(model.class_scores(doubled)))
+    assert model.score(doubled, np.concatenate([y, y])) == 1.0
+
+
+def test_constant_samples_name_the_knob():
+    X, y = np.ones((6, 2)), [0, 0, 0, 1, 1, 1]
+    with pytest.raises(InputError, match=r"all training samples are the same.*length_scale="):
+        MDDKM().fit(X, y)
+    model = MDDKM(length_scale=1.0).fit(X, y)
+    assert np.all(np.isfinite(model.class_scores(X)))
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e200])
+def test_sizes_beyond_double_precision_are_refused(size, rng):
+    X, y, _ = notes(rng, [2, 2])
+    with pytest.raises(InputError, match=r"outside double precision; multiply X"):
+        MDDKM().fit(X * size, y)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_nan_and_infinity_are_refused(bad, iris):
+    X, y = iris
+    spoilt = X.copy()
+    spoilt[3, 1] = bad
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        MDDKM().fit(spoilt, y)
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        MDDKM().fit(X, y).predict(spoilt)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"sigma": -1.0}, r"sigma=-1.0 must be a positive number or None"),
+        ({"length_scale": "long"}, r"length_scale='long' must be a positive number"),
+        ({"sigma_reg": "small"}, r"sigma_reg='small' must be .*'auto' or 'condition'"),
+        ({"metric": "cosine"}, r"metric='cosine' must be one of"),
+        ({"target": "x"}, r"target='x' must be one of"),
+        ({"balance": "weights"}, r"balance='weights' must be one of"),
+        ({"trim": 3.0}, r"trim=3.0 must be True, False or a share"),
+        ({"threshold": "guess"}, r"threshold='guess' is not known"),
+        ({"threshold": [1, 2]}, r"one for each class"),
+        ({"threshold": {0: 1}}, r"no value for the classes \[1, 2\]"),
+        ({"threshold": np.nan}, r"finite number"),
+        ({"quantile": 1.5}, r"quantile=1.5 must lie between 0 and 1"),
+        ({"condition": 1e20}, r"condition=1e\+20 must lie between"),
+        ({"max_samples": 1}, r"max_samples=1 must be at least 2"),
+    ],
+)
+def test_parameters_that_cannot_be_used(iris, parameters, message):
+    with pytest.raises(InputError, match=message):
+        MDDKM(**parameters).fit(*iris)
+
+
+def test_groups_of_the_wrong_length(iris):
+    with pytest.raises(InputError, match="groups has 3 entries for 150 samples"):
+        MDDKM().fit(*iris, groups=[1, 2, 3])
+
+
+def test_max_samples_limits_learning_not_describing(rng):
+    X, y, groups = notes(rng, [20, 20])
+    model = MDDKM(max_samples=60).fit(X, y, groups)
+    assert sum(len(d.X) for d in model.descriptions_) == len(X)
+    assert model.score(X, y) > 0.95
+
+
+def test_works_in_scikit_learn_model_selection(rng):
+    X, y, groups = notes(rng, [6, 6, 6])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cross_val_score(MDDKM(), X, y, groups=groups, cv=GroupKFold(3)).mean() > 0.9
