@@ -20,16 +20,17 @@ from outlark.estimators.checks import (
 from outlark.estimators.evidence import Evidence, Health, evidence, examine
 from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, class_thresholds
 from outlark.maths.choice import RATIOS, Trial, choose
-from outlark.maths.description import describe, distances, far_distance, left_out_distances, score
+from outlark.maths.description import Description, describe, distances, far_distance, left_out_distances, score
 from outlark.maths.gp import learn, ratio_from_condition, target
 from outlark.maths.metric import feature_map, mapped
 from outlark.maths.notes import balanced_subset, draw_notes, leave_out_parts
 from outlark.maths.robust import trim
 from outlark.maths.scoring import distances_to_all
 from outlark.maths.size import score_at_size, size_factor, size_of, smallest
+from outlark.maths.threads import one_blas_thread
 
 #: Samples on which the metric and the regulariser are chosen.
-CHOICE_SAMPLES = 600
+CHOICE_SAMPLES = 300
 #: The largest share of a class's notes that ``trim=True`` leaves out.
 TRIM_SHARE = 0.2
 
@@ -112,6 +113,10 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
     ['known', 'unknown']
     """
 
+    descriptions_: list[Description]
+    notes_: list[np.ndarray]
+    size_factors_: np.ndarray
+
     def __init__(
         self,
         *,
@@ -184,20 +189,8 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         check_outlier_label(self.outlier_label, self.classes_)
         notes = check_groups(groups, samples)
 
-        self._choose_metric_and_ratio(samples, labels, notes)
-        self._learn(samples, labels, notes)
-        kept = self._kept_rows(samples, labels, notes)
-        if self.trim and len(kept) < len(samples):
-            self._learn(samples[kept], labels[kept], notes[kept])
-        Z, labels, notes = self._mapped(samples[kept]), labels[kept], notes[kept]
-        C = range(len(self.classes_))
-        self.descriptions_ = [describe(Z[labels == c], *self._kernel) for c in C]
-        self.notes_ = [notes[labels == c] for c in C]
-        sizes = [size_of(own) for own in self.notes_]
-        # One sample is no size to compare at: nothing can be left out of it.
-        self.reference_size_ = smallest([size for size in sizes if size.n_samples > 1] or sizes)
-        self.size_factors_ = np.array([self._size_factor(c) for c in C])
-        self._calibrate()
+        with one_blas_thread():
+            self._fit(samples, labels, notes)
         return self
 
     def distances(self, X: ArrayLike) -> np.ndarray:
@@ -266,6 +259,22 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         return self
 
     # ------------------------------------------------------------------ inside
+
+    def _fit(self, samples: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
+        self._choose_metric_and_ratio(samples, labels, notes)
+        self._learn(samples, labels, notes)
+        kept = self._kept_rows(samples, labels, notes)
+        if self.trim and len(kept) < len(samples):
+            self._learn(samples[kept], labels[kept], notes[kept])
+        Z, labels, notes = self._mapped(samples[kept]), labels[kept], notes[kept]
+        C = range(len(self.classes_))
+        self.descriptions_ = [describe(Z[labels == c], *self._kernel) for c in C]
+        self.notes_ = [notes[labels == c] for c in C]
+        sizes = [size_of(own) for own in self.notes_]
+        # One sample is no size to compare at: nothing can be left out of it.
+        self.reference_size_ = smallest([size for size in sizes if size.n_samples > 1] or sizes)
+        self.size_factors_ = np.array([self._size_factor(c) for c in C])
+        self._calibrate()
 
     def _choose_metric_and_ratio(self, X: np.ndarray, labels: np.ndarray, groups: np.ndarray) -> None:
         """Set `metric_` and `_ratio` (None: σ_reg is given); by leave-note-out where they are "auto"."""

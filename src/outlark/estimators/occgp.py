@@ -15,6 +15,7 @@ from outlark.maths.gp import learn, ratio_from_condition, target
 from outlark.maths.metric import candidate_metrics, feature_map, mapped
 from outlark.maths.notes import balanced_subset, leave_out_parts
 from outlark.maths.one_class import MEASURES, left_out_predict, measure, predict
+from outlark.maths.threads import one_blas_thread
 
 
 class OCCGP(OutlierMixin, BaseEstimator):
@@ -90,14 +91,15 @@ class OCCGP(OutlierMixin, BaseEstimator):
         rows = balanced_subset(one, notes, self.max_samples, np.random.default_rng(self.random_state))
         floor = ratio_from_condition(len(samples), self.condition)
         named = {"auto": max(ONE_CLASS_RATIO, floor), "condition": floor}
-        theta = learn(
-            Z[rows],
-            y=target(mapped(samples[rows], self.feature_map_) if self.target == "paper" else Z[rows]),
-            ratio=named[self.sigma_reg] if isinstance(self.sigma_reg, str) else None,
-            sigma=self.sigma,
-            length_scale=self.length_scale,
-            sigma_reg=None if isinstance(self.sigma_reg, str) else float(self.sigma_reg),
-        )
+        with one_blas_thread():
+            theta = learn(
+                Z[rows],
+                y=target(mapped(samples[rows], self.feature_map_) if self.target == "paper" else Z[rows]),
+                ratio=named[self.sigma_reg] if isinstance(self.sigma_reg, str) else None,
+                sigma=self.sigma,
+                length_scale=self.length_scale,
+                sigma_reg=None if isinstance(self.sigma_reg, str) else float(self.sigma_reg),
+            )
         self.sigma_, self.length_scale_, self.sigma_reg_ = theta
         self.description_ = describe(Z, theta.length_scale, theta.ratio)
         left_out = left_out_predict(self.description_, leave_out_parts(notes))

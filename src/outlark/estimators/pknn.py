@@ -83,9 +83,9 @@ class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
     >>> model = PKNN(outlier_label="unknown").fit(X, ["a"] * 20 + ["b"] * 20)
     >>> model.predict([[0.0, 0.0], [8.0, 8.0], [4.0, 4.0]]).tolist()
     ['a', 'b', 'unknown']
-    >>> model.class_scores([[0.0, 0.0], [4.0, 4.0]]).round(2)
-    array([[0.99, 0.  ],
-           [0.01, 0.01]])
+    >>> model.class_scores([[0.0, 0.0], [4.0, 4.0]]).round(1)
+    array([[0.9, 0. ],
+           [0. , 0. ]])
     """
 
     def __init__(

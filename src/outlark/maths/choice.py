@@ -32,7 +32,6 @@ class Trial(NamedTuple):
 
     metric: str
     ratio: float
-    length_scale: float
     auc: float
 
 
@@ -113,17 +112,16 @@ def choose(
     fold = note_folds(labels, groups, rng)
     one_class = len(np.unique(labels)) == 1
 
-    def attempt(name: str, ratio: float, compare: bool = True) -> Trial:
+    def attempt(name: str, ratio: float) -> Trial:
         Z = mapped(X, feature_map(name, X, labels))
         ell = learn(Z, ratio=ratio, y=target_of(Z), **fixed).length_scale
-        quality = left_out_auc(X, labels, fold, name, ell, ratio) if compare else np.nan
-        trials.append(Trial(name, ratio, ell, quality))
+        trials.append(Trial(name, ratio, left_out_auc(X, labels, fold, name, ell, ratio)))
         return trials[-1]
 
     metrics = candidate_metrics(X, labels) if metric == "auto" else [metric]
     if one_class or (len(metrics) == 1 and len(ratios) == 1):
         ratio = ONE_CLASS_RATIO if len(ratios) > 1 else ratios[0]
-        return attempt(metrics[0], ratio, compare=False), trials
+        return Trial(metrics[0], ratio, np.nan), trials
     middle = MIDDLE_RATIO if MIDDLE_RATIO in ratios else ratios[0]
     best = max([attempt(name, middle) for name in metrics], key=lambda trial: trial.auc)
     attempts = [best if ratio == middle else attempt(best.metric, ratio) for ratio in ratios]

@@ -13,6 +13,7 @@ r"""Learning the hyper-parameters of MDD-KM (Sec. 3.1; Alg. 1, lines 2-6).
 Rows are samples; the kernel has no ½, so ℓ is √2 times the length scale of scikit-learn's ``RBF``.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -25,9 +26,10 @@ from outlark.errors import InputError
 #: ℓ is sought between these multiples of the median distance between training samples. Ten times that distance makes
 #: all samples look alike.
 LENGTH_SCALE_BOUNDS = (1e-2, 1e1)
-#: Samples on which the coarse grid over ℓ is computed before the fine search on all of them.
-GRID_SAMPLES = 256
-GRID_POINTS = 33
+#: Samples on which the coarse grid over ℓ, and the first search, are computed before the fine search on all of them.
+GRID_SAMPLES = 128
+SEARCH_SAMPLES = 400
+GRID_POINTS = 24
 
 
 class HyperParameters(NamedTuple):
@@ -172,8 +174,7 @@ def learn(
     if length_scale is None:
         length_scale = _learn_length_scale(X, y, ratio, sigma)
     if sigma is None:
-        D2 = squareform(pdist(X, "sqeuclidean"))
-        sigma = float(np.sqrt(profile_cost(D2, y, length_scale, ratio)[1]))
+        sigma = float(np.sqrt(profile_cost(_squared_distances(X), y, length_scale, ratio)[1]))
     return HyperParameters(sigma, length_scale, sigma * float(np.sqrt(ratio)))
 
 
@@ -191,34 +192,49 @@ def length_scale_bounds(X: np.ndarray) -> tuple[float, float]:
 
 
 def _learn_length_scale(X: np.ndarray, y: np.ndarray, ratio: float, sigma: float | None) -> float:
-    """Grid on a thin subset (the cost can have two valleys), then Brent's method between the grid's neighbours."""
+    """A grid on a few samples, because the cost can have two valleys; Brent's method on more; then on all of them."""
 
-    def g(D2: np.ndarray, y: np.ndarray, log_ell: float) -> float:
-        profiled, sigma2 = profile_cost(D2, y, float(np.exp(log_ell)), ratio)
-        if sigma is None:
-            return profiled
-        # With σ held fixed: yᵀR⁻¹y/σ² + N log σ² + log |R|
-        n = len(y)
-        return profiled - n - n * np.log(sigma2) + n * sigma2 / sigma**2 + n * np.log(sigma**2)
+    def cost_on(rows: slice) -> Callable[[float], float]:
+        D2, y_rows, n = _squared_distances(X[rows]), y[rows], len(y[rows])
+
+        def g(log_ell: float) -> float:
+            profiled, sigma2 = profile_cost(D2, y_rows, float(np.exp(log_ell)), ratio)
+            if sigma is None:
+                return profiled
+            # With σ held fixed: yᵀR⁻¹y/σ² + N log σ² + log |R|
+            return profiled - n - n * np.log(sigma2) + n * sigma2 / sigma**2 + n * np.log(sigma**2)
+
+        return g
 
     low, high = np.log(length_scale_bounds(X))
-    thin = slice(None, None, max(1, len(X) // GRID_SAMPLES))
-    D2_thin = squareform(pdist(X[thin], "sqeuclidean"))
     grid = np.linspace(low, high, GRID_POINTS)
-    best = int(np.argmin([g(D2_thin, y[thin], log_ell) for log_ell in grid]))
-    D2 = D2_thin if len(X) == len(D2_thin) else squareform(pdist(X, "sqeuclidean"))
-    step = grid[1] - grid[0]
-    left, right = grid[best] - step, grid[best] + step
-    while True:
-        bounds = (max(left, low), min(right, high))
-        found = minimize_scalar(lambda v: g(D2, y, v), bounds=bounds, method="bounded", options={"xatol": 1e-5})
-        # The minimum of all samples may lie outside the bracket that the thin subset gave: follow it downhill.
-        if found.x - bounds[0] < 1e-3 and bounds[0] > low:
-            left, right = left - 2 * step, left + step
-        elif bounds[1] - found.x < 1e-3 and bounds[1] < high:
-            left, right = right - step, right + 2 * step
-        else:
-            return float(np.exp(found.x))
+    best = grid[int(np.argmin(list(map(cost_on(_thin(X, GRID_SAMPLES)), grid))))]
+    step, tolerance = grid[1] - grid[0], 1e-7
+    if len(X) > 2 * SEARCH_SAMPLES:
+        best = _downhill(cost_on(_thin(X, SEARCH_SAMPLES)), best, step, (low, high), 1e-2)
+        step, tolerance = 0.2, 1e-4
+    return float(np.exp(_downhill(cost_on(slice(None)), best, step, (low, high), tolerance)))
+
+
+def _downhill(
+    g: Callable[[float], float], start: float, step: float, bounds: tuple[float, float], tolerance: float
+) -> float:
+    """Brent's method from `start`; its bracket follows g downhill, at most to a bound."""
+
+    def walled(v: float) -> float:
+        inside = float(np.clip(v, *bounds))
+        return g(inside) + 1e6 * abs(v - inside)
+
+    found = minimize_scalar(walled, bracket=(start, start + step), method="brent", tol=tolerance)
+    return float(np.clip(found.x, *bounds))
+
+
+def _thin(X: np.ndarray, n_samples: int) -> slice:
+    return slice(None, None, max(1, len(X) // n_samples))
+
+
+def _squared_distances(X: np.ndarray) -> np.ndarray:
+    return squareform(pdist(X, "sqeuclidean"))
 
 
 def _learn_sigma(X: np.ndarray, y: np.ndarray, length_scale: float, sigma_reg: float) -> float:

@@ -86,12 +86,6 @@ def som_prototypes(X: np.ndarray, P: int, seed: int) -> np.ndarray:
     units nor offset matter; the features keep their relative magnitude. The map starts from P distinct samples laid out
     along the two principal axes, its neighbourhood shrinks to a third and its learning rate falls to zero.
 
-    Parameters
-    ----------
-    X : ndarray (n, d)
-    P : int
-    seed : int
-
     Returns
     -------
     ndarray (min(P, number of distinct samples), d)
@@ -115,15 +109,8 @@ def som_prototypes(X: np.ndarray, P: int, seed: int) -> np.ndarray:
         return mean[np.newaxis]
     scale = np.sqrt(np.mean(np.sum((X - mean) ** 2, axis=1)))
     rows, columns = grid_shape(P)
-    som = MiniSom(
-        rows,
-        columns,
-        X.shape[1],
-        sigma=min(columns / 2, 1.5),
-        learning_rate=0.5,
-        decay_function="linear_decay_to_zero",
-        random_seed=seed,
-    )
+    decay = "linear_decay_to_zero"
+    som = MiniSom(rows, columns, X.shape[1], sigma=min(columns / 2, 1.5), decay_function=decay, random_seed=seed)
     Z = (X - mean) / scale
     start = (rng.permutation(distinct)[:P] - mean) / scale
     som.get_weights()[...] = _laid_out(start, rows, columns, axes=np.linalg.svd(Z, full_matrices=False)[2])

@@ -5,21 +5,18 @@ distances come from a matrix product, the kernel is computed in place in a buffe
 triangle of ``L⁻¹`` is used in two pieces so that its empty quarter is not multiplied.
 """
 
-import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from threadpoolctl import ThreadpoolController
 
 from outlark.maths.description import Description, centring_term
+from outlark.maths.threads import blas_threads, one_blas_thread
 
 BLOCK_ROWS = 1024
 #: Relative error of a distance that the matrix-product form of ‖a - b‖² may cause before the direct form is used.
 PRODUCT_TOLERANCE = 1e-8
-_BLAS = ThreadpoolController()
-_POOL_IN_USE = threading.Lock()
 
 
 class _Scorer:
@@ -93,19 +90,12 @@ def distances_to_all(
             d[block, c] = scorer(Z[block])
 
     starts = range(0, len(Z), block_rows)
-    threads = min(_blas_threads(), len(starts))
-    # The number of BLAS threads is a property of the process: only one call at a time may set it.
-    if threads > 1 and _POOL_IN_USE.acquire(blocking=False):
-        try:
-            with _BLAS.limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+    threads = min(blas_threads(), len(starts))
+    with one_blas_thread() as mine:
+        if mine and threads > 1:
+            with ThreadPoolExecutor(threads) as pool:
                 list(pool.map(score_block, starts))
-        finally:
-            _POOL_IN_USE.release()
-    else:
-        for start in starts:
-            score_block(start)
+        else:
+            for start in starts:
+                score_block(start)
     return d
-
-
-def _blas_threads() -> int:
-    return max((library.num_threads for library in _BLAS.select(user_api="blas").lib_controllers), default=1)
