@@ -24,6 +24,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from outlark import MDDKM
+from outlark.maths.scoring import distances_to_all
 
 CLASSES, PER_CLASS, FEATURES = 3, 160, 36
 
@@ -92,15 +93,17 @@ def score_speed(n_frames: int, repeats: int) -> None:
         variances = [make(X[y == c]).predict(Z, return_std=True)[1] ** 2 for c in range(CLASSES)]
         return np.stack(variances, axis=1) - model.sigma_reg_**2
 
-    ours, d = best_of(repeats, lambda: model.distances(Z))
     theirs, d_theirs = best_of(repeats, scikit_learn)
     plain, d_plain = best_of(repeats, lambda: plain_scipy(model, X, y, Z))
-    for name, seconds, other in (("GaussianProcessRegressor", theirs, d_theirs), ("plain SciPy", plain, d_plain)):
-        gap = np.max(np.abs(np.log(d / np.maximum(other, 1e-300)))) / 2
-        print(
-            f"score {n_frames:,} frames, MDDKM {ours:6.2f} s   {name:<24} {seconds:6.2f} s   "
-            f"{seconds / ours:5.1f} times faster   largest difference in score {gap:.0e}"
-        )
+    for precision in ("double", "single"):
+        model.set_params(precision=precision)
+        ours, d = best_of(repeats, lambda: model.distances(Z))
+        for name, seconds, other in (("GaussianProcessRegressor", theirs, d_theirs), ("plain SciPy", plain, d_plain)):
+            gap = np.max(np.abs(np.log(d / np.maximum(other, 1e-300)))) / 2
+            print(
+                f"score {n_frames:,} frames, MDDKM {precision} {ours:5.2f} s   {name:<24} {seconds:5.2f} s   "
+                f"{seconds / ours:5.1f} times faster   largest difference in score {gap:.0e}"
+            )
 
 
 def memory() -> None:
@@ -111,9 +114,6 @@ def memory() -> None:
     for n in (50_000, 200_000):
         Z = rng.normal(size=(n, FEATURES))
         tracemalloc.start()
-        model.descriptions_[0]
-        from outlark.maths.scoring import distances_to_all
-
         distances_to_all(model.descriptions_, Z)
         peaks.append((tracemalloc.get_traced_memory()[1] - 8 * n * CLASSES) / 1e6)
         tracemalloc.stop()

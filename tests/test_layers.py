@@ -12,7 +12,17 @@ THIRD_PARTY = {
     "metrics": {"numpy", "scipy", "sklearn"},
     "estimators": {"numpy", "scipy", "sklearn"},
 }
-STANDARD = {"collections", "concurrent", "contextlib", "dataclasses", "numbers", "threading", "typing", "warnings", "functools"}
+STANDARD = {
+    "collections",
+    "concurrent",
+    "contextlib",
+    "dataclasses",
+    "numbers",
+    "threading",
+    "typing",
+    "warnings",
+    "functools",
+}
 
 
 def imports(path: Path) -> set[str]:

@@ -8,6 +8,7 @@ gives any other classifier a way to say "none of these", and `outlark.metrics` m
 from outlark.errors import InputError, OutlarkError
 from outlark.estimators.mddkm import MDDKM
 from outlark.estimators.occgp import OCCGP
+from outlark.estimators.pknn import PKNN
 from outlark.estimators.reject import RejectOption
 
 __version__ = "0.1.0"

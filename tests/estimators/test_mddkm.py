@@ -373,6 +373,7 @@ def test_nan_and_infinity_are_refused(bad, iris):
         ({"threshold": np.nan}, r"finite number"),
         ({"quantile": 1.5}, r"quantile=1.5 must lie between 0 and 1"),
         ({"condition": 1e20}, r"condition=1e\+20 must lie between"),
+        ({"precision": "half"}, r"precision='half' must be one of"),
         ({"max_samples": 1}, r"max_samples=1 must be at least 2"),
     ],
 )

@@ -48,6 +48,16 @@ def test_one_and_two_blas_threads_give_the_same_scores(n_samples):
     np.testing.assert_allclose(found[0], found[1], atol=1e-6)
 
 
+@pytest.mark.parametrize("center", [False, True])
+def test_single_precision_is_close_and_only_for_regularisers_that_bear_it(center):
+    exact = distances_to_all(descriptions(0.1), Z, center=center)
+    single = distances_to_all(descriptions(0.1), Z, center=center, single=True)
+    assert 0 < np.max(np.abs(score(single) - score(exact))) < 5e-5
+    np.testing.assert_array_equal(
+        distances_to_all(descriptions(1e-4), Z, single=True), distances_to_all(descriptions(1e-4), Z)
+    )
+
+
 def test_wide_classes_use_the_direct_distance():
     """‖a‖² + ‖b‖² - 2ab would lose the digits that a small regulariser needs."""
     X = np.concatenate([RNG.normal(size=(30, 2)), 1e6 + RNG.normal(size=(30, 2))])

@@ -23,7 +23,7 @@ BLOCK_ROWS = 1024
 OWN_SHARE, NEIGHBOUR_SHARE = 0.51, 0.49
 MAX_PROTOTYPES = 50
 SAMPLES_PER_PROTOTYPE = 2
-#: Steps of a map's training: five for each sample, within these bounds. Ten times as many changed no result.
+#: Steps of a map's training: five for each sample, within these bounds. Ten times as many moved AUROC by .001.
 MIN_STEPS, MAX_STEPS = 500, 5000
 
 
@@ -56,8 +56,9 @@ class Prototypes(NamedTuple):
 def default_counts(class_sizes: np.ndarray, K: int) -> np.ndarray:
     """How many prototypes each class gets: half as many as the smallest class has samples, at most 50, for all alike.
 
-    Two samples to a prototype, so that it still averages something: in few-shot trials samples as their own prototypes
-    did worse. A class too small for K prototypes gets what it can and does not take the others below K.
+    Two samples to a prototype, so that it still averages something: with four samples for each class and scaled
+    weights, samples as their own prototypes had AUROC .91 against .93. A class too small for K prototypes gets what it
+    can and does not take the others below K.
 
     >>> default_counts(np.array([40, 800]), K=5), default_counts(np.array([1, 6, 800]), K=5)
     (array([20, 20]), array([1, 3, 5]))
@@ -69,8 +70,8 @@ def default_counts(class_sizes: np.ndarray, K: int) -> np.ndarray:
 def grid_shape(P: int) -> tuple[int, int]:
     """The most nearly square grid of exactly P units.
 
-    A unit of a square grid has four neighbours to average with, one of a chain two: the map settles better. A prime P
-    leaves only the chain.
+    A unit of a square grid has four neighbours to average with, one of a chain two; measured, it hardly matters. A
+    prime P leaves only the chain.
 
     >>> grid_shape(12), grid_shape(7)
     ((3, 4), (1, 7))

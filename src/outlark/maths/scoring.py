@@ -17,12 +17,14 @@ from outlark.maths.threads import blas_threads, one_blas_thread
 BLOCK_ROWS = 1024
 #: Relative error of a distance that the matrix-product form of ‖a - b‖² may cause before the direct form is used.
 PRODUCT_TOLERANCE = 1e-8
+#: Single precision is for regularisers no smaller than this; its error in the score is then about 1e-5.
+SINGLE_RATIO = 1e-2
 
 
 class _Scorer:
     """One class, prepared for scoring blocks of rows."""
 
-    def __init__(self, description: Description, center: bool) -> None:
+    def __init__(self, description: Description, center: bool, single: bool = False) -> None:
         self.description = description
         self.center = center
         self.origin = description.X.mean(axis=0)
@@ -32,9 +34,12 @@ class _Scorer:
         self.columns = np.ascontiguousarray(np.column_stack([2.0 * X, -norms, -np.ones(len(X))]).T)
         # ‖z‖² + ‖x‖² - 2zx cancels: its error, eps · spread², is felt in d relative to ρ.
         self.by_product = np.finfo(float).eps * float(norms.max(initial=0.0)) < PRODUCT_TOLERANCE * description.ratio
+        fast = single and self.by_product and description.ratio >= SINGLE_RATIO
+        self.dtype = np.dtype(np.float32 if fast else np.float64)
+        self.columns = self.columns.astype(self.dtype)
         half = len(X) // 2
         pieces = [slice(0, half), slice(half, len(X))] if half >= 32 else [slice(0, len(X))]
-        self.pieces = [(p, np.ascontiguousarray(description.L_inv[p, : p.stop].T)) for p in pieces]
+        self.pieces = [(p, np.ascontiguousarray(description.L_inv[p, : p.stop].T, self.dtype)) for p in pieces]
         self.L_inv_ones = description.L_inv.sum(axis=1)
 
     def kernel(self, Z: np.ndarray) -> np.ndarray:
@@ -44,9 +49,8 @@ class _Scorer:
             exponent = cdist(Z, self.description.X, "sqeuclidean")
             exponent *= -1.0 / ell**2
         else:
-            row = np.empty((len(Z), Z.shape[1] + 2))
-            np.subtract(Z, self.origin, out=row[:, :-2])
-            row[:, :-2] /= ell
+            row = np.empty((len(Z), Z.shape[1] + 2), self.dtype)
+            row[:, :-2] = (Z - self.origin) / ell
             row[:, -2] = 1.0
             np.einsum("ij,ij->i", row[:, :-2], row[:, :-2], out=row[:, -1])
             exponent = row @ self.columns
@@ -67,11 +71,17 @@ class _Scorer:
 
 
 def distances_to_all(
-    descriptions: Sequence[Description], Z: np.ndarray, *, center: bool = False, block_rows: int = BLOCK_ROWS
+    descriptions: Sequence[Description],
+    Z: np.ndarray,
+    *,
+    center: bool = False,
+    single: bool = False,
+    block_rows: int = BLOCK_ROWS,
 ) -> np.ndarray:
     """The distance of every row of Z to every class, in units of σ², shape (m, C).
 
-    Uses as many threads as BLAS is allowed to use (``OMP_NUM_THREADS``, threadpoolctl).
+    Uses as many threads as BLAS is allowed to use (``OMP_NUM_THREADS``, threadpoolctl). With `single`, classes whose ρ
+    is no smaller than `SINGLE_RATIO` are scored in single precision: twice as fast, scores the same to about 1e-5.
 
     Examples
     --------
@@ -81,7 +91,7 @@ def distances_to_all(
     array([[0.091, 1.   ],
            [1.   , 0.091]])
     """
-    scorers = [_Scorer(description, center) for description in descriptions]
+    scorers = [_Scorer(description, center, single) for description in descriptions]
     d = np.empty((len(Z), len(scorers)))
 
     def score_block(start: int) -> None:
