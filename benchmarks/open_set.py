@@ -21,7 +21,7 @@ import scipy
 import sklearn
 from joblib import Parallel, delayed  # type: ignore[import-untyped]
 from open_set_data import SET_NAMES, DataSet, Draw, draws_of, load, split
-from peers import METHODS, available
+from peers import METHODS
 from scipy.stats import rankdata
 from threadpoolctl import threadpool_limits
 
@@ -146,10 +146,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def main(arguments: Sequence[str]) -> None:
     options = parse(arguments)
-    methods = available(options.methods)
-    missing = sorted(set(options.methods) - set(methods))
-    if missing:
-        print(f"left out, not in this outlark: {', '.join(missing)}", file=sys.stderr)
+    methods = options.methods
     means = run(options.sets, methods, options.seeds, options.max_draws, options.jobs)
     made = tables(means, options.sets, methods)
     lines = verdicts(means, options.sets, methods, "MDD-KM") if "MDD-KM" in methods else []

@@ -5,8 +5,7 @@ samples. A method that cannot do with one class returns None for it.
 """
 
 import warnings
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
@@ -20,8 +19,8 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import SVC, OneClassSVM
 
-import outlark
-from outlark.estimators.reject import RejectOption
+from outlark import MDDKM, OCCGP, PKNN, RejectOption
+from outlark.maths.pknn import default_counts, possibilities, train
 
 Scorer = Callable[[np.ndarray], np.ndarray]
 Fit = Callable[[np.ndarray, np.ndarray, int], Scorer | None]
@@ -37,28 +36,26 @@ def _per_class(describe: Callable[[np.ndarray, int], Scorer]) -> Fit:
     return fit
 
 
-def _ours(name: str) -> Any:
-    """An estimator of outlark, looked up when it is used: the peers run without it."""
-    return getattr(outlark, name)
-
-
 def _mddkm(X: np.ndarray, y: np.ndarray, seed: int) -> Scorer:
-    return _ours("MDDKM")().fit(X, y).class_scores
+    return MDDKM().fit(X, y).class_scores
 
 
 def _mddkm_literal(X: np.ndarray, y: np.ndarray, seed: int) -> Scorer:
-    return _ours("MDDKM").paper().fit(X, y).class_scores
+    return MDDKM.paper().fit(X, y).class_scores
 
 
 def _occgp(X: np.ndarray, seed: int) -> Scorer:
-    return _ours("OCCGP")().fit(X).score_samples
+    return OCCGP().fit(X).score_samples
 
 
 def _pknn(X: np.ndarray, y: np.ndarray, seed: int) -> Scorer:
-    model = _ours("PKNN")()
-    if "random_state" in model.get_params():
-        model.set_params(random_state=seed)
-    return model.fit(X, y).class_scores
+    """The class scores of `PKNN()`, without the ten refits for its thresholds, which the tables do not use."""
+    settings = PKNN().get_params()
+    K, m = settings["n_neighbors"], settings["m"]
+    labels = np.unique(y, return_inverse=True)[1]
+    counts = default_counts(np.bincount(labels), K).tolist()
+    prototypes = train(X, labels, counts, K=K, form=settings["eta"], seed=seed)
+    return lambda X_test: possibilities(prototypes, X_test, K=K, m=m)
 
 
 def _nearest_neighbour(X: np.ndarray, seed: int) -> Scorer:
@@ -158,9 +155,3 @@ METHODS: dict[str, Fit] = {
     "SVM-Platt": _platt_svm,
     "conformal k-NN": _per_class(_conformal),
 }
-_NEEDS = {"MDD-KM": "MDDKM", "MDD-KM literal": "MDDKM", "OCC-GP ensemble": "OCCGP", "PKNN": "PKNN"}
-
-
-def available(names: Iterable[str]) -> list[str]:
-    """Those of the methods whose estimator this version of outlark has."""
-    return [name for name in names if name not in _NEEDS or hasattr(outlark, _NEEDS[name])]
