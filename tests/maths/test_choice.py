@@ -19,7 +19,7 @@ from outlark.maths.metric import (
     within_class_scale,
     within_deviations,
 )
-from outlark.maths.notes import balanced_subset, draw_notes, leave_out_parts
+from outlark.maths.notes import balanced_subset, draw_notes, leave_out_parts, parts_of
 from outlark.maths.size import Size, mean_left_out_score, size_factor
 from tests.notes import notes
 
@@ -146,3 +146,8 @@ def test_size_factor_brings_a_large_class_to_the_score_of_a_small_one(rng, cente
     at_small = np.mean([mean_left_out_score(Z, np.arange(60), 3.0, ratio, center) for Z in small])
     assert factor * at_full == pytest.approx(at_small, rel=0.04)
     assert at_full > 1.2 * at_small
+
+
+def test_parts_keep_the_order_of_appearance():
+    parts = parts_of(np.array([5, 5, 2, 9, 2]))
+    assert [part.tolist() for part in parts] == [[0, 1], [2, 4], [3]]

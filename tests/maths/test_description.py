@@ -14,7 +14,6 @@ from outlark.maths.description import (
     distances,
     far_distance,
     left_out_distances,
-    parts_of,
     score,
     shares,
 )
@@ -148,8 +147,3 @@ def test_shares_sum_to_what_the_class_knows(X, Z):
 def test_too_small_a_regulariser_names_the_knob():
     with pytest.raises(InputError, match=r"not positive definite.*sigma_reg"):
         describe(np.zeros((5, 2)), 1.0, 1e-18)
-
-
-def test_parts_keep_the_order_of_appearance():
-    parts = parts_of(np.array([5, 5, 2, 9, 2]))
-    assert [part.tolist() for part in parts] == [[0, 1], [2, 4], [3]]

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
-from outlark.maths.description import Description, distances, parts_of, score, shares
+from outlark.maths.description import Description, distances, score, shares
+from outlark.maths.notes import parts_of
 from outlark.maths.robust import FEWEST_NOTES, mislabelled_notes, note_scores, odd_notes
 
 #: Samples nearer to each other than this share of the length scale count as the same sample.

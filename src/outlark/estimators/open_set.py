@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from outlark.errors import InputError
-from outlark.maths.description import parts_of
+from outlark.maths.notes import parts_of
 
 KNOWN, AMBIGUOUS, UNKNOWN = "known", "ambiguous", "unknown"
 

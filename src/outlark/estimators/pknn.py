@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outlark.errors import InputError
+from outlark.estimators.checks import check_groups
 from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, class_thresholds
 from outlark.maths import pknn
 from outlark.maths.notes import leave_out_parts
@@ -64,9 +65,9 @@ class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
     fuzzy_labels_ : ndarray (P_total, C)
     eta_ : (η₁, η₂)
     thresholds_ : ndarray (C,)
-    left_out_scores_ : ndarray (n,)
-        Score of each training sample for its own class under a model refitted without its note, with as many
-        prototypes. NaN for the only sample of a class.
+    left_out_scores_ : list of ndarray
+        For each class the scores of its training samples under a model refitted without their note, with as many
+        prototypes. Empty for a class of one sample.
     left_out_note_scores_ : list of ndarray
         For each class the mean left-out score of each of its notes.
     n_features_in_ : int
@@ -135,24 +136,23 @@ class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
         self._check_parameters()
         self.classes_, labels = np.unique(y, return_inverse=True)
         check_outlier_label(self.outlier_label, self.classes_)
-        parts = _notes(labels, _checked_groups(groups, len(samples)), self.classes_)
+        parts = _notes(labels, check_groups(groups, samples), self.classes_)
         counts = self._counts(np.bincount(labels))
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         self._model = self._trained(samples, labels, counts, seed)
         self.prototypes_, owners, self.fuzzy_labels_, self.eta_ = self._model
         self.prototype_labels_ = self.classes_[owners]
 
-        self.left_out_scores_ = np.full(len(samples), np.nan)
+        left_out = np.full(len(samples), np.nan)
         for out in _folds(parts):
             model = self._trained(np.delete(samples, out, axis=0), np.delete(labels, out), counts, seed)
-            self.left_out_scores_[out] = self._own_scores(model, samples[out], labels[out])
-        self.left_out_note_scores_ = [
-            np.array([self.left_out_scores_[note].mean() for note in notes]) for notes in parts
-        ]
+            left_out[out] = self._own_scores(model, samples[out], labels[out])
+        self.left_out_scores_ = [left_out[(labels == c) & ~np.isnan(left_out)] for c in range(len(self.classes_))]
+        self.left_out_note_scores_ = [np.array([left_out[note].mean() for note in notes]) for notes in parts]
         self.thresholds_ = class_thresholds(
             PAPER_THRESHOLD if isinstance(self.threshold, str) and self.threshold == "paper" else self.threshold,
             classes=self.classes_,
-            left_out=[self.left_out_scores_[np.concatenate(notes)] if notes else np.empty(0) for notes in parts],
+            left_out=self.left_out_scores_,
             best_on_train=_best_of_class(self._own_scores(self._model, samples, labels), labels),
             quantile=self.quantile,
         )
@@ -197,15 +197,6 @@ class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
 
 def _best_of_class(own_scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return np.array([own_scores[labels == c].max() for c in range(labels.max() + 1)])
-
-
-def _checked_groups(groups: ArrayLike | None, n: int) -> np.ndarray:
-    if groups is None:
-        return np.arange(n)
-    groups = np.asarray(groups)
-    if groups.shape != (n,):
-        raise InputError(f"groups has shape {groups.shape}, expected ({n},): the note of each row of X")
-    return groups
 
 
 def _notes(labels: np.ndarray, groups: np.ndarray, classes: np.ndarray) -> list[list[np.ndarray]]:

@@ -8,7 +8,7 @@ Everything here is in units of σ²: the kernel is one at distance zero, the reg
 distance lies between ``ρ/(n + ρ)`` (n copies of the sample itself) and 1 (nothing near).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -167,21 +167,3 @@ def shares(description: Description, z: np.ndarray) -> np.ndarray:
     """
     k = squared_exponential(description.X, z[np.newaxis], description.ell)[:, 0]
     return k * (description.L_inv.T @ (description.L_inv @ k))
-
-
-def parts_of(groups: np.ndarray) -> list[np.ndarray]:
-    """The index arrays of the samples of each note, in the order of first appearance.
-
-    >>> parts_of(np.array(["b", "a", "b"]))
-    [array([0, 2]), array([1])]
-    """
-    return list(_parts_of(groups))
-
-
-def _parts_of(groups: np.ndarray) -> Iterator[np.ndarray]:
-    _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
-    order = np.argsort(inverse, kind="stable")
-    ends = np.cumsum(np.bincount(inverse))
-    starts = np.concatenate([[0], ends[:-1]])
-    for g in np.argsort(first, kind="stable"):
-        yield order[starts[g] : ends[g]]

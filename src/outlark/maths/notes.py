@@ -2,10 +2,19 @@
 
 import numpy as np
 
-from outlark.maths.description import parts_of
-
 #: A class with a single note is cut into this many blocks of consecutive samples instead.
 BLOCKS = 5
+
+
+def parts_of(groups: np.ndarray) -> list[np.ndarray]:
+    """The index arrays of the samples of each note, in the order of first appearance.
+
+    >>> parts_of(np.array(["b", "a", "b"]))
+    [array([0, 2]), array([1])]
+    """
+    _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
+    rows = np.split(np.argsort(inverse, kind="stable"), np.cumsum(np.bincount(inverse))[:-1])
+    return [rows[g] for g in np.argsort(first, kind="stable")]
 
 
 def leave_out_parts(groups: np.ndarray) -> list[np.ndarray]:

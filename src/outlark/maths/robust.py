@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from outlark.maths.description import Description, describe, distances, left_out_distances, parts_of, score
+from outlark.maths.description import Description, describe, distances, left_out_distances, score
+from outlark.maths.notes import parts_of
 
 #: With fewer notes than this a class is not trimmed: an odd note may be one of its two ways of sounding.
 FEWEST_NOTES = 8

@@ -1,0 +1,68 @@
+"""The documents can fail: code in the README runs, links lead somewhere, names and commands are documented."""
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+import outlark
+import outlark.metrics
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def test_the_code_of_the_readme_runs_and_says_what_its_comments_say():
+    code = "\n".join(re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL))
+    space: dict = {}
+    exec(compile(code, "README.md", "exec"), space)
+    model, X = space["model"], space["X"]
+    assert repr(model.predict(X[[0, 50, 120]])) == re.search(r"# (array\(.*\))", code).group(1)
+    assert str(model.verdicts(X[[0, 50, 120]]).tolist()) == re.search(r"# (\['known'.*\])", code).group(1)
+
+
+def test_the_readme_opens_with_the_two_commands():
+    assert re.match(r"# outlark\n+```\nmake demo .*\nmake test ", README)
+
+
+@pytest.mark.parametrize("name", [n for n in outlark.__all__ if n[0].isupper() and not n.endswith("Error")])
+def test_every_estimator_is_in_the_readme(name):
+    assert f"`{name}" in README
+
+
+@pytest.mark.parametrize("name", [n for n in outlark.metrics.__all__ if n.islower()])
+def test_every_metric_has_an_example(name):
+    assert ">>>" in (getattr(outlark.metrics, name).__doc__ or "")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("plot_*.py")), ids=lambda p: p.stem)
+def test_examples_run_and_make_a_picture(example, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [str(example), "--output", str(tmp_path)])
+    runpy.run_path(str(example), run_name="__main__")
+    (picture,) = tmp_path.glob("*.png")
+    assert picture.stat().st_size > 20_000
+    assert "picture:" in capsys.readouterr().out
+
+
+def test_every_parameter_of_every_estimator_is_documented():
+    for name in ("MDDKM", "OCCGP", "PKNN", "RejectOption"):
+        estimator = getattr(outlark, name)
+        for parameter in estimator._get_param_names():
+            assert re.search(rf"^    .*\b{parameter}\b.*$", estimator.__doc__, flags=re.MULTILINE), (name, parameter)
+
+
+def test_make_verbs_are_documented():
+    makefile = (ROOT / "Makefile").read_text()
+    documented = README + (ROOT / "CONTRIBUTING.md").read_text() + makefile.split("PYTHON", 1)[0]
+    for verb in ("demo", "test", "lint", "format", "bench"):
+        assert re.search(rf"^{verb}:", makefile, flags=re.MULTILINE)
+        assert f"make {verb}" in documented
