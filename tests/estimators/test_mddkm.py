@@ -4,6 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -11,6 +13,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_limits
 
 from outlark import MDDKM, InputError
 from outlark.maths.gp import HyperParameters, cost, target
@@ -101,13 +104,36 @@ def test_left_out_scores_are_those_of_a_refit_without_the_note(rng):
     np.testing.assert_allclose(model.left_out_note_scores_[1][0], model.left_out_scores_[1][groups[y == 1] == 4].mean())
 
 
+@pytest.mark.parametrize("make", [MDDKM, MDDKM.paper])
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
-def test_units_do_not_matter(iris, scale):
+def test_units_do_not_matter(iris, scale, make):
     X, y = iris
-    np.testing.assert_allclose(
-        MDDKM().fit(X * scale, y).class_scores(X * scale), MDDKM().fit(X, y).class_scores(X), atol=1e-3
-    )
-    np.testing.assert_array_equal(MDDKM().fit(X * scale, y).predict(X * scale), MDDKM().fit(X, y).predict(X))
+    found, expected = make().fit(X * scale, y).class_scores(X * scale), make().fit(X, y).class_scores(X)
+    np.testing.assert_allclose(found, expected, atol=1e-5)  # the search for ℓ stops at a relative 1e-7
+
+
+@pytest.mark.parametrize("make", [MDDKM, MDDKM.paper])
+def test_the_number_of_blas_threads_does_not_matter(rng, make):
+    X, y, groups = notes(rng, [10, 10, 10], n=20)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            found.append(make().fit(X, y, groups).class_scores(X))
+    np.testing.assert_allclose(found[0], found[1], atol=1e-6)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 1000), relabel=st.permutations(["a", "b", "c"]))
+def test_names_and_order_do_not_matter(seed, relabel):
+    rng = np.random.default_rng(seed)
+    X, y, groups = notes(rng, [3, 4, 3], n=6)
+    Z = rng.normal(scale=2.0, size=(10, 4))
+    fixed = {"metric": "within", "sigma_reg": "condition"}  # cross-validation folds depend on the order
+    one = MDDKM(**fixed).fit(X, y, groups)
+    names = np.array(relabel)[y]
+    other = MDDKM(**fixed).fit(X[::-1], names[::-1], groups[::-1])
+    order = [other.classes_.tolist().index(name) for name in relabel]
+    np.testing.assert_allclose(other.distances(Z)[:, order], one.distances(Z), rtol=1e-3)
 
 
 def test_the_origin_does_not_matter(iris):
