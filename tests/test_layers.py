@@ -1,6 +1,7 @@
 """Imports point down only: maths ← estimators, metrics. The layers are those of ARCHITECTURE.md."""
 
 import ast
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,17 +13,7 @@ THIRD_PARTY = {
     "metrics": {"numpy", "scipy", "sklearn"},
     "estimators": {"numpy", "scipy", "sklearn"},
 }
-STANDARD = {
-    "collections",
-    "concurrent",
-    "contextlib",
-    "dataclasses",
-    "numbers",
-    "threading",
-    "typing",
-    "warnings",
-    "functools",
-}
+STANDARD = sys.stdlib_module_names
 
 
 def imports(path: Path) -> set[str]:

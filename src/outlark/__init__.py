@@ -6,6 +6,7 @@ gives any other classifier a way to say "none of these", and `outlark.metrics` m
 """
 
 from outlark.errors import InputError, OutlarkError
+from outlark.estimators.hlds import HLDS
 from outlark.estimators.mddkm import MDDKM
 from outlark.estimators.occgp import OCCGP
 from outlark.estimators.pknn import PKNN
@@ -13,4 +14,4 @@ from outlark.estimators.reject import RejectOption
 
 __version__ = "0.1.0"
 
-__all__ = ["MDDKM", "OCCGP", "PKNN", "InputError", "OutlarkError", "RejectOption", "__version__"]
+__all__ = ["HLDS", "MDDKM", "OCCGP", "PKNN", "InputError", "OutlarkError", "RejectOption", "__version__"]
