@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "outlark"
-LAYERS = {"errors": 0, "maths": 1, "estimators": 2, "metrics": 2, "__init__": 9}
+LAYERS = {"errors": 0, "maths": 1, "estimators": 2, "metrics": 2, "notes": 3, "__init__": 9}
 THIRD_PARTY = {
     "maths": {"numpy", "scipy", "threadpoolctl", "minisom"},
     "metrics": {"numpy", "scipy", "sklearn"},

@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 from outlark import MDDKM
 from outlark.maths.gp import learn
 from outlark.maths.robust import trim
-from tests.notes import note, notes
+from tests.toy_notes import note, notes
 
 CLASSES = 3
 SPREAD = 1.0  # wide classes that overlap: a wrong note does harm

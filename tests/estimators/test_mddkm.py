@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from outlark import MDDKM, InputError
 from outlark.maths.gp import HyperParameters, cost, target
-from tests.notes import note, notes
+from tests.toy_notes import note, notes
 
 REJECTS = "samples that resemble no class are answered with outlier_label, which the check does not expect"
 EXPECTED = {"check_classifiers_train": REJECTS}

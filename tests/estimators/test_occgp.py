@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from outlark import MDDKM, OCCGP, InputError
-from tests.notes import notes
+from tests.toy_notes import notes
 
 MEASURES = ["mean", "variance", "ratio", "probability"]
 

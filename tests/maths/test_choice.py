@@ -21,7 +21,7 @@ from outlark.maths.metric import (
 )
 from outlark.maths.notes import balanced_subset, draw_notes, leave_out_parts, parts_of
 from outlark.maths.size import Size, mean_left_out_score, size_factor
-from tests.notes import notes
+from tests.toy_notes import notes
 
 
 def test_auc_is_that_of_scikit_learn(rng):
