@@ -1,0 +1,88 @@
+"""A labelled span of a recording. Times are whole samples inside, seconds outside, so that nothing drifts."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Self
+
+from outlark.errors import InputError
+
+KNOWN, AMBIGUOUS, UNKNOWN, SILENCE = "known", "ambiguous", "unknown", "silence"
+VERDICTS = (KNOWN, AMBIGUOUS, UNKNOWN, SILENCE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """A span with one answer.
+
+    Attributes
+    ----------
+    start, end : int
+        First sample, and the one after the last.
+    sample_rate : int
+        Samples for each second.
+    label : class label, or None where no class accepts the span
+    verdict : "known", "ambiguous", "unknown" or "silence"
+    score : float
+        Mean score of the label's class; of the best class where there is no label.
+    runner_up : the class with the next best score, if any
+    runner_up_score : float
+    reason : str
+        The verdict in words.
+
+    Examples
+    --------
+    >>> segment = Segment.from_seconds(0.5, 0.75, "tuti-D", sample_rate=22050)
+    >>> segment.start, segment.end, segment.start_s
+    (11025, 16538, 0.5)
+    """
+
+    start: int
+    end: int
+    sample_rate: int
+    label: Any = None
+    verdict: str = KNOWN
+    score: float = 0.0
+    runner_up: Any = None
+    runner_up_score: float = 0.0
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start < self.end:
+            raise InputError(
+                f"a segment from sample {self.start} to {self.end}: it must start at 0 or later and not be empty"
+            )
+        if self.sample_rate <= 0:
+            raise InputError(f"sample_rate={self.sample_rate!r} must be a positive number of samples for each second")
+        if self.verdict not in VERDICTS:
+            raise InputError(f"verdict={self.verdict!r} must be one of {VERDICTS}")
+
+    @classmethod
+    def from_seconds(cls, start_s: float, end_s: float, label: Any, sample_rate: int, **more: Any) -> Self:
+        """A segment from times in seconds, each rounded to the nearest sample."""
+        return cls(
+            start=round(start_s * sample_rate),
+            end=round(end_s * sample_rate),
+            sample_rate=sample_rate,
+            label=label,
+            **more,
+        )
+
+    @property
+    def start_s(self) -> float:
+        """Seconds from the start of the recording."""
+        return self.start / self.sample_rate
+
+    @property
+    def end_s(self) -> float:
+        """Seconds from the start of the recording."""
+        return self.end / self.sample_rate
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds."""
+        return (self.end - self.start) / self.sample_rate
+
+
+def in_order(segments: Iterable[Segment]) -> list[Segment]:
+    """By start, then end: the order in which everything lists segments."""
+    return sorted(segments, key=lambda s: (s.start, s.end, str(s.label)))
