@@ -289,6 +289,15 @@ def test_adding_a_class_leaves_the_other_scores_alone(fitted, rng):
     assert np.all(model.predict(note(rng, 5)) == -5)
     with pytest.raises(InputError, match="class already"):
         model.add_class(more, 0)
+    with pytest.raises(InputError, match="name it alike"):
+        model.add_class(more, "wren")
+
+
+def test_a_class_with_a_long_name_can_be_added(rng):
+    X, y, groups = notes(rng, [4, 4])
+    more, _, ids = notes(rng, [0, 0, 0, 0, 0, 4])
+    model = MDDKM(outlier_label="?").fit(X, np.array(["a", "b"])[y], groups).add_class(more, "tufted titmouse", ids)
+    assert set(model.predict(note(rng, 5))) <= {"tufted titmouse", "?"}
 
 
 def test_a_small_class_added_later_scores_on_the_same_scale(rng):

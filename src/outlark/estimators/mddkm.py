@@ -231,6 +231,8 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         if any(name == c for c in self.classes_.tolist()):
             raise InputError(f"{name!r} is a class already; use add_note to give it more examples")
         check_outlier_label(self.outlier_label, np.array([name]))
+        if isinstance(name, str) != isinstance(self.classes_.tolist()[0], str):
+            raise InputError(f"{name!r} is not of the kind of the classes {self.classes_.tolist()}; name it alike")
         every = [*self.classes_.tolist(), name]
         order = sorted(range(len(every)), key=every.__getitem__)
         self.descriptions_ = [*self.descriptions_, describe(Z, *self._kernel)]
@@ -257,8 +259,8 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
             note = np.max(notes) + 1 if notes.dtype.kind in "iuf" else f"added-{len(np.unique(notes))}"
         if np.any(notes == note):
             raise InputError(f"class {name!r} has a note {note!r} already; give the new note an id of its own")
-        self.notes_[c] = np.concatenate([notes, np.full(len(Z), note)])
         self.descriptions_[c] = describe(np.concatenate([self.descriptions_[c].X, Z]), *self._kernel)
+        self.notes_[c] = np.concatenate([notes, np.full(len(Z), note)])
         self.size_factors_[c] = self._size_factor(c)
         self._calibrate()
         return self

@@ -1,6 +1,16 @@
-"""How good open-set scores and decisions are, always beside the chance level (NumPy only)."""
+"""How good scores, decisions and found events are, beside the chance level where there is one (NumPy and SciPy)."""
 
 from outlark.metrics.confusion import ConfusionMatrix, open_set_confusion_matrix
+from outlark.metrics.events import (
+    Events,
+    EventScores,
+    Matching,
+    Rates,
+    TimeErrors,
+    event_f,
+    match_events,
+    onset_offset_errors,
+)
 from outlark.metrics.open_set import (
     accuracy_known,
     augrc,
@@ -12,18 +22,31 @@ from outlark.metrics.open_set import (
     oscr_curve,
 )
 from outlark.metrics.open_set_report import OpenSetReport, open_set_report
+from outlark.metrics.windows import FScores, note_f, note_labels, window_f
 
 __all__ = [
     "ConfusionMatrix",
+    "EventScores",
+    "Events",
+    "FScores",
+    "Matching",
     "OpenSetReport",
+    "Rates",
+    "TimeErrors",
     "accuracy_known",
     "augrc",
     "aurc",
     "auroc",
     "ccr_at_fpr",
+    "event_f",
     "fpr_at_tpr",
+    "match_events",
+    "note_f",
+    "note_labels",
+    "onset_offset_errors",
     "open_set_confusion_matrix",
     "open_set_report",
     "oscr",
     "oscr_curve",
+    "window_f",
 ]
