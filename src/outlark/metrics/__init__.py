@@ -1,16 +1,8 @@
 """How good scores, decisions and found events are, beside the chance level where there is one (NumPy and SciPy)."""
 
 from outlark.metrics.confusion import ConfusionMatrix, open_set_confusion_matrix
-from outlark.metrics.events import (
-    Events,
-    EventScores,
-    Matching,
-    Rates,
-    TimeErrors,
-    event_f,
-    match_events,
-    onset_offset_errors,
-)
+from outlark.metrics.events import EventScores, Rates, TimeErrors, event_f, onset_offset_errors
+from outlark.metrics.matching import Events, Matching, match_events
 from outlark.metrics.open_set import (
     accuracy_known,
     augrc,

@@ -1,0 +1,267 @@
+"""F scores of windows and of whole notes, with and without the unknown category (Sec. 4.3, Tables 1 and 2)."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from outlark.errors import InputError
+from outlark.metrics.confusion import ConfusionMatrix, aligned_table, open_set_confusion_matrix
+from outlark.metrics.labels import label_index, label_list
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class FScores:
+    """F per class, of the unknown category, and their means; what `window_f` and `note_f` find.
+
+    NaN: a category that is neither true nor predicted anywhere. There was nothing to get right and nothing was got
+    wrong, so 0 would punish and 1 would reward for no reason; the means leave it out.
+
+    Attributes
+    ----------
+    classes : tuple (C,)
+    per_class : ndarray (C,)
+    unknown : float
+    macro_known : float
+        Mean over the classes (lower half of Table 2).
+    macro_all : float
+        Mean over the classes and the unknown category (upper half of Table 2).
+    chance : dict of str to float
+        ``macro_known`` and ``macro_all`` of the same predictions in shuffled order: a label that is true for the
+        share p and predicted for the share q has F = 2pq/(p + q).
+    confusion : ConfusionMatrix
+    """
+
+    classes: tuple[Hashable, ...]
+    per_class: Floats
+    unknown: float
+    macro_known: float
+    macro_all: float
+    chance: dict[str, float]
+    confusion: ConfusionMatrix
+
+    def __str__(self) -> str:
+        names = [str(label) for label in self.confusion.column_labels]
+        rows = [["", "F", "chance"]]
+        rows += [[name, f"{f:.3f}", ""] for name, f in zip(names, [*self.per_class, self.unknown], strict=True)]
+        rows.append(["macro, classes", f"{self.macro_known:.3f}", f"{self.chance['macro_known']:.3f}"])
+        rows.append(["macro, classes and unknown", f"{self.macro_all:.3f}", f"{self.chance['macro_all']:.3f}"])
+        return f"{aligned_table(rows)}\n\n{self.confusion}"
+
+
+def window_f(true: ArrayLike, predicted: ArrayLike, classes: ArrayLike, unknown_label: Hashable = "unknown") -> FScores:
+    r"""F score of every class and of the unknown category, window by window.
+
+    .. math:: F_c = \frac{TP_c}{TP_c + (FP_c + FN_c)/2}
+
+    A note that is found late, or left early, loses windows: segmentation counts as well as naming.
+
+    Parameters
+    ----------
+    true, predicted : array-like (n_windows,)
+        Label of each window; every label that is not one of ``classes`` counts as unknown.
+    classes : array-like (C,)
+    unknown_label : label
+        The name of the unknown category in what is printed.
+
+    Returns
+    -------
+    FScores
+        Unknowns share one row of its confusion matrix.
+
+    Raises
+    ------
+    InputError
+        If the lengths differ, ``classes`` is empty or has a label twice, or ``unknown_label`` is a class.
+
+    Examples
+    --------
+    >>> scores = window_f(list("aaaabb.."), list("aaa.bbb."), ["a", "b"])
+    >>> scores.per_class.round(3), scores.unknown
+    (array([0.857, 0.8  ]), 0.5)
+    >>> round(scores.macro_known, 3), round(scores.macro_all, 3)
+    (0.829, 0.719)
+    """
+    return _f_scores(true, predicted, classes, unknown_label, rows="classes")
+
+
+def note_labels(
+    predicted: ArrayLike,
+    note_of_window: ArrayLike,
+    classes: ArrayLike,
+    unknown_label: Hashable = "unknown",
+    *,
+    n_notes: int | None = None,
+) -> list[Hashable]:
+    """One label per true note: the one that most of its windows have.
+
+    The unknown category has a vote like every class. When it ties with a class, the class wins; when classes tie, the
+    first in the order of ``classes``. A note without windows is unknown: nothing was found there.
+
+    Parameters
+    ----------
+    predicted : array-like (n_windows,)
+        Label of each window; every label that is not one of ``classes`` counts as unknown.
+    note_of_window : array-like (n_windows,) of int
+        Number of the true note that each window lies in, 0 ... n_notes - 1; -1 outside the notes.
+    classes : array-like (C,)
+    unknown_label : label
+    n_notes : int, optional
+        By default one more than the largest number in ``note_of_window``.
+
+    Returns
+    -------
+    list (n_notes,)
+        Of ``classes`` and ``unknown_label``.
+
+    Raises
+    ------
+    InputError
+        If the lengths differ, ``note_of_window`` is not made of integers from -1 to n_notes - 1, ``classes`` is empty
+        or has a label twice, or ``unknown_label`` is a class.
+
+    Examples
+    --------
+    >>> note_labels(list("aa..b?a"), [0, 0, 0, -1, 1, 1, -1], ["a", "b"], n_notes=3)
+    ['a', 'b', 'unknown']
+    """
+    columns = _columns(classes, unknown_label)
+    answers = label_list(predicted, "predicted")
+    note = _note_numbers(note_of_window, len(answers), n_notes)
+    n_notes = int(note.max(initial=-1)) + 1 if n_notes is None else n_notes
+    column = np.array([columns.get(label, len(columns) - 1) for label in answers], dtype=np.int64)
+    inside = note >= 0
+    votes = np.bincount(note[inside] * len(columns) + column[inside], minlength=n_notes * len(columns))
+    votes = votes.reshape(n_notes, len(columns))
+    votes[votes.sum(axis=1) == 0, -1] = 1
+    names = list(columns)
+    # The first of the largest: classes in their order, the unknown category last.
+    return [names[best] for best in votes.argmax(axis=1)]
+
+
+def note_f(
+    true_notes: ArrayLike, predicted_notes: ArrayLike, classes: ArrayLike, unknown_label: Hashable = "unknown"
+) -> FScores:
+    r"""F score of every class and of the unknown category, note by note.
+
+    .. math:: F_c = \frac{TP_c}{TP_c + (FP_c + FN_c)/2}
+
+    An unknown note that is labelled c is a false positive of c. The paper reports ``macro_known``.
+
+    Parameters
+    ----------
+    true_notes, predicted_notes : array-like (n_notes,)
+        Label of each note (see `note_labels`); every label that is not one of ``classes`` counts as unknown.
+    classes : array-like (C,)
+    unknown_label : label
+        The name of the unknown category in what is printed.
+
+    Returns
+    -------
+    FScores
+        Each unknown label has its own row of the confusion matrix, as in Table 1.
+
+    Raises
+    ------
+    InputError
+        As `window_f`.
+
+    Examples
+    --------
+    >>> scores = note_f(["a", "a", "b", "x", "y"], ["a", "a", "b", "b", "?"], ["a", "b"], "?")
+    >>> scores.per_class.round(3), round(scores.macro_known, 3)
+    (array([1.   , 0.667]), 0.833)
+    >>> print(scores.confusion)
+    true \ predicted  a  b  ?
+    a                 2  0  0
+    b                 0  1  0
+    x                 0  1  0
+    y                 0  0  1
+    """
+    return _f_scores(true_notes, predicted_notes, classes, unknown_label, rows="all")
+
+
+def ratio(part: ArrayLike, whole: ArrayLike) -> Floats:
+    """Part of the whole; NaN where the whole is zero.
+
+    Examples
+    --------
+    >>> ratio([1, 0], [2, 0])
+    array([0.5, nan])
+    """
+    part, whole = np.asarray(part, dtype=float), np.asarray(whole, dtype=float)
+    return np.divide(part, whole, out=np.full(whole.shape, np.nan), where=whole > 0)
+
+
+def mean_of_defined(values: Floats) -> float:
+    """Mean of the values that are not NaN; NaN when there are none.
+
+    Examples
+    --------
+    >>> mean_of_defined(np.array([1.0, np.nan, 0.5]))
+    0.75
+    """
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if len(defined) else float("nan")
+
+
+def _f_scores(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    classes: ArrayLike,
+    unknown_label: Hashable,
+    rows: Literal["classes", "all"],
+) -> FScores:
+    columns = _columns(classes, unknown_label)
+    true, predicted = label_list(y_true, "the true labels"), label_list(y_pred, "the predicted labels")
+    if len(true) != len(predicted):
+        raise InputError(f"There are {len(true)} true but {len(predicted)} predicted labels. Give as many of each.")
+    predicted = [label if label in columns else unknown_label for label in predicted]
+    confusion = open_set_confusion_matrix(true, predicted, classes, unknown_label, rows=rows)  # type: ignore[arg-type]
+    n_classes = len(columns) - 1
+    counts = np.vstack([confusion.counts[:n_classes], confusion.counts[n_classes:].sum(axis=0)])
+    n_true, n_predicted = counts.sum(axis=1), counts.sum(axis=0)
+    # F = TP / (TP + (FP + FN)/2): the denominator is the mean of the two totals.
+    f = ratio(counts.diagonal(), (n_true + n_predicted) / 2)
+    shuffled = ratio(n_true * n_predicted / max(len(true), 1), (n_true + n_predicted) / 2)
+    return FScores(
+        classes=tuple(columns)[:-1],
+        per_class=f[:-1],
+        unknown=float(f[-1]),
+        macro_known=mean_of_defined(f[:-1]),
+        macro_all=mean_of_defined(f),
+        chance={"macro_known": mean_of_defined(shuffled[:-1]), "macro_all": mean_of_defined(shuffled)},
+        confusion=confusion,
+    )
+
+
+def _columns(classes: ArrayLike, unknown_label: Hashable) -> dict[Hashable, int]:
+    """Column of each class, then of the unknown category."""
+    known = label_index(classes)
+    if unknown_label in known:
+        raise InputError(f"unknown_label {unknown_label!r} is one of the classes {list(known)}. Choose another label.")
+    return {**known, unknown_label: len(known)}
+
+
+def _note_numbers(note_of_window: ArrayLike, n_windows: int, n_notes: int | None) -> NDArray[np.int64]:
+    note = np.asarray(note_of_window)
+    if note.shape != (n_windows,):
+        raise InputError(
+            f"note_of_window has shape {note.shape}, expected ({n_windows},): the number of its note for each window."
+        )
+    if n_windows and note.dtype.kind not in "iu":
+        raise InputError(
+            f"note_of_window is of type {note.dtype}, expected integers. Number the notes from 0; -1 is outside."
+        )
+    end = np.inf if n_notes is None else n_notes
+    strange = np.flatnonzero((note < -1) | (note >= end))
+    if len(strange):
+        raise InputError(
+            f"note_of_window is {note[strange[0]]} at window {strange[0]}, expected -1 (outside the notes) or a "
+            f"number from 0{'' if n_notes is None else f' to {n_notes - 1}'}. Number the notes from 0."
+        )
+    return note.astype(np.int64)
