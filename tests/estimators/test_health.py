@@ -5,8 +5,6 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from outlark import MDDKM
-from outlark.maths.gp import learn
-from outlark.maths.robust import trim
 from tests.toy_notes import note, notes
 
 CLASSES = 3
@@ -76,11 +74,56 @@ def test_with_two_notes_nothing_is_trimmed(rng):
 
 def test_trimming_stops_at_its_share(rng):
     X, y, _, groups = contaminated(rng, per_class=10, wrong=4)
-    Z = [X[y == c] for c in range(CLASSES)]
-    ids = [groups[y == c] for c in range(CLASSES)]
-    theta = learn(X, ratio=1e-3)
-    kept = trim(Z, ids, theta.length_scale, theta.ratio, share=0.1)
-    assert [len(np.unique(g[k])) for g, k in zip(ids, kept, strict=True)] == [9, 9, 9]
+    model = MDDKM(trim=0.1).fit(X, y, groups)
+    assert [len(np.unique(own)) for own in model.notes_] == [9, 9, 9]
+    assert len(model.trimmed_) == 3
+    assert min(len(np.unique(own)) for own in MDDKM(trim=True).fit(X, y, groups).notes_) == 8
+
+
+def test_after_trimming_the_model_is_that_of_the_kept_notes(rng):
+    X, y, _, groups = contaminated(rng, per_class=10)
+    fixed = {"metric": "within", "sigma_reg": "condition"}
+    model = MDDKM(**fixed, trim=True).fit(X, y, groups)
+    kept = ~np.isin(groups, [note for _, note in model.trimmed_])
+    assert kept.sum() < len(X)
+    again = MDDKM(**fixed).fit(X[kept], y[kept], groups[kept]).length_scale_
+    untrimmed = MDDKM(**fixed).fit(X, y, groups).length_scale_
+    assert abs(model.length_scale_ - again) < 0.2 * abs(untrimmed - again)
+
+
+def test_a_small_class_beside_a_large_one_is_not_called_mislabelled(rng):
+    X = np.concatenate([rng.normal(size=(10, 2)), rng.normal(size=(500, 2)) + 2.0])
+    y = np.repeat([0, 1], [10, 500])
+    health = MDDKM().fit(X, y).health()
+    wrong = [n for n in health.notes if n.label == 0 and n.problem == "suspected mislabel"]
+    assert len(wrong) <= 4
+    assert all(n.other_score > n.left_out_score for n in wrong)
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_the_report_is_about_the_model_as_it_is(rng, center):
+    X, y, groups = notes(rng, [6, 6])
+    model = MDDKM(center=center).fit(X, y, groups)
+    health = model.health()
+    for c in (0, 1):
+        reported = [n.left_out_score for n in health.notes if n.label == c]
+        np.testing.assert_allclose(reported, model.left_out_note_scores_[c])
+        assert health.overlap[c, c] == np.mean(model.left_out_note_scores_[c] >= model.thresholds_[c])
+
+
+def test_a_class_of_a_single_note_has_no_left_out_score(rng):
+    X, y, groups = notes(rng, [1, 4])
+    with pytest.warns(UserWarning, match="single note"):
+        health = MDDKM().fit(X, y, groups).health()
+    assert np.isnan(health.overlap[0, 0])
+    assert "nan" not in str(health)
+
+
+def test_a_sample_that_is_everywhere_makes_no_duplicates(rng):
+    X, y, groups = notes(rng, [30])
+    X[::12] = 0.0
+    health = MDDKM().fit(X, y, groups).health()
+    assert health.duplicates == []
 
 
 def test_an_odd_note_is_reported_without_other_classes(rng):

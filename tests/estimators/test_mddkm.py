@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from outlark import MDDKM, InputError
 from outlark.maths.gp import HyperParameters, cost, target
+from outlark.maths.threads import blas_threads
 from tests.toy_notes import note, notes
 
 REJECTS = "samples that resemble no class are answered with outlier_label, which the check does not expect"
@@ -136,11 +137,11 @@ def test_names_and_order_do_not_matter(seed, relabel):
     np.testing.assert_allclose(other.distances(Z)[:, order], one.distances(Z), rtol=1e-3)
 
 
-def test_the_origin_does_not_matter(iris):
+@pytest.mark.parametrize("offset", [50.0, 1e6])
+def test_the_origin_does_not_matter(iris, offset):
     X, y = iris
-    np.testing.assert_allclose(
-        MDDKM().fit(X + 50, y).class_scores(X + 50), MDDKM().fit(X, y).class_scores(X), atol=1e-3
-    )
+    found = MDDKM().fit(X + offset, y).class_scores(X + offset)
+    np.testing.assert_allclose(found, MDDKM().fit(X, y).class_scores(X), atol=1e-4)
 
 
 def test_the_metric_is_chosen_where_units_differ():
@@ -275,6 +276,50 @@ def test_explanation_names_the_nearest_notes_and_sums_to_one(fitted):
     assert [e.share for e in everything] == sorted((e.share for e in everything), reverse=True)
 
 
+@pytest.mark.parametrize("center", [False, True])
+def test_thresholds_hold_on_new_notes_centred_or_not(rng, center):
+    X, y, groups = notes(rng, [20, 20])
+    model = MDDKM(center=center).fit(X, y, groups)
+    fresh, truth, _ = notes(np.random.default_rng(5), [60, 60])
+    accepted = model.membership(fresh)[np.arange(len(fresh)), truth]
+    assert np.mean(accepted) == pytest.approx(0.9, abs=0.06)
+
+
+def test_copies_do_not_spoil_the_thresholds(rng):
+    X, y, _ = notes(rng, [3, 3])
+    fresh, truth, _ = notes(np.random.default_rng(5), [20, 20])
+    copied = MDDKM().fit(np.concatenate([X] * 4), np.concatenate([y] * 4))
+    accepted = copied.membership(fresh)[np.arange(len(fresh)), truth]
+    plain = MDDKM().fit(X, y).membership(fresh)[np.arange(len(fresh)), truth]
+    assert np.mean(accepted) > np.mean(plain) - 0.15
+
+
+def test_p_values_of_a_class_without_left_out_samples_are_not_made_up(rng):
+    X, y, _ = notes(rng, [1, 1])
+    with pytest.warns(UserWarning, match="single sample"):
+        model = MDDKM().fit(np.concatenate([X, [[9.0] * 4]]), np.append(y, 2))
+    p = model.p_values(X)
+    assert np.all(np.isnan(p[:, 2]))
+    assert np.all(np.isfinite(p[:, :2]))
+
+
+def test_p_values_rank_ties_and_frames_and_refuse_wrong_groups(fitted):
+    model, X, y, groups = fitted
+    p = model.p_values(X[:1])[0, 0]
+    assert p == (1 + np.sum(model.left_out_scores_[0] <= model.class_scores(X[:1])[0, 0])) / (np.sum(y == 0) + 1)
+    lowest = np.min(model.left_out_scores_[0])
+    model.class_scores = lambda X: np.full((1, 3), lowest)
+    assert model.p_values(X[:1])[0, 0] == 2 / (np.sum(y == 0) + 1)
+    with pytest.raises(InputError, match="groups has 2 entries for 1 samples"):
+        model.p_values(X[:1], groups[:2])
+
+
+def test_an_outlier_label_set_after_the_fit_is_checked_too(fitted):
+    model, X, _, _ = fitted
+    with pytest.raises(InputError, match="is also a class"):
+        model.set_params(outlier_label=1).predict(X)
+
+
 # ---------------------------------------------------------------- adding
 
 
@@ -326,6 +371,29 @@ def test_adding_a_note_changes_its_class_only(fitted, rng):
         model.add_note(new, "nobody")
 
 
+def test_a_failed_addition_leaves_the_model_as_it_was(fitted, rng):
+    model, X, _, _ = fitted
+    before = model.class_scores(X)
+    with pytest.raises(InputError, match="groups has 3 entries"):
+        model.add_class(note(rng, 5), 9, [1, 2, 3])
+    np.testing.assert_array_equal(model.class_scores(X), before)
+    model.set_params(threshold=[1.0, 1.0, 1.0])
+    with pytest.raises(InputError, match="one for each class"):
+        model.add_class(note(rng, 5), 9)
+    np.testing.assert_array_equal(model.class_scores(X), before)
+    assert model.classes_.tolist() == [0, 1, 2]
+
+
+def test_adding_a_note_takes_its_size_into_account(rng):
+    X, y, groups = notes(rng, [4, 4], n=12)
+    model = MDDKM().fit(X, y, groups)
+    assert model.size_factors_.tolist() == [1.0, 1.0]
+    for i in range(6):
+        model.add_note(note(rng, 0), 0, note=100 + i)
+    assert model.size_factors_[0] < 0.97
+    assert model.size_factors_[1] == 1.0
+
+
 def test_refitting_forgets_what_was_added(fitted, rng):
     model, X, y, groups = fitted
     before = model.class_scores(X)
@@ -351,9 +419,38 @@ def test_a_class_with_one_sample_warns_and_works(rng):
     assert model.predict([[9.0] * 4, [-40.0] * 4]).tolist() == [2, -1]
 
 
+@pytest.mark.parametrize(("n_classes", "per_class"), [(3, 1), (310, 2)])
+def test_many_small_classes(rng, n_classes, per_class):
+    y = np.repeat(np.arange(n_classes), per_class)
+    X = 20.0 * rng.normal(size=(n_classes, 5))[y] + 0.1 * rng.normal(size=(len(y), 5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        assert MDDKM().fit(X, y).score(X, y) == 1.0
+
+
+def test_single_notes_do_not_break_the_size_correction(rng):
+    X, y, groups = notes(rng, [1, 10])
+    with pytest.warns(UserWarning, match="single note"):
+        model = MDDKM().fit(X, y, groups)
+    assert model.size_factors_[1] == 1.0
+    assert model.size_factors_[0] > 1.0
+
+
+def test_blas_has_one_thread_while_fitting_and_the_old_number_after(rng, monkeypatch):
+    X, y, groups = notes(rng, [3, 3])
+    seen = []
+    fit = MDDKM._fit
+    monkeypatch.setattr(MDDKM, "_fit", lambda self, *data: seen.append(blas_threads()) or fit(self, *data))
+    with threadpool_limits(2, user_api="blas"):
+        MDDKM().fit(X, y, groups)
+        assert blas_threads() == 2
+    assert seen == [1]
+
+
 def test_one_class(rng):
     X = rng.normal(size=(60, 3))
     model = MDDKM(outlier_label="no").fit(X, ["yes"] * 60)
+    assert model.sigma_reg_ == pytest.approx(model.sigma_)  # nothing to choose by: density counts beside nearness
     assert model.predict([[0.0] * 3, [9.0] * 3]).tolist() == ["yes", "no"]
     np.testing.assert_allclose(model.decision_function(X), model.score_samples(X) - model.offset_)
 
@@ -401,6 +498,9 @@ def test_nan_and_infinity_are_refused(bad, iris):
         ({"metric": "cosine"}, r"metric='cosine' must be one of"),
         ({"target": "x"}, r"target='x' must be one of"),
         ({"balance": "weights"}, r"balance='weights' must be one of"),
+        ({"trim": None}, r"trim=None must be True, False or a share"),
+        ({"quantile": "x"}, r"quantile='x' must lie between"),
+        ({"sigma": 100.0, "sigma_reg": 1e-7}, r"too small.*give a larger sigma_reg"),
         ({"trim": 3.0}, r"trim=3.0 must be True, False or a share"),
         ({"threshold": "guess"}, r"threshold='guess' is not known"),
         ({"threshold": [1, 2]}, r"one for each class"),
@@ -415,6 +515,22 @@ def test_nan_and_infinity_are_refused(bad, iris):
 def test_parameters_that_cannot_be_used(iris, parameters, message):
     with pytest.raises(InputError, match=message):
         MDDKM(**parameters).fit(*iris)
+
+
+def test_a_small_sigma_reg_for_large_values(iris):
+    X, y = iris
+    assert MDDKM(sigma_reg=1e-3).fit(X * 1e6, y).score(X * 1e6, y) > 0.9
+
+
+def test_labels_of_different_kinds(iris):
+    X, _ = iris
+    with pytest.raises(InputError, match=r"y mixes labels of different kinds \(int, str\)"):
+        MDDKM().fit(X, np.array([0, "a"] * 75, dtype=object))
+
+
+def test_thresholds_as_an_array(iris):
+    X, y = iris
+    assert MDDKM(threshold=np.array([1.0, 2.0, 3.0])).fit(X, y).thresholds_.tolist() == [1.0, 2.0, 3.0]
 
 
 def test_groups_of_the_wrong_length(iris):

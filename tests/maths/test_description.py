@@ -12,7 +12,6 @@ from outlark.errors import InputError
 from outlark.maths.description import (
     describe,
     distances,
-    far_distance,
     left_out_distances,
     score,
     shares,
@@ -73,10 +72,10 @@ def test_scores_agree_with_extended_precision_at_the_smallest_regulariser(rng, c
 @pytest.mark.parametrize("ratio", [1e-6, 1e-2, 0.5])
 def test_leaving_notes_out_equals_refitting_without_them(X, center, ratio):
     parts = [np.arange(0, 7), np.arange(7, 8), np.arange(8, 40)]
-    found = left_out_distances(describe(X, 1.5, ratio), parts, center=center)
+    found = left_out_distances(describe(X, 1.5, ratio, center), parts)
     for G in parts:
-        refitted = describe(np.delete(X, G, axis=0), 1.5, ratio)
-        np.testing.assert_allclose(found[G], distances(refitted, X[G], center=center), rtol=1e-6)
+        refitted = describe(np.delete(X, G, axis=0), 1.5, ratio, center)
+        np.testing.assert_allclose(found[G], distances(refitted, X[G]), rtol=1e-6)
 
 
 def test_leave_one_out_is_its_closed_form(X):
@@ -86,17 +85,19 @@ def test_leave_one_out_is_its_closed_form(X):
     np.testing.assert_allclose(left_out_distances(description, singles), 1 / np.diag(P) - 0.1, rtol=1e-9)
 
 
-def test_centred_distance_is_the_kernel_mahalanobis_distance(X, Z):
+@pytest.mark.parametrize("ell", [2.0, 20.0])
+def test_centred_distance_is_the_kernel_mahalanobis_distance(X, Z, ell):
     """d²_RC = λ⁻¹[k̃** - k̃*ᵀ(K̃ + nλI)⁻¹k̃*] with the kernel centred by hand; d_centred = (s²/n)·d²_RC."""
+    Z = np.concatenate([Z, X.mean(axis=0, keepdims=True)])  # near the mean it is smaller than any plain distance
     n, s2 = len(X), 0.05
-    K, k = squared_exponential(X, X, 2.0), squared_exponential(X, Z, 2.0)
+    K, k = squared_exponential(X, X, ell), squared_exponential(X, Z, ell)
     H = np.eye(n) - np.ones((n, n)) / n
     K_c = H @ K @ H
     k_c = H @ (k - K.mean(axis=1, keepdims=True))
     k_cc = 1.0 - 2.0 * k.mean(axis=0) + K.mean()
     lam = s2 / n
     d2_rc = (k_cc - np.einsum("ij,ij->j", k_c, np.linalg.solve(K_c + n * lam * np.eye(n), k_c))) / lam
-    np.testing.assert_allclose(distances(describe(X, 2.0, s2), Z, center=True), lam * d2_rc, atol=1e-10)
+    np.testing.assert_allclose(distances(describe(X, ell, s2, center=True), Z), lam * d2_rc, atol=1e-10)
 
 
 def test_training_samples_are_within_the_regulariser(X):
@@ -109,11 +110,11 @@ def test_training_samples_are_within_the_regulariser(X):
 
 @pytest.mark.parametrize("center", [False, True])
 def test_far_away_knows_nothing(X, center):
-    description = describe(X, 1.5, 0.1)
-    far = far_distance(description, center=center)
-    d = distances(description, np.full((1, 3), 1e3), center=center)
-    assert d == pytest.approx(far)
-    assert score(d, far) == 0.0
+    description = describe(X, 1.5, 0.1, center)
+    d = distances(description, np.full((1, 3), 1e3))
+    assert d == pytest.approx(description.far)
+    assert score(d, description.far) == 0.0
+    assert (description.far > 1.0) == center
 
 
 @settings(max_examples=50, deadline=None)
@@ -141,7 +142,7 @@ def test_n_copies_of_a_sample_reach_the_floor():
 
 def test_shares_sum_to_what_the_class_knows(X, Z):
     description = describe(X, 2.0, 0.01)
-    assert shares(description, Z[0]).sum() == pytest.approx(1 - distances(description, Z[:1])[0])
+    np.testing.assert_allclose(shares(description, Z).sum(axis=0), 1 - distances(description, Z), atol=1e-12)
 
 
 def test_too_small_a_regulariser_names_the_knob():

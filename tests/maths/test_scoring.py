@@ -17,15 +17,15 @@ CLASSES = [RNG.normal(size=(70, 5)), RNG.normal(loc=2.0, size=(33, 5)), RNG.norm
 Z = RNG.normal(loc=1.0, scale=2.0, size=(400, 5))
 
 
-def descriptions(ratio=1e-2, ell=3.0):
-    return [describe(X, ell, ratio) for X in CLASSES]
+def descriptions(ratio=1e-2, ell=3.0, center=False):
+    return [describe(X, ell, ratio, center) for X in CLASSES]
 
 
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("ratio", [1e-8, 1e-2, 1.0])
 def test_equals_the_plain_form(center, ratio):
-    found = distances_to_all(descriptions(ratio), Z, center=center, block_rows=64)
-    plain = np.stack([distances(d, Z, center=center) for d in descriptions(ratio)], axis=1)
+    found = distances_to_all(descriptions(ratio, center=center), Z, block_rows=64)
+    plain = np.stack([distances(d, Z) for d in descriptions(ratio, center=center)], axis=1)
     np.testing.assert_allclose(score(found), score(plain), atol=1e-6)
 
 
@@ -48,22 +48,40 @@ def test_one_and_two_blas_threads_give_the_same_scores(n_samples):
     np.testing.assert_allclose(found[0], found[1], atol=1e-6)
 
 
-@pytest.mark.parametrize("center", [False, True])
-def test_single_precision_is_close_and_only_for_regularisers_that_bear_it(center):
-    exact = distances_to_all(descriptions(0.1), Z, center=center)
-    single = distances_to_all(descriptions(0.1), Z, center=center, single=True)
+def test_single_precision_is_close():
+    exact, single = (distances_to_all(descriptions(0.1), Z, single=single) for single in (False, True))
     assert 0 < np.max(np.abs(score(single) - score(exact))) < 5e-5
-    np.testing.assert_array_equal(
-        distances_to_all(descriptions(1e-4), Z, single=True), distances_to_all(descriptions(1e-4), Z)
-    )
+
+
+@pytest.mark.parametrize(("n", "ratio"), [(70, 1e-4), (2000, 0.1)])
+def test_single_precision_is_not_used_where_distances_are_too_small_for_it(n, ratio):
+    X = np.random.default_rng(1).normal(size=(n, 2))
+    description = describe(X, 2.0, ratio)
+    found = distances_to_all([description], X, single=True)
+    np.testing.assert_array_equal(found, distances_to_all([description], X))
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_values_beyond_all_bounds_are_far_and_nothing_else(single):
+    assert np.all(distances_to_all(descriptions(0.1), np.full((2, 5), 1e200), single=single) == 1.0)
 
 
 def test_wide_classes_use_the_direct_distance():
     """‖a‖² + ‖b‖² - 2ab would lose the digits that a small regulariser needs."""
     X = np.concatenate([RNG.normal(size=(30, 2)), 1e6 + RNG.normal(size=(30, 2))])
     description = describe(X, 2.0, 1e-6)
-    assert not _Scorer(description, center=False).by_product
+    assert not _Scorer(description).by_product
     near = X[:5] + 0.1
+    np.testing.assert_allclose(
+        score(distances_to_all([description], near)[:, 0]), score(distances(description, near)), atol=1e-6
+    )
+
+
+def test_the_product_form_is_left_before_it_loses_digits():
+    """A class some hundred length scales wide at a small ρ."""
+    X = np.sort(RNG.uniform(0, 300, size=(200, 1)), axis=0)
+    description = describe(X, 1.0, 1e-6)
+    near = X + 1e-3
     np.testing.assert_allclose(
         score(distances_to_all([description], near)[:, 0]), score(distances(description, near)), atol=1e-6
     )

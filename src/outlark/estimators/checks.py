@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import column_or_1d
 
 from outlark.errors import InputError
 
@@ -29,7 +28,7 @@ def check_hyper_parameters(model: BaseEstimator) -> None:
         raise InputError(f"condition={model.condition!r} must lie between 10 and 1e15 (double precision ends there)")
     if model.max_samples < 2:
         raise InputError(f"max_samples={model.max_samples!r} must be at least 2")
-    if not 0.0 <= model.quantile <= 1.0:
+    if not isinstance(model.quantile, numbers.Real) or not 0.0 <= float(model.quantile) <= 1.0:
         raise InputError(f"quantile={model.quantile!r} must lie between 0 and 1")
 
 
@@ -50,11 +49,23 @@ def check_magnitude(X: np.ndarray) -> None:
         )
 
 
+def encode_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sorted classes and the number of the class of each sample."""
+    try:
+        classes, labels = np.unique(y, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in y})
+        raise InputError(f"y mixes labels of different kinds ({', '.join(kinds)}); use one kind") from None
+    return classes, labels
+
+
 def check_groups(groups: ArrayLike | None, X: np.ndarray) -> np.ndarray:
     """One note id for each sample; every sample its own note when left out."""
     if groups is None:
         return np.arange(len(X))
-    notes: np.ndarray = column_or_1d(groups)
+    notes = np.asarray(groups)
+    if notes.ndim != 1 or any(note is None for note in notes.tolist()):
+        raise InputError("groups must be one note id for each sample: a flat sequence without None")
     if len(notes) != len(X):
         raise InputError(f"groups has {len(notes)} entries for {len(X)} samples; give one note id for each sample")
     return notes

@@ -1,18 +1,22 @@
 """Why a sample got its score, and what is odd about the training notes."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
 
-from outlark.maths.description import Description, distances, score, shares
+from outlark.maths.description import Description, shares
 from outlark.maths.notes import parts_of
-from outlark.maths.robust import FEWEST_NOTES, mislabelled_notes, note_scores, odd_notes
+from outlark.maths.robust import FEWEST_NOTES, note_scores, odd_notes
 
-#: Samples nearer to each other than this share of the length scale count as the same sample.
-SAME_SAMPLE = 1e-6
+#: A sample that occurs in more notes than this says nothing about copies.
+MOST_TWINS = 20
+#: How many notes of a kind `Health` prints.
+LISTED = 20
 
 
 @dataclass(frozen=True)
@@ -23,8 +27,8 @@ class Evidence:
     ----------
     label, note : the class and the id of the note
     share : float
-        Its part of what the class knows about the sample; the notes of a class sum to one. Negative where the note
-        only corrects what its neighbours say too much.
+        Its part of what the class takes off the distance of the sample (``1 - d``); the notes of a class sum to one.
+        Negative where the note corrects what its neighbours say too much, so that others may exceed one.
     distance : float
         From the sample to the nearest sample of the note, in units of the length scale.
     """
@@ -35,16 +39,26 @@ class Evidence:
     distance: float
 
 
-def evidence(label: Any, description: Description, notes: np.ndarray, z: np.ndarray) -> list[Evidence]:
-    """The notes of a class, the one that speaks most for the sample z first."""
-    contributions = shares(description, z)
-    total = contributions.sum()
-    gaps = np.linalg.norm(description.X - z, axis=1) / description.ell
-    found = [
-        Evidence(label, notes[G[0]], float(contributions[G].sum() / total) if total > 0 else 0.0, float(gaps[G].min()))
-        for G in parts_of(notes)
-    ]
-    return sorted(found, key=lambda e: (-e.share, e.distance))
+def evidence(label: Any, description: Description, notes: np.ndarray, Z: np.ndarray) -> list[list[Evidence]]:
+    """For each row of Z the notes of a class, the one that speaks most for it first."""
+    parts = parts_of(notes)
+    names = [plain(notes[G[0]]) for G in parts]
+    contributions = shares(description, Z)
+    gaps = cdist(description.X, Z) / description.ell
+    by_note = np.array([contributions[G].sum(axis=0) for G in parts])
+    total = by_note.sum(axis=0)
+    share = np.divide(by_note, total, out=np.zeros_like(by_note), where=total > 0)
+    nearest = np.array([gaps[G].min(axis=0) for G in parts])
+    found = []
+    for m in range(len(Z)):
+        order = np.lexsort((nearest[:, m], -share[:, m]))
+        found.append([Evidence(label, names[i], float(share[i, m]), float(nearest[i, m])) for i in order])
+    return found
+
+
+def plain(value: Any) -> Any:
+    """A NumPy scalar as the Python value it stands for."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 @dataclass(frozen=True)
@@ -103,26 +117,27 @@ class Health:
 
     def __str__(self) -> str:
         lines = ["class            notes  samples  left-out score (median, lowest)"]
-        for c in self.classes:
+        for c in self.classes.tolist():
             own = [note for note in self.notes if note.label == c]
-            scores = [note.left_out_score for note in own]
-            samples = sum(note.n_samples for note in own)
-            lines.append(f"{c!s:<16} {len(own):>5}  {samples:>7}  {np.median(scores):.2f}, {min(scores):.2f}")
+            left_out = [note.left_out_score for note in own if not np.isnan(note.left_out_score)]
+            summary = f"{np.median(left_out):.2f}, {min(left_out):.2f}" if left_out else "-  (a single note)"
+            lines.append(f"{c!s:<16.16} {len(own):>5}  {sum(n.n_samples for n in own):>7}  {summary}")
         lines += ["", "share of the notes of the row that the column accepts"]
         lines.append(" " * 16 + "".join(f"{c!s:>12.12}" for c in self.classes))
         for c, row in zip(self.classes, self.overlap, strict=True):
-            lines.append(f"{c!s:<16.16}" + "".join(f"{value:>12.2f}" for value in row))
+            lines.append(f"{c!s:<16.16}" + "".join("           -" if np.isnan(v) else f"{v:>12.2f}" for v in row))
         lines += ["", "notes to look at" if self.suspects or self.duplicates else "no note stands out"]
-        for note in self.suspects:
+        for note in self.suspects[:LISTED]:
             few = "" if sum(n.label == note.label for n in self.notes) >= FEWEST_NOTES else " (few notes: not trimmed)"
             other = f"; {note.other_label}: {note.other_score:.2f}" if note.other_label is not None else ""
             lines.append(
                 f"  {note.label} / {note.note}: {note.problem}{few}, left-out score {note.left_out_score:.2f}{other}"
             )
-        for note in self.duplicates:
-            same = ", ".join(f"{label} / {name}" for label, name in note.duplicates)
+        for note in self.duplicates[:LISTED]:
+            same = ", ".join(f"{label} / {name}" for label, name in note.duplicates[:5])
             lines.append(f"  {note.label} / {note.note}: same samples as {same}")
-        return "\n".join(lines)
+        more = max(len(self.suspects) - LISTED, 0) + max(len(self.duplicates) - LISTED, 0)
+        return "\n".join([*lines, f"  … and {more} more"] if more else lines)
 
 
 def examine(
@@ -134,49 +149,31 @@ def examine(
 ) -> Health:
     """Judge every training note; see `Health`."""
     twins = _duplicates(classes, descriptions, notes)
+    labels = classes.tolist()
     found: list[NoteHealth] = []
-    overlap = np.zeros((len(classes), len(classes)))
-    for c, label in enumerate(classes):
-        scores = note_scores(c, descriptions[c].X, notes[c], descriptions)
-        odd = odd_notes(scores) if len(scores.parts) > 1 else np.zeros(len(scores.parts), bool)
-        mislabelled = mislabelled_notes(scores)
-        overlap[c] = _accepted(c, scores.parts, scores.own, descriptions, size_factors, thresholds)
-        for i, G in enumerate(scores.parts):
-            name = notes[c][G[0]]
-            b = scores.other_class[i]
+    overlap = np.full((len(labels), len(labels)), np.nan)
+    for c, label in enumerate(labels):
+        scored = note_scores(c, notes[c], descriptions, size_factors)
+        lonely = len(scored.parts) == 1
+        overlap[c] = np.mean(scored.by_class >= thresholds, axis=0)
+        overlap[c, c] = np.nan if lonely else np.mean(scored.own >= thresholds[c])
+        odd = np.zeros(1, bool) if lonely else odd_notes(scored.own)
+        for i, G in enumerate(scored.parts):
+            b = int(scored.by_class[i].argmax())
+            mislabelled = bool(scored.other[i] > scored.own[i])
             found.append(
                 NoteHealth(
                     label=label,
-                    note=name,
+                    note=plain(notes[c][G[0]]),
                     n_samples=len(G),
-                    left_out_score=float(scores.own[i] * size_factors[c]),
-                    other_label=classes[b] if b >= 0 else None,
-                    other_score=float(scores.other[i] * size_factors[b]) if b >= 0 else 0.0,
-                    problem="suspected mislabel" if mislabelled[i] else "odd one out" if odd[i] else "",
+                    left_out_score=float(scored.own[i]),
+                    other_label=labels[b] if len(labels) > 1 else None,
+                    other_score=float(scored.other[i]),
+                    problem="suspected mislabel" if mislabelled else "odd one out" if odd[i] else "",
                     duplicates=tuple(sorted(twins.get((c, i), set()), key=str)),
                 )
             )
     return Health(classes, found, overlap)
-
-
-def _accepted(
-    c: int,
-    parts: Sequence[np.ndarray],
-    own: np.ndarray,
-    descriptions: Sequence[Description],
-    size_factors: np.ndarray,
-    thresholds: np.ndarray,
-) -> np.ndarray:
-    """For each class the share of the notes of class c whose mean score reaches its threshold."""
-    accepted = np.empty(len(descriptions))
-    for b, description in enumerate(descriptions):
-        if b == c:
-            means = own
-        else:
-            frame_scores = score(distances(description, descriptions[c].X))
-            means = np.array([frame_scores[G].mean() for G in parts])
-        accepted[b] = np.mean(means * size_factors[b] >= thresholds[b])
-    return accepted
 
 
 def _duplicates(
@@ -188,16 +185,19 @@ def _duplicates(
         number = np.empty(len(ids), int)
         for i, G in enumerate(parts_of(ids)):
             number[G] = i
-            names[c, i], sizes[c, i] = (classes[c], ids[G[0]]), len(G)
+            names[c, i], sizes[c, i] = (plain(classes[c]), plain(ids[G[0]])), len(G)
         owner += [(c, int(i)) for i in number]
-    Z = np.concatenate([d.X for d in descriptions])
-    shared: dict[tuple[tuple[int, int], tuple[int, int]], set[int]] = {}
-    for i, j in cKDTree(Z).query_pairs(SAME_SAMPLE * descriptions[0].ell):
-        if owner[i] != owner[j]:
-            shared.setdefault((owner[i], owner[j]), set()).add(i)
-            shared.setdefault((owner[j], owner[i]), set()).add(j)
+    _, row = np.unique(np.concatenate([d.X for d in descriptions]), axis=0, return_inverse=True)
+    shared: Counter[tuple[tuple[int, int], tuple[int, int]]] = Counter()
+    for same in parts_of(row):
+        holders = sorted({owner[i] for i in same})
+        # A sample that is everywhere, such as digital silence, makes no two notes the same.
+        if 1 < len(holders) <= MOST_TWINS:
+            times = Counter(owner[i] for i in same)
+            for one, other in permutations(holders, 2):
+                shared[one, other] += times[one]
     twins: dict[tuple[int, int], set[tuple[Any, Any]]] = {}
     for (one, other), rows in shared.items():
-        if 2 * len(rows) >= sizes[one]:
+        if 2 * rows >= sizes[one]:
             twins.setdefault(one, set()).add(names[other])
     return twins

@@ -1,5 +1,7 @@
 """MDD-KM as a scikit-learn classifier (Sec. 3, Alg. 1)."""
 
+import copy
+import numbers
 import warnings
 from typing import Any, Self
 
@@ -15,18 +17,19 @@ from outlark.estimators.checks import (
     check_groups,
     check_hyper_parameters,
     check_magnitude,
+    encode_labels,
     single_note_message,
 )
-from outlark.estimators.evidence import Evidence, Health, evidence, examine
+from outlark.estimators.evidence import Evidence, Health, evidence, examine, plain
 from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, class_thresholds
 from outlark.maths.choice import RATIOS, Trial, choose
-from outlark.maths.description import Description, describe, distances, far_distance, left_out_distances, score
+from outlark.maths.description import Description, describe, left_out_scores, score, scores
 from outlark.maths.gp import learn, ratio_from_condition, target
 from outlark.maths.metric import feature_map, mapped
-from outlark.maths.notes import balanced_subset, draw_notes, leave_out_parts
+from outlark.maths.notes import balanced_subset, draw_notes, leave_out_parts, merge_copies
 from outlark.maths.robust import trim
 from outlark.maths.scoring import distances_to_all
-from outlark.maths.size import score_at_size, size_factor, size_of, smallest
+from outlark.maths.size import Setting, size_factor, size_of, smallest
 from outlark.maths.threads import one_blas_thread
 
 #: Samples on which the metric and the regulariser are chosen.
@@ -69,16 +72,18 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         Leave out odd and mislabelled training notes, at most this share of a class (True: 0.2). Classes with fewer
         than 8 notes are never trimmed. `health` reports them in any case.
     threshold : "leave-note-out", "paper", "paper-normalized", float, sequence or mapping
-        Where a class begins to accept; see `outlark.estimators.open_set.class_thresholds`.
+        Where a class begins to accept; see `outlark.estimators.open_set.class_thresholds`. Takes effect in `fit`.
     quantile : float
-        For "leave-note-out": the share of true samples that may fall below the threshold.
+        For "leave-note-out": the share of true samples that may fall below the threshold. With a handful of samples
+        the share that really does varies a good deal (0 to 50 % at three for each class).
     outlier_label : label, optional
         What `predict` answers when no class accepts the sample. None: always one of the classes.
     condition : float
         Bound on the condition number of the kernel matrix. At 1e8 the scores are the same to 1e-6 on any BLAS; at 1e10
         no longer (docs/decisions).
     precision : "double" or "single"
-        "single" scores about twice as fast; scores are the same to about 1e-5 (with ρ below 0.01 it changes nothing).
+        "single" scores about twice as fast, with an error in the score of typically 1e-5 and at worst 1e-3. It changes
+        nothing for large classes or a small ρ, where the error would be larger.
     max_samples : int
         Hyper-parameters are learnt on at most this many samples, evenly from the classes. All samples describe.
     random_state : int
@@ -185,12 +190,12 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         check_hyper_parameters(self)
         check_choice(self, "balance", ("size", "subsample", None))
         check_choice(self, "precision", ("double", "single"))
-        if not 0.0 <= float(self.trim) <= 1.0:
+        if not isinstance(self.trim, bool | numbers.Real) or not 0.0 <= float(self.trim) <= 1.0:
             raise InputError(f"trim={self.trim!r} must be True, False or a share between 0 and 1")
-        samples, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        check_classification_targets(y)
+        samples, targets = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        self.classes_, labels = encode_labels(targets)
+        check_classification_targets(targets)
         check_magnitude(samples)
-        self.classes_, labels = np.unique(y, return_inverse=True)
         check_outlier_label(self.outlier_label, self.classes_)
         notes = check_groups(groups, samples)
 
@@ -205,8 +210,7 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
     def class_scores(self, X: ArrayLike) -> np.ndarray:
         """``-log √(d_c/σ²)``, shape (n, C), corrected for class size (`size_factors_`): 0 = resembles nothing."""
         d = self._unit_distances(X)
-        far = [far_distance(description, center=self.center) for description in self.descriptions_]
-        return score(d, np.array(far)) * self.size_factors_
+        return score(d, np.array([description.far for description in self.descriptions_])) * self.size_factors_
 
     def explain(self, X: ArrayLike, n_notes: int = 3) -> list[list[Evidence]]:
         """For each sample the training notes of its best class that speak most for it, with their share of the score.
@@ -215,10 +219,13 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         """
         best = self.class_scores(X).argmax(axis=1)
         Z = self._validated(X)
-        return [
-            evidence(self.classes_[c], self.descriptions_[c], self.notes_[c], z)[:n_notes]
-            for z, c in zip(Z, best, strict=True)
-        ]
+        found: list[list[Evidence]] = [[] for _ in Z]
+        for c in np.unique(best):
+            rows = np.flatnonzero(best == c)
+            told = evidence(plain(self.classes_[c]), self.descriptions_[c], self.notes_[c], Z[rows])
+            for row, notes in zip(rows, told, strict=True):
+                found[row] = notes[:n_notes]
+        return found
 
     def health(self) -> Health:
         """What is odd about the training notes: left-out scores, suspected mislabels, duplicates, class overlap."""
@@ -235,14 +242,17 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
             raise InputError(f"{name!r} is not of the kind of the classes {self.classes_.tolist()}; name it alike")
         every = [*self.classes_.tolist(), name]
         order = sorted(range(len(every)), key=every.__getitem__)
-        self.descriptions_ = [*self.descriptions_, describe(Z, *self._kernel)]
-        self.notes_ = [*self.notes_, check_groups(groups, Z)]
-        factors = [*self.size_factors_, self._size_factor(len(every) - 1)]
-        self.classes_ = np.array(every)[order]
-        self.size_factors_ = np.array(factors)[order]
-        self.descriptions_ = [self.descriptions_[i] for i in order]
-        self.notes_ = [self.notes_[i] for i in order]
-        self._calibrate()
+        new = copy.copy(self)  # changed aside: whatever goes wrong, this model stays as it was
+        with one_blas_thread():
+            new.descriptions_ = [*self.descriptions_, self._described(Z)]
+            new.notes_ = [*self.notes_, check_groups(groups, Z)]
+            factors = [*self.size_factors_, new._size_factor(len(every) - 1)]
+            new.classes_ = np.array(every, dtype=None if self.classes_.dtype.kind != "O" else object)[order]
+            new.size_factors_ = np.array(factors)[order]
+            new.descriptions_ = [new.descriptions_[i] for i in order]
+            new.notes_ = [new.notes_[i] for i in order]
+            new._calibrate(stacklevel=4)
+        self.__dict__.update(new.__dict__)
         return self
 
     def add_note(self, X: ArrayLike, name: Any, note: Any = None) -> Self:
@@ -259,10 +269,15 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
             note = np.max(notes) + 1 if notes.dtype.kind in "iuf" else f"added-{len(np.unique(notes))}"
         if np.any(notes == note):
             raise InputError(f"class {name!r} has a note {note!r} already; give the new note an id of its own")
-        self.descriptions_[c] = describe(np.concatenate([self.descriptions_[c].X, Z]), *self._kernel)
-        self.notes_[c] = np.concatenate([notes, np.full(len(Z), note)])
-        self.size_factors_[c] = self._size_factor(c)
-        self._calibrate()
+        new = copy.copy(self)
+        with one_blas_thread():
+            new.descriptions_, new.notes_ = list(self.descriptions_), list(self.notes_)
+            new.descriptions_[c] = self._described(np.concatenate([self.descriptions_[c].X, Z]))
+            new.notes_[c] = np.concatenate([notes, np.full(len(Z), note)])
+            new.size_factors_ = self.size_factors_.copy()
+            new.size_factors_[c] = new._size_factor(c)
+            new._calibrate(stacklevel=4)
+        self.__dict__.update(new.__dict__)
         return self
 
     # ------------------------------------------------------------------ inside
@@ -270,18 +285,30 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
     def _fit(self, samples: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
         self._choose_metric_and_ratio(samples, labels, notes)
         self._learn(samples, labels, notes)
-        kept = self._kept_rows(samples, labels, notes)
-        if self.trim and len(kept) < len(samples):
-            self._learn(samples[kept], labels[kept], notes[kept])
-        Z, labels, notes = self._mapped(samples[kept]), labels[kept], notes[kept]
+        self._describe_classes(self._mapped(samples), labels, notes)
+        kept = self._kept_rows(labels, notes)
+        if len(kept) < len(samples):
+            if self.trim:
+                self._learn(samples[kept], labels[kept], notes[kept])
+            self._describe_classes(self._mapped(samples[kept]), labels[kept], notes[kept])
+        self._calibrate(stacklevel=5)
+
+    def _describe_classes(self, Z: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
+        """Alg. 1, line 7: every class on its own, and what its size does to its score."""
         C = range(len(self.classes_))
-        self.descriptions_ = [describe(Z[labels == c], *self._kernel) for c in C]
+        self.descriptions_ = [self._described(Z[labels == c]) for c in C]
         self.notes_ = [notes[labels == c] for c in C]
-        sizes = [size_of(own) for own in self.notes_]
-        # One sample is no size to compare at: nothing can be left out of it.
-        self.reference_size_ = smallest([size for size in sizes if size.n_samples > 1] or sizes)
+        sizes = [size_of(self._apart(c)) for c in C]
+        # A single note is no size to compare at: nothing of its kind can be left out.
+        self.reference_size_ = smallest([size for size in sizes if size.n_notes > 1] or sizes)
         self.size_factors_ = np.array([self._size_factor(c) for c in C])
-        self._calibrate()
+
+    def _described(self, Z: np.ndarray) -> Description:
+        return describe(Z, *self._kernel, self.center)
+
+    def _apart(self, c: int) -> np.ndarray:
+        """The notes of class c as they are left out: a note together with its copies."""
+        return merge_copies(self.descriptions_[c].X, self.notes_[c])
 
     def _choose_metric_and_ratio(self, X: np.ndarray, labels: np.ndarray, groups: np.ndarray) -> None:
         """Set `metric_` and `_ratio` (None: σ_reg is given); by leave-note-out where they are "auto"."""
@@ -294,11 +321,15 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         floor = ratio_from_condition(len(X), self.condition)
         ratios = (*(r for r in RATIOS if r > floor), floor) if self.sigma_reg == "auto" else (floor,)
         rng = np.random.default_rng(self.random_state)
-        rows = balanced_subset(labels, groups, CHOICE_SAMPLES, rng)
+        apart = np.empty(len(X), int)
+        for c in range(len(self.classes_)):
+            own = labels == c
+            apart[own] = np.unique(merge_copies(X[own], groups[own]), return_inverse=True)[1]
+        rows = balanced_subset(labels, apart, max(CHOICE_SAMPLES, 4 * len(self.classes_)), rng)
         winner, self.trials_ = choose(
             X[rows],
             labels[rows],
-            groups[rows],
+            apart[rows],
             metric=metric,
             ratios=ratios,
             target_of=self._target,
@@ -325,65 +356,44 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
     def _target(self, Z: np.ndarray) -> np.ndarray:
         return target(Z if self.target == "paper" else Z - Z.mean(axis=0))
 
-    def _kept_rows(self, X: np.ndarray, labels: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    def _kept_rows(self, labels: np.ndarray, notes: np.ndarray) -> np.ndarray:
         """The rows that describe: all of them but for `trim` and ``balance="subsample"``."""
         rows = [np.flatnonzero(labels == c) for c in range(len(self.classes_))]
         self.trimmed_: list[tuple[Any, Any]] = []
         if self.trim:
-            Z = self._mapped(X)
             share = TRIM_SHARE if self.trim is True else float(self.trim)
-            kept = trim([Z[r] for r in rows], [groups[r] for r in rows], *self._kernel, share)
-            for c, (r, k) in enumerate(zip(rows, kept, strict=True)):
-                dropped = np.setdiff1d(groups[r], groups[r[k]])
-                self.trimmed_ += [(self.classes_[c], note) for note in dropped.tolist()]
+            kept = trim(self.descriptions_, self.notes_, self.size_factors_, self._described, share)
+            for label, r, k in zip(self.classes_.tolist(), rows, kept, strict=True):
+                self.trimmed_ += [(label, note) for note in np.setdiff1d(notes[r], notes[r[k]]).tolist()]
             rows = [r[k] for r, k in zip(rows, kept, strict=True)]
         if self.balance == "subsample":
-            size = smallest([size_of(groups[r]) for r in rows])
+            size = smallest([size_of(notes[r]) for r in rows])
             rng = np.random.default_rng(self.random_state)
-            rows = [r[draw_notes(groups[r], size.n_notes, size.n_samples, rng)] for r in rows]
+            rows = [r[draw_notes(notes[r], size.n_notes, size.n_samples, rng)] for r in rows]
         return np.sort(np.concatenate(rows))
 
     def _size_factor(self, c: int) -> float:
         """What the score of class c is multiplied by; see `outlark.maths.size`."""
         if self.balance != "size":
             return 1.0
-        Z, notes = self.descriptions_[c].X, self.notes_[c]
-        own, reference = size_of(notes), self.reference_size_
-        if own.n_notes >= reference.n_notes and own.n_samples >= reference.n_samples:
-            return size_factor(Z, notes, reference, *self._kernel, center=self.center, seed=self.random_state)
-        # A class added later can be smaller than any before it: the others say how the score grows with size.
-        growth = []
-        for b in range(len(self.descriptions_)):
-            if b != c and size_of(self.notes_[b]).n_samples >= reference.n_samples:
-                at = [
-                    score_at_size(
-                        self.descriptions_[b].X,
-                        self.notes_[b],
-                        size,
-                        *self._kernel,
-                        self.center,
-                        np.random.default_rng(self.random_state),
-                    )
-                    for size in (reference, smallest([own, reference]))
-                ]
-                growth.append(at[0] / at[1] if at[1] > 0 else 1.0)
-        return float(np.mean(growth)) if growth else 1.0
+        samples = [description.X for description in self.descriptions_]
+        notes = [self._apart(b) for b in range(len(samples))]
+        settings = Setting(*self._kernel, self.center, self.random_state)
+        return size_factor(c, samples, notes, self.reference_size_, settings)
 
-    def _calibrate(self) -> None:
+    def _calibrate(self, stacklevel: int) -> None:
         """Left-out scores of all training samples, and the thresholds that follow from them."""
         self.left_out_scores_, self.left_out_note_scores_, best_on_train = [], [], []
+        learnt = isinstance(self.threshold, str) and self.threshold == "leave-note-out"
         for c, description in enumerate(self.descriptions_):
-            notes = self.notes_[c]
-            parts = leave_out_parts(notes)
-            if self.threshold == "leave-note-out" and len(np.unique(notes)) == 1:
-                warnings.warn(single_note_message(self.classes_[c], len(notes)), UserWarning, stacklevel=3)
-            d = left_out_distances(description, parts, center=self.center) if parts else np.empty(0)
-            far = far_distance(description, center=self.center)
-            left_out = score(d, far) * self.size_factors_[c]
+            if learnt and len(np.unique(self.notes_[c])) == 1:
+                message = single_note_message(self.classes_[c], len(self.notes_[c]))
+                warnings.warn(message, UserWarning, stacklevel=stacklevel)
+            parts = leave_out_parts(self._apart(c))
+            left_out = self.size_factors_[c] * (left_out_scores(description, parts) if parts else np.empty(0))
             self.left_out_scores_.append(left_out)
             self.left_out_note_scores_.append(np.array([left_out[G].mean() for G in parts]))
-            on_train = score(distances(description, description.X, center=self.center), far) * self.size_factors_[c]
-            best_on_train.append(on_train.max())
+            best_on_train.append(self.size_factors_[c] * scores(description, description.X).max())
         self.thresholds_ = class_thresholds(
             self.threshold,
             classes=self.classes_,
@@ -406,4 +416,4 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
 
     def _unit_distances(self, X: ArrayLike) -> np.ndarray:
         Z = self._validated(X)
-        return distances_to_all(self.descriptions_, Z, center=self.center, single=self.precision == "single")
+        return distances_to_all(self.descriptions_, Z, single=self.precision == "single")

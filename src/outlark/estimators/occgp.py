@@ -13,7 +13,7 @@ from outlark.maths.choice import ONE_CLASS_RATIO
 from outlark.maths.description import describe
 from outlark.maths.gp import learn, ratio_from_condition, target
 from outlark.maths.metric import candidate_metrics, feature_map, mapped
-from outlark.maths.notes import balanced_subset, leave_out_parts
+from outlark.maths.notes import balanced_subset, leave_out_parts, merge_copies
 from outlark.maths.one_class import MEASURES, left_out_predict, measure, predict
 from outlark.maths.threads import one_blas_thread
 
@@ -102,7 +102,7 @@ class OCCGP(OutlierMixin, BaseEstimator):
             )
         self.sigma_, self.length_scale_, self.sigma_reg_ = theta
         self.description_ = describe(Z, theta.length_scale, theta.ratio)
-        left_out = left_out_predict(self.description_, leave_out_parts(notes))
+        left_out = left_out_predict(self.description_, leave_out_parts(merge_copies(samples, notes)))
         self.left_out_scores_ = measure(self.measure, *left_out, theta.ratio)
         self.offset_ = float(np.quantile(self.left_out_scores_, self.quantile))
         return self

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from outlark.errors import InputError
+from outlark.estimators.checks import check_groups
 from outlark.maths.notes import parts_of
 
 KNOWN, AMBIGUOUS, UNKNOWN = "known", "ambiguous", "unknown"
@@ -21,7 +22,8 @@ class OpenSetMixin:
 
     classes_: np.ndarray
     thresholds_: np.ndarray
-    #: One array for each class: the mean left-out score of each of its training notes.
+    #: One array for each class: the left-out score of each of its training samples, and the means over its notes.
+    left_out_scores_: list[np.ndarray]
     left_out_note_scores_: list[np.ndarray]
     outlier_label: Any
 
@@ -55,12 +57,13 @@ class OpenSetMixin:
     def predict(self, X: ArrayLike) -> np.ndarray:
         """The label of the best class, shape (n,).
 
-        With ``outlier_label=None`` always one of ``classes_``. Otherwise the best among the classes that accept the
-        sample, and `outlier_label` where none does.
+        With ``outlier_label=None`` always one of ``classes_``, the first where all score 0. Otherwise the best among
+        the classes that accept the sample, and `outlier_label` where none does.
         """
         scores = self.class_scores(X)
         if self.outlier_label is None:
             return self.classes_[scores.argmax(axis=1)]
+        check_outlier_label(self.outlier_label, self.classes_)  # it may have been set since the fit
         accepted = scores >= self.thresholds_
         best = np.where(accepted, scores, -np.inf).argmax(axis=1)
         return with_outliers(self.classes_, best, np.logical_not(accepted.any(axis=1)), self.outlier_label)
@@ -81,18 +84,23 @@ class OpenSetMixin:
         ----------
         X : array-like (n, d)
         groups : array-like (n,), optional
-            Note ids: the rows of one note are averaged and the result has a row for each note, in order of appearance.
+            Note ids: the rows of one note are averaged, compared with the left-out notes, and the result has a row for
+            each note, in order of appearance. Without them every row is compared with the left-out samples.
 
         Returns
         -------
         ndarray (n, C), or (n_notes, C) with groups
+            NaN for a class of which nothing could be left out.
         """
-        scores = self.class_scores(X)
+        scores, left_out = self.class_scores(X), self.left_out_scores_
         if groups is not None:
-            scores = np.array([scores[rows].mean(axis=0) for rows in parts_of(np.asarray(groups))])
-        p = np.empty_like(scores)
-        for c, known in enumerate(self.left_out_note_scores_):
-            p[:, c] = (1 + np.searchsorted(np.sort(known), scores[:, c], side="right")) / (len(known) + 1)
+            notes = check_groups(groups, scores)
+            scores = np.array([scores[rows].mean(axis=0) for rows in parts_of(notes)])
+            left_out = self.left_out_note_scores_
+        p = np.full(scores.shape, np.nan)
+        for c, known in enumerate(left_out):
+            if len(known):
+                p[:, c] = (1 + np.searchsorted(np.sort(known), scores[:, c], side="right")) / (len(known) + 1)
         return p
 
 

@@ -67,6 +67,8 @@ def left_out_auc(X: np.ndarray, labels: np.ndarray, fold: np.ndarray, metric: st
     d = np.full((len(X), len(classes)), np.nan)
     for f in np.unique(fold):
         out = fold == f
+        if out.all():  # one sample for each class: nothing stays to describe with
+            continue
         by = feature_map(metric, X[~out], labels[~out])
         Z_in, Z_out = mapped(X[~out], by), mapped(X[out], by)
         for c in np.intersect1d(classes, labels[~out]):

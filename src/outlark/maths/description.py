@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky
 from scipy.linalg.lapack import dtrtri
 
-from outlark.errors import InputError
-from outlark.maths.gp import squared_exponential
+from outlark.maths.gp import regularised_factor, squared_exponential
+
+#: Below this a centred distance is rounding.
+CENTRED_FLOOR = 1e-12
 
 
 class Description(NamedTuple):
@@ -32,12 +33,15 @@ class Description(NamedTuple):
     L_inv : ndarray (n, n)
         ``L⁻¹`` with ``L Lᵀ = K/σ² + ρI``. An explicit inverse factor is as accurate here as triangular solves and
         turns scoring into one matrix product.
+    center : bool
+        Whether the kernel is centred in the feature space.
     """
 
     X: np.ndarray
     ell: float
     ratio: float
     L_inv: np.ndarray
+    center: bool = False
 
     @property
     def precision(self) -> np.ndarray:
@@ -46,11 +50,22 @@ class Description(NamedTuple):
 
     @property
     def floor(self) -> float:
-        """The smallest value that a distance can have: what n copies of the sample itself would leave."""
-        return self.ratio / (len(self.X) + self.ratio)
+        """The smallest value that a distance can have: what n copies of the sample itself would leave.
+
+        A centred distance is 0 at the mean; there it is what rounding leaves.
+        """
+        return CENTRED_FLOOR if self.center else self.ratio / (len(self.X) + self.ratio)
+
+    @property
+    def far(self) -> float:
+        """The distance of a sample that resembles nothing: 1, and a little more when the kernel is centred."""
+        if not self.center:
+            return 1.0
+        u = self.L_inv.sum(axis=1)
+        return 1.0 + float(centring_term(np.zeros(1), float(u @ u), self)[0])
 
 
-def describe(X: np.ndarray, ell: float, ratio: float) -> Description:
+def describe(X: np.ndarray, ell: float, ratio: float, center: bool = False) -> Description:
     """Factor ``K/σ² + ρI`` of the samples of one class.
 
     Raises
@@ -64,24 +79,16 @@ def describe(X: np.ndarray, ell: float, ratio: float) -> Description:
     >>> distances(description, np.array([[0.0], [0.5], [99.0]])).round(3)
     array([0.09 , 0.174, 1.   ])
     """
-    K_reg = squared_exponential(X, X, ell)
-    K_reg.flat[:: len(X) + 1] += ratio
-    try:
-        L = cholesky(K_reg, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:
-        raise InputError(
-            f"σ_reg²/σ² = {ratio:.3g} is too small: the kernel matrix of {len(X)} samples is not positive definite "
-            "in double precision; give a larger sigma_reg (or a smaller condition)"
-        ) from None
+    L = regularised_factor(squared_exponential(X, X, ell), ratio)
     L_inv, _ = dtrtri(L, lower=1)
-    return Description(np.ascontiguousarray(X), ell, ratio, np.ascontiguousarray(np.tril(L_inv)))
+    return Description(np.ascontiguousarray(X), ell, ratio, np.ascontiguousarray(np.tril(L_inv)), center)
 
 
-def distances(description: Description, Z: np.ndarray, *, center: bool = False) -> np.ndarray:
+def distances(description: Description, Z: np.ndarray) -> np.ndarray:
     """Eq. (11) in units of σ², for every row of Z.
 
-    With `center` the kernel is centred in the feature space, which is the case in which the predictive variance *is*
-    the kernel Mahalanobis distance. Centring costs one vector:
+    Where the description is centred, the kernel is centred in the feature space, which is the case in which the
+    predictive variance *is* the kernel Mahalanobis distance. Centring costs one vector:
     ``d + (1 - 1ᵀPk)² / (1ᵀP1) - ρ/n``, ``P = (K/σ² + ρI)⁻¹``.
 
     Returns
@@ -91,7 +98,7 @@ def distances(description: Description, Z: np.ndarray, *, center: bool = False) 
     k = squared_exponential(description.X, Z, description.ell)
     V = description.L_inv @ k
     d = 1.0 - np.einsum("ij,ij->j", V, V)  # Alg. 1, line 8
-    if center:
+    if description.center:
         u = description.L_inv.sum(axis=1)  # L⁻¹ 1, so that 1ᵀPk = uᵀV and 1ᵀP1 = uᵀu
         d = d + centring_term(u @ V, float(u @ u), description)
     return np.maximum(d, description.floor)
@@ -102,16 +109,8 @@ def centring_term(ones_P_k: np.ndarray, ones_P_ones: float, description: Descrip
     return (1.0 - ones_P_k) ** 2 / ones_P_ones - description.ratio / len(description.X)
 
 
-def far_distance(description: Description, *, center: bool = False) -> float:
-    """The distance of a sample that resembles nothing: 1, and a little more when the kernel is centred."""
-    if not center:
-        return 1.0
-    u = description.L_inv.sum(axis=1)
-    return 1.0 + float(centring_term(np.zeros(1), float(u @ u), description)[0])
-
-
 def left_out_distances(
-    description: Description, parts: Sequence[np.ndarray], *, center: bool = False, P: np.ndarray | None = None
+    description: Description, parts: Sequence[np.ndarray], P: np.ndarray | None = None
 ) -> np.ndarray:
     """The distance of each training sample under the description **without the part that it belongs to**.
 
@@ -123,7 +122,6 @@ def left_out_distances(
     description : Description
     parts : sequence of index arrays
         A partition of the samples, at least two parts.
-    center : bool
     P : ndarray (n, n), optional
         The precision matrix, when it is at hand.
 
@@ -144,7 +142,7 @@ def left_out_distances(
     for G in parts:
         P_GG_inv = np.linalg.inv(P[np.ix_(G, G)])
         d[G] = np.diag(P_GG_inv) - description.ratio
-        if center:
+        if description.center:
             n_rest = len(P) - len(G)
             # 1ᵀK_BB⁻¹K_BG = -1ᵀP_BG (P_GG)⁻¹ and 1ᵀK_BB⁻¹1 = 1ᵀP_BB1 - 1ᵀP_BG (P_GG)⁻¹ P_GB1
             u = column_sums[G] - P[np.ix_(G, G)].sum(axis=0)
@@ -158,12 +156,20 @@ def score(d: np.ndarray, far: float | np.ndarray = 1.0) -> np.ndarray:
     return np.maximum(-0.5 * np.log(d / far), 0.0)
 
 
-def shares(description: Description, z: np.ndarray) -> np.ndarray:
-    """How much each training sample takes off the distance of the sample z: ``k_i (Pk)_i``, summing to ``1 - d``.
+def scores(description: Description, Z: np.ndarray) -> np.ndarray:
+    """The score of every row of Z for the class, (m,)."""
+    return score(distances(description, Z), description.far)
 
-    Returns
-    -------
-    ndarray (n,)
+
+def left_out_scores(description: Description, parts: Sequence[np.ndarray]) -> np.ndarray:
+    """The score of every training sample under the description without its part, (n,)."""
+    return score(left_out_distances(description, parts), description.far)
+
+
+def shares(description: Description, Z: np.ndarray) -> np.ndarray:
+    """How much each training sample takes off the distance of each row of Z: ``k_i (Pk)_i``, (n, m).
+
+    For the plain kernel a column sums to ``1 - d``.
     """
-    k = squared_exponential(description.X, z[np.newaxis], description.ell)[:, 0]
+    k = squared_exponential(description.X, Z, description.ell)
     return k * (description.L_inv.T @ (description.L_inv @ k))

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_solve, cholesky
 from scipy.optimize import minimize, minimize_scalar
 from scipy.spatial.distance import cdist, pdist, squareform
 
@@ -72,6 +72,24 @@ def ratio_from_condition(n_samples: int, condition: float) -> float:
     return n_samples / (condition - 1.0)
 
 
+def regularised_factor(K: np.ndarray, ratio: float) -> np.ndarray:
+    """The lower Cholesky factor of ``K + ρI``; K is overwritten.
+
+    Raises
+    ------
+    InputError
+        When ρ is too small for the matrix to be factored in double precision.
+    """
+    K.flat[:: len(K) + 1] += ratio
+    try:
+        return cholesky(K, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        raise InputError(
+            f"σ_reg²/σ² = {ratio:.3g} is too small: the kernel matrix of {len(K)} samples is not positive definite "
+            "in double precision; give a larger sigma_reg (or a smaller condition)"
+        ) from None
+
+
 def cost(X: np.ndarray, y: np.ndarray, theta: HyperParameters) -> tuple[float, np.ndarray]:
     """The cost g(Θ) of Eq. (7) and its gradient.
 
@@ -97,7 +115,7 @@ def cost(X: np.ndarray, y: np.ndarray, theta: HyperParameters) -> tuple[float, n
     D2 = cdist(X, X, "sqeuclidean")
     K = theta.sigma**2 * np.exp(-D2 / theta.length_scale**2)
     noise = theta.sigma_reg**2
-    factor = cho_factor(K + noise * np.eye(len(X)), lower=True)
+    factor = theta.sigma * regularised_factor(K / theta.sigma**2, theta.ratio), True
     alpha = cho_solve(factor, y)
     g = float(y @ alpha + 2.0 * np.log(np.diag(factor[0])).sum())  # Eq. (7)
     # ∂g/∂θ = tr((K_reg⁻¹ - αᵀα) ∂K_reg/∂θ)
@@ -118,10 +136,8 @@ def profile_cost(D2: np.ndarray, y: np.ndarray, ell: float, ratio: float) -> tup
     Returns g and σ̂². `D2` holds the squared distances (n, n).
     """
     n = len(y)
-    R = np.exp(-D2 / ell**2)
-    R.flat[:: n + 1] += ratio
-    L, _ = factor = cho_factor(R, lower=True, overwrite_a=True, check_finite=False)
-    sigma2 = float(y @ cho_solve(factor, y, check_finite=False)) / n
+    L = regularised_factor(np.exp(-D2 / ell**2), ratio)
+    sigma2 = float(y @ cho_solve((L, True), y, check_finite=False)) / n
     if sigma2 <= 0.0:  # y = 0 everywhere: any σ fits, the determinant alone decides
         sigma2 = np.finfo(float).tiny
     return float(n + n * np.log(sigma2) + 2.0 * np.log(np.diag(L)).sum()), sigma2
@@ -136,7 +152,7 @@ def learn(
     sigma_reg: float | None = None,
     y: np.ndarray | None = None,
 ) -> HyperParameters:
-    """Alg. 1, line 6: the Θ that minimises g, with whatever is given held fixed.
+    """Alg. 1, line 6: the Θ that minimises g within `length_scale_bounds`, with whatever is given held fixed.
 
     Parameters
     ----------
@@ -258,9 +274,10 @@ def _learn_sigma_and_length_scale(X: np.ndarray, y: np.ndarray, sigma_reg: float
 
     low, high = np.log(length_scale_bounds(X))
     scale = np.log(max(float(np.sqrt(np.mean(y**2))), sigma_reg))
-    # From below σ = √K would make ρ = (σ_reg/σ)² smaller than double precision can factor.
-    bounds = [(scale - 20.0, min(scale + 20.0, np.log(sigma_reg) + 13.0)), (low, high)]
-    starts = [np.array([min(scale, bounds[0][1]), v]) for v in np.linspace(low, high, 5)[1:4]]
+    # e^13: beyond, ρ = (σ_reg/σ)² is smaller than double precision can factor.
+    highest = min(scale + 20.0, np.log(sigma_reg) + 13.0)
+    bounds = [(min(scale, highest) - 20.0, highest), (low, high)]
+    starts = [np.array([min(scale, highest), v]) for v in np.linspace(low, high, 5)[1:4]]
     found = min((minimize(g, s, jac=True, method="L-BFGS-B", bounds=bounds) for s in starts), key=lambda r: r.fun)
     sigma, ell = np.exp(found.x)
     return HyperParameters(float(sigma), float(ell), sigma_reg)

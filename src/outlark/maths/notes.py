@@ -1,6 +1,8 @@
 """Notes as groups of samples: which samples are left out together, and subsets that keep notes whole."""
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 #: A class with a single note is cut into this many blocks of consecutive samples instead.
 BLOCKS = 5
@@ -28,6 +30,28 @@ def leave_out_parts(groups: np.ndarray) -> list[np.ndarray]:
         n = len(groups)
         parts = np.array_split(np.arange(n), min(BLOCKS, n)) if n > 1 else []
     return parts
+
+
+def merge_copies(X: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Note ids in which a note and its copy are one note, so that they are left out together.
+
+    Two notes are copies when at least half of the samples of one occur in the other as well. Left out alone, a note
+    whose copy stays would score as if it had been seen.
+
+    >>> merge_copies(np.array([[0.0], [1.0], [0.0]]), np.array([5, 6, 7]))
+    array([0, 1, 0])
+    """
+    _, row = np.unique(X, axis=0, return_inverse=True)
+    if row.max() + 1 == len(X):
+        return groups
+    ids, note = np.unique(groups, return_inverse=True)
+    if len(ids) == len(X):
+        return row
+    times = coo_array((np.ones(len(X)), (note, row))).tocsr()  # how often each sample occurs in each note
+    in_common = (times @ (times > 0).astype(float).T).tocoo()
+    copies = in_common.data >= 0.5 * np.bincount(note)[in_common.row]
+    graph = coo_array((copies[copies], (in_common.row[copies], in_common.col[copies])), shape=(len(ids), len(ids)))
+    return connected_components(graph, directed=False)[1][note]
 
 
 def draw_notes(groups: np.ndarray, n_notes: int, n_samples: int, rng: np.random.Generator) -> np.ndarray:

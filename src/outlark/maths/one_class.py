@@ -6,7 +6,7 @@ prediction has the mean ``μ = 1ᵀPk`` and the variance ``d = 1 - kᵀPk`` (in 
 - ``mean``: μ
 - ``variance``: -d, the measure of the paper
 - ``ratio``: μ/√d
-- ``probability``: the density of the value 1 under ``N(μ, d + ρ)``
+- ``probability``: the density of the value 1 under ``N(μ, d + ρ)``; variances in units of σ², whatever σ is
 
 All are high for members.
 """

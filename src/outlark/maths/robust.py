@@ -5,12 +5,12 @@ whole **notes** are judged, by their score when left out, and dropped worst firs
 open).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from outlark.maths.description import Description, describe, distances, left_out_distances, score
+from outlark.maths.description import Description, left_out_scores, scores
 from outlark.maths.notes import parts_of
 
 #: With fewer notes than this a class is not trimmed: an odd note may be one of its two ways of sounding.
@@ -22,95 +22,114 @@ LEAST_DEVIATION = 0.1
 
 
 class NoteScores(NamedTuple):
-    """The notes of one class: their rows, mean score when left out, and mean score under the best other class."""
+    """The notes of one class: their rows, mean score when left out, and mean score under every class.
+
+    Attributes
+    ----------
+    parts : list of index arrays
+    own : ndarray (n_notes,)
+        NaN when the class has a single note.
+    by_class : ndarray (n_notes, C)
+        Under the other classes; -inf in the class's own column.
+    """
 
     parts: list[np.ndarray]
     own: np.ndarray
-    other: np.ndarray
-    other_class: np.ndarray
+    by_class: np.ndarray
+
+    @property
+    def other(self) -> np.ndarray:
+        """The score under the best other class, 0 where there is none."""
+        return np.maximum(self.by_class.max(axis=1), 0.0)
 
 
-def note_scores(c: int, Z: np.ndarray, groups: np.ndarray, descriptions: Sequence[Description]) -> NoteScores:
+def note_scores(c: int, notes: np.ndarray, descriptions: Sequence[Description], factors: np.ndarray) -> NoteScores:
     """Score each note of class c, once left out of its own class and once under every other class.
 
-    `own` is NaN when the class has a single note.
+    `factors` are those of `outlark.maths.size`: a note is compared across classes that differ in size.
     """
-    parts = parts_of(groups)
-    own = np.full(len(parts), np.nan)
-    if len(parts) > 1:
-        d = left_out_distances(descriptions[c], parts)
-        own = np.array([score(d[G]).mean() for G in parts])
-    others = [b for b in range(len(descriptions)) if b != c]
-    if not others:
-        return NoteScores(parts, own, np.zeros(len(parts)), np.full(len(parts), -1))
-    by_class = np.array([score(distances(descriptions[b], Z)) for b in others])
-    means = np.array([by_class[:, G].mean(axis=1) for G in parts])
-    best = means.argmax(axis=1)
-    return NoteScores(parts, own, means.max(axis=1), np.array(others)[best])
+    parts = parts_of(notes)
+    by_class = np.full((len(parts), len(descriptions)), -np.inf)
+    for b, description in enumerate(descriptions):
+        if b != c:
+            by_class[:, b] = _means(factors[b] * scores(description, descriptions[c].X), parts)
+    return NoteScores(parts, _left_out_means(descriptions[c], parts, factors[c]), by_class)
 
 
-def odd_notes(scores: NoteScores) -> np.ndarray:
+def odd_notes(own: np.ndarray) -> np.ndarray:
     """Which notes lie far below the rest of their class, bool (n_notes,).
 
-    >>> scores = NoteScores([], np.array([1.0, 1.1, 0.9, 1.0, 0.1]), np.zeros(5), np.zeros(5, int))
-    >>> odd_notes(scores)
+    >>> odd_notes(np.array([1.0, 1.1, 0.9, 1.0, 0.1]))
     array([False, False, False, False,  True])
     """
-    median = np.median(scores.own)
-    deviation = max(1.4826 * float(np.median(np.abs(scores.own - median))), LEAST_DEVIATION * float(median))
-    return scores.own < median - ODD_DEVIATIONS * deviation
-
-
-def mislabelled_notes(scores: NoteScores) -> np.ndarray:
-    """Which notes another class describes better than their own does without them, bool (n_notes,)."""
-    return scores.other > scores.own
+    median = np.median(own)
+    deviation = max(1.4826 * float(np.median(np.abs(own - median))), LEAST_DEVIATION * float(median))
+    return own < median - ODD_DEVIATIONS * deviation
 
 
 def trim(
-    Z: Sequence[np.ndarray], groups: Sequence[np.ndarray], ell: float, ratio: float, share: float
+    descriptions: Sequence[Description],
+    notes: Sequence[np.ndarray],
+    factors: np.ndarray,
+    describe: Callable[[np.ndarray], Description],
+    share: float,
 ) -> list[np.ndarray]:
     """Drop odd and mislabelled notes, the worst first, describing anew after each; at most `share` of a class's notes.
 
-    Parameters
-    ----------
-    Z, groups : sequences with one entry for each class
-    share : float
-        The largest part of the notes of a class that may be dropped.
+    A note is mislabelled when another class describes it better than its own does without it.
 
     Returns
     -------
     list of index arrays
         For each class the rows that are kept, ascending.
     """
-    keep = [np.arange(len(z)) for z in Z]
-    descriptions = [describe(z, ell, ratio) for z in Z]
-    may_drop = [int(share * len(np.unique(g))) if len(np.unique(g)) >= FEWEST_NOTES else 0 for g in groups]
+    descriptions = list(descriptions)
+    keep = [np.arange(len(own)) for own in notes]
+    may_drop = [_may_drop(own, share) for own in notes]
+    found = [note_scores(c, notes[c], descriptions, factors) for c in range(len(notes))]
     while True:
-        worst = _worst_note(Z, groups, keep, descriptions, may_drop)
+        worst = _worst_note(found, may_drop)
         if worst is None:
             return keep
-        c, rows = worst
-        keep[c] = np.setdiff1d(keep[c], rows)
-        descriptions[c] = describe(Z[c][keep[c]], ell, ratio)
+        c, i = worst
+        kept = np.delete(np.arange(len(keep[c])), found[c].parts[i])
+        keep[c] = keep[c][kept]
         may_drop[c] -= 1
+        descriptions[c] = describe(descriptions[c].X[kept])
+        # Only what class c says has changed: of its own notes, and of those of the others.
+        parts = parts_of(notes[c][keep[c]])
+        remaining = np.delete(found[c].by_class, i, axis=0)
+        found[c] = NoteScores(parts, _left_out_means(descriptions[c], parts, factors[c]), remaining)
+        for b in range(len(notes)):
+            if b != c and may_drop[b] > 0:
+                found[b].by_class[:, c] = _means(
+                    factors[c] * scores(descriptions[c], descriptions[b].X), found[b].parts
+                )
 
 
-def _worst_note(
-    Z: Sequence[np.ndarray],
-    groups: Sequence[np.ndarray],
-    keep: Sequence[np.ndarray],
-    descriptions: Sequence[Description],
-    may_drop: Sequence[int],
-) -> tuple[int, np.ndarray] | None:
-    """The class and rows of the note that lies furthest below what it should have, or None when all are in order."""
+def _may_drop(notes: np.ndarray, share: float) -> int:
+    n = len(np.unique(notes))
+    return min(int(share * n), n - 2) if n >= FEWEST_NOTES else 0
+
+
+def _worst_note(found: Sequence[NoteScores], may_drop: Sequence[int]) -> tuple[int, int] | None:
+    """The class and number of the note that lies furthest below what it should have; None when all are in order."""
     worst, worst_gap = None, 0.0
-    for c, allowed in enumerate(may_drop):
+    for c, (notes, allowed) in enumerate(zip(found, may_drop, strict=True)):
         if allowed <= 0:
             continue
-        scores = note_scores(c, Z[c][keep[c]], groups[c][keep[c]], descriptions)
-        bad = odd_notes(scores) | mislabelled_notes(scores)
-        gaps = np.where(bad, np.maximum(scores.other, np.median(scores.own)) - scores.own, 0.0)
-        note = int(gaps.argmax())
-        if bad[note] and gaps[note] > worst_gap:
-            worst, worst_gap = (c, keep[c][scores.parts[note]]), float(gaps[note])
+        bad = odd_notes(notes.own) | (notes.other > notes.own)
+        gaps = np.where(bad, np.maximum(notes.other, np.median(notes.own)) - notes.own, 0.0)
+        if gaps.max() > worst_gap:
+            worst, worst_gap = (c, int(gaps.argmax())), float(gaps.max())
     return worst
+
+
+def _left_out_means(description: Description, parts: Sequence[np.ndarray], factor: float) -> np.ndarray:
+    if len(parts) == 1:
+        return np.full(1, np.nan)
+    return _means(factor * left_out_scores(description, parts), parts)
+
+
+def _means(values: np.ndarray, parts: Sequence[np.ndarray]) -> np.ndarray:
+    return np.array([values[G].mean() for G in parts])

@@ -9,11 +9,12 @@ where m_c(n) is the mean score of left-out notes of the class when it is describ
 stays 0; and only the effect of size is taken out, not how compact a class is.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from outlark.maths.description import describe, far_distance, left_out_distances, score
+from outlark.maths.description import describe, left_out_scores
 from outlark.maths.notes import draw_notes, leave_out_parts
 
 #: Sizes that differ by less than this factor are taken as the same.
@@ -32,51 +33,87 @@ def size_of(groups: np.ndarray) -> Size:
     return Size(len(np.unique(groups)), len(groups))
 
 
-def mean_left_out_score(Z: np.ndarray, groups: np.ndarray, ell: float, ratio: float, center: bool) -> float:
+class Setting(NamedTuple):
+    """How classes are described: ℓ, ρ, whether centred; and the seed of the subsets."""
+
+    ell: float
+    ratio: float
+    center: bool
+    seed: int | None
+
+
+def mean_left_out_score(Z: np.ndarray, notes: np.ndarray, setting: Setting) -> float:
     """The mean score of the samples under the description without their note; 0 when nothing can be left out."""
-    parts = leave_out_parts(groups)
+    parts = leave_out_parts(notes)
     if not parts:
         return 0.0
-    description = describe(Z, ell, ratio)
-    d = left_out_distances(description, parts, center=center)
-    return float(score(d, far_distance(description, center=center)).mean())
+    description = describe(Z, setting.ell, setting.ratio, setting.center)
+    return float(left_out_scores(description, parts).mean())
 
 
-def score_at_size(
-    Z: np.ndarray, groups: np.ndarray, size: Size, ell: float, ratio: float, center: bool, rng: np.random.Generator
-) -> float:
+def score_at_size(Z: np.ndarray, notes: np.ndarray, size: Size, setting: Setting) -> float:
     """m_c(size): the mean over random subsets of that size, enough of them to use each note about once."""
-    own = size_of(groups)
+    own = size_of(notes)
+    rng = np.random.default_rng(setting.seed)
     repeats = max(2, -(-own.n_notes // size.n_notes), -(-own.n_samples // size.n_samples))
     values = []
     for _ in range(min(repeats, 50)):
-        rows = draw_notes(groups, size.n_notes, size.n_samples, rng)
-        values.append(mean_left_out_score(Z[rows], groups[rows], ell, ratio, center))
+        rows = draw_notes(notes, size.n_notes, size.n_samples, rng)
+        values.append(mean_left_out_score(Z[rows], notes[rows], setting))
     return float(np.mean(values))
 
 
 def size_factor(
-    Z: np.ndarray, groups: np.ndarray, reference: Size, ell: float, ratio: float, *, center: bool, seed: int
+    c: int, samples: Sequence[np.ndarray], notes: Sequence[np.ndarray], reference: Size, setting: Setting
 ) -> float:
-    """a_c for a class that is at least as large as the reference; 1 when it is as large.
+    """a_c: 1 for a class of the reference size, less for a larger one, more for a smaller one.
+
+    Parameters
+    ----------
+    c : number of the class
+    samples, notes : one entry for each class
+    reference : Size
+        At least as large as the smallest class but for those that came later or have a single note.
 
     Examples
     --------
     >>> Z = np.random.default_rng(0).normal(size=(400, 2))
-    >>> small, large = np.arange(40), np.arange(400)
-    >>> size_factor(Z[small], small, Size(40, 40), 2.0, 0.1, center=False, seed=0)
+    >>> samples, notes = [Z[:40], Z], [np.arange(40), np.arange(400)]
+    >>> setting = Setting(ell=2.0, ratio=0.1, center=False, seed=0)
+    >>> size_factor(0, samples, notes, Size(40, 40), setting)
     1.0
-    >>> 0.4 < size_factor(Z[large], large, Size(40, 40), 2.0, 0.1, center=False, seed=0) < 0.8
+    >>> 0.4 < size_factor(1, samples, notes, Size(40, 40), setting) < 0.8
     True
     """
-    own = size_of(groups)
-    if own.n_notes <= reference.n_notes and own.n_samples <= SAME_SIZE * reference.n_samples:
+    own = size_of(notes[c])
+    if own.n_notes < reference.n_notes or own.n_samples < reference.n_samples:
+        return _growth(c, samples, notes, reference, setting)
+    if max(own.n_notes / reference.n_notes, own.n_samples / reference.n_samples) <= SAME_SIZE:
         return 1.0
-    at_own = mean_left_out_score(Z, groups, ell, ratio, center)
-    at_reference = score_at_size(Z, groups, reference, ell, ratio, center, np.random.default_rng(seed))
+    return _quotient(
+        score_at_size(samples[c], notes[c], reference, setting), mean_left_out_score(samples[c], notes[c], setting)
+    )
+
+
+def _growth(
+    c: int, samples: Sequence[np.ndarray], notes: Sequence[np.ndarray], reference: Size, setting: Setting
+) -> float:
+    """The factor of a class that is smaller than the reference: the others say how a score grows with size."""
+    own = size_of(notes[c])
+    if own.n_notes == 1:  # two notes, of which one is left out, are described by one
+        own = Size(2, 2 * own.n_samples)
+    own = smallest([own, reference])
+    others = [b for b in range(len(notes)) if b != c and size_of(notes[b]).n_notes >= reference.n_notes]
+    factors = [
+        _quotient(*(score_at_size(samples[b], notes[b], size, setting) for size in (reference, own))) for b in others
+    ]
+    return float(np.mean(factors)) if factors else 1.0
+
+
+def _quotient(at_reference: float, at_own: float) -> float:
     return at_reference / at_own if at_own > 0.0 and at_reference > 0.0 else 1.0
 
 
-def smallest(sizes: list[Size]) -> Size:
-    """The reference size: the fewest notes and the fewest samples of any class."""
+def smallest(sizes: Sequence[Size]) -> Size:
+    """The fewest notes and the fewest samples of any of the sizes."""
     return Size(min(s.n_notes for s in sizes), min(s.n_samples for s in sizes))
