@@ -246,11 +246,13 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         with one_blas_thread():
             new.descriptions_ = [*self.descriptions_, self._described(Z)]
             new.notes_ = [*self.notes_, check_groups(groups, Z)]
+            new._together = [*self._together, merge_copies(Z, new.notes_[-1])]
             factors = [*self.size_factors_, new._size_factor(len(every) - 1)]
             new.classes_ = np.array(every, dtype=None if self.classes_.dtype.kind != "O" else object)[order]
             new.size_factors_ = np.array(factors)[order]
             new.descriptions_ = [new.descriptions_[i] for i in order]
             new.notes_ = [new.notes_[i] for i in order]
+            new._together = [new._together[i] for i in order]
             new._calibrate(stacklevel=4)
         self.__dict__.update(new.__dict__)
         return self
@@ -272,8 +274,10 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         new = copy.copy(self)
         with one_blas_thread():
             new.descriptions_, new.notes_ = list(self.descriptions_), list(self.notes_)
+            new._together = list(self._together)
             new.descriptions_[c] = self._described(np.concatenate([self.descriptions_[c].X, Z]))
             new.notes_[c] = np.concatenate([notes, np.full(len(Z), note)])
+            new._together[c] = merge_copies(new.descriptions_[c].X, new.notes_[c])
             new.size_factors_ = self.size_factors_.copy()
             new.size_factors_[c] = new._size_factor(c)
             new._calibrate(stacklevel=4)
@@ -298,17 +302,15 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         C = range(len(self.classes_))
         self.descriptions_ = [self._described(Z[labels == c]) for c in C]
         self.notes_ = [notes[labels == c] for c in C]
-        sizes = [size_of(self._apart(c)) for c in C]
+        # A note and its copies are left out together.
+        self._together = [merge_copies(self.descriptions_[c].X, self.notes_[c]) for c in C]
+        sizes = [size_of(together) for together in self._together]
         # A single note is no size to compare at: nothing of its kind can be left out.
         self.reference_size_ = smallest([size for size in sizes if size.n_notes > 1] or sizes)
         self.size_factors_ = np.array([self._size_factor(c) for c in C])
 
     def _described(self, Z: np.ndarray) -> Description:
         return describe(Z, *self._kernel, self.center)
-
-    def _apart(self, c: int) -> np.ndarray:
-        """The notes of class c as they are left out: a note together with its copies."""
-        return merge_copies(self.descriptions_[c].X, self.notes_[c])
 
     def _choose_metric_and_ratio(self, X: np.ndarray, labels: np.ndarray, groups: np.ndarray) -> None:
         """Set `metric_` and `_ratio` (None: σ_reg is given); by leave-note-out where they are "auto"."""
@@ -377,9 +379,8 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         if self.balance != "size":
             return 1.0
         samples = [description.X for description in self.descriptions_]
-        notes = [self._apart(b) for b in range(len(samples))]
-        settings = Setting(*self._kernel, self.center, self.random_state)
-        return size_factor(c, samples, notes, self.reference_size_, settings)
+        setting = Setting(*self._kernel, self.center, self.random_state)
+        return size_factor(c, samples, self._together, self.reference_size_, setting)
 
     def _calibrate(self, stacklevel: int) -> None:
         """Left-out scores of all training samples, and the thresholds that follow from them."""
@@ -389,7 +390,7 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
             if learnt and len(np.unique(self.notes_[c])) == 1:
                 message = single_note_message(self.classes_[c], len(self.notes_[c]))
                 warnings.warn(message, UserWarning, stacklevel=stacklevel)
-            parts = leave_out_parts(self._apart(c))
+            parts = leave_out_parts(self._together[c])
             left_out = self.size_factors_[c] * (left_out_scores(description, parts) if parts else np.empty(0))
             self.left_out_scores_.append(left_out)
             self.left_out_note_scores_.append(np.array([left_out[G].mean() for G in parts]))

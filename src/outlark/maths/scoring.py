@@ -19,7 +19,7 @@ BLOCK_ROWS = 1024
 PRODUCT_TOLERANCE = 1e-8
 #: Single precision is for classes whose distances cannot fall below this: its error in the score is about 1e-7/d.
 SINGLE_FLOOR = 5e-4
-#: Beyond this many length scales every kernel value is 0, and squares stay finite.
+#: Beyond this many length scales every kernel value is 0; there squares are still finite in single precision.
 FAR = 1e6
 
 
@@ -51,7 +51,8 @@ class _Scorer:
             np.negative(exponent, out=exponent)
         else:
             row = np.empty((len(Z), Z.shape[1] + 2), self.dtype)
-            row[:, :-2] = np.clip((Z - self.origin) / ell, -FAR, FAR)
+            np.subtract(Z, self.origin, out=row[:, :-2], casting="same_kind")
+            row[:, :-2] *= 1.0 / ell
             row[:, -2] = 1.0
             np.einsum("ij,ij->i", row[:, :-2], row[:, :-2], out=row[:, -1])
             exponent = row @ self.columns
@@ -93,6 +94,7 @@ def distances_to_all(
            [1.   , 0.091]])
     """
     scorers = [_Scorer(description, single) for description in descriptions]
+    Z = _within_reach(Z, scorers)
     d = np.empty((len(Z), len(scorers)))
 
     def score_block(start: int) -> None:
@@ -110,3 +112,15 @@ def distances_to_all(
             for start in starts:
                 score_block(start)
     return d
+
+
+def _within_reach(Z: np.ndarray, scorers: Sequence[_Scorer]) -> np.ndarray:
+    """Z with values so large that their squares would overflow brought in to where every kernel value is 0 as well."""
+    if Z.size == 0:
+        return Z
+    centre = np.mean([scorer.origin for scorer in scorers], axis=0)
+    spread = max(float(np.abs(scorer.description.X - centre).max()) for scorer in scorers)
+    reach = spread + FAR * max(scorer.description.ell for scorer in scorers)
+    if max(Z.max() - centre.min(), centre.max() - Z.min()) <= reach:
+        return Z
+    return np.clip(Z, centre - reach, centre + reach)
