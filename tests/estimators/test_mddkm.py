@@ -550,3 +550,13 @@ def test_works_in_scikit_learn_model_selection(rng):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert cross_val_score(MDDKM(), X, y, groups=groups, cv=GroupKFold(3)).mean() > 0.9
+
+
+def test_warnings_point_to_the_caller(rng):
+    X, y, groups = notes(rng, [1, 4])
+    with pytest.warns(UserWarning, match="single note") as fitting:
+        model = MDDKM().fit(X, y, groups)
+    more, _, ids = notes(rng, [0, 0, 0, 0, 0, 1])
+    with pytest.warns(UserWarning, match="single note") as adding:
+        model.add_class(more, 5, ids)
+    assert {warning.filename for warning in [*fitting, *adding]} == {__file__}

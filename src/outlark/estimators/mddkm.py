@@ -240,22 +240,10 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         check_outlier_label(self.outlier_label, np.array([name]))
         if isinstance(name, str) != isinstance(self.classes_.tolist()[0], str):
             raise InputError(f"{name!r} is not of the kind of the classes {self.classes_.tolist()}; name it alike")
-        every = [*self.classes_.tolist(), name]
-        order = sorted(range(len(every)), key=every.__getitem__)
-        new = copy.copy(self)  # changed aside: whatever goes wrong, this model stays as it was
-        with one_blas_thread():
-            new.descriptions_ = [*self.descriptions_, self._described(Z)]
-            new.notes_ = [*self.notes_, check_groups(groups, Z)]
-            new._together = [*self._together, merge_copies(Z, new.notes_[-1])]
-            factors = [*self.size_factors_, new._size_factor(len(every) - 1)]
-            new.classes_ = np.array(every, dtype=None if self.classes_.dtype.kind != "O" else object)[order]
-            new.size_factors_ = np.array(factors)[order]
-            new.descriptions_ = [new.descriptions_[i] for i in order]
-            new.notes_ = [new.notes_[i] for i in order]
-            new._together = [new._together[i] for i in order]
-            new._calibrate(stacklevel=4)
-        self.__dict__.update(new.__dict__)
-        return self
+        every = sorted([*self.classes_.tolist(), name])
+        classes = np.array(every, dtype=object if self.classes_.dtype.kind == "O" else None)
+        c = every.index(name)
+        return self._take_in(slice(c, c), Z, check_groups(groups, Z), classes)
 
     def add_note(self, X: ArrayLike, name: Any, note: Any = None) -> Self:
         """Give class `name` one more training note with Θ frozen: the scores of the other classes do not move.
@@ -271,31 +259,22 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
             note = np.max(notes) + 1 if notes.dtype.kind in "iuf" else f"added-{len(np.unique(notes))}"
         if np.any(notes == note):
             raise InputError(f"class {name!r} has a note {note!r} already; give the new note an id of its own")
-        new = copy.copy(self)
-        with one_blas_thread():
-            new.descriptions_, new.notes_ = list(self.descriptions_), list(self.notes_)
-            new._together = list(self._together)
-            new.descriptions_[c] = self._described(np.concatenate([self.descriptions_[c].X, Z]))
-            new.notes_[c] = np.concatenate([notes, np.full(len(Z), note)])
-            new._together[c] = merge_copies(new.descriptions_[c].X, new.notes_[c])
-            new.size_factors_ = self.size_factors_.copy()
-            new.size_factors_[c] = new._size_factor(c)
-            new._calibrate(stacklevel=4)
-        self.__dict__.update(new.__dict__)
-        return self
+        samples = np.concatenate([self.descriptions_[c].X, Z])
+        return self._take_in(slice(c, c + 1), samples, np.concatenate([notes, np.full(len(Z), note)]), self.classes_)
 
     # ------------------------------------------------------------------ inside
 
     def _fit(self, samples: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
         self._choose_metric_and_ratio(samples, labels, notes)
         self._learn(samples, labels, notes)
-        self._describe_classes(self._mapped(samples), labels, notes)
+        if self.trim:  # it judges notes by the descriptions that they make
+            self._describe_classes(self._mapped(samples), labels, notes)
         kept = self._kept_rows(labels, notes)
-        if len(kept) < len(samples):
-            if self.trim:
-                self._learn(samples[kept], labels[kept], notes[kept])
+        if self.trim and len(kept) < len(samples):
+            self._learn(samples[kept], labels[kept], notes[kept])
+        if not self.trim or len(kept) < len(samples):
             self._describe_classes(self._mapped(samples[kept]), labels[kept], notes[kept])
-        self._calibrate(stacklevel=5)
+        self._calibrate()
 
     def _describe_classes(self, Z: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
         """Alg. 1, line 7: every class on its own, and what its size does to its score."""
@@ -309,6 +288,25 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         self.reference_size_ = smallest([size for size in sizes if size.n_notes > 1] or sizes)
         self.size_factors_ = np.array([self._size_factor(c) for c in C])
 
+    def _take_in(self, place: slice, Z: np.ndarray, notes: np.ndarray, classes: np.ndarray) -> Self:
+        """Put a class made of Z in the place of one class, or of none, and leave the others alone."""
+        new = copy.copy(self)  # changed aside: whatever goes wrong, this model stays as it was
+        with one_blas_thread():
+            for name, entry in (
+                ("descriptions_", self._described(Z)),
+                ("notes_", notes),
+                ("_together", merge_copies(Z, notes)),
+            ):
+                entries = list(getattr(self, name))
+                entries[place] = [entry]
+                setattr(new, name, entries)
+            factors = self.size_factors_.tolist()
+            factors[place] = [new._size_factor(place.start)]
+            new.size_factors_, new.classes_ = np.array(factors), classes
+            new._calibrate()
+        self.__dict__.update(new.__dict__)
+        return self
+
     def _described(self, Z: np.ndarray) -> Description:
         return describe(Z, *self._kernel, self.center)
 
@@ -318,7 +316,7 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         metric = "euclidean" if self.metric == "auto" and any(v is not None for v in given) else self.metric
         self.trials_: list[Trial] = []
         if not isinstance(self.sigma_reg, str):
-            self.metric_, self._ratio = "euclidean" if metric == "auto" else metric, None
+            self.metric_, self._ratio = metric, None
             return
         floor = ratio_from_condition(len(X), self.condition)
         ratios = (*(r for r in RATIOS if r > floor), floor) if self.sigma_reg == "auto" else (floor,)
@@ -382,14 +380,14 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         setting = Setting(*self._kernel, self.center, self.random_state)
         return size_factor(c, samples, self._together, self.reference_size_, setting)
 
-    def _calibrate(self, stacklevel: int) -> None:
+    def _calibrate(self) -> None:
         """Left-out scores of all training samples, and the thresholds that follow from them."""
         self.left_out_scores_, self.left_out_note_scores_, best_on_train = [], [], []
         learnt = isinstance(self.threshold, str) and self.threshold == "leave-note-out"
         for c, description in enumerate(self.descriptions_):
             if learnt and len(np.unique(self.notes_[c])) == 1:
                 message = single_note_message(self.classes_[c], len(self.notes_[c]))
-                warnings.warn(message, UserWarning, stacklevel=stacklevel)
+                warnings.warn(message, UserWarning, stacklevel=4)  # where fit, add_class or add_note was called
             parts = leave_out_parts(self._together[c])
             left_out = self.size_factors_[c] * (left_out_scores(description, parts) if parts else np.empty(0))
             self.left_out_scores_.append(left_out)

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from outlark.errors import InputError
+from outlark.estimators.open_set import AMBIGUOUS, KNOWN, UNKNOWN
 
-KNOWN, AMBIGUOUS, UNKNOWN, SILENCE = "known", "ambiguous", "unknown", "silence"
+SILENCE = "silence"
 VERDICTS = (KNOWN, AMBIGUOUS, UNKNOWN, SILENCE)
 
 
