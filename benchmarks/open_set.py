@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import scipy
 import sklearn
-from joblib import Parallel, delayed  # type: ignore[import-untyped]
+from joblib import Parallel, delayed
 from open_set_data import SET_NAMES, DataSet, Draw, draws_of, load, split
 from peers import METHODS
 from scipy.stats import rankdata

@@ -11,7 +11,6 @@ from outlark.estimators.mddkm import MDDKM
 from outlark.estimators.occgp import OCCGP
 from outlark.estimators.pknn import PKNN
 from outlark.estimators.reject import RejectOption
-
-__version__ = "0.1.0"
+from outlark.version import __version__
 
 __all__ = ["HLDS", "MDDKM", "OCCGP", "PKNN", "InputError", "OutlarkError", "RejectOption", "__version__"]

@@ -11,3 +11,11 @@ class OutlarkError(Exception):
 
 class InputError(OutlarkError, ValueError):
     """Arrays or parameters that cannot be used. The message says what was found, what was expected, what to do."""
+
+
+class ModelFileError(OutlarkError, ValueError):
+    """A model file that cannot be written or read. The message names the file, what is wrong and what to do."""
+
+
+class AudioError(OutlarkError, ValueError):
+    """A recording that cannot be read. The message names the file, what is wrong with it and what to do."""

@@ -1,0 +1,213 @@
+"""Tasks on real notes: a few examples train, and the rest of the recordings, or of the clips, is the test.
+
+The audio is not part of the repository. It is looked for in the folder that OUTLARK_DATA names, else in
+``../shared/data`` beside the repository; its README says where each set comes from.
+"""
+
+import csv
+import os
+import re
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outlark.notes.audio import read
+from outlark.notes.segments import Segment, in_order
+
+#: Clips of each known and of each unknown digit in the test.
+KNOWN_DIGITS, UNKNOWN_DIGITS = 12, 7
+SPEAKERS = ("jackson", "theo")
+FIELD = ("hermit_lbh1.flac", "hermit_lbh2.flac", "spinetail.flac")
+Clips = list[dict[str, str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """Samples (n,), their rate, the marked notes, and spans that are left out of all scoring."""
+
+    samples: np.ndarray
+    rate: int
+    segments: Sequence[Segment]
+    left_out: Sequence[Segment] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """Training recordings with the examples marked, test recordings with all notes marked, and the known classes.
+
+    With ``clips`` every training recording is one note.
+    """
+
+    train: list[Recording]
+    test: list[Recording]
+    classes: list[str]
+    clips: bool = False
+
+    def fit(self, detector: Any) -> Any:
+        """Train a detector on the examples, the way they come."""
+        if self.clips:
+            labels = [r.segments[0].label for r in self.train]
+            return detector.fit([r.samples for r in self.train], labels, self.train[0].rate)
+        rates = [r.rate for r in self.train]
+        return detector.fit_recordings([r.samples for r in self.train], [r.segments for r in self.train], rates)
+
+
+def draw(task: str, seed: int, n_examples: int) -> Draw:
+    """One of `TASKS`, with `n_examples` of each known class to train on; the same for the same numbers."""
+    return TASKS[task](np.random.default_rng([zlib.crc32(task.encode()), seed]), seed, n_examples)
+
+
+def data_folder(name: str = "") -> Path:
+    """Where the data, or one set of it, is; ends the program when it is not there."""
+    folder = Path(os.environ.get("OUTLARK_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data") / name
+    if not folder.is_dir():
+        raise SystemExit(f"no real recordings in {folder}; set OUTLARK_DATA to the folder that holds the sets")
+    return folder
+
+
+def _zebra_finch(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
+    """3 of 6 syllables of one bird are known; examples from 4 recordings, test on the other 10."""
+    recordings = _annotated("zebra-finch-syllables")
+    order = rng.permutation(sorted(recordings)).tolist()
+    labels = sorted({s.label for r in recordings.values() for s in r.segments})
+    known = sorted(rng.choice(labels, 3, replace=False).tolist())
+    train = {name: recordings[name] for name in order[:4]}
+    return Draw(_with_examples(train, known, n_examples, rng), [recordings[name] for name in order[4:]], known)
+
+
+def _finch(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
+    """All notes of a bird are one class, against background; examples from one of its recordings, test on the others.
+
+    Where a bird has recordings with enough notes, the examples come from one of these.
+    """
+    recordings = {name: r for name, r in _annotated("finch-segmentation").items() if r.segments}
+    of_bird = defaultdict(list)
+    for name in sorted(recordings):
+        of_bird[_bird(name)].append(name)
+    several = [names for names in of_bird.values() if len(names) > 1]
+    names = several[seed % len(several)]
+    most = max(len(recordings[name].segments) for name in names)
+    rich = [name for name in names if len(recordings[name].segments) >= min(n_examples, most)]
+    chosen = str(rng.choice(rich))
+    known = [recordings[chosen].segments[0].label]
+    train = _with_examples({chosen: recordings[chosen]}, known, n_examples, rng)
+    return Draw(train, [recordings[name] for name in names if name != chosen], known)
+
+
+def _field(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
+    """The most frequent class of one recording is known; examples from anywhere in it, the rest of it is the test."""
+    name = FIELD[seed % len(FIELD)]
+    recording = _annotated("field-recordings-small")[name]
+    labels = [s.label for s in recording.segments]
+    known = max(sorted(set(labels)), key=labels.count)
+    _check_enough(labels.count(known), n_examples, f"notes in {name}")
+    train = _with_examples({name: recording}, [known], n_examples, rng)
+    examples = train[0].segments
+    rest = [s for s in recording.segments if s not in examples]
+    return Draw(train, [replace(recording, segments=rest, left_out=examples)], [known])
+
+
+def _flight_calls(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
+    """The paper's protocol: a few clips of 3 species train; all other clips, 5 more species, one after the other."""
+    folder = data_folder("clo-flight-calls")
+    rows = _rows(folder / "protocol_56.csv")
+    known = sorted({row["label"] for row in rows if row["role"] == "known"})
+    for label in known:
+        _check_enough(sum(row["label"] == label for row in rows), n_examples, f"clips of {label}")
+    train = [row for label in known for row in _some(rows, label, n_examples, rng)]
+    return _clip_draw(folder, train, [row for row in rows if row not in train], known, rng)
+
+
+def _digits(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
+    """3 of 10 digits are known; examples of one speaker, test on the other one."""
+    folder = data_folder("spoken-digits")
+    rows = _rows(folder / "clips.csv")
+    own, other = ([row for row in rows if row["source_group"] == who] for who in np.roll(SPEAKERS, seed).tolist())
+    labels = sorted({row["label"] for row in rows})
+    known = sorted(rng.choice(labels, 3, replace=False).tolist())
+    train = [row for label in known for row in _some(own, label, n_examples, rng)]
+    test = [
+        row for label in labels for row in _some(other, label, KNOWN_DIGITS if label in known else UNKNOWN_DIGITS, rng)
+    ]
+    return _clip_draw(folder, train, test, known, rng)
+
+
+TASKS: Mapping[str, Callable[[np.random.Generator, int, int], Draw]] = {
+    "zebra-finch-syllables": _zebra_finch,
+    "finch-segmentation": _finch,
+    "field-recordings-small": _field,
+    "clo-flight-calls": _flight_calls,
+    "spoken-digits": _digits,
+}
+
+
+@cache
+def _annotated(name: str) -> dict[str, Recording]:
+    """File name → recording; those without notes, too."""
+    folder = data_folder(name)
+    marks: dict[str, list[dict[str, str]]] = {path.name: [] for path in sorted(folder.glob("*.flac"))}
+    for row in _rows(folder / "annotations.csv"):
+        marks[row["file"]].append(row)
+    found = {}
+    for file, rows in marks.items():
+        samples, rate = read(folder / file)
+        segments = [Segment.from_seconds(float(r["begin_s"]), float(r["end_s"]), r["label"], rate) for r in rows]
+        found[file] = Recording(samples, rate, in_order(segments))
+    return found
+
+
+@cache
+def _clip(path: Path) -> Recording:
+    samples, rate = read(path)
+    return Recording(samples, rate, [Segment(start=0, end=len(samples), sample_rate=rate, label=path.parent.name)])
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _bird(name: str) -> str:
+    """The bird that a file of finch-segmentation is of: the word after the species."""
+    found = re.match(r"(zebra_finch|bengalese_finch|canary)_[A-Za-z0-9]+", name)
+    return found[0] if found else name
+
+
+def _check_enough(there: int, n_examples: int, what: str) -> None:
+    if there <= n_examples:
+        raise SystemExit(f"{n_examples} examples of {there} {what} leave none to test on; ask for fewer")
+
+
+def _some(rows: Clips, label: str, n: int, rng: np.random.Generator) -> Clips:
+    """At most n rows of the label, in random order."""
+    own = [row for row in rows if row["label"] == label]
+    return [own[i] for i in rng.permutation(len(own))[:n]]
+
+
+def _with_examples(
+    recordings: Mapping[str, Recording], known: Iterable[str], n_examples: int, rng: np.random.Generator
+) -> list[Recording]:
+    """The recordings that hold a drawn example, with nothing but the examples marked."""
+    drawn = defaultdict(list)
+    for label in known:
+        pool = [(name, s) for name, r in recordings.items() for s in r.segments if s.label == label]
+        for i in rng.permutation(len(pool))[:n_examples]:
+            drawn[pool[i][0]].append(pool[i][1])
+    return [replace(recordings[name], segments=in_order(drawn[name])) for name in sorted(drawn)]
+
+
+def _clip_draw(folder: Path, train: Clips, test: Clips, known: list[str], rng: np.random.Generator) -> Draw:
+    """Clips to train on; test clips joined without gaps in random order."""
+    clips = [_clip(folder / test[i]["file"]) for i in rng.permutation(len(test))]
+    ends = np.cumsum([len(clip.samples) for clip in clips]).tolist()
+    segments = [
+        replace(clip.segments[0], start=end - len(clip.samples), end=end) for clip, end in zip(clips, ends, strict=True)
+    ]
+    joined = Recording(np.concatenate([clip.samples for clip in clips]), clips[0].rate, segments)
+    return Draw([_clip(folder / row["file"]) for row in train], [joined], known, clips=True)

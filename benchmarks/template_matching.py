@@ -1,0 +1,188 @@
+"""What one would use instead: template matching, and other describers of whole notes in the place of MDD-KM.
+
+`TemplateMatching` cuts every example out of its spectrogram and slides it along the recording. It hears the same
+spectra as `NoteFrontEnd`, its notes go through the same decoder, and its thresholds are found in the same way as those
+of `outlark.notes.whole_notes`, so that what differs is the score alone.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from peers import METHODS
+from scipy.ndimage import maximum_filter1d
+from scipy.signal import oaconvolve
+from sklearn.base import BaseEstimator
+
+from outlark.notes.audio import mono
+from outlark.notes.calibration import note_thresholds
+from outlark.notes.decisions import Decisions
+from outlark.notes.detector import GAP_S
+from outlark.notes.front_ends.base import Frames
+from outlark.notes.front_ends.note import NoteFrontEnd
+from outlark.notes.resampling import resample
+from outlark.notes.scores import ScoreBlock, ScoreLayout, Scores
+from outlark.notes.segments import Segment
+from outlark.notes.training import Material, at_one_rate, join_clips
+from outlark.notes.whole_notes import SEARCH, SINGLE_NOTE_SHARE
+
+#: A patch this many times weaker than the strongest has no shape to compare: what is left of it is rounding.
+NOTHING = 1e-4
+
+
+class Peer(BaseEstimator):
+    """A one-class method of `peers` in the place of MDD-KM: exp of its score, so that it is above 0."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def fit(self, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> Self:
+        self.classes_ = np.unique(y)
+        self._score = METHODS[self.name](X, y, 0)
+        own = self.class_scores(X)[np.arange(len(y)), np.searchsorted(self.classes_, y)]
+        self.thresholds_ = np.array([own[y == label].min() for label in self.classes_])  # not used for whole notes
+        return self
+
+    def class_scores(self, X: np.ndarray) -> np.ndarray:
+        """High = member, (n, C)."""
+        return np.exp(self._score(X))
+
+
+class Template(NamedTuple):
+    """An example: its spectra (n, bands), its class, and where it was taken from (recording, first frame)."""
+
+    spectra: np.ndarray
+    label: Any
+    recording: int
+    start: int
+
+
+@dataclass
+class TemplateMatching:
+    """The score of a class is the largest normalised cross-correlation with any of its examples.
+
+    Parameters
+    ----------
+    threshold : float, optional
+        The same for all classes. Left out: found from the training recordings.
+    """
+
+    threshold: float | None = None
+
+    def fit(self, clips: Sequence[ArrayLike], labels: Sequence[Any], sample_rate: int) -> Self:
+        """Learn from clips that each hold one note."""
+        return self._fit(join_clips([mono(c) for c in clips], list(labels), sample_rate, GAP_S))
+
+    def fit_recordings(
+        self, recordings: Sequence[ArrayLike], segments: Sequence[Iterable[Segment]], sample_rates: Sequence[int]
+    ) -> Self:
+        """Learn from notes marked in longer recordings."""
+        marks = [list(marked) for marked in segments]
+        material = at_one_rate([mono(r) for r in recordings], sample_rates, marks, min(sample_rates))
+        return self._fit(material)
+
+    def detect(self, audio: ArrayLike, sample_rate: int) -> list[Segment]:
+        """The segments of a recording, in samples of the rate of the training recordings."""
+        samples = resample(mono(audio), sample_rate, self.front_end_.sample_rate_)
+        block = self._scores(self.front_end_.transform(samples))
+        return Decisions(decoder="notes").decide(Scores(layout=self.layout_, block=block, n_samples=len(samples)))
+
+    def _fit(self, material: Material) -> Self:
+        self.front_end_ = NoteFrontEnd().fit(material.recordings, material.sample_rate)
+        frames = [self.front_end_.transform(recording) for recording in material.recordings]
+        self.classes_ = sorted({segment.label for _, segment in material.notes})
+        self.templates_ = [_cut(frames[r], r, s, self.front_end_.hop_samples_) for r, s in material.notes]
+        thresholds = self.threshold if self.threshold is not None else self._thresholds(frames)
+        durations = [[s.duration_s for _, s in material.notes if s.label == label] for label in self.classes_]
+        self.layout_ = ScoreLayout(
+            classes=np.array(self.classes_),
+            thresholds=np.broadcast_to(thresholds, len(self.classes_)).astype(float),
+            sample_rate=material.sample_rate,
+            hop_samples=self.front_end_.hop_samples_,
+            offset_samples=self.front_end_.offset_samples_,
+            shortest_s=np.array([min(d) for d in durations]),
+            longest_s=np.array([max(d) for d in durations]),
+        )
+        return self
+
+    def _scores(self, frames: Frames) -> ScoreBlock:
+        """For every start and class the best example and its length."""
+        values = np.zeros((len(frames), len(self.classes_)))
+        lengths = np.ones(values.shape, dtype=np.int64)
+        for template in self.templates_:
+            c = self.classes_.index(template.label)
+            found = correlations(frames.features, template.spectra)
+            better = np.flatnonzero(found > values[: len(found), c])
+            values[better, c], lengths[better, c] = found[better], len(template.spectra)
+        return ScoreBlock(values, frames.activity, lengths)
+
+    def _thresholds(self, frames: Sequence[Frames]) -> np.ndarray:
+        own = [self._left_out_scores(label, frames) for label in self.classes_]
+        return note_thresholds(own, self._scores_of_the_rest(frames))
+
+    def _left_out_scores(self, label: Any, frames: Sequence[Frames]) -> np.ndarray:
+        """The best score of each example near its mark, by the other examples of its class."""
+        examples = [t for t in self.templates_ if t.label == label]
+        if len(examples) == 1:
+            return np.array([SINGLE_NOTE_SHARE])
+        found = []
+        for example in examples:
+            slack = int(SEARCH * len(example.spectra)) + 1
+            others = [t.spectra for t in examples if t is not example]
+            spectra = frames[example.recording].features
+            found.append(max(_best_near(spectra, other, example.start, slack) for other in others))
+        return np.array(found)
+
+    def _scores_of_the_rest(self, frames: Sequence[Frames]) -> list[np.ndarray]:
+        """For each class the peaks of its scores in the training recordings where none of its notes is marked."""
+        found = [[np.zeros(1)] for _ in self.classes_]
+        for r, recording in enumerate(frames):
+            values = self._scores(recording).values
+            for c, label in enumerate(self.classes_):
+                column, examples = values[:, c].copy(), [t for t in self.templates_ if t.label == label]
+                for t in (t for t in examples if t.recording == r):
+                    column[max(0, t.start - len(t.spectra)) : t.start + len(t.spectra) + 1] = 0.0
+                width = min(len(t.spectra) for t in examples) | 1
+                found[c].append(column[(column > 0.0) & (column == maximum_filter1d(column, width))])
+        return [np.concatenate(peaks) for peaks in found]
+
+
+def correlations(spectra: np.ndarray, template: np.ndarray) -> np.ndarray:
+    """Normalised cross-correlation of the template (n, bands) with every patch of the spectra (T, bands), (T - n + 1,).
+
+    Mean and norm are those of the whole patch. 0 where the patch is flat.
+
+    >>> ramp = np.arange(6.0)[:, np.newaxis]
+    >>> correlations(ramp, ramp[2:4]).round(6)
+    array([1., 1., 1., 1., 1.])
+    """
+    n, size = len(template), template.size
+    if len(spectra) < n:
+        return np.empty(0)
+    shape = template - template.mean()
+    shape /= max(float(np.linalg.norm(shape)), NOTHING)
+    products = oaconvolve(spectra, shape[::-1], mode="valid", axes=0).sum(axis=1)
+    sums, squares = _sums_over(spectra.sum(axis=1), n), _sums_over(np.einsum("ij,ij->i", spectra, spectra), n)
+    norms = np.sqrt(np.maximum(squares - sums**2 / size, 0.0))
+    return np.divide(products, norms, out=np.zeros(len(products)), where=norms > NOTHING * max(norms.max(), NOTHING))
+
+
+def _sums_over(values: np.ndarray, n: int) -> np.ndarray:
+    """The sum of every n consecutive values."""
+    totals = np.concatenate([[0.0], np.cumsum(values)])
+    return totals[n:] - totals[:-n]
+
+
+def _cut(frames: Frames, recording: int, segment: Segment, hop: int) -> Template:
+    start = min(round(segment.start / hop), len(frames) - 1)
+    end = max(round(segment.end / hop), start + 1)
+    return Template(frames.features[start:end], segment.label, recording, start)
+
+
+def _best_near(spectra: np.ndarray, template: np.ndarray, start: int, slack: int) -> float:
+    """The best score of the template at a start within `slack` frames."""
+    first = max(0, start - slack)
+    found = correlations(spectra[first : start + slack + len(template)], template)
+    return float(found.max(initial=0.0))

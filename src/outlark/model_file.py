@@ -1,0 +1,73 @@
+"""A trained detector in one file: all that it takes to find the same segments again, and what it was made from.
+
+Numbers and text only (`outlark.container`): nothing in a file is run. `outlark.container.read` gives the header, for
+whoever wants to look: classes, settings, the training notes with their digests, and the versions of the libraries.
+"""
+
+import os
+
+import numpy
+import scipy
+import sklearn
+
+from outlark.container import about, read, write
+from outlark.notes.detector import NoteDetector
+from outlark.notes.state import from_state, state_of
+from outlark.version import __version__
+
+
+def save(detector: NoteDetector, path: str | os.PathLike[str]) -> None:
+    """Write a trained detector to a file; the same detector gives the same bytes.
+
+    Parameters
+    ----------
+    detector : NoteDetector, fitted
+        With a front end of outlark's own, and `MDDKM` or `PKNN` as describer.
+    path : str or path
+        The folder must exist. A file that is there is replaced, in one step, once the new one is safe on the disk.
+
+    Raises
+    ------
+    InputError
+        For a detector that a file cannot hold; the message says which part of it.
+    ModelFileError
+        When the file cannot be written. What was there before is still there.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
+    >>> known = notes(counts={"tuti-F": 3, "cach-Z": 3})
+    >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+    >>> with TemporaryDirectory() as folder:
+    ...     save(detector, f"{folder}/titmouse.outlark")
+    ...     again = load(f"{folder}/titmouse.outlark")
+    >>> again.classes_.tolist(), again.training_[0]["label"]
+    (['cach-Z', 'tuti-F'], 'tuti-F')
+    """
+    header, arrays = state_of(detector)
+    libraries = {module.__name__: module.__version__ for module in (numpy, scipy)}
+    versions = {"outlark": __version__, **libraries, "scikit-learn": sklearn.__version__}
+    write(path, {**header, "versions": versions}, arrays)
+
+
+def load(path: str | os.PathLike[str]) -> NoteDetector:
+    """The detector that was saved: with the same libraries, its scores and segments are the same to the last bit.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    NoteDetector
+        Its parameters are those that were used, also where they had been left to the defaults.
+
+    Raises
+    ------
+    ModelFileError
+        For anything but a whole, undamaged file with parts that this outlark knows; the message begins with the path.
+    """
+    header, arrays = read(path)
+    with about(path, "read", "save the model again"):
+        return from_state(header, arrays)

@@ -1,0 +1,59 @@
+"""Where a class of whole notes begins to accept, from the training recordings alone.
+
+The low end of a class lies a few spreads below the middle of its own notes when left out. What else there is in the
+training recordings scores below that; what scores above is taken for notes that nobody marked. The threshold lies
+between the best of the rest and the low end of the class, nearer to the class: unknown notes will come that resemble
+it more than anything in the training recordings does.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+#: How many spreads below the middle of its own notes a class ends.
+SPREADS = 4.0
+#: The spread of a class is at least this share of its middle: a handful of notes may agree by chance.
+LEAST_SPREAD = 0.02
+#: How far from the best of the rest to the low end of the class the threshold lies.
+WAY = 0.8
+
+
+def note_thresholds(own: Sequence[np.ndarray], rest: Sequence[np.ndarray]) -> np.ndarray:
+    """The threshold of each class, (C,).
+
+    Parameters
+    ----------
+    own : for each class, the scores of its training notes when left out
+    rest : for each class, the peaks of its score where none of its notes is marked: other notes, background
+
+    Examples
+    --------
+    >>> own, rest = np.array([2.2, 2.3, 2.4]), np.array([0.3, 1.0, 2.25])
+    >>> note_thresholds([own], [rest]).round(2)
+    array([1.46])
+    """
+    spread = pooled_spread(own)
+    thresholds = np.empty(len(own))
+    for c, scores in enumerate(own):
+        middle = float(np.median(scores))
+        low = middle - SPREADS * max(spread, LEAST_SPREAD * abs(middle))
+        best_of_the_rest = float(rest[c][rest[c] < low].max(initial=min(low, 0.0)))
+        thresholds[c] = best_of_the_rest + WAY * (low - best_of_the_rest)
+    return np.maximum(thresholds, np.finfo(float).eps)
+
+
+def pooled_spread(own: Sequence[np.ndarray]) -> float:
+    """How much left-out notes of one class differ: a standard deviation, robust against a few odd notes.
+
+    Scores are commensurable, so all classes tell it together.
+
+    >>> round(pooled_spread([np.array([1.0, 1.1, 1.2]), np.array([2.0, 2.1, 2.2])]), 3)
+    0.182
+    """
+    deviations = [np.abs(scores - np.median(scores)) for scores in own if len(scores) > 1]
+    freedom = sum(len(d) - 1 for d in deviations)
+    if not freedom:
+        return 0.0
+    pooled = np.concatenate(deviations)
+    # 1.4826: the median deviation of a normal distribution, as a standard deviation
+    return 1.4826 * float(np.median(pooled)) * float(np.sqrt(len(pooled) / freedom))

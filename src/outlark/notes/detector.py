@@ -1,0 +1,258 @@
+"""The whole system: recordings in, labelled segments out. Training, batch and live go through the same path."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from os import PathLike, fsdecode
+from os.path import basename
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from outlark.errors import InputError
+from outlark.estimators.mddkm import MDDKM
+from outlark.notes.audio import AudioFile, check_sample_rate, mono, read
+from outlark.notes.decisions import Decisions
+from outlark.notes.frame_notes import FrameModel, fit_frames
+from outlark.notes.front_ends.array import ArrayFrontEnd
+from outlark.notes.front_ends.base import FrontEnd
+from outlark.notes.front_ends.channels import as_columns
+from outlark.notes.front_ends.hlds import HLDSFrontEnd
+from outlark.notes.front_ends.note import NoteFrontEnd
+from outlark.notes.front_ends.patch import PatchFrontEnd
+from outlark.notes.live import DetectorStream, together
+from outlark.notes.scorers import FrameScorer, NoteScorer
+from outlark.notes.scores import ScoreLayout, Scores
+from outlark.notes.segments import Segment
+from outlark.notes.training import Material, at_one_rate, check_material, join_clips, training_record
+from outlark.notes.whole_notes import NoteModel, fit_whole_notes
+
+#: Digital silence between training clips: longer than any context of a front end.
+GAP_S = 0.1
+#: Samples that are taken from a file at once.
+BLOCK = 2**17
+#: MDD-KM for descriptions of length 1: σ = 1, and σ_reg²/σ² = .1 because there are few of them in many dimensions.
+NOTE_SETTINGS: dict[str, Any] = {"metric": "euclidean", "sigma": 1.0, "sigma_reg": 0.1**0.5}
+
+
+class NoteDetector(BaseEstimator):
+    """Finds the notes you know in recordings, and tells which ones you don't.
+
+    Parameters
+    ----------
+    front_end : FrontEnd, optional
+        From sound to frames; `NoteFrontEnd`, whole notes, by default.
+    describer : estimator, optional
+        From frames, or whole notes, to class scores; `MDDKM` by default. Anything with `fit(X, y, groups)`,
+        `classes_`, `thresholds_` and `class_scores(X)` will do.
+    decisions : Decisions, optional
+        From class scores to segments.
+    gap_s : float
+        Digital silence between training clips.
+
+    Attributes
+    ----------
+    classes_ : ndarray (C,)
+    sample_rate_ : int
+        Of the training recordings; others are resampled to it.
+    front_end_, describer_ : fitted
+    layout_ : ScoreLayout
+        Thresholds, durations, frame rate.
+    note_model_ : NoteModel or None
+        For whole notes.
+    training_ : list of dict
+        What it was made from: see `training_record`.
+
+    Examples
+    --------
+    >>> from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+    >>> known = [note for note in notes(counts={"tuti-F": 4, "cach-D": 4})]
+    >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+    >>> audio, truth = concatenate(notes(seed=1, counts={"cach-D": 1}), edge_s=0.5, rng=np.random.default_rng(0))
+    >>> [s.label for s in detector.detect(audio, SAMPLE_RATE) if s.verdict == "known"]
+    ['cach-D']
+    """
+
+    layout_: ScoreLayout
+    note_model_: NoteModel | None
+
+    def __init__(
+        self,
+        front_end: FrontEnd | None = None,
+        describer: Any = None,
+        decisions: Decisions | None = None,
+        *,
+        gap_s: float = GAP_S,
+    ) -> None:
+        self.front_end = front_end
+        self.describer = describer
+        self.decisions = decisions
+        self.gap_s = gap_s
+
+    @classmethod
+    def paper(cls, describer: Any = None) -> Self:
+        """The system of the paper to the letter (Sec. 4.2): top layer of HLDS, literal MDD-KM, six rules."""
+        describer = MDDKM.paper() if describer is None else describer
+        return cls(HLDSFrontEnd.paper(), describer, Decisions.paper(), gap_s=0.0)
+
+    def fit(self, clips: Sequence[ArrayLike], labels: Sequence[Any], sample_rate: int) -> Self:
+        """Learn from clips that each hold one note.
+
+        Parameters
+        ----------
+        clips : sequence of arrays (n,) or (n, channels)
+        labels : sequence
+            The class of each clip.
+        sample_rate : int
+            Of all clips.
+        """
+        rate = check_sample_rate(sample_rate)
+        material = join_clips([self._signal(clip) for clip in clips], list(labels), rate, self.gap_s)
+        return self._fit(material)
+
+    def fit_recordings(
+        self,
+        recordings: Sequence[Any],
+        segments: Sequence[Iterable[Segment]],
+        sample_rate: int | Sequence[int] | None = None,
+    ) -> Self:
+        """Learn from notes marked in longer recordings; what is not marked tells what else there is to hear.
+
+        Parameters
+        ----------
+        recordings : sequence of arrays or paths
+        segments : for each recording the marked notes
+        sample_rate : int or sequence of int
+            Of the arrays; paths bring their own. The lowest becomes the model's.
+        """
+        loaded = [_loaded(recording, _rate_of(sample_rate, i)) for i, recording in enumerate(recordings)]
+        if not loaded:
+            raise InputError("no recordings; give at least one with a marked note")
+        rates = [rate for _, rate in loaded]
+        marks = [list(marked) for marked in segments]
+        material = at_one_rate([self._signal(audio) for audio, _ in loaded], rates, marks, min(rates))
+        names = [basename(fsdecode(recording)) if _is_path(recording) else None for recording in recordings]
+        return self._fit(replace(material, names=names))
+
+    def scores(self, audio: ArrayLike | str | PathLike[str], sample_rate: int | None = None) -> Scores:
+        """The class scores of a whole recording, for `decide`."""
+        stream, blocks = self._opened(audio, sample_rate)
+        found = [*(stream.push(block) for block in blocks), stream.finish()]
+        return Scores(layout=self.layout_, block=together(found).scores, n_samples=stream.n_model_samples)
+
+    def detect(self, audio: ArrayLike | str | PathLike[str], sample_rate: int | None = None) -> list[Segment]:
+        """The segments of a recording, from its start to its end.
+
+        Parameters
+        ----------
+        audio : array (n,) or (n, channels), or path
+        sample_rate : int
+            Of an array; files bring their own. Left out: that of the training recordings.
+        """
+        stream, blocks = self._opened(audio, sample_rate)
+        found = [segment for block in blocks for segment in stream.push(block).segments]
+        return found + stream.finish().segments
+
+    def decide(self, scores: Scores) -> list[Segment]:
+        """Segments from scores, without the recording; in samples of the model's rate."""
+        check_is_fitted(self)
+        return self._decisions().decide(scores)
+
+    def stream(self, sample_rate: int | None = None) -> DetectorStream:
+        """A fresh stream: `push` blocks of any size, then `finish`; the same segments as `detect`."""
+        check_is_fitted(self)
+        rate = check_sample_rate(sample_rate if sample_rate is not None else self.sample_rate_)
+        return DetectorStream(
+            self.front_end_, self._scorer(), self._decisions(), self.layout_, sample_rate=rate, signal=self._signal
+        )
+
+    # ------------------------------------------------------------------ inside
+
+    def _fit(self, material: Material) -> Self:
+        check_material(material)
+        front_end = NoteFrontEnd() if self.front_end is None else clone(self.front_end)
+        front_end.fit(material.recordings, material.sample_rate, material.segments)
+        frames = [front_end.transform(recording) for recording in material.recordings]
+        if isinstance(front_end, NoteFrontEnd):
+            describer = default_note_describer() if self.describer is None else self.describer
+            model: NoteModel | FrameModel = fit_whole_notes(front_end, describer, frames, material.segments)
+        else:
+            model = fit_frames(front_end, self._frame_describer(front_end), frames, material)
+        self.describer_ = model.describer
+        self.note_model_ = model if isinstance(model, NoteModel) else None
+        self.front_end_, self.classes_ = front_end, self.describer_.classes_
+        self.sample_rate_ = material.sample_rate
+        self.layout_ = _layout(front_end, model, material)
+        self.training_ = training_record(material)
+        return self
+
+    def _frame_describer(self, front_end: FrontEnd) -> Any:
+        if self.describer is not None:
+            return clone(self.describer)
+        # Patches have length 1 as whole notes have; other frames tell their own units.
+        return MDDKM(**(NOTE_SETTINGS if isinstance(front_end, PatchFrontEnd) else {}))
+
+    def _signal(self, audio: ArrayLike) -> np.ndarray:
+        if isinstance(self.front_end, ArrayFrontEnd):
+            return as_columns(audio)
+        return mono(audio)
+
+    def _decisions(self) -> Decisions:
+        return Decisions() if self.decisions is None else self.decisions
+
+    def _scorer(self) -> FrameScorer | NoteScorer:
+        if self.note_model_ is not None:
+            assert isinstance(self.front_end_, NoteFrontEnd)
+            return self.note_model_.scorer(self.front_end_)
+        return FrameScorer(self.describer_, len(self.classes_))
+
+    def _opened(self, audio: Any, sample_rate: int | None) -> tuple[DetectorStream, Iterable[np.ndarray]]:
+        """A stream for the recording, and its blocks."""
+        if _is_path(audio):
+            file = AudioFile(audio)
+            return self.stream(file.sample_rate), file.blocks(BLOCK)
+        signal = self._signal(audio)
+        return self.stream(sample_rate), (signal[at : at + BLOCK] for at in range(0, len(signal), BLOCK))
+
+
+def default_note_describer() -> MDDKM:
+    """MDD-KM for whole notes: descriptions have length 1, so that σ is 1; thresholds come from whole notes as well."""
+    return MDDKM(**NOTE_SETTINGS, threshold=0.0)
+
+
+def _layout(front_end: FrontEnd, model: NoteModel | FrameModel, material: Material) -> ScoreLayout:
+    classes = model.describer.classes_
+    durations = [[s.duration_s for _, s in material.notes if s.label == label] for label in classes.tolist()]
+    return ScoreLayout(
+        classes=classes,
+        thresholds=np.array(model.thresholds, dtype=float),
+        note_thresholds=model.note_thresholds if isinstance(model, FrameModel) else None,
+        sample_rate=material.sample_rate,
+        hop_samples=front_end.hop_samples_,
+        offset_samples=front_end.offset_samples_,
+        shortest_s=np.array([min(d) for d in durations]),
+        longest_s=np.array([max(d) for d in durations]),
+    )
+
+
+def _is_path(audio: Any) -> bool:
+    return isinstance(audio, str | PathLike)
+
+
+def _rate_of(sample_rate: int | Sequence[int] | None, number: int) -> int | None:
+    if sample_rate is None or isinstance(sample_rate, int | float | np.number):
+        return sample_rate
+    if number >= len(sample_rate):
+        raise InputError(f"{len(sample_rate)} sample rates, but more recordings; give one rate, or one for each")
+    return sample_rate[number]
+
+
+def _loaded(recording: Any, sample_rate: int | None) -> tuple[Any, int]:
+    """Samples and rate of an array or a file."""
+    if _is_path(recording):
+        return read(recording)
+    if sample_rate is None:
+        raise InputError("a recording is given as an array without sample_rate; give the rate, or a path to a file")
+    return recording, check_sample_rate(sample_rate)

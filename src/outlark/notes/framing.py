@@ -1,0 +1,128 @@
+"""Cutting a stream into overlapping frames, each with a span of its own: the spans tile the recording."""
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import ArrayLike
+
+from outlark.errors import InputError
+
+PADS = ("centre", "none")
+
+
+class FrameStream:
+    """Frames of `window` samples, one for each `hop` samples; the same for any cut into blocks, bit for bit.
+
+    Every frame speaks for its own span, the `hop` samples in its middle. No more than a window and a block are held.
+
+    Parameters
+    ----------
+    window, hop : int
+        Samples; hop ≤ window.
+    pad : "centre" or "none"
+        "centre": frame k starts at sample k·hop - (window - hop)//2, with zeros outside the recording; n samples give
+        ⌈n / hop⌉ frames, whose own spans start at sample 0. "none": frame k starts at sample k·hop; only whole frames
+        count.
+
+    Examples
+    --------
+    >>> frames = FrameStream(window=4, hop=2)
+    >>> frames.push([1, 2, 3, 4])
+    array([[0., 1., 2., 3.]])
+    >>> frames.push([5]), frames.finish()
+    (array([[2., 3., 4., 5.]]), array([[4., 5., 0., 0.]]))
+    >>> frames.own_span(1)
+    (2, 4)
+    """
+
+    def __init__(self, window: int, hop: int, *, pad: str = "centre") -> None:
+        self.window, self.hop = _positive(window=window), _positive(hop=hop)
+        if self.hop > self.window:
+            raise InputError(
+                f"hop={hop} is longer than window={window}, so that samples would be left out; give a shorter hop or "
+                "a longer window"
+            )
+        if pad not in PADS:
+            raise InputError(f"pad={pad!r} must be one of {PADS}")
+        self.pad = pad
+        self._before = (self.window - self.hop) // 2
+        self._held: np.ndarray | None = None  # from the start of the next frame on
+        self._n_samples = self._n_frames = 0
+        self._finished = False
+
+    @property
+    def offset(self) -> int:
+        """First sample of frame 0's own span."""
+        return 0 if self.pad == "centre" else self._before
+
+    def own_span(self, k: int) -> tuple[int, int]:
+        """First sample of frame k's own span, and the one after its last; padded, the last span may pass the end."""
+        k = operator.index(k)
+        if k < 0:
+            raise InputError(f"frame {k}: frames are counted from 0")
+        return self.offset + k * self.hop, self.offset + (k + 1) * self.hop
+
+    def push(self, block: ArrayLike) -> np.ndarray:
+        """Samples (n,) or (n, channels) in; the frames that are ready, (T', window) or (T', window, channels), out.
+
+        The frames are a read-only view of memory that they share where they overlap; it does not change later.
+        """
+        self._check_open()
+        x = self._checked(block)
+        if self._held is None:
+            self._held = np.zeros((self._before if self.pad == "centre" else 0, *x.shape[1:]))
+        self._n_samples += len(x)
+        return self._cut(x)
+
+    def finish(self) -> np.ndarray:
+        """The frames that reach past the end of the recording; none without padding."""
+        self._check_open()
+        self._finished = True
+        if self._held is None:
+            return np.empty((0, self.window))
+        missing = 0
+        if self.pad == "centre":
+            rest = -(-self._n_samples // self.hop) - self._n_frames
+            missing = (rest - 1) * self.hop + self.window - len(self._held)
+        return self._cut(np.zeros((missing, *self._held.shape[1:])))
+
+    def _cut(self, x: np.ndarray) -> np.ndarray:
+        assert self._held is not None
+        joined = np.concatenate([self._held, x])  # always a copy: the caller may use the block again
+        n_frames = max(0, (len(joined) - self.window) // self.hop + 1)
+        self._n_frames += n_frames
+        if not n_frames:
+            self._held = joined
+            return np.empty((0, self.window, *joined.shape[1:]))
+        self._held = joined[n_frames * self.hop :].copy()  # a copy, to let go of the block
+        frames = sliding_window_view(joined, self.window, axis=0)[:: self.hop]
+        return np.moveaxis(frames, -1, 1)
+
+    def _checked(self, block: ArrayLike) -> np.ndarray:
+        x = np.asarray(block)
+        if x.dtype.kind not in "fiu" or x.ndim not in (1, 2):
+            raise InputError(f"a block of type {x.dtype} and shape {x.shape}; give real numbers, (n,) or (n, channels)")
+        if self._held is not None and x.shape[1:] != self._held.shape[1:]:
+            raise InputError(
+                f"a block of shape {x.shape} after blocks of shape {('n', *self._held.shape[1:])}; one stream has one "
+                "number of channels"
+            )
+        return x.astype(np.float64, copy=False)
+
+    def _check_open(self) -> None:
+        if self._finished:
+            raise InputError("this stream of frames is finished; make a new FrameStream for a new recording")
+
+
+def _positive(**named: Any) -> int:
+    """The one value, if it is a whole number above 0."""
+    ((name, value),) = named.items()
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise InputError(f"{name}={value!r} must be a whole number of samples, 1 or more")
+    return number

@@ -1,0 +1,157 @@
+r"""Whole notes as samples: a note is a few slices in time of its spectrum, whatever its length and loudness.
+
+.. math:: x = \frac{v - \bar v}{‖v - \bar v‖},\quad v = (\bar a_1, …, \bar a_n)
+
+with the mean spectra above the noise floor of n slices of equal length.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from outlark.notes.audio import check_sample_rate
+from outlark.notes.background import check_seconds
+from outlark.notes.front_ends.base import FrontEnd
+from outlark.notes.front_ends.spectrum import Spectrum, SpectrumSettings, SpectrumSource, check_count, unit_rows
+from outlark.notes.segments import Segment
+
+#: From one trial length to the next.
+LENGTH_STEP = 1.13
+#: Notes may be this much shorter or longer than the training notes.
+LENGTH_SLACK = 1.11
+
+
+class NoteFrontEnd(FrontEnd):
+    """Frames are spectra above the noise floor; samples are spans of them (`describe`).
+
+    Parameters
+    ----------
+    window_s, hop_s, low_hz, high_hz, n_bands
+        As in `SpectrumSettings`.
+    n_slices : int
+        Slices of a note.
+    surround_s : float
+        Length of one slice before and one after the note that belong to its description; 0: none.
+    shifts_s : sequence of float
+        Every training note is taken in at each of these shifts as well, because marks are never exact.
+
+    Attributes
+    ----------
+    those of `FrontEnd`; `n_features_` is the width of a frame
+
+    Examples
+    --------
+    >>> front_end = NoteFrontEnd().fit([], sample_rate=22050)
+    >>> frames = front_end.transform(np.random.default_rng(0).normal(size=22050))
+    >>> frames.features.shape, front_end.describe(frames.features, start=100.0, n_starts=3, length=40.0).shape
+    ((502, 40), (3, 320))
+    """
+
+    def __init__(
+        self,
+        window_s: float = 0.016,
+        hop_s: float = 0.002,
+        *,
+        low_hz: float = 500.0,
+        high_hz: float = 10_000.0,
+        n_bands: int = 40,
+        n_slices: int = 8,
+        surround_s: float = 0.0,
+        shifts_s: Sequence[float] = (-0.006, -0.002, 0.0, 0.002, 0.006),
+    ) -> None:
+        self.window_s = window_s
+        self.hop_s = hop_s
+        self.low_hz = low_hz
+        self.high_hz = high_hz
+        self.n_bands = n_bands
+        self.n_slices = n_slices
+        self.surround_s = surround_s
+        self.shifts_s = shifts_s
+
+    def fit(
+        self,
+        recordings: Sequence[np.ndarray],
+        sample_rate: int,
+        segments: Sequence[Sequence[Segment]] | None = None,
+    ) -> Self:
+        """Turn seconds into samples; there is nothing to learn from the recordings."""
+        check_count("n_slices", self.n_slices)
+        check_seconds("surround_s", self.surround_s, zero=True)
+        settings = SpectrumSettings(
+            window_s=self.window_s,
+            hop_s=self.hop_s,
+            low_hz=self.low_hz,
+            high_hz=self.high_hz,
+            n_bands=self.n_bands,
+        )
+        self.sample_rate_ = check_sample_rate(sample_rate)
+        spectrum = self.spectrum_ = Spectrum(settings, self.sample_rate_)
+        self.hop_samples_, self.offset_samples_, self.n_features_ = spectrum.hop, 0, settings.n_bands
+        before = (spectrum.window - spectrum.hop) // 2
+        self.context_samples_ = (before, spectrum.window - spectrum.hop - before)
+        self.delay_samples_ = spectrum.delay
+        return self
+
+    def stream(self) -> SpectrumSource:
+        """A fresh stream of spectra above the noise floor; the same numbers whatever the blocks."""
+        check_is_fitted(self)
+        return SpectrumSource(self.spectrum_)
+
+    @property
+    def surround(self) -> float:
+        """Frames of a slice around the note."""
+        return self.surround_s * self.frame_rate
+
+    def lengths(self, durations_s: Iterable[float]) -> np.ndarray:
+        """Lengths in frames at which to look for notes of these durations."""
+        frames = np.array(list(durations_s)) * self.frame_rate
+        low, high = frames.min() / LENGTH_SLACK, frames.max() * LENGTH_SLACK
+        n_steps = int(np.ceil(np.log(high / low) / np.log(LENGTH_STEP)))
+        return np.geomspace(low, high, n_steps + 1)
+
+    def describe(self, spectra: np.ndarray, *, start: float, n_starts: int, length: float, step: int = 1) -> np.ndarray:
+        """Notes of one length at successive starts.
+
+        Parameters
+        ----------
+        spectra : ndarray (T, n_bands)
+        start : float
+            Frame at which the first note starts; the others follow every `step` frames. What lies outside the spectra
+            is silence.
+        n_starts : int
+        length : float
+            Frames.
+        step : int
+
+        Returns
+        -------
+        ndarray (n_starts, n_slices·n_bands), with surroundings ((n_slices + 2)·n_bands)
+        """
+        edges = length * np.arange(self.n_slices + 1) / self.n_slices
+        if self.surround_s:
+            edges = np.concatenate([[-self.surround], edges, [length + self.surround]])
+        sums = _sums_at(spectra, start + edges, n_starts, step)
+        slices = np.diff(sums, axis=0) / np.diff(edges)[:, np.newaxis, np.newaxis]
+        # What is 0 throughout has no shape: it stays at the origin, one length away from every note.
+        return unit_rows(np.ascontiguousarray(slices.transpose(1, 0, 2)).reshape(n_starts, -1))
+
+
+def _sums_at(spectra: np.ndarray, edges: np.ndarray, n_starts: int, step: int) -> np.ndarray:
+    """``∫ spectra`` from a common origin to edge + 0, step, 2·step …, shape (edges, n_starts, bands)."""
+    first = int(np.floor(edges.min()))
+    reach = (n_starts - 1) * step + 1
+    last = int(np.floor(edges.max())) + reach + 1
+    inside = spectra[max(first, 0) : max(last, 0)]
+    sums = np.zeros((last - first + 1, spectra.shape[1]))
+    if len(inside):
+        begin = max(first, 0) - first + 1
+        np.cumsum(inside, axis=0, out=sums[begin : begin + len(inside)])
+        sums[begin + len(inside) :] = sums[begin + len(inside) - 1]
+    found = np.empty((len(edges), n_starts, spectra.shape[1]))
+    for k, edge in enumerate(edges - first):
+        whole, part = int(edge), edge - int(edge)
+        here, there = sums[whole : whole + reach : step], sums[whole + 1 : whole + 1 + reach : step]
+        found[k] = here + part * (there - here)  # exactly `here` in silence
+    return found

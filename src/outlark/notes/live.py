@@ -1,0 +1,123 @@
+"""One recording on its way through a fitted detector: samples in, scores and segments out once they are final."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from outlark.errors import InputError
+from outlark.notes.decisions import Decisions
+from outlark.notes.front_ends.array import ArrayFrontEnd
+from outlark.notes.front_ends.base import Frames, FrameSource, FrontEnd
+from outlark.notes.resampling import Resampler
+from outlark.notes.scorers import FrameScorer, NoteScorer, joined_scores
+from outlark.notes.scores import ScoreBlock, ScoreLayout
+from outlark.notes.segments import Segment
+
+
+class Found(NamedTuple):
+    """What a push to `DetectorStream` brought.
+
+    Attributes
+    ----------
+    scores : ScoreBlock
+        Of the frames that have become ready.
+    segments : list of Segment
+        That have become final, in order.
+    """
+
+    scores: ScoreBlock
+    segments: list[Segment]
+
+
+class DetectorStream:
+    """Samples in, scores and final segments out; made by `NoteDetector.stream`.
+
+    Parameters
+    ----------
+    front_end : FrontEnd, fitted
+    scorer : FrameScorer or NoteScorer, fresh
+    decisions : Decisions
+    layout : ScoreLayout
+        Its sample rate is the model's.
+    sample_rate : int
+        Of the samples to come.
+    signal : function
+        From what is pushed to samples as the front end takes them.
+
+    Attributes
+    ----------
+    n_samples : int
+        Pushed so far, at the rate of the stream.
+    n_model_samples : int
+        The same at the model's rate.
+    """
+
+    def __init__(
+        self,
+        front_end: FrontEnd,
+        scorer: FrameScorer | NoteScorer,
+        decisions: Decisions,
+        layout: ScoreLayout,
+        *,
+        sample_rate: int,
+        signal: Callable[[ArrayLike], np.ndarray],
+    ) -> None:
+        self.sample_rate, self._model_rate = sample_rate, layout.sample_rate
+        self.n_samples = self.n_model_samples = 0
+        self._resampler = _resampler(front_end, sample_rate, layout.sample_rate)
+        self._frames: FrameSource = front_end.stream()
+        self._scorer = scorer
+        self._decisions = decisions.stream(layout)
+        self._signal = signal
+
+    def push(self, samples: ArrayLike) -> Found:
+        """Any number of samples; what they made ready."""
+        block = self._signal(samples)
+        self.n_samples += len(block)
+        return self._through(self._resampler.push(block) if self._resampler else block)
+
+    def finish(self) -> Found:
+        """The rest: the recording has ended."""
+        found = [self._through(self._resampler.finish())] if self._resampler else []
+        found += [self._scored(self._frames.finish()), self._decided(self._scorer.finish())]
+        segments = self._at_rate(self._decisions.finish(self.n_model_samples))
+        if segments:
+            segments[-1] = replace(segments[-1], end=self.n_samples)
+        return together([*found, Found(self._scorer.none(), segments)])
+
+    def _through(self, samples: np.ndarray) -> Found:
+        self.n_model_samples += len(samples)
+        return self._scored(self._frames.push(samples))
+
+    def _scored(self, frames: Frames) -> Found:
+        return self._decided(self._scorer.push(frames))
+
+    def _decided(self, block: ScoreBlock) -> Found:
+        return Found(block, self._at_rate(self._decisions.push(block)))
+
+    def _at_rate(self, segments: list[Segment]) -> list[Segment]:
+        """Segments in samples of the stream's own rate, in whole numbers: nothing drifts."""
+        rate, model_rate = self.sample_rate, self._model_rate
+        if rate == model_rate:
+            return segments
+        moved = []
+        for s in segments:
+            start, end = ((2 * at * rate + model_rate) // (2 * model_rate) for at in (s.start, s.end))
+            moved.append(replace(s, start=start, end=max(end, start + 1), sample_rate=rate))
+        return moved
+
+
+def together(found: Sequence[Found]) -> Found:
+    """What consecutive pushes brought, as one."""
+    return Found(joined_scores([f.scores for f in found]), [segment for f in found for segment in f.segments])
+
+
+def _resampler(front_end: FrontEnd, sample_rate: int, model_rate: int) -> Resampler | None:
+    if sample_rate == model_rate:
+        return None
+    if isinstance(front_end, ArrayFrontEnd):
+        raise InputError(f"a series at {sample_rate} Hz for a model of series at {model_rate} Hz; resample it first")
+    return Resampler(sample_rate, model_rate)

@@ -1,0 +1,171 @@
+"""From frames to class scores: of each frame, or of every whole note that could start there."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import numpy as np
+
+from outlark.maths.threads import blas_threads, one_blas_thread
+from outlark.notes.blocks import Reblock
+from outlark.notes.front_ends.base import Frames
+from outlark.notes.front_ends.note import NoteFrontEnd
+from outlark.notes.scores import ScoreBlock
+
+#: Frames, or starts of notes, that are scored at once: the same blocks whatever came in, so the same scores.
+FRAMES_AT_ONCE = 512
+#: At least this share of the frames of a note must rise above the noise.
+ACTIVE_SHARE = 0.5
+
+
+class ClassScorer(Protocol):
+    """What gives scores, (n, C), to samples, (n, d): a fitted describer."""
+
+    def class_scores(self, X: np.ndarray) -> np.ndarray:
+        """High = member."""
+        ...
+
+
+class FrameScorer:
+    """Each frame is a sample. Frames that do not rise above the noise score 0: there is nothing to know."""
+
+    def __init__(self, describer: ClassScorer, n_classes: int) -> None:
+        self._describer, self._n_classes = describer, n_classes
+        self._blocks = Reblock(FRAMES_AT_ONCE)
+
+    def push(self, frames: Frames) -> ScoreBlock:
+        """The scores of the frames that have made up a block."""
+        packed = np.column_stack([frames.features, frames.activity])
+        return joined_scores([self.none(), *side_by_side(self._scored, list(self._blocks.push(packed)))])
+
+    def finish(self) -> ScoreBlock:
+        """The scores of the rest."""
+        rest = self._blocks.finish()
+        return self.none() if rest is None else self._scored(rest)
+
+    def _scored(self, packed: np.ndarray) -> ScoreBlock:
+        features, activity = packed[:, :-1], packed[:, -1]
+        values = np.zeros((len(packed), self._n_classes))
+        heard = activity > 0.0
+        if heard.any():
+            values[heard] = self._describer.class_scores(features[heard])[:, : self._n_classes]
+        return ScoreBlock(values, activity)
+
+    def none(self) -> ScoreBlock:
+        """Scores of no frames."""
+        return ScoreBlock(np.empty((0, self._n_classes)), np.empty(0))
+
+
+class NoteScorer:
+    """Every span of a training length is a sample; what is kept is the best length for each start and class.
+
+    Parameters
+    ----------
+    front_end : NoteFrontEnd, fitted
+    describer : fitted on descriptions of whole notes
+    lengths : ndarray (L,)
+        Lengths in frames at which notes are looked for.
+    allowed : ndarray (L, C) of bool
+        Which class can have which length.
+    step : int
+        Notes start at every so many frames.
+    """
+
+    def __init__(
+        self, front_end: NoteFrontEnd, describer: ClassScorer, lengths: np.ndarray, allowed: np.ndarray, step: int
+    ) -> None:
+        self._front_end, self._describer = front_end, describer
+        self._lengths, self._allowed, self._step = lengths, allowed, step
+        self._before = int(np.ceil(front_end.surround)) + 1
+        self._after = int(np.ceil(lengths.max() + front_end.surround)) + 2
+        self._at_once = FRAMES_AT_ONCE - FRAMES_AT_ONCE % step
+        self._held = np.zeros((self._before, front_end.n_features_))  # silence before the recording
+        self._activity = np.full(self._before, -np.inf)
+
+    def push(self, frames: Frames) -> ScoreBlock:
+        """The scores of the starts from which the longest note has been heard in full."""
+        self._held = np.concatenate([self._held, frames.features])
+        self._activity = np.concatenate([self._activity, frames.activity])
+        n_ready = max(0, len(self._held) - self._before - self._after) // self._at_once * self._at_once
+        blocks = side_by_side(self._block_at, list(range(0, n_ready, self._at_once)))
+        self._held, self._activity = self._held[n_ready:], self._activity[n_ready:]
+        return joined_scores([self.none(), *blocks])
+
+    def finish(self) -> ScoreBlock:
+        """The scores of the rest; notes that would reach beyond the end score 0."""
+        n_left = len(self._held) - self._before
+        return joined_scores([self.none(), *[self._block_at(at) for at in range(0, n_left, self._at_once)]])
+
+    def _block_at(self, at: int) -> ScoreBlock:
+        """Scores of the block of starts that begins `at` frames after the first start that is held."""
+        end = at + self._before + self._at_once + self._after
+        return self._scored(self._held[at:end], self._activity[at:end])
+
+    def _scored(self, spectra: np.ndarray, activity: np.ndarray) -> ScoreBlock:
+        """Scores of a block of starts, from the frames around it."""
+        activity = activity[self._before :]
+        values = np.zeros((min(self._at_once, len(activity)), self._allowed.shape[1]))
+        lengths = np.ones(values.shape, dtype=np.int64)
+        block = ScoreBlock(values, activity[: len(values)], lengths)
+        spans = list(self._spans(spectra, activity > 0.0, len(values)))
+        if not spans:
+            return block
+        # one call for all lengths: calls cost more than rows
+        scores = self._describer.class_scores(np.concatenate([samples for *_, samples in spans]))
+        ends = np.cumsum([len(starts) for _, starts, _ in spans])
+        for (number, starts, _), of_length in zip(spans, np.split(scores, ends[:-1]), strict=True):
+            found = np.where(self._allowed[number], of_length[:, : values.shape[1]], 0.0)
+            better = found > values[starts]
+            values[starts] = np.where(better, found, values[starts])
+            lengths[starts] = np.where(better, _whole(self._lengths[number]), lengths[starts])
+        return block
+
+    def _spans(
+        self, spectra: np.ndarray, active: np.ndarray, n_starts: int
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """For each length, by its number: the starts of spans that rise above the noise, and their descriptions."""
+        heard = np.concatenate([[0], np.cumsum(active)])
+        starts = np.arange(0, n_starts, self._step)
+        for number, length in enumerate(self._lengths):
+            whole = _whole(length)
+            fitting = starts[starts + whole <= len(active)]
+            rows = np.flatnonzero(heard[fitting + whole] - heard[fitting] >= ACTIVE_SHARE * whole)
+            if len(rows):
+                samples = self._front_end.describe(
+                    spectra,
+                    start=float(self._before + fitting[rows[0]]),
+                    n_starts=int(rows[-1] - rows[0] + 1),
+                    length=float(length),
+                    step=self._step,
+                )
+                yield number, fitting[rows], samples[rows - rows[0]]
+
+    def none(self) -> ScoreBlock:
+        """Scores of no starts."""
+        n_classes = self._allowed.shape[1]
+        return ScoreBlock(np.empty((0, n_classes)), np.empty(0), np.empty((0, n_classes), dtype=np.int64))
+
+
+def side_by_side(function: Callable[[Any], ScoreBlock], items: Sequence[Any]) -> list[ScoreBlock]:
+    """The function of each item, on as many threads as BLAS may use."""
+    threads = min(blas_threads(), len(items))
+    with one_blas_thread() as mine:
+        if not mine or threads <= 1:
+            return [function(item) for item in items]
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(function, items))
+
+
+def _whole(length: float) -> int:
+    """Frames of a note of this length."""
+    return max(1, round(float(length)))
+
+
+def joined_scores(blocks: Sequence[ScoreBlock]) -> ScoreBlock:
+    """Consecutive blocks as one."""
+    lengths = [block.lengths for block in blocks if block.lengths is not None]
+    return ScoreBlock(
+        np.concatenate([block.values for block in blocks]),
+        np.concatenate([block.activity for block in blocks]),
+        np.concatenate(lengths) if lengths else None,
+    )

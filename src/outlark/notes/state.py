@@ -1,0 +1,159 @@
+"""A trained detector as a header and arrays that a file can hold, and back: the same segments to the last bit.
+
+What was left to the defaults is spelt out, so that another outlark, with other defaults, still gives these segments.
+"""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from outlark.errors import InputError, ModelFileError
+from outlark.estimators import state as estimator_state
+from outlark.estimators.state_fields import NEWER, Fields, decoded, encoded, put_kind, scalar, take_kind
+from outlark.notes.audio import check_sample_rate
+from outlark.notes.background import check_seconds
+from outlark.notes.decisions import Decisions
+from outlark.notes.detector import NoteDetector
+from outlark.notes.front_ends import state as front_end_state
+from outlark.notes.front_ends.array import ArrayFrontEnd
+from outlark.notes.front_ends.base import FrontEnd
+from outlark.notes.front_ends.note import NoteFrontEnd
+from outlark.notes.front_ends.state import WRONG
+from outlark.notes.scores import ScoreLayout
+from outlark.notes.whole_notes import NoteModel
+
+KIND = "NoteDetector"
+DECISIONS = {"Decisions": Decisions}
+#: What is known of a training note, and of which type.
+RECORD = {"recording": int, "name": str | None, "label": object, "start_s": float, "end_s": float, "sha256": str}
+
+
+def state_of(detector: NoteDetector) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """All that a trained detector knows, as strict JSON and arrays.
+
+    Raises
+    ------
+    InputError
+        For a detector that does not work, or with a part that a file cannot hold.
+    """
+    if type(detector) is not NoteDetector:
+        raise InputError(f"{type(detector).__name__} cannot be saved; give a {KIND}")
+    check_is_fitted(detector)
+    layout = detector.layout_
+    front_end, front_end_arrays = front_end_state.state_of(detector.front_end_)
+    describer, describer_arrays = estimator_state.state_of(detector.describer_)
+    _try(detector)
+    header = {
+        "kind": KIND,
+        "classes": [encoded(label, "classes") for label in detector.classes_.tolist()],
+        "sample_rate": int(detector.sample_rate_),
+        "frames": {"hop_samples": int(layout.hop_samples), "offset_samples": int(layout.offset_samples)},
+        "gap_s": encoded(detector.gap_s, "gap_s"),
+        "front_end": front_end,
+        "describer": describer,
+        "decisions": put_kind(detector._decisions(), DECISIONS),
+        "training": [{**note, "label": encoded(note["label"], "label")} for note in detector.training_],
+    }
+    found = {name: getattr(layout, name) for name in ("thresholds", "shortest_s", "longest_s", "note_thresholds")}
+    arrays = {f"layout/{name}": np.array(array, float) for name, array in found.items() if array is not None}
+    if detector.note_model_ is not None:
+        model = detector.note_model_
+        arrays |= {f"notes/{name}": getattr(model, name) for name in ("lengths", "allowed", "thresholds")}
+    arrays |= {f"front_end/{name}": array for name, array in front_end_arrays.items()}
+    return header, arrays | {f"describer/{name}": array for name, array in describer_arrays.items()}
+
+
+def from_state(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> NoteDetector:
+    """The detector that `state_of` was given. It takes the arrays over.
+
+    Raises
+    ------
+    ModelFileError
+        When something is missing or does not fit the rest; the message names it.
+    """
+    if header.get("kind") != KIND:
+        raise ModelFileError(f"it holds a {header.get('kind')!r:.100}, not a {KIND}; {NEWER}")
+    describer = estimator_state.from_state(header.get("describer"), _part(arrays, "describer/"))
+    front_end = front_end_state.from_state(
+        header.get("front_end"), _part(arrays, "front_end/"), header.get("sample_rate"), describer.n_features_in_
+    )
+    try:
+        detector = NoteDetector(
+            clone(front_end),
+            clone(describer),
+            take_kind(header.get("decisions"), DECISIONS, "way to decide"),
+            gap_s=check_seconds("gap_s", decoded(header.get("gap_s"), "gap_s"), zero=True),
+        )
+        detector.front_end_, detector.describer_, detector.classes_ = front_end, describer, describer.classes_
+        detector.sample_rate_ = check_sample_rate(front_end.sample_rate_)
+        detector.layout_ = _layout(header, front_end, describer.classes_, Fields({}, _part(arrays, "layout/")))
+        detector.note_model_ = _note_model(front_end, describer, Fields({}, _part(arrays, "notes/")))
+        detector.training_ = _training(header.get("training"), detector.classes_.tolist())
+        _try(detector)
+    except ModelFileError:
+        raise
+    except WRONG as error:
+        raise ModelFileError(f"the detector is damaged: {error!s:.300}; save it again") from None
+    return detector
+
+
+def _try(detector: NoteDetector) -> None:
+    """One frame of silence through the whole system: what is wrong with it comes out now and not in the field."""
+    front_end = detector.front_end_
+    n_samples = front_end.hop_samples_ + sum(front_end.context_samples_)
+    stream = detector.stream()
+    stream.push(np.zeros((n_samples, front_end.n_channels_) if isinstance(front_end, ArrayFrontEnd) else n_samples))
+    stream.finish()
+
+
+def _part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _layout(header: dict[str, Any], front_end: FrontEnd, classes: np.ndarray, fields: Fields) -> ScoreLayout:
+    listed = decoded(header.get("classes"), "classes")
+    if listed != classes.tolist():
+        raise ModelFileError(
+            f"its classes are {listed!r:.100}, but its describer knows {classes.tolist()!r:.100}; save the model again"
+        )
+    made = {"hop_samples": front_end.hop_samples_, "offset_samples": front_end.offset_samples_}
+    if header.get("frames") != made:
+        raise ModelFileError(f"it is for frames {header.get('frames')!r:.100}, this outlark makes {made}; {NEWER}")
+    shortest, longest = fields.array("shortest_s", len(classes)), fields.array("longest_s", len(classes))
+    if not ((shortest > 0.0) & (shortest <= longest)).all():
+        raise ModelFileError("arrays 'shortest_s' and 'longest_s' must be positive and in order; save the model again")
+    thresholds = fields.array("thresholds", len(classes), finite=False)
+    of_notes = (
+        fields.array("note_thresholds", len(classes), finite=False) if "note_thresholds" in fields.arrays else None
+    )
+    return ScoreLayout(
+        classes=classes, thresholds=thresholds, sample_rate=front_end.sample_rate_, **made,
+        shortest_s=shortest, longest_s=longest, note_thresholds=of_notes,
+    )  # fmt: skip
+
+
+def _note_model(front_end: FrontEnd, describer: Any, fields: Fields) -> NoteModel | None:
+    if not isinstance(front_end, NoteFrontEnd):
+        return None
+    C, lengths = len(describer.classes_), fields.array("lengths", None)
+    allowed = fields.array("allowed", len(lengths), C, kind="b")
+    if not (lengths > 0.0).all() or not allowed.any(axis=0).all():
+        raise ModelFileError("arrays 'lengths' and 'allowed' must give each class a length above 0; save it again")
+    thresholds = fields.array("thresholds", C, finite=False)
+    return NoteModel(describer=describer, lengths=lengths, allowed=allowed, thresholds=thresholds)
+
+
+def _training(notes: Any, classes: list[Any]) -> list[dict[str, Any]]:
+    """The list of training notes, once every entry is found to be of its type."""
+    if not isinstance(notes, list) or not all(isinstance(note, dict) for note in notes):
+        raise ModelFileError(f"its training notes are {notes!r:.100}, not a list of dicts; save the model again")
+    found = []
+    for note in notes:
+        row = {**note, "label": scalar(decoded(note.get("label"), "label"), "label")}
+        fits = all(isinstance(row.get(name, ...), kind) for name, kind in RECORD.items())
+        if not fits or row["label"] not in classes:
+            raise ModelFileError(f"a training note is {note!r:.200}, which cannot be; save the model again")
+        found.append({name: row[name] for name in RECORD})
+    return found

@@ -1,0 +1,156 @@
+"""Training material: recordings with marked notes. Clips are joined into one recording, as in the paper."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from outlark.errors import InputError
+from outlark.notes.audio import mono
+from outlark.notes.front_ends.base import Frames, FrontEnd
+from outlark.notes.resampling import resample
+from outlark.notes.segments import Segment, in_order
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Material:
+    """Recordings at one sample rate and the notes marked in each.
+
+    Attributes
+    ----------
+    recordings : list of arrays
+    segments : list of lists of Segment
+        In samples of `sample_rate`.
+    sample_rate : int
+    names : sequence of str or None, optional
+        Of the files that the recordings are from.
+    clips : bool
+        Whether the one recording is clips, each a note, that were joined.
+    """
+
+    recordings: list[np.ndarray]
+    segments: list[list[Segment]]
+    sample_rate: int
+    names: Sequence[str | None] | None = None
+    clips: bool = False
+
+    @property
+    def notes(self) -> list[tuple[int, Segment]]:
+        """Every marked note with the number of its recording."""
+        return [(r, segment) for r, segments in enumerate(self.segments) for segment in segments]
+
+
+def join_clips(clips: Sequence[np.ndarray], labels: Sequence[Any], sample_rate: int, gap_s: float) -> Material:
+    """One recording of all clips, each a note, with digital silence of `gap_s` before, between and after them.
+
+    >>> material = join_clips([np.ones(3), np.ones(2)], ["A", "B"], sample_rate=10, gap_s=0.1)
+    >>> material.recordings[0].tolist(), [(s.start, s.end) for s in material.segments[0]]
+    ([0.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0], [(1, 4), (5, 7)])
+    """
+    if len(clips) != len(labels):
+        raise InputError(f"{len(clips)} clips but {len(labels)} labels; give one label for each clip")
+    gap = np.zeros((round(gap_s * sample_rate), *np.shape(clips[0])[1:]) if len(clips) else 0)
+    pieces, segments, at = [gap], [], len(gap)
+    for number, (clip, label) in enumerate(zip(clips, labels, strict=True)):
+        if len(clip) == 0:
+            raise InputError(f"clip {number} ({label!r}) is empty; leave it out or give its samples")
+        segments.append(Segment(start=at, end=at + len(clip), sample_rate=sample_rate, label=_plain(label)))
+        pieces += [clip, gap]
+        at += len(clip) + len(gap)
+    return Material(recordings=[np.concatenate(pieces)], segments=[segments], sample_rate=sample_rate, clips=True)
+
+
+def at_one_rate(
+    recordings: Sequence[np.ndarray], rates: Sequence[int], segments: Sequence[Sequence[Segment]], sample_rate: int
+) -> Material:
+    """Everything at `sample_rate`: recordings resampled, marks moved with them and checked against their ends."""
+    if not len(recordings) == len(rates) == len(segments):
+        raise InputError(
+            f"{len(recordings)} recordings, {len(rates)} sample rates and {len(segments)} lists of segments; give one "
+            "of each for every recording"
+        )
+    moved = []
+    for number, (audio, rate, marks) in enumerate(zip(recordings, rates, segments, strict=True)):
+        moved.append([_moved(mark, len(audio), rate, sample_rate, number) for mark in in_order(marks)])
+    audio_at_rate = [
+        audio if rate == sample_rate else resample(mono(audio), rate, sample_rate)
+        for audio, rate in zip(recordings, rates, strict=True)
+    ]
+    return Material(recordings=audio_at_rate, segments=moved, sample_rate=sample_rate)
+
+
+def training_record(material: Material) -> list[dict[str, Any]]:
+    """For each training note where it is from, and a digest that tells it from all others.
+
+    Returns
+    -------
+    list of dict
+        "recording": the number of its recording or clip. "name": the file, or None. "label". "start_s", "end_s": in
+        its recording or clip. "sha256": of its samples as they were learnt from, float64, little-endian, at the
+        model's sample rate.
+
+    Examples
+    --------
+    >>> material = join_clips([np.ones(3), np.ones(2)], ["A", "B"], sample_rate=10, gap_s=0.1)
+    >>> note = training_record(material)[1]
+    >>> note["recording"], note["label"], note["start_s"], note["end_s"]
+    (1, 'B', 0.0, 0.2)
+    >>> note["sha256"] == hashlib.sha256(np.ones(2).astype("<f8").tobytes()).hexdigest()
+    True
+    """
+    found = []
+    for number, (r, segment) in enumerate(material.notes):
+        samples = material.recordings[r][segment.start : segment.end]
+        found.append(
+            {
+                "recording": number if material.clips else r,
+                "name": material.names[r] if material.names is not None else None,
+                "label": segment.label,
+                "start_s": 0.0 if material.clips else segment.start_s,
+                "end_s": segment.duration_s if material.clips else segment.end_s,
+                "sha256": hashlib.sha256(samples.astype("<f8").tobytes()).hexdigest(),
+            }
+        )
+    return found
+
+
+def check_material(material: Material) -> None:
+    """Refuse material without notes, or with notes without a label."""
+    if not material.notes:
+        raise InputError("no notes are marked in the training recordings; give at least one example of a class")
+    for number, segment in material.notes:
+        if segment.label is None:
+            raise InputError(
+                f"recording {number} has a segment without a label at {segment.start_s:.3f} s; label it or leave it out"
+            )
+
+
+def note_frames(front_end: FrontEnd, frames: Frames, segment: Segment) -> np.ndarray:
+    """The numbers of the frames whose middle lies in the note; the frame nearest its middle if there is none."""
+    hop, offset = front_end.hop_samples_, front_end.offset_samples_
+    first = max(0, -(-(segment.start - offset - hop // 2) // hop))
+    end = min(len(frames), -(-(segment.end - offset - hop // 2) // hop))
+    if first < end:
+        return np.arange(first, end)
+    nearest = ((segment.start + segment.end) // 2 - offset) // hop
+    return np.array([min(max(nearest, 0), len(frames) - 1)]) if len(frames) else np.empty(0, dtype=int)
+
+
+def _moved(mark: Segment, n_samples: int, rate: int, new_rate: int, number: int) -> Segment:
+    if mark.sample_rate != rate:
+        mark = Segment.from_seconds(mark.start_s, mark.end_s, mark.label, rate)
+    if mark.start >= n_samples:
+        raise InputError(
+            f"recording {number} ends at {n_samples / rate:.3f} s, but a note {mark.label!r} is marked at "
+            f"{mark.start_s:.3f} to {mark.end_s:.3f} s; do marks and recording belong together?"
+        )
+    start = mark.start * new_rate // rate
+    end = max(start + 1, min(mark.end, n_samples) * new_rate // rate)
+    return Segment(start=start, end=end, sample_rate=new_rate, label=_plain(mark.label))
+
+
+def _plain(label: Any) -> Any:
+    """A label as Python has it, not NumPy."""
+    return label.item() if isinstance(label, np.generic) else label

@@ -1,0 +1,252 @@
+"""What is long and loud enough, and from a span of frames and its scores to a segment with the reason in words."""
+
+import math
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from outlark.errors import InputError
+from outlark.estimators.open_set import AMBIGUOUS, KNOWN, UNKNOWN
+from outlark.notes.scores import ScoreBlock, ScoreLayout
+from outlark.notes.segments import SILENCE, Segment
+
+DECODERS = ("auto", "rules", "viterbi", "notes")
+#: The paper's 35 and 60 time steps of 48 samples at 22 050 Hz, in seconds.
+PAPER_LEAST_S, PAPER_SURE_S = 35 * 48 / 22050, 60 * 48 / 22050
+#: "auto": the shortest note as a share of the shortest training note, a gap and unknown sound as shares of that.
+LEAST_SHARE, BRIDGE_SHARE, UNKNOWN_SHARE = 0.5, 0.25, 0.5
+
+
+class Limits(NamedTuple):
+    """Durations in frames.
+
+    Attributes
+    ----------
+    least : ndarray (C,) of int
+        Shortest note of each class; the same for all but with "viterbi".
+    sure, bridge, unknown, most : int
+    activity_db : float or None
+    confirm : bool
+    """
+
+    least: np.ndarray
+    sure: int
+    bridge: int
+    unknown: int
+    most: int
+    activity_db: float | None
+    confirm: bool
+
+    @classmethod
+    def of(cls, layout: ScoreLayout, *, decoder: Any, least_s: Any, sure_s: Any, bridge_s: Any, activity_db: Any,
+           unknown_s: Any, max_region_s: Any, confirm: Any) -> Self:  # fmt: skip
+        """From the parameters of `Decisions`."""
+        if decoder not in DECODERS:
+            raise InputError(f"decoder={decoder!r} must be one of {DECODERS}")
+        if activity_db is not None and not _is_number(activity_db):
+            raise InputError(f"activity_db={activity_db!r} must be a number of decibels, or None for no silence")
+        each_s = _least_s(layout, least_s, each=decoder == "viterbi")
+        shortest, rate = float(each_s.min()), layout.frame_rate
+        limits = cls(
+            least=np.maximum(1, np.rint(each_s * rate).astype(int)),
+            sure=round(_seconds("sure_s", sure_s, shortest * PAPER_SURE_S / PAPER_LEAST_S) * rate),
+            bridge=round(_seconds("bridge_s", bridge_s, BRIDGE_SHARE * shortest) * rate),
+            unknown=round(_seconds("unknown_s", unknown_s, UNKNOWN_SHARE * shortest) * rate),
+            most=round(_seconds("max_region_s", max_region_s, None) * rate),
+            activity_db=activity_db,
+            confirm=bool(confirm),
+        )
+        if activity_db is None:  # there is no silence that short unknown sound could be part of
+            limits = limits._replace(unknown=0)
+        if limits.most < limits.least.max():
+            raise InputError(
+                f"max_region_s={max_region_s} is shorter than the shortest note, {each_s.max():.3g} s; give more"
+            )
+        return limits
+
+
+def _least_s(layout: ScoreLayout, least_s: Any, *, each: bool) -> np.ndarray:
+    """Shortest note of each class in seconds, (C,); of each by itself, or the same for all."""
+    shortest = np.asarray(layout.shortest_s, dtype=float)
+    if isinstance(least_s, str) and least_s == "auto":
+        if not (np.isfinite(shortest) & (shortest > 0)).all():
+            raise InputError(
+                f"least_s='auto' takes the shortest training notes, but these last {shortest.tolist()} seconds; give "
+                "least_s in seconds"
+            )
+        return LEAST_SHARE * (shortest if each else np.full_like(shortest, shortest.min()))
+    return np.full_like(shortest, _seconds("least_s", least_s, None))
+
+
+def _seconds(name: str, value: Any, auto: float | None) -> float:
+    """The value, or `auto` for "auto" if there is such a thing."""
+    if auto is not None and isinstance(value, str) and value == "auto":
+        return auto
+    if not _is_number(value) or value < 0:
+        or_auto = "" if name == "max_region_s" else "'auto' or "
+        raise InputError(f"{name}={value!r} must be {or_auto}a number of seconds, 0 or more")
+    return float(value)
+
+
+def _is_number(value: Any) -> bool:
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return number and math.isfinite(value)
+
+
+def mean_scores(block: ScoreBlock, start: int, end: int) -> np.ndarray:
+    """The mean of each class's score over frames start … end - 1, (C,)."""
+    return block.values[start:end].mean(axis=0)
+
+
+def rival_scores(block: ScoreBlock, start: int, end: int, label: int, region: tuple[int, int]) -> np.ndarray:
+    """For a whole note: its own score, and of the other classes the best note that covers about the same span, (C,).
+
+    Such a note overlaps this one by more than half of the longer of the two. -∞ for a class that has none in the
+    region.
+
+    >>> block = ScoreBlock(np.array([[3.0, 1.0], [1.0, 2.0]]), np.zeros(2), lengths=np.array([[2, 1], [1, 1]]))
+    >>> rival_scores(block, 0, 2, 0, (0, 2))
+    array([  3., -inf])
+    """
+    assert block.lengths is not None
+    own = end - start
+    first, last = max(region[0], start - own), min(region[1], end)
+    starts = np.arange(first, last)[:, None]
+    lengths = block.lengths[first:last]
+    shared = np.minimum(starts + lengths, end) - np.maximum(starts, start)
+    near = 2 * shared > np.maximum(lengths, own)
+    scores = np.where(near, block.values[first:last], -np.inf).max(axis=0)
+    scores[label] = block.values[start, label]
+    return scores
+
+
+class Verdicts:
+    """Makes segments.
+
+    Parameters
+    ----------
+    layout : ScoreLayout
+    limits : Limits
+    whole_notes : bool
+        Whether the scores are those of whole notes.
+    """
+
+    def __init__(self, layout: ScoreLayout, limits: Limits, *, whole_notes: bool) -> None:
+        self.layout, self.limits, self.whole_notes = layout, limits, whole_notes
+        self.thresholds = np.asarray(layout.thresholds, dtype=float)
+        self.note_thresholds = None if whole_notes or not limits.confirm else layout.note_thresholds
+        self.labels = [label.item() if isinstance(label, np.generic) else label for label in layout.classes]
+
+    def note(self, start: int, end: int, label: int, scores: np.ndarray, share: float) -> Segment:
+        """A note of class `label` with these scores (C,), which it accepts in this share of its frames."""
+        if self.note_thresholds is not None and scores[label] < self.note_thresholds[label]:
+            return self._unconfirmed(start, end, label, scores)
+        rival = self._next_best(label, scores)
+        own = self._against(scores[label], self.thresholds[label], share)
+        verdict, reason = KNOWN, f"{self.labels[label]} {own}"
+        if rival is not None and self._accepts(rival, scores):
+            theirs = self._against(scores[rival], self.thresholds[rival], 1.0)
+            verdict, reason = AMBIGUOUS, f"between {self.labels[label]} ({own}) and {self.labels[rival]} ({theirs})"
+        elif rival is not None:
+            reason += f"; next {self.labels[rival]} {_number(scores[rival], self.thresholds[rival])}"
+        return self._segment(start, end, scores, label, rival, label=self.labels[label], verdict=verdict, reason=reason)
+
+    def _unconfirmed(self, start: int, end: int, label: int, scores: np.ndarray) -> Segment:
+        """What looks like class `label` frame by frame, but not as a whole."""
+        assert self.note_thresholds is not None
+        least = float(self.note_thresholds[label])
+        digits = _digits(scores[label], least)
+        reason = f"mean score {scores[label]:.{digits}f} ({self.labels[label]}) < {least:.{digits}f} of whole notes"
+        rival = self._next_best(label, scores)
+        return self._segment(start, end, scores, label, rival, verdict=UNKNOWN, reason=reason)
+
+    def _accepts(self, c: int, scores: np.ndarray) -> bool:
+        confirmed = self.note_thresholds is None or scores[c] >= self.note_thresholds[c]
+        return bool(scores[c] >= self.thresholds[c] and confirmed)
+
+    def stretch(self, start: int, end: int, active: bool, means: np.ndarray, highest: np.ndarray) -> Segment:
+        """A stretch without a note; `means` (C + 1,) and `highest` (2C + 1,) as in `Stretches`."""
+        scores = means[:-1]
+        best = int(scores.argmax())
+        others = np.where(np.arange(len(scores)) == best, -np.inf, scores)
+        rival = int(others.argmax()) if len(scores) > 1 else None
+        reason = self._why_unknown(scores, best, highest) if active else self._why_silent(float(means[-1]))
+        verdict = UNKNOWN if active else SILENCE
+        return self._segment(start, end, scores, best, rival, verdict=verdict, reason=reason)
+
+    def no_frame(self, n_samples: int) -> Segment:
+        """A recording that is shorter than one frame."""
+        verdict = UNKNOWN if self.limits.activity_db is None else SILENCE
+        rate = self.layout.sample_rate
+        return Segment(start=0, end=n_samples, sample_rate=rate, verdict=verdict, reason="shorter than one frame")
+
+    def _segment(self, start: int, end: int, scores: np.ndarray, best: int, rival: int | None, **more: Any) -> Segment:
+        hop, offset = self.layout.hop_samples, self.layout.offset_samples
+        if rival is not None:
+            more.update(runner_up=self.labels[rival], runner_up_score=float(scores[rival]))
+        return Segment(
+            start=offset + start * hop if start else 0,
+            end=offset + end * hop,
+            sample_rate=self.layout.sample_rate,
+            score=float(scores[best]),
+            **more,
+        )
+
+    def _next_best(self, label: int, scores: np.ndarray) -> int | None:
+        """The best other class; one that accepts comes before one that does not."""
+        others = [c for c in range(len(scores)) if c != label and scores[c] > -np.inf]
+        accepting = [c for c in others if self._accepts(c, scores)]
+        return max(accepting or others, key=scores.__getitem__, default=None)
+
+    def _against(self, score: float, threshold: float, share: float) -> str:
+        digits = _digits(score, threshold)
+        if score >= threshold:
+            return f"{score:.{digits}f} ≥ {threshold:.{digits}f}"
+        return f"{score:.{digits}f}, ≥ {threshold:.{digits}f} in {100 * share:.0f} % of it"
+
+    def _why_unknown(self, scores: np.ndarray, best: int, highest: np.ndarray) -> str:
+        n = len(scores)
+        peaks, lasting = highest[:n], highest[n : 2 * n]
+        if not lasting.any():
+            digits = _digits(scores[best], self.thresholds[best])
+            return f"best score {scores[best]:.{digits}f} ({self.labels[best]}) < {self.thresholds[best]:.{digits}f}"
+        c = int(np.lexsort((peaks, lasting))[-1])
+        reached = f"{self.labels[c]} reached {self._against(peaks[c], self.thresholds[c], 1.0)}"
+        if self.whole_notes:
+            return f"{reached}, but overlaps a better note"
+        lasted, least = self._ms(lasting[c]), self._ms(self.limits.least[c])
+        if lasted >= least:
+            return f"{reached} for {lasted:.0f} ms, but not clearly enough"
+        digits = _digits(lasted, least, 0)
+        return f"{reached}, but for {lasted:.{digits}f} ms, less than {least:.{digits}f} ms"
+
+    def _why_silent(self, activity: float) -> str:
+        assert self.limits.activity_db is not None
+        if activity >= self.limits.activity_db:
+            return f"never active for {self._ms(self.limits.unknown):.0f} ms or longer"
+        digits = _digits(activity, self.limits.activity_db, 1)
+        return f"{activity:.{digits}f} dB above the noise floor, less than {self.limits.activity_db:g} dB"
+
+    def _ms(self, frames: float) -> float:
+        return 1e3 * frames / self.layout.frame_rate
+
+
+def _number(value: float, beside: float) -> str:
+    return f"{value:.{_digits(value, beside)}f}"
+
+
+def _digits(value: float, limit: float, fewest: int = 2) -> int:
+    """How many digits to write: two that count in the limit, and enough not to contradict how the two compare.
+
+    >>> _digits(2.31, 1.35), _digits(0.00172, 0.0015), _digits(1.3496, 1.35), _digits(9.6, 10.0, 0)
+    (2, 4, 4, 1)
+    """
+    value, limit = float(value), float(limit)  # Python's are faster
+    if not (math.isfinite(limit) and math.isfinite(value)):
+        return fewest
+    if fewest >= 2 and 0.0 < abs(limit) < 0.1:
+        fewest = min(12, 1 - math.floor(math.log10(abs(limit))))
+    for digits in range(fewest, 13):
+        if (round(value, digits) < round(limit, digits)) == (value < limit):
+            return digits
+    return 12

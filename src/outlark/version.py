@@ -1,0 +1,3 @@
+"""The version of outlark: the one place where it is written."""
+
+__version__ = "0.1.0"

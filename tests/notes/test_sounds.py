@@ -1,0 +1,145 @@
+"""Background and foreign sound on every front end: it must come out as silence or unknown, never as a note.
+
+The literal paper has no notion of background and accepts nearly everything: see `WEAKNESS_OF_THE_PAPER`. What it is
+expected to get wrong is marked, and fails the test as soon as it comes out right.
+"""
+
+from collections import Counter
+from functools import cache
+
+import numpy as np
+import pytest
+
+from outlark.estimators.open_set import KNOWN, UNKNOWN
+from outlark.experiment import synthetic
+from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+from outlark.notes.detector import NoteDetector
+from outlark.notes.front_ends.array import ArrayFrontEnd
+from outlark.notes.front_ends.hlds import HLDSFrontEnd
+from outlark.notes.front_ends.patch import PatchFrontEnd
+from outlark.notes.segments import SILENCE
+
+DETECTORS = {
+    "note": NoteDetector,
+    "patch": lambda: NoteDetector(PatchFrontEnd()),
+    "hlds": lambda: NoteDetector(HLDSFrontEnd()),
+    "array": lambda: NoteDetector(ArrayFrontEnd()),
+    "paper": NoteDetector.paper,
+}
+SECONDS = 2.5
+TIME = np.arange(round(SECONDS * SAMPLE_RATE)) / SAMPLE_RATE
+
+
+def harmonics(pitch, n):
+    return sum(0.2 / k * np.sin(2 * np.pi * k * pitch * TIME + k) for k in range(1, n + 1))
+
+
+def white(level):
+    return level * np.random.default_rng(1).normal(size=TIME.size)
+
+
+def foreign(name, *, faint):
+    """A note of a class that nothing was trained on, between digital silence or faint noise."""
+    samples = notes(seed=1, counts={name: 1})[0].samples
+    audio = 3e-4 * faint * np.random.default_rng(2).normal(size=TIME.size)
+    audio[SAMPLE_RATE : SAMPLE_RATE + len(samples)] = samples
+    return audio
+
+
+SOUNDS = {
+    "digital silence": lambda: np.zeros(TIME.size),
+    **{f"white noise {level:g}": lambda level=level: white(level) for level in (1e-4, 0.01, 0.3)},
+    "hum of 50 Hz": lambda: harmonics(50.0, 20),
+    "hum of 600 Hz": lambda: harmonics(600.0, 15),
+    **{f"tone of {f} Hz": lambda f=f: 0.3 * np.sin(2 * np.pi * f * TIME) for f in (1000, 3000, 5000, 7000)},
+    **{f"{name} in silence": lambda name=name: foreign(name, faint=False) for name in synthetic.UNKNOWN},
+    **{f"{name} in faint noise": lambda name=name: foreign(name, faint=True) for name in synthetic.UNKNOWN},
+}
+
+
+@cache
+def training():
+    """Five notes of each known class in a recording with faint noise, and where they are."""
+    known = notes(counts=dict.fromkeys(synthetic.KNOWN, 5))
+    return concatenate(known, gap_s=0.3, edge_s=1.0, rng=np.random.default_rng(5))
+
+
+@cache
+def fitted(name):
+    audio, marks = training()
+    if name == "paper":  # nothing between the notes, as in Sec. 4.2
+        clips = [audio[mark.start : mark.end] for mark in marks]
+        return DETECTORS[name]().fit(clips, [mark.label for mark in marks], SAMPLE_RATE)
+    return DETECTORS[name]().fit_recordings([audio], [marks], SAMPLE_RATE)
+
+
+#: μ is the largest score of a training frame under its own class, about 8, so that τ = 1.8/μ is about 0.2: what a class
+#: has hardly any likeness to is accepted, mostly by several classes at once.
+WEAKNESS_OF_THE_PAPER = "τ = 1.8/μ, read literally, is 0.22 where noise and tones score 1 to 8"
+#: Digital silence must never be a note, on any front end. The hum is accepted in most frames, but never for 76 ms.
+THE_PAPER_GETS_RIGHT = ("digital silence", "hum of 50 Hz")
+
+
+#: Frames have no order in time: these notes are made of frames that notes of a known class are made of as well. Whole
+#: notes and patches, which have a shape in time, tell them apart.
+MADE_OF_THE_SAME_FRAMES = {
+    "hlds": [f"{name} in {where}" for name in ("tuti-A", "cach-E") for where in ("silence", "faint noise")]
+    + ["cach-C in faint noise"],
+    "array": [f"{name} in {where}" for name in ("tuti-A", "tuti-Z", "cach-E") for where in ("silence", "faint noise")],
+}
+
+
+def weak(*values, reason=WEAKNESS_OF_THE_PAPER, **more):
+    mark = pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError)
+    return pytest.param(*values, marks=mark, **more)
+
+
+def cases():
+    for detector in DETECTORS:
+        for sound in SOUNDS:
+            name = f"{detector}-{sound}"
+            if detector == "paper" and sound not in THE_PAPER_GETS_RIGHT:
+                yield weak(detector, sound, id=name)
+            elif sound in MADE_OF_THE_SAME_FRAMES.get(detector, ()):
+                yield weak(detector, sound, id=name, reason="made of the same frames as a known note")
+            else:
+                yield pytest.param(detector, sound, id=name)
+
+
+@pytest.mark.parametrize(("detector", "sound"), list(cases()))
+def test_what_is_not_a_known_note_is_silence_or_unknown(detector, sound):
+    segments = fitted(detector).detect(SOUNDS[sound]())
+    assert (segments[0].start, segments[-1].end) == (0, TIME.size)
+    claimed = [s.reason for s in segments if s.verdict not in (SILENCE, UNKNOWN)]
+    assert not claimed
+    assert all(s.label is None for s in segments)
+
+
+def found(detector, audio, truth):
+    """For each true note the verdict of the segment that overlaps it most; "wrong" where that has another label."""
+    segments = fitted(detector).detect(audio)
+    answers = []
+    for note in truth:
+        best = max(segments, key=lambda s: _overlap(s, note))
+        right = _overlap(best, note) > 0.3 and best.label in (note.label, None)
+        answers.append(best.verdict if right else "wrong")
+    return Counter(answers)
+
+
+def _overlap(a, b):
+    """Intersection over union."""
+    return (min(a.end, b.end) - max(a.start, b.start)) / (max(a.end, b.end) - min(a.start, b.start))
+
+
+@cache
+def unheard():
+    """Notes of the known classes that nothing was trained on."""
+    known = notes(seed=2, counts=dict.fromkeys(synthetic.KNOWN, 5))
+    return concatenate(known, gap_s=0.3, edge_s=1.0, rng=np.random.default_rng(3))
+
+
+@pytest.mark.parametrize("which", [training, unheard])
+@pytest.mark.parametrize("detector", ["note", "patch", "hlds", "array", weak("paper")])
+def test_known_notes_in_faint_noise_are_known(detector, which):
+    answers = found(detector, *which())
+    assert answers[KNOWN] >= 0.8 * answers.total(), dict(answers)
