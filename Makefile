@@ -27,6 +27,7 @@ $(VENV)/.bench: $(VENV)/.base
 
 demo: $(VENV)/.base
 	$(BIN)/python examples/plot_known_ambiguous_unknown.py --output demo
+	$(BIN)/python examples/plot_notes_in_a_recording.py --output demo
 
 test: $(VENV)/.dev
 	$(BLAS1) $(BIN)/python -m pytest -n $(JOBS)
@@ -43,6 +44,8 @@ format: $(VENV)/.dev
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/describers.py
 	$(BIN)/python benchmarks/open_set.py
+	$(BIN)/python benchmarks/throughput.py
+	$(BIN)/python benchmarks/paper_protocol.py
 
 clean:
 	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

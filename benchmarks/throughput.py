@@ -41,8 +41,8 @@ from outlark.notes.front_ends.hlds import HLDSFrontEnd
 
 WINDOW, HOP, LEAST, SURE = 96, 48, 35, 60
 FRAMES_PER_CLASS = 160
-#: Samples that are pushed at once.
-PUSHED = SAMPLE_RATE
+#: Samples that are pushed at once: about as many as come from a file at a time.
+PUSHED = 10 * SAMPLE_RATE
 #: Frames that the plain transcription scores at once.
 PLAIN_BLOCK = 4096
 #: The longer run is this many times as long as the shorter one.

@@ -1,8 +1,9 @@
 """Finds the notes you know and tells you which ones you don't.
 
 outlark describes each class by its kernel Mahalanobis distance (MDD-KM), all classes on one scale, and says *known*,
-*ambiguous* or *unknown*. Start with `MDDKM`; `PKNN` and `OCCGP` are the methods it is compared with, `RejectOption`
-gives any other classifier a way to say "none of these", and `outlark.metrics` measures all of them alike.
+*ambiguous* or *unknown*. `NoteDetector` finds notes in recordings. `MDDKM` is the classifier inside it, for samples of
+any kind; `PKNN` and `OCCGP` are the methods it is compared with, `RejectOption` gives any other classifier a way to say
+"none of these", `outlark.metrics` measures all of them alike, and `outlark.model_file` keeps a trained detector.
 """
 
 from outlark.errors import InputError, OutlarkError
@@ -11,6 +12,29 @@ from outlark.estimators.mddkm import MDDKM
 from outlark.estimators.occgp import OCCGP
 from outlark.estimators.pknn import PKNN
 from outlark.estimators.reject import RejectOption
+from outlark.notes.decisions import Decisions
+from outlark.notes.detector import NoteDetector
+from outlark.notes.front_ends.array import ArrayFrontEnd
+from outlark.notes.front_ends.hlds import HLDSFrontEnd
+from outlark.notes.front_ends.note import NoteFrontEnd
+from outlark.notes.front_ends.patch import PatchFrontEnd
+from outlark.notes.segments import Segment
 from outlark.version import __version__
 
-__all__ = ["HLDS", "MDDKM", "OCCGP", "PKNN", "InputError", "OutlarkError", "RejectOption", "__version__"]
+__all__ = [
+    "HLDS",
+    "MDDKM",
+    "OCCGP",
+    "PKNN",
+    "ArrayFrontEnd",
+    "Decisions",
+    "HLDSFrontEnd",
+    "InputError",
+    "NoteDetector",
+    "NoteFrontEnd",
+    "OutlarkError",
+    "PatchFrontEnd",
+    "RejectOption",
+    "Segment",
+    "__version__",
+]

@@ -199,14 +199,12 @@ def test_reasons_of_unknown_sound():
 
 def test_reasons_of_silence():
     plain = Decisions(**PLAIN)
-    assert reasons(plain, "1.1.", activity="1.1.") == [
-        ("silence", None, "2.5 dB above the noise floor, less than 6 dB")
-    ]
+    assert reasons(plain, "1.1.", activity="1.1.") == [("silence", None, "activity 2.5 dB, less than 6 dB")]
     short = Decisions(**PLAIN | {"unknown_s": 0.05})
     assert reasons(short, "....", activity="4444") == [("silence", None, "never active for 50 ms or longer")]
     digital = scores_of("....", activity="....")
     digital.block.activity[:] = -np.inf
-    assert plain.decide(digital)[0].reason == "-120.0 dB above the noise floor, less than 6 dB"
+    assert plain.decide(digital)[0].reason == "activity -120.0 dB, less than 6 dB"
 
 
 def test_segments_of_unknown_sound_have_the_best_score_and_the_next():
@@ -245,3 +243,14 @@ def test_thresholds_at_the_ends_of_the_scale():
     scores = scores_of(".3...", "3....", lengths=3)
     scores.block.values[0, 1] = -np.inf
     assert [s.label for s in Decisions().decide(scores)] == [None, "A", None]
+
+
+def test_an_unknown_stretch_of_whole_notes_has_its_best_score():
+    layout = layout_of(n_classes=1, thresholds=2.0)
+    values, lengths = np.zeros((40, 1)), np.full((40, 1), 10)
+    values[12] = 1.5  # a mean over the starts would be 0.04
+    (segment,) = Decisions().decide(
+        Scores(layout=layout, block=ScoreBlock(values, np.full(40, 20.0), lengths), n_samples=40 * HOP)
+    )
+    assert (segment.verdict, segment.score) == ("unknown", 1.5)
+    assert segment.reason == "best score 1.50 (A) < 2.00"

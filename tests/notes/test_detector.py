@@ -204,6 +204,30 @@ def test_nothing_drifts_through_the_resampler(fitted):
     np.testing.assert_allclose(shift, 19 * len(audio) / SAMPLE_RATE, atol=0.005)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        NoteDetector,
+        lambda: NoteDetector(HLDSFrontEnd()),
+        lambda: NoteDetector(HLDSFrontEnd(lag_s=0.02, compress="none")),
+        lambda: NoteDetector(HLDSFrontEnd(lag_s=0.01), decisions=Decisions(decoder="viterbi")),
+    ],
+    ids=["whole notes", "filter", "smoother", "smoother, viterbi"],
+)
+def test_notes_are_found_on_time(make):
+    rng = np.random.default_rng(0)
+    audio, marks = concatenate(notes(seed=0, counts=dict.fromkeys(COUNTS, 5)), gap_s=0.3, edge_s=1.0, rng=rng)
+    detector = make().fit_recordings([audio], [marks], SAMPLE_RATE)
+    test, truth = concatenate(notes(seed=1, counts=dict.fromkeys(COUNTS, 6)), gap_s=0.3, edge_s=0.5, rng=rng)
+    found = [s for s in detector.detect(test, SAMPLE_RATE) if s.label is not None]
+    errors = []
+    for note in truth:
+        starts = [s.start_s for s in found if s.label == note.label and s.start < note.end and note.start < s.end]
+        errors += [min(starts) - note.start_s] if starts else []
+    assert len(errors) >= 0.9 * len(truth)
+    assert np.median(np.abs(errors)) < 0.005
+
+
 @pytest.mark.parametrize("name", ["whole notes", "paper", "hlds"])
 @pytest.mark.parametrize("n", [0, 1, 50, 353, 5000])
 def test_short_recordings(fitted, name, n):

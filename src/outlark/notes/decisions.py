@@ -61,7 +61,7 @@ class Decisions(BaseEstimator):
     >>> block = ScoreBlock(values, np.repeat([2.0, 30.0, 20.0], 10))
     >>> for s in Decisions().decide(Scores(layout=layout, block=block, n_samples=300)):
     ...     print(s.start, s.end, s.verdict, s.label, "-", s.reason)
-    0 100 silence None - 2.0 dB above the noise floor, less than 6 dB
+    0 100 silence None - activity 2.0 dB, less than 6 dB
     100 200 known A - A 2.50 ≥ 1.00; next B 0.40
     200 300 unknown None - best score 0.10 (B) < 1.00
     """

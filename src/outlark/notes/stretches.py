@@ -25,8 +25,8 @@ class Stretches(NamedTuple):
     before, after : ndarrays (N, C + 1)
         Sums of the class scores and of the activity over all frames of the stream up to the start and the end.
     highest : ndarray (N, 2C + 1)
-        The highest score at or above its threshold of each class, the most frames on end that the class had it (0
-        where it never did), and the highest activity.
+        The highest score of each class, the most frames on end that the class was at or above its threshold (0 where
+        it never was), and the highest activity.
     """
 
     starts: np.ndarray
@@ -78,9 +78,9 @@ def _heights(block: ScoreBlock, thresholds: np.ndarray) -> np.ndarray:
     """For each frame what `Stretches.highest` is the highest of, (T, 2C + 1)."""
     hot = block.values >= thresholds
     if not hot.any():
-        return np.column_stack([np.zeros((len(hot), 2 * len(thresholds))), block.activity])
+        return np.column_stack([block.values, np.zeros(hot.shape), block.activity])
     lasting = [np.repeat(runs.lengths * runs.values, runs.lengths) for runs in map(encode, hot.T)]
-    return np.column_stack([np.where(hot, block.values, 0.0), *lasting, block.activity])
+    return np.column_stack([block.values, *lasting, block.activity])
 
 
 class StretchStream:

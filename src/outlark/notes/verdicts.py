@@ -166,7 +166,8 @@ class Verdicts:
 
     def stretch(self, start: int, end: int, active: bool, means: np.ndarray, highest: np.ndarray) -> Segment:
         """A stretch without a note; `means` (C + 1,) and `highest` (2C + 1,) as in `Stretches`."""
-        scores = means[:-1]
+        # Whole notes are scored where they start, so that a mean over starts says nothing.
+        scores = highest[: len(means) - 1] if self.whole_notes else means[:-1]
         best = int(scores.argmax())
         others = np.where(np.arange(len(scores)) == best, -np.inf, scores)
         rival = int(others.argmax()) if len(scores) > 1 else None
@@ -225,7 +226,7 @@ class Verdicts:
         if activity >= self.limits.activity_db:
             return f"never active for {self._ms(self.limits.unknown):.0f} ms or longer"
         digits = _digits(activity, self.limits.activity_db, 1)
-        return f"{activity:.{digits}f} dB above the noise floor, less than {self.limits.activity_db:g} dB"
+        return f"activity {activity:.{digits}f} dB, less than {self.limits.activity_db:g} dB"
 
     def _ms(self, frames: float) -> float:
         return 1e3 * frames / self.layout.frame_rate
