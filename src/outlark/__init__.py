@@ -6,6 +6,7 @@ any kind; `PKNN` and `OCCGP` are the methods it is compared with, `RejectOption`
 "none of these", `outlark.metrics` measures all of them alike, and `outlark.model_file` keeps a trained detector.
 """
 
+from outlark import metrics, model_file
 from outlark.errors import InputError, OutlarkError
 from outlark.estimators.hlds import HLDS
 from outlark.estimators.mddkm import MDDKM
@@ -37,4 +38,6 @@ __all__ = [
     "RejectOption",
     "Segment",
     "__version__",
+    "metrics",
+    "model_file",
 ]

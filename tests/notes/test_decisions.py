@@ -190,7 +190,7 @@ def test_reasons_of_unknown_sound():
         ("unknown", None, "A reached 2.00 ≥ 2.00 for 30 ms, but not clearly enough")
     ]
     notes = reasons(Decisions(unknown_s=0.0), "..3..4....", ".....5....", lengths=4)[0]
-    assert notes == ("unknown", None, "A reached 3.00 ≥ 2.00, but overlaps a better note")
+    assert notes == ("unknown", None, "A reached 3.00 ≥ 2.00, but such a note would overlap a better one")
     close = reasons(plain, "1111", thresholds=1.0001)
     assert close[0][2] == "best score 1.0000 (A) < 1.0001"
     small = Decisions(**PLAIN).decide(scores_of("1111", thresholds=np.array([0.0015])))

@@ -43,7 +43,7 @@ class Decisions(BaseEstimator):
     activity_db : float or None
         Frames without a note are silence below this activity and unknown above. None: all of them are unknown.
     unknown_s : "auto" or float
-        Unknown sound shorter than this is counted as silence. "auto": half of `least_s`.
+        Unknown sound shorter than this is counted as silence. "auto": as short as `least_s`.
     max_region_s : float
         A region that lasts longer is decided in pieces of this length, so that memory stays bounded. A note that
         reaches over the cut is cut, too.

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.notes.audio import AudioFile, check_sample_rate, mono, read
+from outlark.notes.background import check_seconds
 from outlark.notes.decisions import Decisions
 from outlark.notes.frame_notes import FrameModel, fit_frames
 from outlark.notes.front_ends.array import ArrayFrontEnd
@@ -23,10 +24,12 @@ from outlark.notes.front_ends.hlds import HLDSFrontEnd
 from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.front_ends.patch import PatchFrontEnd
 from outlark.notes.live import DetectorStream, together
+from outlark.notes.resampling import resample
 from outlark.notes.scorers import FrameScorer, NoteScorer
 from outlark.notes.scores import ScoreLayout, Scores
 from outlark.notes.segments import Segment
-from outlark.notes.training import Material, at_one_rate, check_material, join_clips, training_record
+from outlark.notes.training import Material, at_one_rate, check_marks, check_material, join_clips, training_record
+from outlark.notes.verdicts import check_decoder
 from outlark.notes.whole_notes import NoteModel, fit_whole_notes
 
 #: Digital silence between training clips: longer than any context of a front end.
@@ -97,20 +100,24 @@ class NoteDetector(BaseEstimator):
         describer = MDDKM.paper() if describer is None else describer
         return cls(HLDSFrontEnd.paper(), describer, Decisions.paper(), gap_s=0.0)
 
-    def fit(self, clips: Sequence[ArrayLike], labels: Sequence[Any], sample_rate: int) -> Self:
+    def fit(self, clips: Sequence[Any], labels: Sequence[Any], sample_rate: int | Sequence[int] | None = None) -> Self:
         """Learn from clips that each hold one note.
 
         Parameters
         ----------
-        clips : sequence of arrays (n,) or (n, channels)
+        clips : sequence of arrays (n,) or (n, channels), or paths
         labels : sequence
             The class of each clip.
-        sample_rate : int
-            Of all clips.
+        sample_rate : int or sequence of int
+            Of the arrays; paths bring their own. The lowest becomes the model's.
         """
-        rate = check_sample_rate(sample_rate)
-        material = join_clips([self._signal(clip) for clip in clips], list(labels), rate, self.gap_s)
-        return self._fit(material)
+        self._check_parameters()
+        loaded = _all_loaded(clips, sample_rate, "clips")
+        rate = min((rate for _, rate in loaded), default=0)
+        signals = [self._signal(clip) for clip, _ in loaded]
+        at_rate = [s if r == rate else resample(s, r, rate) for s, (_, r) in zip(signals, loaded, strict=True)]
+        material = join_clips(at_rate, list(labels), rate, self.gap_s)
+        return self._fit(replace(material, names=_names(clips)))
 
     def fit_recordings(
         self,
@@ -127,14 +134,14 @@ class NoteDetector(BaseEstimator):
         sample_rate : int or sequence of int
             Of the arrays; paths bring their own. The lowest becomes the model's.
         """
-        loaded = [_loaded(recording, _rate_of(sample_rate, i)) for i, recording in enumerate(recordings)]
+        self._check_parameters()
+        loaded = _all_loaded(recordings, sample_rate, "recordings")
         if not loaded:
             raise InputError("no recordings; give at least one with a marked note")
         rates = [rate for _, rate in loaded]
-        marks = [list(marked) for marked in segments]
+        marks = check_marks(segments, len(loaded))
         material = at_one_rate([self._signal(audio) for audio, _ in loaded], rates, marks, min(rates))
-        names = [basename(fsdecode(recording)) if _is_path(recording) else None for recording in recordings]
-        return self._fit(replace(material, names=names))
+        return self._fit(replace(material, names=_names(recordings)))
 
     def scores(self, audio: ArrayLike | str | PathLike[str], sample_rate: int | None = None) -> Scores:
         """The class scores of a whole recording, for `decide`."""
@@ -158,6 +165,8 @@ class NoteDetector(BaseEstimator):
     def decide(self, scores: Scores) -> list[Segment]:
         """Segments from scores, without the recording; in samples of the model's rate."""
         check_is_fitted(self)
+        if not isinstance(scores, Scores):
+            raise InputError(f"decide takes what scores() gives, not {type(scores).__name__}")
         return self._decisions().decide(scores)
 
     def stream(self, sample_rate: int | None = None) -> DetectorStream:
@@ -187,6 +196,15 @@ class NoteDetector(BaseEstimator):
         self.layout_ = _layout(front_end, model, material)
         self.training_ = training_record(material)
         return self
+
+    def _check_parameters(self) -> None:
+        for name, kind in (("front_end", FrontEnd), ("decisions", Decisions)):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                raise InputError(f"{name}={value!r} must be a {kind.__name__}, such as {kind.__name__}(), or None")
+        check_seconds("gap_s", self.gap_s, zero=True)
+        if self.decisions is not None:
+            check_decoder(self.decisions.decoder)
 
     def _frame_describer(self, front_end: FrontEnd) -> Any:
         if self.describer is not None:
@@ -247,6 +265,18 @@ def _rate_of(sample_rate: int | Sequence[int] | None, number: int) -> int | None
     if number >= len(sample_rate):
         raise InputError(f"{len(sample_rate)} sample rates, but more recordings; give one rate, or one for each")
     return sample_rate[number]
+
+
+def _all_loaded(sounds: Any, sample_rate: int | Sequence[int] | None, what: str) -> list[tuple[Any, int]]:
+    """Samples and rate of each."""
+    if _is_path(sounds) or (isinstance(sounds, np.ndarray) and sounds.dtype != object and sounds.ndim == 1):
+        raise InputError(f"{what} is a single {type(sounds).__name__}; give a list, also of one")
+    return [_loaded(sound, _rate_of(sample_rate, i)) for i, sound in enumerate(sounds)]
+
+
+def _names(sounds: Sequence[Any]) -> list[str | None]:
+    """The names of files, without their folders."""
+    return [basename(fsdecode(sound)) if _is_path(sound) else None for sound in sounds]
 
 
 def _loaded(recording: Any, sample_rate: int | None) -> tuple[Any, int]:

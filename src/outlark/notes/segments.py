@@ -1,7 +1,9 @@
 """A labelled span of a recording. Times are whole samples inside, seconds outside, so that nothing drifts."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Self
 
 from outlark.errors import InputError
@@ -60,6 +62,9 @@ class Segment:
     @classmethod
     def from_seconds(cls, start_s: float, end_s: float, label: Any, sample_rate: int, **more: Any) -> Self:
         """A segment from times in seconds, each rounded to the nearest sample."""
+        for name, value in (("start_s", start_s), ("end_s", end_s), ("sample_rate", sample_rate)):
+            if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+                raise InputError(f"{name}={value!r} must be a finite number; turn text from a table into float() first")
         return cls(
             start=round(start_s * sample_rate),
             end=round(end_s * sample_rate),

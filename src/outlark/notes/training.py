@@ -1,7 +1,7 @@
 """Training material: recordings with marked notes. Clips are joined into one recording, as in the paper."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,10 +103,11 @@ def training_record(material: Material) -> list[dict[str, Any]]:
     found = []
     for number, (r, segment) in enumerate(material.notes):
         samples = material.recordings[r][segment.start : segment.end]
+        file = number if material.clips else r
         found.append(
             {
-                "recording": number if material.clips else r,
-                "name": material.names[r] if material.names is not None else None,
+                "recording": file,
+                "name": material.names[file] if material.names is not None else None,
                 "label": segment.label,
                 "start_s": 0.0 if material.clips else segment.start_s,
                 "end_s": segment.duration_s if material.clips else segment.end_s,
@@ -117,14 +118,35 @@ def training_record(material: Material) -> list[dict[str, Any]]:
 
 
 def check_material(material: Material) -> None:
-    """Refuse material without notes, or with notes without a label."""
+    """Refuse material without notes, with notes without a label, or with labels of two kinds."""
     if not material.notes:
         raise InputError("no notes are marked in the training recordings; give at least one example of a class")
-    for number, segment in material.notes:
-        if segment.label is None:
+    for number, (r, segment) in enumerate(material.notes):
+        where = f"clip {number}" if material.clips else f"the note at {segment.start_s:.3f} s of recording {r}"
+        if not isinstance(segment.label, str | int):
+            raise InputError(f"{where} has the label {segment.label!r}; give a name or a whole number, or leave it out")
+    kinds = {type(segment.label).__name__ for _, segment in material.notes}
+    if len(kinds) > 1:
+        raise InputError(f"labels of the types {sorted(kinds)}; give names to all classes, or numbers to all")
+
+
+def check_marks(segments: Sequence[Any], n_recordings: int) -> list[list[Segment]]:
+    """For each recording a list of `Segment`; errors for what is not."""
+    if len(segments) != n_recordings:
+        raise InputError(
+            f"{n_recordings} recordings, but {len(segments)} lists of segments; give one list for each recording"
+        )
+    marks = []
+    for number, of_recording in enumerate(segments):
+        if isinstance(of_recording, Segment) or not isinstance(of_recording, Iterable):
+            raise InputError(f"segments[{number}] is {of_recording!r}; give a list of Segment for each recording")
+        marks.append(list(of_recording))
+        strange = next((mark for mark in marks[-1] if not isinstance(mark, Segment)), None)
+        if strange is not None:
             raise InputError(
-                f"recording {number} has a segment without a label at {segment.start_s:.3f} s; label it or leave it out"
+                f"segments[{number}] holds {strange!r}; give Segment.from_seconds(start_s, end_s, label, sample_rate)"
             )
+    return marks
 
 
 def note_frames(front_end: FrontEnd, frames: Frames, segment: Segment) -> np.ndarray:

@@ -14,7 +14,7 @@ DECODERS = ("auto", "rules", "viterbi", "notes")
 #: The paper's 35 and 60 time steps of 48 samples at 22 050 Hz, in seconds.
 PAPER_LEAST_S, PAPER_SURE_S = 35 * 48 / 22050, 60 * 48 / 22050
 #: "auto": the shortest note as a share of the shortest training note, a gap and unknown sound as shares of that.
-LEAST_SHARE, BRIDGE_SHARE, UNKNOWN_SHARE = 0.5, 0.25, 0.5
+LEAST_SHARE, BRIDGE_SHARE, UNKNOWN_SHARE = 0.5, 0.25, 1.0
 
 
 class Limits(NamedTuple):
@@ -41,8 +41,7 @@ class Limits(NamedTuple):
     def of(cls, layout: ScoreLayout, *, decoder: Any, least_s: Any, sure_s: Any, bridge_s: Any, activity_db: Any,
            unknown_s: Any, max_region_s: Any, confirm: Any) -> Self:  # fmt: skip
         """From the parameters of `Decisions`."""
-        if decoder not in DECODERS:
-            raise InputError(f"decoder={decoder!r} must be one of {DECODERS}")
+        check_decoder(decoder)
         if activity_db is not None and not _is_number(activity_db):
             raise InputError(f"activity_db={activity_db!r} must be a number of decibels, or None for no silence")
         each_s = _least_s(layout, least_s, each=decoder == "viterbi")
@@ -63,6 +62,12 @@ class Limits(NamedTuple):
                 f"max_region_s={max_region_s} is shorter than the shortest note, {each_s.max():.3g} s; give more"
             )
         return limits
+
+
+def check_decoder(decoder: Any) -> None:
+    """Refuse a decoder that does not exist."""
+    if decoder not in DECODERS:
+        raise InputError(f"decoder={decoder!r} must be one of {DECODERS}")
 
 
 def _least_s(layout: ScoreLayout, least_s: Any, *, each: bool) -> np.ndarray:
@@ -214,7 +219,7 @@ class Verdicts:
         c = int(np.lexsort((peaks, lasting))[-1])
         reached = f"{self.labels[c]} reached {self._against(peaks[c], self.thresholds[c], 1.0)}"
         if self.whole_notes:
-            return f"{reached}, but overlaps a better note"
+            return f"{reached}, but such a note would overlap a better one"
         lasted, least = self._ms(lasting[c]), self._ms(self.limits.least[c])
         if lasted >= least:
             return f"{reached} for {lasted:.0f} ms, but not clearly enough"
