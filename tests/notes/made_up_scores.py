@@ -18,7 +18,7 @@ def layout_of(n_classes=2, thresholds=2.0, offset=0, **more):
         thresholds=np.broadcast_to(np.asarray(thresholds, dtype=float), n_classes),
         **{"sample_rate": 1000, "hop_samples": HOP, "offset_samples": offset} | more,
         shortest_s=np.array([0.08, 0.16, 0.2])[:n_classes],
-        longest_s=np.full(n_classes, 0.4),
+        longest_s=np.full(n_classes, 0.18),
     )
 
 

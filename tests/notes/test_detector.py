@@ -93,11 +93,14 @@ def test_live_is_batch(fitted, name):
     check()
 
 
-def test_live_is_batch_sample_by_sample(fitted):
-    audio = recording()[0][:3000]
+def test_live_is_batch_in_tiny_pieces(fitted):
+    audio = recording()[0][:40000]
     for name in ("whole notes", "paper"):
         detector = fitted(name)
-        assert streamed(detector, audio, np.arange(1, len(audio)))[1] == detector.detect(audio, SAMPLE_RATE)
+        expected = detector.detect(audio, SAMPLE_RATE)
+        assert any(s.label is not None for s in expected)
+        cuts = [*range(1, 200), *range(200, len(audio), 37)]
+        assert streamed(detector, audio, cuts)[1] == expected
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -159,7 +162,7 @@ def test_any_describer_will_do():
     clips, labels = training()
     for front_end in (NoteFrontEnd(), HLDSFrontEnd()):
         detector = NoteDetector(front_end, PKNN(random_state=0)).fit(clips, labels, SAMPLE_RATE)
-        assert detector.detect(recording()[0], SAMPLE_RATE)
+        assert {s.label for s in detector.detect(recording()[0], SAMPLE_RATE)} & set(COUNTS)
 
 
 def test_nothing_drifts_in_a_day():
@@ -300,7 +303,7 @@ def test_errors_say_what_to_do(fitted, tmp_path):
         NoteDetector().fit_recordings([np.zeros(8000)], [[Segment.from_seconds(2, 3, "A", 8000)]], 8000)
     with pytest.raises(InputError, match="without sample_rate"):
         NoteDetector().fit_recordings([np.zeros(8000)], [[Segment.from_seconds(0, 0.5, "A", 8000)]])
-    with pytest.raises(InputError, match="without a label"):
+    with pytest.raises(InputError, match="has the label None"):
         NoteDetector().fit_recordings([np.ones(8000)], [[Segment(start=0, end=9, sample_rate=8000)]], 8000)
 
 
@@ -309,3 +312,37 @@ def test_a_single_example_is_a_guess_and_says_so():
     with pytest.warns(UserWarning, match="single training note"):
         detector = NoteDetector().fit(clips[:1] + clips[3:6], labels[:1] + labels[3:6], SAMPLE_RATE)
     assert np.isfinite(detector.layout_.thresholds).all()
+
+
+def test_low_rates_and_the_very_end(fitted):
+    detector = fitted("hlds")
+    for n in range(380, 420):
+        segments = detector.detect(np.full(n, 1e-3), 500)
+        assert (segments[0].start, segments[-1].end) == (0, n)
+    (segment,) = detector.detect(np.zeros(3), 384_000)
+    assert (segment.start, segment.end, segment.verdict) == (0, 3, "silence")
+
+
+def test_slow_series_are_series_too():
+    rng = np.random.default_rng(0)
+    t = np.arange(200) / 50
+    walks = [np.column_stack([np.sin(f * t + p), rng.normal(size=200)]) for f in (9, 20) for p in (0.0, 1.0, 2.0)]
+    detector = NoteDetector(ArrayFrontEnd()).fit(walks, ["walk"] * 3 + ["run"] * 3, 50)
+    assert detector.detect(walks[0], 50)[-1].end == 200
+    with pytest.raises(InputError, match="resample them to one rate first"):
+        NoteDetector(ArrayFrontEnd()).fit(walks, ["walk"] * 3 + ["run"] * 3, [50] * 5 + [100])
+
+
+def test_a_finished_stream_says_so(fitted):
+    stream = fitted("whole notes").stream()
+    stream.finish()
+    with pytest.raises(InputError, match=r"detector\.stream\(\)"):
+        stream.push(np.zeros(10))
+
+
+def test_marks_that_make_no_sense_do_not_open_a_class():
+    audio, marks = concatenate(notes(seed=0, counts=COUNTS), gap_s=0.2, edge_s=0.2, rng=np.random.default_rng(0))
+    stray = {"start": 100, "end": 101, "sample_rate": SAMPLE_RATE}
+    wrong = [m if i % 3 else Segment(label=m.label, **stray) for i, m in enumerate(marks)]
+    detector = NoteDetector().fit_recordings([audio], [wrong], SAMPLE_RATE)
+    assert detector.layout_.thresholds.min() > 0.1

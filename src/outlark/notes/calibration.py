@@ -16,6 +16,8 @@ SPREADS = 4.0
 LEAST_SPREAD = 0.02
 #: How far from the best of the rest to the low end of the class the threshold lies.
 WAY = 0.8
+#: A class never ends below this share of its middle: notes that differ that much are marked wrongly, or are no class.
+LEAST_LOW = 0.25
 
 
 def note_thresholds(own: Sequence[np.ndarray], rest: Sequence[np.ndarray]) -> np.ndarray:
@@ -37,6 +39,7 @@ def note_thresholds(own: Sequence[np.ndarray], rest: Sequence[np.ndarray]) -> np
     for c, scores in enumerate(own):
         middle = float(np.median(scores))
         low = middle - SPREADS * max(spread, LEAST_SPREAD * abs(middle))
+        low = max(low, LEAST_LOW * middle)
         best_of_the_rest = float(rest[c][rest[c] < low].max(initial=min(low, 0.0)))
         thresholds[c] = best_of_the_rest + WAY * (low - best_of_the_rest)
     return np.maximum(thresholds, np.finfo(float).eps)

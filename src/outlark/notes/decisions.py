@@ -159,7 +159,7 @@ class DecisionStream:
             gap=NEAR - 1 if whole_notes else limits.bridge,
             # a class may have to last longer than it is above its threshold
             pad=int(limits.least.max()) if self._decoder == "viterbi" else 0,
-            most=limits.most,
+            most=self._most_of_whole_notes() if whole_notes else limits.most,
         )
         layout = replace(self.layout, thresholds=self._thresholds)
         self._verdicts = Verdicts(layout, limits, whole_notes=whole_notes)
@@ -230,11 +230,19 @@ class DecisionStream:
         if lengths.shape != values.shape or lengths.dtype.kind not in "iu":
             raise InputError(f"lengths {lengths.dtype} {lengths.shape}; expected whole numbers, {values.shape}")
         used = lengths[values >= self._thresholds]
-        if len(used) and not 1 <= used.min() <= used.max() <= self.limits.most:
+        most = self._most_of_whole_notes()
+        if len(used) and not 1 <= used.min() <= used.max() <= most:
             raise InputError(
-                f"notes of {used.min()} to {used.max()} frames; expected 1 to {self.limits.most}, which is max_region_s"
+                f"notes of {used.min()} to {used.max()} frames; expected 1 to {most}: max_region_s, or half as long again "
+                "as the longest training note"
             )
         return lengths.astype(int)
+
+    def _most_of_whole_notes(self) -> int:
+        """The longest region in frames: a whole note must fit in, whatever max_region_s."""
+        longest_s = np.asarray(self.layout.longest_s, dtype=float)
+        longest = float(longest_s[np.isfinite(longest_s)].max(initial=0.0)) * self.layout.frame_rate
+        return max(self.limits.most, int(1.5 * longest) + 1)
 
     def _check_open(self) -> None:
         if self._finished:

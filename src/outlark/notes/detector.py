@@ -19,7 +19,7 @@ from outlark.notes.decisions import Decisions
 from outlark.notes.frame_notes import FrameModel, fit_frames
 from outlark.notes.front_ends.array import ArrayFrontEnd
 from outlark.notes.front_ends.base import FrontEnd
-from outlark.notes.front_ends.channels import as_columns
+from outlark.notes.front_ends.channels import as_columns, check_series_rate
 from outlark.notes.front_ends.hlds import HLDSFrontEnd
 from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.front_ends.patch import PatchFrontEnd
@@ -112,7 +112,7 @@ class NoteDetector(BaseEstimator):
             Of the arrays; paths bring their own. The lowest becomes the model's.
         """
         self._check_parameters()
-        loaded = _all_loaded(clips, sample_rate, "clips")
+        loaded = self._loaded(clips, sample_rate, "clips")
         rate = min((rate for _, rate in loaded), default=0)
         signals = [self._signal(clip) for clip, _ in loaded]
         at_rate = [s if r == rate else resample(s, r, rate) for s, (_, r) in zip(signals, loaded, strict=True)]
@@ -135,7 +135,7 @@ class NoteDetector(BaseEstimator):
             Of the arrays; paths bring their own. The lowest becomes the model's.
         """
         self._check_parameters()
-        loaded = _all_loaded(recordings, sample_rate, "recordings")
+        loaded = self._loaded(recordings, sample_rate, "recordings")
         if not loaded:
             raise InputError("no recordings; give at least one with a marked note")
         rates = [rate for _, rate in loaded]
@@ -172,7 +172,7 @@ class NoteDetector(BaseEstimator):
     def stream(self, sample_rate: int | None = None) -> DetectorStream:
         """A fresh stream: `push` blocks of any size, then `finish`; the same segments as `detect`."""
         check_is_fitted(self)
-        rate = check_sample_rate(sample_rate if sample_rate is not None else self.sample_rate_)
+        rate = self._rate(sample_rate if sample_rate is not None else self.sample_rate_)
         return DetectorStream(
             self.front_end_, self._scorer(), self._decisions(), self.layout_, sample_rate=rate, signal=self._signal
         )
@@ -211,6 +211,17 @@ class NoteDetector(BaseEstimator):
             return clone(self.describer)
         # Patches have length 1 as whole notes have; other frames tell their own units.
         return MDDKM(**(NOTE_SETTINGS if isinstance(front_end, PatchFrontEnd) else {}))
+
+    def _rate(self, sample_rate: Any) -> int:
+        return (check_series_rate if isinstance(self.front_end, ArrayFrontEnd) else check_sample_rate)(sample_rate)
+
+    def _loaded(self, sounds: Any, sample_rate: Any, what: str) -> list[tuple[Any, int]]:
+        """Samples and rate of each array or file."""
+        loaded = [(sound, self._rate(rate)) for sound, rate in _all_loaded(sounds, sample_rate, what)]
+        rates = sorted({rate for _, rate in loaded})
+        if isinstance(self.front_end, ArrayFrontEnd) and len(rates) > 1:
+            raise InputError(f"series at the rates {rates} Hz; resample them to one rate first")
+        return loaded
 
     def _signal(self, audio: ArrayLike) -> np.ndarray:
         if isinstance(self.front_end, ArrayFrontEnd):
@@ -285,4 +296,4 @@ def _loaded(recording: Any, sample_rate: int | None) -> tuple[Any, int]:
         return read(recording)
     if sample_rate is None:
         raise InputError("a recording is given as an array without sample_rate; give the rate, or a path to a file")
-    return recording, check_sample_rate(sample_rate)
+    return recording, sample_rate

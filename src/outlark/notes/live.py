@@ -14,7 +14,7 @@ from outlark.notes.front_ends.base import Frames, FrameSource, FrontEnd
 from outlark.notes.resampling import Resampler
 from outlark.notes.scorers import FrameScorer, NoteScorer, joined_scores
 from outlark.notes.scores import ScoreBlock, ScoreLayout
-from outlark.notes.segments import Segment
+from outlark.notes.segments import SILENCE, Segment
 
 
 class Found(NamedTuple):
@@ -67,6 +67,7 @@ class DetectorStream:
     ) -> None:
         self.sample_rate, self._model_rate = sample_rate, layout.sample_rate
         self.n_samples = self.n_model_samples = 0
+        self._finished = False
         self._resampler = _resampler(front_end, sample_rate, layout.sample_rate)
         self._frames: FrameSource = front_end.stream()
         self._scorer = scorer
@@ -75,6 +76,8 @@ class DetectorStream:
 
     def push(self, samples: ArrayLike) -> Found:
         """Any number of samples; what they made ready."""
+        if self._finished:
+            raise InputError("this stream is finished; make a new one with detector.stream()")
         block = self._signal(samples)
         self.n_samples += len(block)
         return self._through(self._resampler.push(block) if self._resampler else block)
@@ -83,10 +86,21 @@ class DetectorStream:
         """The rest: the recording has ended."""
         found = [self._through(self._resampler.finish())] if self._resampler else []
         found += [self._scored(self._frames.finish()), self._decided(self._scorer.finish())]
-        segments = self._at_rate(self._decisions.finish(self.n_model_samples))
+        segments = self._ended(self._at_rate(self._decisions.finish(self.n_model_samples)))
+        self._finished = True
+        return together([*found, Found(self._scorer.none(), segments)])
+
+    def _ended(self, segments: list[Segment]) -> list[Segment]:
+        """The last segments, up to the very end; at a low rate the last may have come to lie there as a whole."""
+        segments = [s for s in segments if s.start < self.n_samples]
         if segments:
             segments[-1] = replace(segments[-1], end=self.n_samples)
-        return together([*found, Found(self._scorer.none(), segments)])
+        elif self.n_samples and not self.n_model_samples:
+            reason = "shorter than one frame"
+            segments = [
+                Segment(start=0, end=self.n_samples, sample_rate=self.sample_rate, verdict=SILENCE, reason=reason)
+            ]
+        return segments
 
     def _through(self, samples: np.ndarray) -> Found:
         self.n_model_samples += len(samples)

@@ -84,6 +84,8 @@ class NoteScorer:
 
     def push(self, frames: Frames) -> ScoreBlock:
         """The scores of the starts from which the longest note has been heard in full."""
+        if not len(frames):
+            return self.none()
         self._held = np.concatenate([self._held, frames.features])
         self._activity = np.concatenate([self._activity, frames.activity])
         n_ready = max(0, len(self._held) - self._before - self._after) // self._at_once * self._at_once

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from outlark.errors import InputError, ModelFileError
 from outlark.estimators import state as estimator_state
 from outlark.estimators.state_fields import NEWER, Fields, decoded, encoded, put_kind, scalar, take_kind
-from outlark.notes.audio import check_sample_rate
 from outlark.notes.background import check_seconds
 from outlark.notes.decisions import Decisions
 from outlark.notes.detector import NoteDetector
@@ -87,7 +86,7 @@ def from_state(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> NoteDet
             gap_s=check_seconds("gap_s", decoded(header.get("gap_s"), "gap_s"), zero=True),
         )
         detector.front_end_, detector.describer_, detector.classes_ = front_end, describer, describer.classes_
-        detector.sample_rate_ = check_sample_rate(front_end.sample_rate_)
+        detector.sample_rate_ = detector._rate(front_end.sample_rate_)
         detector.layout_ = _layout(header, front_end, describer.classes_, Fields({}, _part(arrays, "layout/")))
         detector.note_model_ = _note_model(front_end, describer, Fields({}, _part(arrays, "notes/")))
         detector.training_ = _training(header.get("training"), detector.classes_.tolist())

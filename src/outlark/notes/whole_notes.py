@@ -103,7 +103,8 @@ def trial_lengths(
         own = front_end.lengths([d for d, note in zip(durations, notes, strict=True) if note.label == label])
         allowed[:, c] = (lengths >= own[0] * (1 - 1e-9)) & (lengths <= own[-1] * (1 + 1e-9))
         allowed[np.abs(np.log(lengths / np.sqrt(own[0] * own[-1]))).argmin(), c] = True
-    return lengths, allowed
+    used = allowed.any(axis=1)
+    return lengths[used], allowed[used]
 
 
 def left_out_note_scores(

@@ -53,7 +53,7 @@ class FrameSource(Protocol):
 
 
 class FrontEnd(BaseEstimator):
-    """From a signal to frames. A subclass has `_prepare` (settings in samples, learning) and `stream`.
+    """From a signal to frames. A subclass has `fit` (settings in samples, learning) and `stream`.
 
     Attributes
     ----------

@@ -21,6 +21,8 @@ from outlark.notes.segments import Segment
 LENGTH_STEP = 1.13
 #: Notes may be this much shorter or longer than the training notes.
 LENGTH_SLACK = 1.11
+#: Nothing shorter than this many frames is looked for.
+SHORTEST = 3.0
 
 
 class NoteFrontEnd(FrontEnd):
@@ -106,7 +108,7 @@ class NoteFrontEnd(FrontEnd):
 
     def lengths(self, durations_s: Iterable[float]) -> np.ndarray:
         """Lengths in frames at which to look for notes of these durations."""
-        frames = np.array(list(durations_s)) * self.frame_rate
+        frames = np.maximum(np.array(list(durations_s)) * self.frame_rate, SHORTEST)
         low, high = frames.min() / LENGTH_SLACK, frames.max() * LENGTH_SLACK
         n_steps = int(np.ceil(np.log(high / low) / np.log(LENGTH_STEP)))
         return np.geomspace(low, high, n_steps + 1)
