@@ -233,8 +233,8 @@ class DecisionStream:
         most = self._most_of_whole_notes()
         if len(used) and not 1 <= used.min() <= used.max() <= most:
             raise InputError(
-                f"notes of {used.min()} to {used.max()} frames; expected 1 to {most}: max_region_s, or half as long again "
-                "as the longest training note"
+                f"notes of {used.min()} to {used.max()} frames; expected 1 to {most}: max_region_s, or half as long "
+                "again as the longest training note"
             )
         return lengths.astype(int)
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from outlark.errors import InputError
+from outlark.maths.threads import one_blas_thread
 from outlark.notes.decisions import Decisions
 from outlark.notes.front_ends.array import ArrayFrontEnd
 from outlark.notes.front_ends.base import Frames, FrameSource, FrontEnd
@@ -80,10 +81,16 @@ class DetectorStream:
             raise InputError("this stream is finished; make a new one with detector.stream()")
         block = self._signal(samples)
         self.n_samples += len(block)
-        return self._through(self._resampler.push(block) if self._resampler else block)
+        # The blocks are small: BLAS threads would wait for each other. Recordings side by side use all cores.
+        with one_blas_thread():
+            return self._through(self._resampler.push(block) if self._resampler else block)
 
     def finish(self) -> Found:
         """The rest: the recording has ended."""
+        with one_blas_thread():
+            return self._rest()
+
+    def _rest(self) -> Found:
         found = [self._through(self._resampler.finish())] if self._resampler else []
         found += [self._scored(self._frames.finish()), self._decided(self._scorer.finish())]
         segments = self._ended(self._at_rate(self._decisions.finish(self.n_model_samples)))

@@ -1,12 +1,10 @@
 """From frames to class scores: of each frame, or of every whole note that could start there."""
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 
-from outlark.maths.threads import blas_threads, one_blas_thread
 from outlark.notes.blocks import Reblock
 from outlark.notes.front_ends.base import Frames
 from outlark.notes.front_ends.note import NoteFrontEnd
@@ -36,7 +34,7 @@ class FrameScorer:
     def push(self, frames: Frames) -> ScoreBlock:
         """The scores of the frames that have made up a block."""
         packed = np.column_stack([frames.features, frames.activity])
-        return joined_scores([self.none(), *side_by_side(self._scored, list(self._blocks.push(packed)))])
+        return joined_scores([self.none(), *map(self._scored, self._blocks.push(packed))])
 
     def finish(self) -> ScoreBlock:
         """The scores of the rest."""
@@ -89,7 +87,7 @@ class NoteScorer:
         self._held = np.concatenate([self._held, frames.features])
         self._activity = np.concatenate([self._activity, frames.activity])
         n_ready = max(0, len(self._held) - self._before - self._after) // self._at_once * self._at_once
-        blocks = side_by_side(self._block_at, list(range(0, n_ready, self._at_once)))
+        blocks = [self._block_at(at) for at in range(0, n_ready, self._at_once)]
         self._held, self._activity = self._held[n_ready:], self._activity[n_ready:]
         return joined_scores([self.none(), *blocks])
 
@@ -146,16 +144,6 @@ class NoteScorer:
         """Scores of no starts."""
         n_classes = self._allowed.shape[1]
         return ScoreBlock(np.empty((0, n_classes)), np.empty(0), np.empty((0, n_classes), dtype=np.int64))
-
-
-def side_by_side(function: Callable[[Any], ScoreBlock], items: Sequence[Any]) -> list[ScoreBlock]:
-    """The function of each item, on as many threads as BLAS may use."""
-    threads = min(blas_threads(), len(items))
-    with one_blas_thread() as mine:
-        if not mine or threads <= 1:
-            return [function(item) for item in items]
-        with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(function, items))
 
 
 def _whole(length: float) -> int:
