@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from outlark.notes.front_ends.base import Frames
 from outlark.notes.front_ends.note import NoteFrontEnd
-from outlark.notes.scorers import ACTIVE_SHARE, FRAMES_AT_ONCE, FrameScorer, NoteScorer, joined_scores
+from outlark.notes.scorers import ACTIVE_SHARE, FRAMES_AT_ONCE, FrameScorer, NoteScorer
+from outlark.notes.scores import joined_scores
 
 
 class Likeness:

@@ -85,9 +85,9 @@ class LevelFloor:
         check_seconds("chunk_s", chunk_s)
         check_seconds("window_s", window_s, zero=True)
         check_seconds("ahead_s", ahead_s, zero=True)
-        if not _is_number(frame_rate) or not 0.0 < frame_rate < np.inf:
+        if not is_number(frame_rate) or not 0.0 < frame_rate < np.inf:
             raise InputError(f"frame_rate={frame_rate!r} must be a positive number of frames for each second")
-        if not _is_number(quantile) or not 0.0 <= quantile <= 1.0:
+        if not is_number(quantile) or not 0.0 <= quantile <= 1.0:
             raise InputError(f"quantile={quantile!r} must lie between 0 and 1; 0.1 is usual")
         self.chunk = max(1, round(chunk_s * frame_rate))
         self._n_before = round(window_s * frame_rate / self.chunk)
@@ -245,10 +245,15 @@ def check_seconds(name: str, value: Any, *, zero: bool = False) -> float:
     >>> check_seconds("hop_s", 0.01)
     0.01
     """
-    if _is_number(value) and 0.0 <= value < np.inf and (zero or value > 0.0):
+    if is_number(value) and 0.0 <= value < np.inf and (zero or value > 0.0):
         return float(value)
     raise InputError(f"{name}={value!r} must be a number of seconds, {'0 or more' if zero else 'more than 0'}")
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether it is a real number; a truth value is none.
+
+    >>> is_number(1.5), is_number(True)
+    (True, False)
+    """
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)

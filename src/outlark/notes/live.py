@@ -13,8 +13,8 @@ from outlark.notes.decisions import Decisions
 from outlark.notes.front_ends.array import ArrayFrontEnd
 from outlark.notes.front_ends.base import Frames, FrameSource, FrontEnd
 from outlark.notes.resampling import Resampler
-from outlark.notes.scorers import FrameScorer, NoteScorer, joined_scores
-from outlark.notes.scores import ScoreBlock, ScoreLayout
+from outlark.notes.scorers import FrameScorer, NoteScorer
+from outlark.notes.scores import ScoreBlock, ScoreLayout, joined_scores
 from outlark.notes.segments import SILENCE, Segment
 
 

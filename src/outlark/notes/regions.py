@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from outlark.notes.scores import ScoreBlock
+from outlark.notes.scores import ScoreBlock, joined_scores
 
 
 class Batch(NamedTuple):
@@ -167,7 +167,7 @@ class RegionStream:
     def _batches(self, regions: np.ndarray, stops: list[int]) -> list[Batch]:
         if stops[-1] == self._given:
             return []
-        block, first = _joined(self._held), self._given
+        block, first = joined_scores(self._held), self._given
         self._held = [part_of(block, stops[-1] - first, len(block))]
         batches = []
         for stop in stops:
@@ -182,14 +182,3 @@ def part_of(block: ScoreBlock, start: int, stop: int) -> ScoreBlock:
     """Frames start … stop - 1, a copy: the caller may use its memory again, and no part keeps a long block alive."""
     lengths = None if block.lengths is None else block.lengths[start:stop].copy()
     return ScoreBlock(block.values[start:stop].copy(), block.activity[start:stop].copy(), lengths)
-
-
-def _joined(blocks: list[ScoreBlock]) -> ScoreBlock:
-    if len(blocks) == 1:
-        return blocks[0]
-    lengths = [block.lengths for block in blocks if block.lengths is not None]
-    return ScoreBlock(
-        np.concatenate([block.values for block in blocks]),
-        np.concatenate([block.activity for block in blocks]),
-        np.concatenate(lengths) if lengths else None,
-    )

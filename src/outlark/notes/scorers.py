@@ -1,6 +1,6 @@
 """From frames to class scores: of each frame, or of every whole note that could start there."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from outlark.notes.blocks import Reblock
 from outlark.notes.front_ends.base import Frames
 from outlark.notes.front_ends.note import NoteFrontEnd
-from outlark.notes.scores import ScoreBlock
+from outlark.notes.scores import ScoreBlock, joined_scores
 
 #: Frames, or starts of notes, that are scored at once: the same blocks whatever came in, so the same scores.
 FRAMES_AT_ONCE = 512
@@ -149,13 +149,3 @@ class NoteScorer:
 def _whole(length: float) -> int:
     """Frames of a note of this length."""
     return max(1, round(float(length)))
-
-
-def joined_scores(blocks: Sequence[ScoreBlock]) -> ScoreBlock:
-    """Consecutive blocks as one."""
-    lengths = [block.lengths for block in blocks if block.lengths is not None]
-    return ScoreBlock(
-        np.concatenate([block.values for block in blocks]),
-        np.concatenate([block.activity for block in blocks]),
-        np.concatenate(lengths) if lengths else None,
-    )

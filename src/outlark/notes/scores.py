@@ -1,5 +1,6 @@
 """Class scores of consecutive frames, and all that is needed to decide on them without the signal."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -57,6 +58,18 @@ class ScoreBlock(NamedTuple):
 
     def __len__(self) -> int:
         return len(self.values)
+
+
+def joined_scores(blocks: Sequence[ScoreBlock]) -> ScoreBlock:
+    """Consecutive blocks as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    lengths = [block.lengths for block in blocks if block.lengths is not None]
+    return ScoreBlock(
+        np.concatenate([block.values for block in blocks]),
+        np.concatenate([block.activity for block in blocks]),
+        np.concatenate(lengths) if lengths else None,
+    )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -7,6 +7,7 @@ import numpy as np
 
 from outlark.errors import InputError
 from outlark.estimators.open_set import AMBIGUOUS, KNOWN, UNKNOWN
+from outlark.notes.background import is_number
 from outlark.notes.scores import ScoreBlock, ScoreLayout
 from outlark.notes.segments import SILENCE, Segment
 
@@ -94,8 +95,7 @@ def _seconds(name: str, value: Any, auto: float | None) -> float:
 
 
 def _is_number(value: Any) -> bool:
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    return number and math.isfinite(value)
+    return is_number(value) and math.isfinite(value)
 
 
 def mean_scores(block: ScoreBlock, start: int, end: int) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -76,8 +76,7 @@ def fit_whole_notes(
     model = NoteModel(describer=fitted, lengths=lengths, allowed=allowed, thresholds=np.zeros(len(fitted.classes_)))
     own = left_out_note_scores(front_end, describer, notes, model)
     rest = scores_of_the_rest(front_end, model, frames, segments)
-    thresholds = note_thresholds(own, rest)
-    return NoteModel(describer=fitted, lengths=lengths, allowed=allowed, thresholds=thresholds)
+    return replace(model, thresholds=note_thresholds(own, rest))
 
 
 def note_samples(front_end: NoteFrontEnd, notes: Sequence[MarkedNote]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -101,8 +100,8 @@ def trial_lengths(
     allowed = np.zeros((len(lengths), len(classes)), dtype=bool)
     for c, label in enumerate(classes.tolist()):
         own = front_end.lengths([d for d, note in zip(durations, notes, strict=True) if note.label == label])
+        # the slack is wider than a step between lengths, so that every class has one
         allowed[:, c] = (lengths >= own[0] * (1 - 1e-9)) & (lengths <= own[-1] * (1 + 1e-9))
-        allowed[np.abs(np.log(lengths / np.sqrt(own[0] * own[-1]))).argmin(), c] = True
     used = allowed.any(axis=1)
     return lengths[used], allowed[used]
 

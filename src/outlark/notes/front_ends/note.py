@@ -81,19 +81,11 @@ class NoteFrontEnd(FrontEnd):
         """Turn seconds into samples; there is nothing to learn from the recordings."""
         check_count("n_slices", self.n_slices)
         check_seconds("surround_s", self.surround_s, zero=True)
-        settings = SpectrumSettings(
-            window_s=self.window_s,
-            hop_s=self.hop_s,
-            low_hz=self.low_hz,
-            high_hz=self.high_hz,
-            n_bands=self.n_bands,
-        )
+        settings = SpectrumSettings.of(self)
         self.sample_rate_ = check_sample_rate(sample_rate)
         spectrum = self.spectrum_ = Spectrum(settings, self.sample_rate_)
         self.hop_samples_, self.offset_samples_, self.n_features_ = spectrum.hop, 0, settings.n_bands
-        before = (spectrum.window - spectrum.hop) // 2
-        self.context_samples_ = (before, spectrum.window - spectrum.hop - before)
-        self.delay_samples_ = spectrum.delay
+        self.context_samples_, self.delay_samples_ = spectrum.context, spectrum.delay
         return self
 
     def stream(self) -> SpectrumSource:

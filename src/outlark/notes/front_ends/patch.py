@@ -132,15 +132,11 @@ class PatchFrontEnd(FrontEnd):
         check_seconds("context_s", self.context_s)
         for name in ("n_slices", "n_components", "step"):
             check_count(name, getattr(self, name))
-        settings = SpectrumSettings(
-            window_s=self.window_s, hop_s=self.hop_s, low_hz=self.low_hz, high_hz=self.high_hz, n_bands=self.n_bands
-        )
         self.sample_rate_ = check_sample_rate(sample_rate)
-        spectrum = self.spectrum_ = Spectrum(settings, self.sample_rate_)
+        spectrum = self.spectrum_ = Spectrum(SpectrumSettings.of(self), self.sample_rate_)
         self.hop_samples_, self.offset_samples_ = self.step * spectrum.hop, 0
         around = (len(self._weights()[0]) - self.step) // 2  # spectra before and after those of the frame itself
-        before = (spectrum.window - spectrum.hop) // 2
-        after = spectrum.window - spectrum.hop - before
+        before, after = spectrum.context
         self.context_samples_ = (around * spectrum.hop + before, around * spectrum.hop + after)
         self.delay_samples_ = spectrum.delay + spectrum.hop * (around + PATCHES_AT_ONCE * self.step)
 

@@ -7,8 +7,8 @@ what does not rise above the floor is 0.
 """
 
 import operator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -70,6 +70,11 @@ class SpectrumSettings:
             )
         check_count("n_bands", self.n_bands, least=ACTIVE_BANDS)
 
+    @classmethod
+    def of(cls, front_end: Any) -> Self:
+        """The settings among the parameters of a front end."""
+        return cls(**{field.name: getattr(front_end, field.name) for field in fields(cls)})
+
 
 class Spectrum:
     """Settings at a sample rate: window, transform and bands, ready for streams.
@@ -101,6 +106,12 @@ class Spectrum:
     def frame_rate(self) -> float:
         """Frames for each second."""
         return self.sample_rate / self.hop
+
+    @property
+    def context(self) -> tuple[int, int]:
+        """How many samples before and after its own span a spectrum looks at."""
+        before = (self.window - self.hop) // 2
+        return before, self.window - self.hop - before
 
     @property
     def delay(self) -> int:
