@@ -1,0 +1,21 @@
+"""Small things that a stream promises: times to the nearest sample, and blocks that the caller may use again."""
+
+import numpy as np
+
+from outlark.notes.blocks import Reblock
+from outlark.notes.live import DetectorStream
+from outlark.notes.segments import Segment
+
+
+def test_times_go_to_the_nearest_sample_of_the_stream():
+    stream = DetectorStream.__new__(DetectorStream)
+    stream.sample_rate, stream._model_rate = 300, 1000
+    (moved,) = stream._at_rate([Segment(start=9, end=101, sample_rate=1000, label="A")])
+    assert (moved.start, moved.end, moved.sample_rate) == (3, 30, 300)  # 2.7 and 30.3
+
+
+def test_the_caller_may_use_its_block_again():
+    blocks, mine = Reblock(4), np.arange(3)
+    assert list(blocks.push(mine)) == []
+    mine[:] = 9
+    np.testing.assert_array_equal(blocks.finish(), [0, 1, 2])
