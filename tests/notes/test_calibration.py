@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlark.notes.calibration import LEAST_SPREAD, SPREADS, WAY, note_thresholds, pooled_spread
+from outlark.notes.calibration import LEAST_LOW, LEAST_SPREAD, SPREADS, WAY, note_thresholds, pooled_spread
 
 OWN = np.array([2.4, 2.5, 2.55, 2.6, 2.65])
 
@@ -53,3 +53,8 @@ def test_the_spread_is_that_of_normal_scores(rng):
 
 def test_scores_below_zero_have_thresholds_above_zero():
     assert note_thresholds([np.array([-3.0, -2.9])], [np.array([-9.0])])[0] > 0.0
+
+
+def test_notes_that_have_nothing_in_common_do_not_open_a_class():
+    (found,) = note_thresholds([np.array([0.2, 2.4])], [np.zeros(1)])
+    assert found == pytest.approx(WAY * LEAST_LOW * 1.3)
