@@ -34,7 +34,7 @@ COUNTS = {"tuti-D": 3, "tuti-F": 3, "cach-Z": 3}
 MDD = MDDKM(metric="euclidean", sigma_reg="condition", condition=1e6, max_samples=200)
 SYSTEMS = {
     "whole notes": NoteDetector,
-    "surrounded": lambda: NoteDetector(NoteFrontEnd(n_bands=20, surround_s=0.02, shifts_s=[0.0]), PKNN(random_state=0)),
+    "unchanged": lambda: NoteDetector(NoteFrontEnd(n_bands=20, change=0.0, shifts_s=[0.0]), PKNN(random_state=0)),
     "paper": NoteDetector.paper,
     "hlds": lambda: NoteDetector(HLDSFrontEnd(lag_s=np.float64(0.01), output=(0, 2)), MDD, gap_s=0.2),
     "patches": lambda: NoteDetector(PatchFrontEnd(n_components=10), MDD, Decisions(decoder="viterbi", least_s=0.03)),
@@ -359,7 +359,7 @@ def test_more_than_is_known_is_no_harm_and_less_takes_defaults(kept, tmp_path):
         (("front_end", "parameters", "window_s"), 1e9, "more than 262144 samples"),
         (("front_end", "parameters", "n_bands"), 10**9, "NoteFrontEnd gives 8000000000 features"),
         (("front_end", "parameters", "n_bands"), "forty", "n_bands='forty'"),
-        (("front_end", "parameters", "surround_s"), 0.1, "gives 400 features, but its describer takes 320"),
+        (("front_end", "parameters", "n_slices"), 10, "gives 400 features, but its describer takes 320"),
         (("decisions", "parameters", "decoder"), "dice", "decoder='dice'"),
         (("decisions", "parameters", "decoder"), "rules", "decoder='rules' is for scores of frames"),
         (("decisions", "parameters", "max_region_s"), 0.0, "max_region_s=0.0"),

@@ -5,14 +5,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlark.notes.calibration import LEAST_LOW, LEAST_SPREAD, SPREADS, WAY, note_thresholds, pooled_spread
+from outlark.notes.calibration import (
+    LEAST_LOW,
+    LEAST_SPREAD,
+    SPREADS,
+    SPREADS_BELOW,
+    WAY,
+    note_thresholds,
+    pooled_spread,
+)
 
 OWN = np.array([2.4, 2.5, 2.55, 2.6, 2.65])
 
 
 def test_the_threshold_lies_between_the_rest_and_the_class():
-    low = 2.55 - SPREADS * pooled_spread([OWN])
+    """Four spreads below the middle of two notes; of more, two below the lowest, where that is nearer."""
+    low = 2.4 - SPREADS_BELOW * pooled_spread([OWN])
     (found,) = note_thresholds([OWN], [np.array([0.5, 1.7])])
+    assert found == pytest.approx(1.7 + WAY * (low - 1.7))
+    few = OWN[:2]
+    low = 2.45 - SPREADS * pooled_spread([few])
+    (found,) = note_thresholds([few], [np.array([0.5, 1.7])])
     assert found == pytest.approx(1.7 + WAY * (low - 1.7))
 
 
@@ -22,13 +35,13 @@ def test_notes_that_nobody_marked_change_nothing():
 
 
 def test_something_like_the_class_raises_the_threshold():
-    low = 2.55 - SPREADS * pooled_spread([OWN])
+    low = 2.4 - SPREADS_BELOW * pooled_spread([OWN])
     assert note_thresholds([OWN], [np.array([low - 0.01])]) > note_thresholds([OWN], [np.array([1.0])])
 
 
 def test_notes_that_agree_by_chance_do_not_make_a_class_narrow():
     (found,) = note_thresholds([np.array([2.0, 2.0, 2.0])], [np.zeros(1)])
-    assert found == pytest.approx(WAY * (2.0 - SPREADS * LEAST_SPREAD * 2.0))
+    assert found == pytest.approx(WAY * (2.0 - SPREADS_BELOW * LEAST_SPREAD * 2.0))
 
 
 def test_an_odd_note_does_not_open_a_class():

@@ -26,7 +26,7 @@ class Likeness:
 
 @pytest.fixture(scope="module")
 def front_end():
-    return NoteFrontEnd(n_bands=5, n_slices=3, surround_s=0.004).fit([], 8000)
+    return NoteFrontEnd(n_bands=5, n_slices=3).fit([], 8000)
 
 
 def some_frames(rng, n, width=5):
@@ -57,7 +57,7 @@ def one_by_one(front_end, describer, frames, step):
 @pytest.mark.parametrize("step", [1, 2, 3])
 @pytest.mark.parametrize("n", [0, 1, 3, 40, FRAMES_AT_ONCE - 1, 2 * FRAMES_AT_ONCE + 77])
 def test_whole_notes_are_those_of_a_transcription(front_end, rng, step, n):
-    describer, frames = Likeness(25), some_frames(rng, n)
+    describer, frames = Likeness(15), some_frames(rng, n)
     scorer = NoteScorer(front_end, describer, LENGTHS, ALLOWED, step)
     found = joined_scores([scorer.push(frames), scorer.finish()])
     values, lengths = one_by_one(front_end, describer, frames, step)
@@ -71,7 +71,7 @@ def test_whole_notes_are_those_of_a_transcription(front_end, rng, step, n):
 def test_pushes_do_not_matter(front_end, cuts):
     frames = some_frames(np.random.default_rng(0), 1500)
     for make in (
-        lambda: NoteScorer(front_end, Likeness(25), LENGTHS, ALLOWED, 2),
+        lambda: NoteScorer(front_end, Likeness(15), LENGTHS, ALLOWED, 2),
         lambda: FrameScorer(Likeness(5), 2),
     ):
         whole, pieces = make(), make()

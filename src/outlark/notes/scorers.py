@@ -74,11 +74,9 @@ class NoteScorer:
     ) -> None:
         self._front_end, self._describer = front_end, describer
         self._lengths, self._allowed, self._step = lengths, allowed, step
-        self._before = int(np.ceil(front_end.surround)) + 1
-        self._after = int(np.ceil(lengths.max() + front_end.surround)) + 2
+        self._after = int(np.ceil(lengths.max())) + 2
         self._at_once = FRAMES_AT_ONCE - FRAMES_AT_ONCE % step
-        self._held = np.zeros((self._before, front_end.n_features_))  # silence before the recording
-        self._activity = np.full(self._before, -np.inf)
+        self._held, self._activity = np.empty((0, front_end.n_features_)), np.empty(0)
 
     def push(self, frames: Frames) -> ScoreBlock:
         """The scores of the starts from which the longest note has been heard in full."""
@@ -86,24 +84,23 @@ class NoteScorer:
             return self.none()
         self._held = np.concatenate([self._held, frames.features])
         self._activity = np.concatenate([self._activity, frames.activity])
-        n_ready = max(0, len(self._held) - self._before - self._after) // self._at_once * self._at_once
+        n_ready = max(0, len(self._held) - self._after) // self._at_once * self._at_once
         blocks = [self._block_at(at) for at in range(0, n_ready, self._at_once)]
         self._held, self._activity = self._held[n_ready:], self._activity[n_ready:]
         return joined_scores([self.none(), *blocks])
 
     def finish(self) -> ScoreBlock:
         """The scores of the rest; notes that would reach beyond the end score 0."""
-        n_left = len(self._held) - self._before
-        return joined_scores([self.none(), *[self._block_at(at) for at in range(0, n_left, self._at_once)]])
+        blocks = [self._block_at(at) for at in range(0, len(self._held), self._at_once)]
+        return joined_scores([self.none(), *blocks])
 
     def _block_at(self, at: int) -> ScoreBlock:
         """Scores of the block of starts that begins `at` frames after the first start that is held."""
-        end = at + self._before + self._at_once + self._after
+        end = at + self._at_once + self._after
         return self._scored(self._held[at:end], self._activity[at:end])
 
     def _scored(self, spectra: np.ndarray, activity: np.ndarray) -> ScoreBlock:
-        """Scores of a block of starts, from the frames around it."""
-        activity = activity[self._before :]
+        """Scores of a block of starts, from its frames and those after it."""
         values = np.zeros((min(self._at_once, len(activity)), self._allowed.shape[1]))
         lengths = np.ones(values.shape, dtype=np.int64)
         block = ScoreBlock(values, activity[: len(values)], lengths)
@@ -133,7 +130,7 @@ class NoteScorer:
             if len(rows):
                 samples = self._front_end.describe(
                     spectra,
-                    start=float(self._before + fitting[rows[0]]),
+                    start=float(fitting[rows[0]]),
                     n_starts=int(rows[-1] - rows[0] + 1),
                     length=float(length),
                     step=self._step,

@@ -143,7 +143,14 @@ class Verdicts:
         self.labels = [label.item() if isinstance(label, np.generic) else label for label in layout.classes]
 
     def note(self, start: int, end: int, label: int, scores: np.ndarray, share: float) -> Segment:
-        """A note of class `label` with these scores (C,), which it accepts in this share of its frames."""
+        """A note of class `label` with these scores (C,), which it accepts in this share of its frames.
+
+        Of the classes that accept a whole note the one with the best score has it: scores are on one scale, and a class
+        that accepts too much must not take the notes of others.
+        """
+        if self.whole_notes:
+            accepting = (c for c in range(len(scores)) if self._accepts(c, scores))
+            label = max(accepting, key=scores.__getitem__, default=label)
         if self.note_thresholds is not None and scores[label] < self.note_thresholds[label]:
             return self._unconfirmed(start, end, label, scores)
         rival = self._next_best(label, scores)

@@ -1,8 +1,10 @@
 r"""Whole notes as samples: a note is a few slices in time of its spectrum, whatever its length and loudness.
 
-.. math:: x = \frac{v - \bar v}{‖v - \bar v‖},\quad v = (\bar a_1, …, \bar a_n)
+.. math:: x = \frac{U (v - \bar v)}{‖U (v - \bar v)‖},\quad v = (\bar a_1, …, \bar a_n),\quad U^⊤U = I + κ D^⊤D
 
-with the mean spectra above the noise floor of n slices of equal length.
+with the mean spectra :math:`\bar a` above the noise floor of n slices of equal length, and D the differences of
+successive slices. Inner products, which are all that a kernel sees, are then those of the slices and of √κ times their
+differences side by side, in half as many numbers.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,16 +13,17 @@ from typing import Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from outlark.errors import InputError
 from outlark.notes.audio import check_sample_rate
-from outlark.notes.background import check_seconds
+from outlark.notes.background import is_number
 from outlark.notes.front_ends.base import FrontEnd
-from outlark.notes.front_ends.spectrum import Spectrum, SpectrumSettings, SpectrumSource, check_count, unit_rows
+from outlark.notes.front_ends.spectrum import ROUNDING, Spectrum, SpectrumSettings, SpectrumSource, check_count
 from outlark.notes.segments import Segment
 
 #: From one trial length to the next.
 LENGTH_STEP = 1.13
 #: Notes may be this much shorter or longer than the training notes.
-LENGTH_SLACK = 1.11
+LENGTH_SLACK = 1.3
 #: Nothing shorter than this many frames is looked for.
 SHORTEST = 3.0
 
@@ -34,8 +37,8 @@ class NoteFrontEnd(FrontEnd):
         As in `SpectrumSettings`.
     n_slices : int
         Slices of a note.
-    surround_s : float
-        Length of one slice before and one after the note that belong to its description; 0: none.
+    change : float
+        κ: how much the change from slice to slice counts beside the slices.
     shifts_s : sequence of float
         Every training note is taken in at each of these shifts as well, because marks are never exact.
 
@@ -60,7 +63,7 @@ class NoteFrontEnd(FrontEnd):
         high_hz: float = 10_000.0,
         n_bands: int = 40,
         n_slices: int = 8,
-        surround_s: float = 0.0,
+        change: float = 1.0,
         shifts_s: Sequence[float] = (-0.006, -0.002, 0.0, 0.002, 0.006),
     ) -> None:
         self.window_s = window_s
@@ -69,7 +72,7 @@ class NoteFrontEnd(FrontEnd):
         self.high_hz = high_hz
         self.n_bands = n_bands
         self.n_slices = n_slices
-        self.surround_s = surround_s
+        self.change = change
         self.shifts_s = shifts_s
 
     def fit(
@@ -80,23 +83,20 @@ class NoteFrontEnd(FrontEnd):
     ) -> Self:
         """Turn seconds into samples; there is nothing to learn from the recordings."""
         check_count("n_slices", self.n_slices)
-        check_seconds("surround_s", self.surround_s, zero=True)
+        if not is_number(self.change) or not 0.0 <= self.change < np.inf:
+            raise InputError(f"change={self.change!r} must be a number, 0 or more")
         settings = SpectrumSettings.of(self)
         self.sample_rate_ = check_sample_rate(sample_rate)
         spectrum = self.spectrum_ = Spectrum(settings, self.sample_rate_)
         self.hop_samples_, self.offset_samples_, self.n_features_ = spectrum.hop, 0, settings.n_bands
         self.context_samples_, self.delay_samples_ = spectrum.context, spectrum.delay
+        self._root = _root(self.n_slices, self.change)
         return self
 
     def stream(self) -> SpectrumSource:
         """A fresh stream of spectra above the noise floor; the same numbers whatever the blocks."""
         check_is_fitted(self)
         return SpectrumSource(self.spectrum_)
-
-    @property
-    def surround(self) -> float:
-        """Frames of a slice around the note."""
-        return self.surround_s * self.frame_rate
 
     def lengths(self, durations_s: Iterable[float]) -> np.ndarray:
         """Lengths in frames at which to look for notes of these durations."""
@@ -121,15 +121,41 @@ class NoteFrontEnd(FrontEnd):
 
         Returns
         -------
-        ndarray (n_starts, n_slices·n_bands), with surroundings ((n_slices + 2)·n_bands)
+        ndarray (n_starts, n_slices·n_bands)
         """
         edges = length * np.arange(self.n_slices + 1) / self.n_slices
-        if self.surround_s:
-            edges = np.concatenate([[-self.surround], edges, [length + self.surround]])
         sums = _sums_at(spectra, start + edges, n_starts, step)
-        slices = np.diff(sums, axis=0) / np.diff(edges)[:, np.newaxis, np.newaxis]
-        # What is 0 throughout has no shape: it stays at the origin, one length away from every note.
-        return unit_rows(np.ascontiguousarray(slices.transpose(1, 0, 2)).reshape(n_starts, -1))
+        means = (sums[-1] - sums[0]).mean(axis=1) / self.n_slices
+        x = self._with_change(np.diff(sums, axis=0))
+        x -= means[:, np.newaxis, np.newaxis] * self._with_change(np.ones((self.n_slices, 1, 1)))
+        lengths = np.sqrt(np.einsum("ijk,ijk->i", x, x))
+        # What is flat throughout has no shape: it stays at the origin, one length away from every note.
+        factors = np.divide(1.0, lengths, out=np.zeros(n_starts), where=lengths > ROUNDING * means)
+        x *= factors[:, np.newaxis, np.newaxis]
+        return x.reshape(n_starts, -1)
+
+    def _with_change(self, slices: np.ndarray) -> np.ndarray:
+        """U times slices (n_slices, n, bands), as (n, n_slices, bands)."""
+        here, next_one = self._root
+        x = np.empty((slices.shape[1], len(slices), slices.shape[2]))
+        for k, of_slice in enumerate(slices):
+            np.multiply(here[k], of_slice, out=x[:, k])
+            if k + 1 < len(slices):
+                x[:, k] += next_one[k] * slices[k + 1]
+        return x
+
+
+def _root(n_slices: int, change: float) -> tuple[np.ndarray, np.ndarray]:
+    """The diagonal of U (n_slices,) and what stands right of it (n_slices - 1,); all else is 0.
+
+    >>> here, next_one = _root(3, 1.0)
+    >>> U = np.diag(here) + np.diag(next_one, 1)
+    >>> (U.T @ U).round(12).tolist()
+    [[2.0, -1.0, 0.0], [-1.0, 3.0, -1.0], [0.0, -1.0, 2.0]]
+    """
+    D = np.diff(np.eye(n_slices), axis=0)
+    L = np.linalg.cholesky(np.eye(n_slices) + change * D.T @ D)
+    return L.diagonal().copy(), L.diagonal(-1).copy()
 
 
 def _sums_at(spectra: np.ndarray, edges: np.ndarray, n_starts: int, step: int) -> np.ndarray:

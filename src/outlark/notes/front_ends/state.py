@@ -23,7 +23,7 @@ KINDS: dict[str, type[FrontEnd]] = {
     kind.__name__: kind for kind in (HLDSFrontEnd, NoteFrontEnd, PatchFrontEnd, ArrayFrontEnd)
 }
 #: No more than this: otherwise a file could ask for all the memory there is. In samples, …
-MOST_SAMPLES = {"window_s": 2**18, "context_s": 2**22, "lag_s": 2**22, "surround_s": 2**22}
+MOST_SAMPLES = {"window_s": 2**18, "context_s": 2**22, "lag_s": 2**22}
 #: … and in numbers of them.
 MOST_SPECTRA, MOST_LAYERS = 2**16, 100
 #: What wrong settings raise, one way or another, where they are used.
@@ -80,8 +80,7 @@ def from_state(settings: Any, arrays: dict[str, np.ndarray], sample_rate: Any, w
             _take_array(fields, front_end, sample_rate, width)
         else:
             if isinstance(front_end, NoteFrontEnd):  # first, for it tells whether the numbers are sensible
-                n_slices = front_end.n_slices + (2 if front_end.surround_s else 0)
-                _check_width(front_end, n_slices * front_end.n_bands, width)
+                _check_width(front_end, front_end.n_slices * front_end.n_bands, width)
             front_end.fit([], sample_rate)
             if isinstance(front_end, HLDSFrontEnd):
                 _check_width(front_end, front_end.n_features_, width)
