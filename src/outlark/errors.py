@@ -19,3 +19,7 @@ class ModelFileError(OutlarkError, ValueError):
 
 class AudioError(OutlarkError, ValueError):
     """A recording that cannot be read. The message names the file, what is wrong with it and what to do."""
+
+
+class AnnotationError(OutlarkError, ValueError):
+    """A table of labels that cannot be read or written. The message names the file, the line and what was expected."""

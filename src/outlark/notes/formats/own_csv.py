@@ -1,0 +1,50 @@
+"""outlark's CSV, and the CSV tables of others.
+
+No comment lines, so that pandas, R and spreadsheets read it without options: what a row must tell of its run stands in
+its last columns. Rows of many files and years can be put under each other and still say where they are from.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from outlark.notes.formats.cells import FREQUENCY_DIGITS, SCORE_DIGITS, TIME_DIGITS, comma_line, decimal, guarded
+from outlark.notes.formats.files import encoded
+from outlark.notes.formats.marks import About, Mark
+from outlark.notes.formats.others import other_columns
+from outlark.notes.formats.own import FIELDS, RUN, about_in, is_own, marks_in, run_values, values
+from outlark.notes.formats.sheets import Sheet
+
+DIGITS = {
+    "start_s": TIME_DIGITS,
+    "end_s": TIME_DIGITS,
+    "low_hz": FREQUENCY_DIGITS,
+    "high_hz": FREQUENCY_DIGITS,
+}
+
+
+def read(
+    sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None
+) -> tuple[list[Mark], Mapping[str, Any]]:
+    """The marks of the table, and what it says of its run."""
+    if not is_own(sheet):
+        return marks_in(sheet.stripped(), label_column, own=False), about
+    return marks_in(sheet, label_column, own=True), about_in(sheet) or about
+
+
+def write(marks: Sequence[Mark], about: About, durations: Mapping[str, float]) -> bytes:
+    """All marks, also silence."""
+    more = other_columns(marks, [*FIELDS, *RUN])
+    lines = [comma_line([*FIELDS, *RUN, *map(guarded, more.values())])]
+    run = [_cell(name, value) for name, value in run_values(about).items()]
+    for mark in marks:
+        cells = [_cell(name, value) for name, value in values(mark).items()]
+        lines.append(comma_line([*cells, *run, *(guarded(mark.more.get(key, "")) for key in more)]))
+    return encoded("".join(lines))
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return decimal(value, DIGITS.get(name, SCORE_DIGITS))
+    return guarded(value) if isinstance(value, str) else str(value)
