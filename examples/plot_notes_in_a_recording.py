@@ -14,7 +14,7 @@ import numpy as np
 from outlark.experiment.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
 from outlark.notes import figure
 from outlark.notes.detector import NoteDetector
-from outlark.notes.segments import SILENCE
+from outlark.verdict_names import SILENCE
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "outlark"
 LAYERS = {
     "errors": 0,
+    "verdict_names": 0,
     "version": 0,
     "maths": 1,
     "strict_json": 1,
@@ -18,6 +20,9 @@ LAYERS = {
     "notes": 3,
     "experiment": 4,
     "model_file": 4,
+    "batch": 5,
+    "cli": 6,
+    "__main__": 7,
     "__init__": 9,
 }
 THIRD_PARTY = {
@@ -25,15 +30,23 @@ THIRD_PARTY = {
     "metrics": {"numpy", "scipy", "sklearn"},
     "estimators": {"numpy", "scipy", "sklearn"},
     "container": {"numpy", "safetensors"},
-    "notes": {"numpy", "scipy", "sklearn", "soundfile", "soxr"},
+    "notes": {"numpy", "scipy", "sklearn", "soundfile", "soxr", "matplotlib", "guano"},
     "experiment": {"numpy", "scipy"},
+    "batch": {"sklearn", "soundfile"},
+    "cli": {"click", "rich"},
 }
+#: Slow to import, or not always there: only inside the function that needs them.
+HEAVY = {"matplotlib", "pandas", "pyarrow", "crowsetta", "soundevent", "guano", "rich"}
 STANDARD = sys.stdlib_module_names
 
 
 def imports(path: Path) -> set[str]:
+    return named(ast.walk(ast.parse(path.read_text())))
+
+
+def named(nodes: Iterable[ast.AST]) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -51,6 +64,11 @@ def test_imports_point_down(path):
             assert LAYERS[target] < LAYERS[here] or target == here, f"{path} imports {module}"
         elif here in THIRD_PARTY:
             assert top in THIRD_PARTY[here] | STANDARD, f"{path} imports {module}"
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda p: str(p.relative_to(SOURCE)))
+def test_heavy_imports_wait_until_they_are_needed(path):
+    assert not HEAVY & {module.split(".")[0] for module in named(ast.parse(path.read_text()).body)}
 
 
 def test_every_module_and_package_has_its_layer():

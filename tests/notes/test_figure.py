@@ -21,7 +21,7 @@ from outlark.notes.excerpt import Sound, with_surroundings
 from outlark.notes.figure_numbers import clock_marks, clock_text, curves, level_range, spectrogram, thinned
 from outlark.notes.recorder_time import RecorderTime
 from outlark.notes.scores import ScoreBlock
-from outlark.notes.segments import SILENCE
+from outlark.verdict_names import SILENCE
 
 CLASSES = (*KNOWN, *UNKNOWN)
 

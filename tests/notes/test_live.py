@@ -3,14 +3,12 @@
 import numpy as np
 
 from outlark.notes.blocks import Reblock
-from outlark.notes.live import DetectorStream
+from outlark.notes.live import at_rate
 from outlark.notes.segments import Segment
 
 
 def test_times_go_to_the_nearest_sample_of_the_stream():
-    stream = DetectorStream.__new__(DetectorStream)
-    stream.sample_rate, stream._model_rate = 300, 1000
-    (moved,) = stream._at_rate([Segment(start=9, end=101, sample_rate=1000, label="A")])
+    (moved,) = at_rate([Segment(start=9, end=101, sample_rate=1000, label="A")], 300)
     assert (moved.start, moved.end, moved.sample_rate) == (3, 30, 300)  # 2.7 and 30.3
 
 

@@ -10,14 +10,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from outlark.estimators.open_set import KNOWN, UNKNOWN
 from outlark.experiment import synthetic
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.notes.detector import NoteDetector
 from outlark.notes.front_ends.array import ArrayFrontEnd
 from outlark.notes.front_ends.hlds import HLDSFrontEnd
 from outlark.notes.front_ends.patch import PatchFrontEnd
-from outlark.notes.segments import SILENCE
+from outlark.verdict_names import KNOWN, SILENCE, UNKNOWN
 
 DETECTORS = {
     "note": NoteDetector,

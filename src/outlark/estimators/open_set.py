@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 from outlark.errors import InputError
 from outlark.estimators.checks import check_groups
 from outlark.maths.notes import parts_of
-
-KNOWN, AMBIGUOUS, UNKNOWN = "known", "ambiguous", "unknown"
+from outlark.verdict_names import AMBIGUOUS, KNOWN, UNKNOWN
 
 
 class OpenSetMixin:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outlark.estimators.open_set import AMBIGUOUS, KNOWN, UNKNOWN
 from outlark.notes.excerpt import Sound
 from outlark.notes.figure_numbers import (
     clock_marks,
@@ -21,7 +20,8 @@ from outlark.notes.figure_numbers import (
 )
 from outlark.notes.recorder_time import RecorderTime
 from outlark.notes.scores import Scores
-from outlark.notes.segments import SILENCE, Segment
+from outlark.notes.segments import Segment
+from outlark.verdict_names import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

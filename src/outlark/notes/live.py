@@ -15,7 +15,8 @@ from outlark.notes.front_ends.base import Frames, FrameSource, FrontEnd
 from outlark.notes.resampling import Resampler
 from outlark.notes.scorers import FrameScorer, NoteScorer
 from outlark.notes.scores import ScoreBlock, ScoreLayout, joined_scores
-from outlark.notes.segments import SILENCE, Segment
+from outlark.notes.segments import Segment
+from outlark.verdict_names import SILENCE
 
 
 class Found(NamedTuple):
@@ -66,7 +67,7 @@ class DetectorStream:
         sample_rate: int,
         signal: Callable[[ArrayLike], np.ndarray],
     ) -> None:
-        self.sample_rate, self._model_rate = sample_rate, layout.sample_rate
+        self.sample_rate = sample_rate
         self.n_samples = self.n_model_samples = 0
         self._finished = False
         self._resampler = _resampler(front_end, sample_rate, layout.sample_rate)
@@ -93,21 +94,11 @@ class DetectorStream:
     def _rest(self) -> Found:
         found = [self._through(self._resampler.finish())] if self._resampler else []
         found += [self._scored(self._frames.finish()), self._decided(self._scorer.finish())]
-        segments = self._ended(self._at_rate(self._decisions.finish(self.n_model_samples)))
+        segments = last_segments(
+            self._decisions.finish(self.n_model_samples), self.sample_rate, self.n_samples, self.n_model_samples
+        )
         self._finished = True
         return together([*found, Found(self._scorer.none(), segments)])
-
-    def _ended(self, segments: list[Segment]) -> list[Segment]:
-        """The last segments, up to the very end; at a low rate the last may have come to lie there as a whole."""
-        segments = [s for s in segments if s.start < self.n_samples]
-        if segments:
-            segments[-1] = replace(segments[-1], end=self.n_samples)
-        elif self.n_samples and not self.n_model_samples:
-            reason = "shorter than one frame"
-            segments = [
-                Segment(start=0, end=self.n_samples, sample_rate=self.sample_rate, verdict=SILENCE, reason=reason)
-            ]
-        return segments
 
     def _through(self, samples: np.ndarray) -> Found:
         self.n_model_samples += len(samples)
@@ -117,18 +108,34 @@ class DetectorStream:
         return self._decided(self._scorer.push(frames))
 
     def _decided(self, block: ScoreBlock) -> Found:
-        return Found(block, self._at_rate(self._decisions.push(block)))
+        return Found(block, at_rate(self._decisions.push(block), self.sample_rate))
 
-    def _at_rate(self, segments: list[Segment]) -> list[Segment]:
-        """Segments in samples of the stream's own rate, in whole numbers: nothing drifts."""
-        rate, model_rate = self.sample_rate, self._model_rate
-        if rate == model_rate:
-            return segments
-        moved = []
-        for s in segments:
-            start, end = ((2 * at * rate + model_rate) // (2 * model_rate) for at in (s.start, s.end))
-            moved.append(replace(s, start=start, end=max(end, start + 1), sample_rate=rate))
-        return moved
+
+def at_rate(segments: list[Segment], rate: int) -> list[Segment]:
+    """Segments in samples of a recording's own rate, in whole numbers: nothing drifts.
+
+    >>> segment, = at_rate([Segment(start=3, end=4, sample_rate=8000)], 48000)
+    >>> segment.start, segment.end
+    (18, 24)
+    """
+    return [s if s.sample_rate == rate else _moved(s, rate) for s in segments]
+
+
+def last_segments(segments: list[Segment], rate: int, n_samples: int, n_model_samples: int) -> list[Segment]:
+    """The last segments of a recording at its own rate, up to the very end; there the last may have come to lie as a
+    whole. One of silence for a recording too short to leave a sample at the rate of the model."""
+    segments = [s for s in at_rate(segments, rate) if s.start < n_samples]
+    if segments:
+        segments[-1] = replace(segments[-1], end=n_samples)
+    elif n_samples and not n_model_samples:
+        reason = "shorter than one frame"
+        segments = [Segment(start=0, end=n_samples, sample_rate=rate, verdict=SILENCE, reason=reason)]
+    return segments
+
+
+def _moved(s: Segment, rate: int) -> Segment:
+    start, end = ((2 * at * rate + s.sample_rate) // (2 * s.sample_rate) for at in (s.start, s.end))
+    return replace(s, start=start, end=max(end, start + 1), sample_rate=rate)
 
 
 def together(found: Sequence[Found]) -> Found:

@@ -7,9 +7,8 @@ from numbers import Real
 from typing import Any, Self
 
 from outlark.errors import InputError
-from outlark.estimators.open_set import AMBIGUOUS, KNOWN, UNKNOWN
+from outlark.verdict_names import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN
 
-SILENCE = "silence"
 VERDICTS = (KNOWN, AMBIGUOUS, UNKNOWN, SILENCE)
 
 

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from outlark.errors import InputError
-from outlark.estimators.open_set import AMBIGUOUS, KNOWN, UNKNOWN
 from outlark.notes.background import is_number
 from outlark.notes.scores import ScoreBlock, ScoreLayout
-from outlark.notes.segments import SILENCE, Segment
+from outlark.notes.segments import Segment
+from outlark.verdict_names import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN
 
 DECODERS = ("auto", "rules", "viterbi", "notes")
 #: The paper's 35 and 60 time steps of 48 samples at 22 050 Hz, in seconds.

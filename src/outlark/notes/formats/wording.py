@@ -3,7 +3,7 @@
 import re
 
 from outlark.notes.formats.marks import Mark
-from outlark.notes.segments import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN
+from outlark.verdict_names import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN
 
 
 def is_sound(mark: Mark) -> bool:

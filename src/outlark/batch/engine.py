@@ -1,0 +1,151 @@
+"""One file at a time: a recording, or the scores of one, becomes tables. This is where the model is."""
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import soundfile
+from sklearn.base import clone
+
+from outlark.batch.sources import Source
+from outlark.batch.task import DECIDE, SCORES, Task, sha256_of
+from outlark.errors import InputError, ModelFileError
+from outlark.model_file import load
+from outlark.notes.audio import AudioFile
+from outlark.notes.detector import BLOCK
+from outlark.notes.formats import FORMATS, About, Mark, write_table
+from outlark.notes.live import Found
+from outlark.notes.scores_file import ScoreKeeper, load_scores
+from outlark.notes.segments import Segment
+from outlark.notes.state import state_of
+from outlark.version import __version__
+
+#: Called with the seconds of sound that are done, and the share of the file.
+Progress = Callable[[float, float], None]
+
+
+class Engine:
+    """A model that is ready for the files of a task.
+
+    Parameters
+    ----------
+    task : Task
+    scratch : Path
+        A folder of its own, for what is not finished; on the disk of the output folder.
+
+    Raises
+    ------
+    OutlarkError
+        When the model cannot be read, or the settings do not fit it.
+    """
+
+    def __init__(self, task: Task, scratch: Path) -> None:
+        self.task, self._scratch, self._finished = task, scratch, scratch / "finished"
+        self._detector = load(task.model)
+        if sha256_of(task.model) != task.model_sha256:
+            raise ModelFileError(f"{task.model}: was changed during the run; start again")
+        self._decisions = clone(self._detector.decisions).set_params(**task.decisions)
+        self._detector.set_params(decisions=self._decisions)
+        # what does not fit, or needs a package that is not there, shows now and not with every recording
+        state_of(self._detector)
+        self._try_formats()
+
+    def work(self, source: Source, progress: Progress) -> dict[str, Any]:
+        """Write all tables of a file; they come to the output folder when all of them are complete.
+
+        Returns
+        -------
+        dict
+            "outputs": names of files in the output folder; "segments": how many of each verdict were written;
+            "seconds": length of the recording.
+        """
+        self._clean()
+        self._finished.mkdir(parents=True)
+        try:
+            find = self._decide if self.task.verb == DECIDE else self._detect
+            marks, seconds, channel = find(source, progress)
+            about = self._about(channel)
+            for name in self.task.formats:
+                table = self._finished / (_stem(source) + FORMATS[name].suffix)
+                write_table(table, marks, format=name, about=about)
+            counts = Counter(str(mark.verdict) for mark in marks)
+            return {"outputs": self._deliver(source), "segments": counts, "seconds": seconds}
+        finally:
+            self._clean()
+
+    def _detect(self, source: Source, progress: Progress) -> tuple[list[Mark], float, int | None]:
+        task = self.task
+        audio = AudioFile(source.path, "mix" if task.channel is None else task.channel - 1)
+        expected = max(1, soundfile.info(str(source.path)).frames)  # a guess for MP3, good enough to tell how far
+        stream = self._detector.stream(audio.sample_rate)
+        whose: dict[str, Any] = {"recording": source.name, "channel": task.channel, "model_sha256": task.model_sha256}
+        keeper = ScoreKeeper(self._detector.layout_, audio.sample_rate, **whose) if task.keep_scores else None
+        marks: list[Mark] = []
+
+        def take(found: Found) -> None:
+            marks.extend(self._marks(found.segments, source.name, task.channel))
+            if keeper is not None:
+                keeper.push(found.scores)
+
+        for block in audio.blocks(BLOCK):
+            take(stream.push(block))
+            progress(stream.n_samples / audio.sample_rate, min(1.0, stream.n_samples / expected))
+        take(stream.finish())
+        if keeper is not None:
+            path = self._finished / (_stem(source) + SCORES)
+            keeper.save(path, n_samples=stream.n_samples, n_model_samples=stream.n_model_samples)
+        return marks, stream.n_samples / audio.sample_rate, task.channel
+
+    def _decide(self, source: Source, progress: Progress) -> tuple[list[Mark], float, int | None]:
+        kept = load_scores(source.path)
+        if kept.model_sha256 != self.task.model_sha256:
+            raise InputError(
+                f"{source.path}: scores of another model (sha256 {kept.model_sha256!s:.12}…), not of {self.task.model} "
+                f"({self.task.model_sha256:.12}…); give that model, or detect again"
+            )
+        marks = self._marks(kept.decide(self._detector), kept.recording or source.name, kept.channel)
+        return list(marks), kept.n_samples / kept.sample_rate, kept.channel
+
+    def _marks(self, segments: Iterable[Segment], recording: str, channel: int | None) -> Iterator[Mark]:
+        for segment in segments:
+            if segment.verdict in self.task.verdicts:
+                yield replace(Mark.from_segment(segment, recording), channel=channel)
+
+    def _about(self, channel: int | None) -> About:
+        """What a table tells of its making: all that its content depends on."""
+        settings = {
+            "decisions": self._decisions.get_params(),
+            "channel": "mix" if channel is None else channel,
+            "verdicts": list(self.task.verdicts),
+        }
+        return About(version=__version__, model_sha256=self.task.model_sha256, settings=settings)
+
+    def _try_formats(self) -> None:
+        self._finished.mkdir(parents=True, exist_ok=True)
+        for name in self.task.formats:
+            write_table(self._finished / FORMATS[name].suffix, [], format=name)
+        self._clean()
+
+    def _deliver(self, source: Source) -> list[str]:
+        """Move what is finished to where it belongs, once it is safe on the disk."""
+        folder = Path(self.task.output, source.name).parent
+        folder.mkdir(parents=True, exist_ok=True)
+        delivered = []
+        for file in sorted(self._finished.iterdir()):
+            with file.open("rb+") as opened:
+                os.fsync(opened.fileno())
+            os.replace(file, folder / file.name)
+            delivered.append((folder / file.name).relative_to(self.task.output).as_posix())
+        return delivered
+
+    def _clean(self) -> None:
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def _stem(source: Source) -> str:
+    """What the results of a file are called, up to their suffix: `a.wav` and `a.flac` may lie beside each other."""
+    return Path(source.name).name.removesuffix(SCORES)

@@ -1,0 +1,95 @@
+"""What has been done in an output folder: one line of JSON for each recording, safe on the disk before the next.
+
+Of several lines about a recording the last one counts. A line that was cut short, because the power went or the disk
+was full, counts for nothing: the recording is then done again.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+DONE, FAILED = "done", "failed"
+#: What a line about a file that is done has to say.
+NEEDED = frozenset({"path", "file", "formats", "scores", "identity", "outputs", "segments"})
+
+
+class Journal:
+    """The journal of a folder: what its lines say, and where the next goes.
+
+    Parameters
+    ----------
+    path : Path
+        Made if it is not there.
+
+    Attributes
+    ----------
+    entries : dict of str to dict
+        By recording, its last line.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     journal = Journal(Path(folder, "journal.jsonl"))
+    ...     journal.add({"recording": "a.wav", "state": "failed", "message": "empty"})
+    ...     journal.add({"recording": "a.wav", "state": "failed", "message": "too short"})
+    ...     Journal(Path(folder, "journal.jsonl")).entries
+    {'a.wav': {'message': 'too short', 'recording': 'a.wav', 'state': 'failed'}}
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.touch()
+        _cut_torn_line(path)
+        self.entries = {entry["recording"]: entry for entry in _entries(path)}
+
+    def add(self, entry: Mapping[str, Any]) -> None:
+        """Write a line about ``entry["recording"]``; it is on the disk when this returns, or an OSError is raised."""
+        line = json.dumps(entry, sort_keys=True).encode("ascii") + b"\n"
+        with self.path.open("ab", buffering=0) as file:
+            written = file.write(line)
+            if written != len(line):
+                raise OSError(28, "No space left on device", str(self.path))
+            os.fsync(file.fileno())
+        self.entries[entry["recording"]] = dict(entry)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.path.write_bytes(b"")
+        self.entries = {}
+
+
+def _entries(path: Path) -> Iterator[dict[str, Any]]:
+    shared = None
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                continue
+            if not isinstance(entry, dict) or not isinstance(entry.get("recording"), str):
+                continue
+            if entry.get("state") == DONE:
+                if not entry.keys() >= NEEDED:
+                    continue
+                if entry["identity"] != shared:
+                    shared = entry["identity"]
+                entry["identity"] = shared  # one object for all: there may be a million lines
+            yield entry
+
+
+def _cut_torn_line(path: Path) -> None:
+    """So that the next line begins where a line begins."""
+    with path.open("rb+") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end:
+            start = max(0, end - 2**16)
+            file.seek(start)
+            at = file.read(end - start).rfind(b"\n")
+            if at >= 0:
+                end = start + at + 1
+                break
+            end = start
+        file.truncate(end)

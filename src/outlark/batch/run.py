@@ -1,0 +1,220 @@
+"""A run over many files: what is to be done, what has been done, and what came of it."""
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from outlark.batch.journal import DONE, FAILED, Journal
+from outlark.batch.lock import TakenError, lock
+from outlark.batch.results import write_combined, write_failures
+from outlark.batch.sources import Failure, Source, Sources
+from outlark.batch.standing import check_same, fingerprint, is_done
+from outlark.batch.task import Task
+from outlark.batch.workers import work
+from outlark.errors import InputError
+
+#: Seconds to wait for the processes of a run that was killed a moment ago.
+WAIT_S = 10.0
+
+
+@dataclass(kw_only=True)
+class State:
+    """How far a run is.
+
+    Attributes
+    ----------
+    total, done, skipped : int
+        Files: all, those that are finished (well or not), and of these such as had been done before.
+    bytes_total, bytes_done : float
+        Of the files that had to be done, so that the time left can be told; those under way count in part.
+    seconds : float
+        Of sound that was worked on.
+    failures : list of Failure
+    segments : Counter
+        How many of each verdict, also of files that had been done before.
+    """
+
+    total: int
+    done: int = 0
+    skipped: int = 0
+    bytes_total: float = 0.0
+    bytes_done: float = 0.0
+    seconds: float = 0.0
+    failures: list[Failure] = field(default_factory=list)
+    segments: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What came of a run.
+
+    Attributes
+    ----------
+    recordings, done, skipped : int
+        All; those that this run did; those that had been done before.
+    failures : tuple of Failure
+        By name.
+    segments : dict of str to int
+        How many of each verdict were written.
+    seconds : float
+        Of sound that this run worked on.
+    combined, failures_file : Path or None
+    """
+
+    recordings: int
+    done: int
+    skipped: int
+    failures: tuple[Failure, ...]
+    segments: Mapping[str, int]
+    seconds: float
+    combined: Path | None
+    failures_file: Path | None
+
+
+def run(
+    task: Task,
+    sources: Sources,
+    *,
+    jobs: int = 1,
+    resume: bool = True,
+    combined: bool = False,
+    watch: Callable[[State], None] = lambda state: None,
+) -> Report:
+    """Do the task to all files that it has not been done to, and tell what came of it.
+
+    The results do not depend on `jobs`, nor on how often the run was interrupted and started again. A file that fails
+    does not stop the others.
+
+    Parameters
+    ----------
+    task : Task
+    sources : Sources
+    jobs : int
+        How many processes work side by side.
+    resume : bool
+        Leave alone what has been done with the same model and settings, if the recording has not changed since (by its
+        size and time) and the tables are still there. False: do everything again.
+    combined : bool
+        Write one table of all; needs the format "csv".
+    watch : function
+        Called whenever there is something new.
+
+    Raises
+    ------
+    InputError
+        When the output folder cannot be used: another run is at work in it, or it holds results of another model, of
+        other settings or of other recordings of the same name; when no file can be worked on.
+    """
+    with _workshop(task.workshop):
+        journal = Journal(task.workshop / "journal.jsonl")
+        if not resume:
+            journal.clear()
+        check_same(task, sources, journal)
+        running = _Run(task, sources, journal, watch)
+        running.work(jobs)
+        return running.report(combined)
+
+
+@contextmanager
+def _workshop(folder: Path) -> Iterator[None]:
+    """The folder for the journal and unfinished work, to ourselves and tidied up."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with lock(folder / "lock"):
+            with lock(folder / "workers", wait_s=WAIT_S):
+                shutil.rmtree(folder / "partial", ignore_errors=True)
+            try:
+                yield
+            finally:
+                shutil.rmtree(folder / "partial", ignore_errors=True)
+    except TakenError:
+        raise InputError(
+            f"{folder.parent}: another run is at work in this folder; wait until it has ended, or choose another folder"
+        ) from None
+    except OSError as error:
+        raise InputError(
+            f"{error.filename or folder.parent}: cannot be written ({error.strerror or error}); free some space, or "
+            "choose a folder that you may write to, and give the same command again: what is done is kept"
+        ) from error
+
+
+class _Run:
+    """One run, from what the journal says to the report."""
+
+    def __init__(self, task: Task, sources: Sources, journal: Journal, watch: Callable[[State], None]) -> None:
+        self.task, self.sources, self.journal, self.watch = task, sources, journal, watch
+        self.state = State(total=len(sources.files) + len(sources.failures), failures=list(sources.failures))
+        self.state.done = len(sources.failures)
+        self._identity = task.identity
+        self._prints: dict[str, dict[str, int]] = {}  # of the files that are left to do
+        self._under_way: dict[str, tuple[float, float]] = {}  # bytes and seconds of a file that are in the state
+        for source in sources.files:
+            self._sort_in(source)
+
+    def work(self, jobs: int) -> None:
+        """Do what is left to do."""
+        self.state.bytes_total = float(sum(known["size"] for known in self._prints.values()))
+        self.watch(self.state)
+        for source, what in work(self.task, [s for s in self.sources.files if s.name in self._prints], jobs):
+            if "share" in what:
+                self._advance(source.name, what["share"], what["seconds"])
+            else:
+                self._end(source, what)
+            self.watch(self.state)
+
+    def report(self, combined: bool) -> Report:
+        """What came of it, with the files that tell so."""
+        state, failures = self.state, sorted(self.state.failures, key=lambda failure: failure.name)
+        failed = {failure.name for failure in failures}
+        done = [source.name for source in self.sources.files if source.name not in failed]
+        tables = [output for name in done for output in self.journal.entries[name]["outputs"]]
+        return Report(
+            recordings=state.total,
+            done=len(done) - state.skipped,
+            skipped=state.skipped,
+            failures=tuple(failures),
+            segments={verdict: state.segments[verdict] for verdict in self.task.verdicts},
+            seconds=state.seconds,
+            combined=write_combined(self.task, tables) if combined else None,
+            failures_file=write_failures(self.task, failures),
+        )
+
+    def _sort_in(self, source: Source) -> None:
+        now, entry = fingerprint(source), self.journal.entries.get(source.name, {})
+        if now is None:
+            self._failed(source, f"{source.path} cannot be found; it was there a moment ago")
+        elif is_done(self.task, entry, now):
+            self.state.done += 1
+            self.state.skipped += 1
+            self.state.segments.update(entry["segments"])
+        else:
+            self._prints[source.name] = now
+
+    def _advance(self, name: str, share: float, seconds: float) -> None:
+        before = self._under_way.get(name, (0.0, 0.0))
+        now = (share * self._prints[name]["size"], seconds)
+        self.state.bytes_done += now[0] - before[0]
+        self.state.seconds += now[1] - before[1]
+        self._under_way[name] = now
+
+    def _end(self, source: Source, what: Mapping[str, Any]) -> None:
+        """A file is finished, well or not: to the journal, then to the state."""
+        task, about = self.task, {"recording": source.name, "path": str(source.path), "file": self._prints[source.name]}
+        if "failed" in what:
+            self.journal.add({**about, "state": FAILED, "message": what["failed"]})
+            self._advance(source.name, 1.0, self._under_way.get(source.name, (0.0, 0.0))[1])
+            self._failed(source, what["failed"])
+            return
+        wrote = {"formats": list(task.formats), "scores": task.keep_scores, "identity": self._identity}
+        self.journal.add({**about, "state": DONE, **wrote, **what["done"]})
+        self._advance(source.name, 1.0, what["done"]["seconds"])
+        self.state.segments.update(what["done"]["segments"])
+        self.state.done += 1
+
+    def _failed(self, source: Source, message: str) -> None:
+        self.state.failures.append(Failure(source.name, message))
+        self.state.done += 1

@@ -1,0 +1,38 @@
+"""`outlark detect`: notes in recordings."""
+
+from typing import Any
+
+import click
+
+from outlark.batch.sources import find
+from outlark.cli import options
+from outlark.cli.many import task_of, work_through
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.argument("recordings", nargs=-1, required=True, type=click.Path())
+@options.batch
+@click.option(
+    "--channel",
+    type=options.Channel(),
+    default="mix",
+    show_default=True,
+    help="The mean of all channels, or one of them, counted from 1.",
+)
+@click.option(
+    "--keep-scores",
+    is_flag=True,
+    help="Keep the scores of all classes, for 'outlark decide'; memory then grows with the recording.",
+)
+@options.decisions
+@options.reporting
+def command(recordings: tuple[str, ...], channel: int | str, keep_scores: bool, **given: Any) -> None:
+    """Find notes in RECORDINGS with a MODEL.
+
+    RECORDINGS are sound files and folders, which are searched with all folders within. Each recording gets a table in
+    each format, in the same folders below the output folder. A run that was stopped, however it was, goes on where it
+    was when the same command is given again.
+    """
+    number = None if isinstance(channel, str) else channel
+    work_through(task_of(given, channel=number, keep_scores=keep_scores), find(recordings), given)

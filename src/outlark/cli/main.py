@@ -1,0 +1,114 @@
+"""The program `outlark`: its verbs, and how it ends.
+
+Exit codes: 0 done, 1 error, 2 wrong usage, 3 finished but some files could not be read, 130 stopped by Ctrl-C.
+"""
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import click
+
+from outlark.errors import OutlarkError
+from outlark.version import __version__
+
+ERROR, UNREADABLE, STOPPED = 1, 3, 130
+#: In the order of use. The text is here so that help needs no import of the verbs.
+VERBS = {
+    "train": "Learn classes of notes from examples.",
+    "detect": "Find notes in recordings.",
+    "decide": "Decide again on scores that were kept, without the recordings.",
+    "evaluate": "Compare what was found with the truth.",
+    "plot": "Draw a stretch of a recording with scores and decisions.",
+    "inspect": "Say what is in a model, a recording or a table.",
+    "doctor": "Say what a model would get wrong.",
+    "convert": "Turn a table into another format.",
+    "clips": "Cut what was found to sound files.",
+    "listen": "Find notes in live sound.",
+    "formats": "List the formats of tables.",
+    "completion": "Print the completion script of a shell.",
+}
+
+
+class Verbs(click.Group):
+    """A group whose commands are `outlark.cli.<verb>.command`, imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The verbs that there are, in the order of use."""
+        return [verb for verb in VERBS if find_spec(f"outlark.cli.{verb}") is not None]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a verb."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        return import_module(f"outlark.cli.{cmd_name}").command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of verbs in the help, without importing them."""
+        with formatter.section("Verbs"):
+            formatter.write_dl([(verb, VERBS[verb]) for verb in self.list_commands(ctx)])
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a verb; whatever goes wrong ends in one message and an exit code."""
+        extra["windows_expand_args"] = windows_expand_args
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        given = list(sys.argv[1:] if args is None else args)
+        with _told(as_json="--json" in given), warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            code = super().main(given, prog_name or "outlark", complete_var, standalone_mode=False, **extra)
+            sys.stdout.flush()
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "--version", prog_name="outlark", help="Print the version and exit.")
+def main() -> None:
+    """Finds the notes you know and tells you which ones you don't.
+
+    Train on a few examples of each note, detect in recordings, and open the tables in the program you use.
+    'outlark VERB --help' tells the options of a verb.
+    """
+
+
+@contextmanager
+def _told(*, as_json: bool) -> Iterator[None]:
+    """Every error that is not a mistake of ours as a message and an exit code."""
+    try:
+        yield
+    except click.ClickException as error:
+        error.show()
+        _end(error.format_message(), error.exit_code, as_json)
+    except click.Abort:
+        _end("stopped", STOPPED, as_json)
+    except BrokenPipeError:
+        # nobody reads on, as in "outlark … | head"; what is still to be printed would fail again when Python ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(ERROR)
+    except (OutlarkError, OSError) as error:
+        click.echo(f"Error: {error}", err=True)
+        _end(str(error), ERROR, as_json)
+
+
+def _end(message: str, code: int, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"error": message, "exit_code": code}))
+    sys.exit(code)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    click.echo(f"Warning: {message}", err=True)

@@ -1,0 +1,98 @@
+"""What `detect` and `decide` share: a run over many files, from its options to its last line."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from outlark.batch.run import Report, run
+from outlark.batch.sources import Sources
+from outlark.batch.task import Task, sha256_of
+from outlark.cli.main import UNREADABLE
+from outlark.cli.options import answer, available_cores, chosen_verdicts, given_decisions
+from outlark.cli.progress import clock, rate, shown
+from outlark.errors import InputError
+from outlark.version import __version__
+
+#: Failures that are listed at the end; the rest is in a file.
+LISTED = 20
+
+
+def task_of(given: Mapping[str, Any], **more: Any) -> Task:
+    """The task that the options of a verb describe."""
+    return Task(
+        model=given["model"],
+        model_sha256=sha256_of(given["model"]),
+        output=given["output"],
+        formats=given["formats"],
+        verdicts=chosen_verdicts(given["verdicts"], given["everything"]),
+        decisions=given_decisions(given),
+        **more,
+    )
+
+
+def work_through(task: Task, sources: Sources, given: Mapping[str, Any]) -> None:
+    """Run the task by the options `batch` and `reporting`, tell how it went, and end with the exit code for that."""
+    combined, jobs = given["combined"], given["jobs"] or available_cores()
+    if combined and "csv" not in task.formats:
+        raise click.UsageError("--combined joins tables of the format csv; add --format csv")
+    combined = "csv" in task.formats if combined is None else combined
+    _check_output(Path(task.output))
+    start = time.monotonic()
+    try:
+        with shown(given["quiet"]) as watch:
+            report = run(task, sources, jobs=jobs, resume=given["resume"], combined=combined, watch=watch)
+    except KeyboardInterrupt:
+        click.echo("\nstopped; give the same command again to go on from here", err=True)
+        raise
+    elapsed_s = time.monotonic() - start
+    if not given["quiet"]:
+        click.echo(_summary(report, elapsed_s, task.output), err=True)
+    _tell_failures(report)
+    if given["as_json"]:
+        answer(_content(report, task, elapsed_s))
+    click.get_current_context().exit(UNREADABLE if report.failures else 0)
+
+
+def _check_output(output: Path) -> None:
+    if output.exists() and not output.is_dir():
+        raise InputError(f"{output} is a file; give a folder for the results with -o")
+
+
+def _summary(report: Report, elapsed_s: float, output: str) -> str:
+    told = [f"{report.done} of {report.recordings} files done in {clock(elapsed_s)}"]
+    if report.seconds:
+        told[0] += f", {rate(report.seconds, elapsed_s)} × real time"
+    if report.skipped:
+        told.append(f"{report.skipped} had been done before")
+    told.append(", ".join(f"{count} {verdict}" for verdict, count in report.segments.items()))
+    return f"{'; '.join(told)}; in {output}"
+
+
+def _tell_failures(report: Report) -> None:
+    if not report.failures:
+        return
+    click.echo(f"{len(report.failures)} failed, see {report.failures_file}:", err=True)
+    for failure in report.failures[:LISTED]:
+        click.echo(f"  {failure.name}: {failure.message}", err=True)
+    if len(report.failures) > LISTED:
+        click.echo(f"  … and {len(report.failures) - LISTED} more", err=True)
+
+
+def _content(report: Report, task: Task, elapsed_s: float) -> Mapping[str, Any]:
+    return {
+        "version": __version__,
+        "model_sha256": task.model_sha256,
+        "output": task.output,
+        "recordings": report.recordings,
+        "done": report.done,
+        "skipped": report.skipped,
+        "failed": len(report.failures),
+        "failures": [{"recording": failure.name, "message": failure.message} for failure in report.failures],
+        "segments": dict(report.segments),
+        "seconds_of_sound": round(report.seconds, 3),
+        "seconds_taken": round(elapsed_s, 3),
+        "combined": None if report.combined is None else str(report.combined),
+    }

@@ -1,0 +1,96 @@
+"""The journal: every line counts or is done again."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from outlark.batch.journal import NEEDED, Journal
+
+WHOLE = {"state": "done", **dict.fromkeys(NEEDED, "x")}
+
+
+def entry(name, **more):
+    return {"recording": name, **WHOLE, **more}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "journal.jsonl"
+
+
+def test_the_last_line_about_a_recording_counts(path):
+    journal = Journal(path)
+    journal.add({"recording": "a", "state": "failed", "message": "empty"})
+    journal.add(entry("b"))
+    journal.add(entry("a"))
+    assert Journal(path).entries == journal.entries == {"a": entry("a"), "b": entry("b")}
+
+
+def test_names_that_are_no_unicode_come_back(path):
+    Journal(path).add(entry("caf\udce9\n.wav"))
+    assert list(Journal(path).entries) == ["caf\udce9\n.wav"]
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.text(max_size=5), min_size=1, max_size=6), st.data())
+def test_wherever_the_file_is_cut_the_whole_lines_count(tmp_path_factory, names, data):
+    path = tmp_path_factory.mktemp("journal") / "journal.jsonl"
+    journal = Journal(path)
+    for name in names:
+        journal.add(entry(name))
+    blob = path.read_bytes()
+    cut = data.draw(st.integers(0, len(blob)))
+    path.write_bytes(blob[:cut])
+    expected = {json.loads(line)["recording"]: json.loads(line) for line in blob[:cut].split(b"\n")[:-1]}
+    torn = Journal(path)
+    assert torn.entries == expected
+    torn.add(entry("new"))
+    assert Journal(path).entries == {**expected, "new": entry("new")}
+
+
+def test_a_torn_line_longer_than_what_is_read_at_once(path):
+    Journal(path).add(entry("a"))
+    with path.open("ab") as file:
+        file.write(b'{"recording": "' + b"x" * 200_000)
+    Journal(path).add(entry("b"))
+    assert list(Journal(path).entries) == ["a", "b"]
+    assert path.read_bytes().count(b"\n") == 2
+
+
+@pytest.mark.parametrize(
+    "line", ["[]", "{}", "null", '{"recording": 1}', "\x00\xff", '{"recording": "a", "state": "done"}', ""]
+)
+def test_lines_that_say_nothing_count_for_nothing(path, line):
+    path.write_text(line + "\n", encoding="latin-1")
+    journal = Journal(path)
+    assert journal.entries == {}
+    journal.add(entry("b"))
+    assert list(Journal(path).entries) == ["b"]
+
+
+def test_a_full_disk_is_an_error_and_spoils_nothing():
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no /dev/full on this system")
+    journal = Journal.__new__(Journal)
+    journal.path, journal.entries = full, {}
+    with pytest.raises(OSError, match="No space left on device"):
+        journal.add(entry("a"))
+    assert journal.entries == {}
+
+
+def test_a_million_lines_share_what_is_the_same(path):
+    for name in "abc":
+        Journal(path).add(entry(name, identity={"version": "1"}))
+    a, b, c = (found["identity"] for found in Journal(path).entries.values())
+    assert a is b is c
+
+
+def test_cleared(path):
+    journal = Journal(path)
+    journal.add(entry("a"))
+    journal.clear()
+    assert journal.entries == Journal(path).entries == {}

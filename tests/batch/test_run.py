@@ -1,0 +1,260 @@
+"""Runs over many files: what is done, what is left alone, what is refused, and what fails."""
+
+import csv
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from outlark.batch.lock import lock
+from outlark.batch.run import run
+from outlark.batch.sources import find
+from outlark.batch.task import Task, sha256_of
+from outlark.errors import InputError, ModelFileError
+from outlark.experiment.synthetic import SAMPLE_RATE
+from tests.recordings_on_disk import contents, journal_lines, save_model, song, start
+
+NAMES = ("a.wav", "b.wav", "c/a.wav", "d.flac")
+SUFFIXES = (".outlark.csv", ".Table.1.selections.txt", ".Table.1.selections.txt.about.json")
+
+
+def task_for(model, output, **more):
+    settings = {"formats": ("csv", "raven"), "verdicts": ("known", "ambiguous", "unknown")} | more
+    return Task(model=str(model), model_sha256=sha256_of(model), output=str(output), **settings)
+
+
+def go(model, output, *sources, **more):
+    how = {key: more.pop(key) for key in ("resume", "combined", "jobs", "watch") if key in more}
+    return run(task_for(model, output, **more), find(sources), **how)
+
+
+@pytest.fixture(scope="module")
+def once(model, tmp_path_factory):
+    """Four recordings, and an output folder in which they are done."""
+    folder = tmp_path_factory.mktemp("once")
+    for i, name in enumerate(NAMES):
+        path = folder / "four" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(path, song(i), SAMPLE_RATE)
+    go(model, folder / "out", folder / "four")
+    return folder
+
+
+@pytest.fixture
+def four(once, tmp_path):
+    """The recordings, to do with as one likes."""
+    return shutil.copytree(once / "four", tmp_path / "four")
+
+
+@pytest.fixture
+def done(once, tmp_path):
+    """The output folder, likewise."""
+    folder = shutil.copytree(once / "out", tmp_path / "out")
+    journal = folder / ".outlark/journal.jsonl"
+    journal.write_text(journal.read_text().replace(str(once), str(tmp_path)))
+    return folder
+
+
+def changed(folder, before):
+    """What has been written since."""
+    return {path.relative_to(folder).as_posix() for path, at in before.items() if path.stat().st_mtime_ns != at}
+
+
+def times(folder):
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*.outlark.csv")}
+
+
+def test_everything_is_done_once(model, four, tmp_path):
+    states = []
+    first = go(model, tmp_path / "out", four, combined=True, watch=lambda s: states.append((s.done, s.bytes_done)))
+    assert (first.recordings, first.done, first.skipped, first.failures) == (4, 4, 0, ())
+    assert sum(first.segments.values()) >= 4
+    sound = [soundfile.info(four / name).duration for name in NAMES]
+    assert first.seconds == pytest.approx(sum(sound))
+    assert states[0] == (0, 0.0)
+    assert states[-1] == (4, sum((four / name).stat().st_size for name in NAMES))
+    before, at = contents(tmp_path / "out"), times(tmp_path / "out")
+    assert set(before) == {"combined.csv", *(name + suffix for name in NAMES for suffix in SUFFIXES)}
+
+    again = go(model, tmp_path / "out", four, combined=True)
+    assert (again.recordings, again.done, again.skipped) == (4, 0, 4)
+    assert again.segments == first.segments
+    assert contents(tmp_path / "out") == before
+    assert not changed(tmp_path / "out", at)
+    assert sorted(os.listdir(tmp_path / "out/.outlark")) == ["journal.jsonl", "lock", "workers"]
+
+
+def test_the_combined_table_has_the_rows_of_all_in_order(model, four, tmp_path):
+    report = go(model, tmp_path / "out", four, combined=True, jobs=2)
+    assert report.combined == tmp_path / "out/combined.csv"
+    with report.combined.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    single = []
+    for name in NAMES:
+        with (tmp_path / "out" / f"{name}.outlark.csv").open(newline="") as file:
+            single += list(csv.DictReader(file))
+    assert rows == single
+    assert [row["recording"] for row in rows] == sorted(row["recording"] for row in rows)
+    assert {row["recording"] for row in rows} == set(NAMES)
+
+
+def test_only_what_changed_is_done_again(model, four, done):
+    soundfile.write(four / "b.wav", song(9), SAMPLE_RATE)  # another recording
+    (done / "c/a.wav.Table.1.selections.txt").unlink()  # a table is lost
+    soundfile.write(four / "e.wav", song(10), SAMPLE_RATE)  # one more
+    (done / "d.flac.outlark.csv").write_text("worked on by hand\n")  # which is nobody's business
+    before = times(done)
+    report = go(model, done, four)
+    assert (report.recordings, report.done, report.skipped) == (5, 3, 2)
+    assert changed(done, before) == {"b.wav.outlark.csv", "c/a.wav.outlark.csv"}
+    assert (done / "e.wav.outlark.csv").exists()
+    assert (done / "d.flac.outlark.csv").read_text() == "worked on by hand\n"
+
+
+def test_a_new_format_is_made_of_all(model, four, done):
+    before = contents(done)
+    report = go(model, done, four, formats=("csv", "raven", "audacity"), keep_scores=True)
+    assert (report.done, report.skipped) == (4, 0)
+    after = contents(done)
+    assert {name: after[name] for name in before} == before
+    assert set(after) - set(before) == {
+        name + suffix for name in NAMES for suffix in (".labels.txt", ".labels.txt.about.json", ".scores")
+    }
+    assert go(model, done, four).skipped == 4
+
+
+def test_recordings_that_moved_with_their_folder_are_not_done_again(model, four, done, tmp_path):
+    shutil.move(four, tmp_path / "moved")
+    assert go(model, done, tmp_path / "moved").skipped == 4
+
+
+def test_another_recording_of_the_same_name_is_refused(model, four, done, tmp_path):
+    (tmp_path / "other").mkdir()
+    soundfile.write(tmp_path / "other/a.wav", song(20), SAMPLE_RATE)
+    before = contents(done)
+    with pytest.raises(InputError, match=r"holds results of another a.wav, .*four/a.wav, and would now get those of "):
+        go(model, done, tmp_path / "other")
+    assert contents(done) == before
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"decisions": {"activity_db": 9.0}}, r"decisions \{\}, now \{'activity_db': 9.0\}"),
+        ({"channel": 1}, "channel None, now 1"),
+        ({"verdicts": ("known",)}, r"verdicts \['known', 'ambiguous', 'unknown'\], now \['known'\]"),
+    ],
+)
+def test_other_settings_are_refused(model, four, done, more, told):
+    with pytest.raises(InputError, match=rf"made otherwise \(.*: {told}\); choose another .* or --no-resume"):
+        go(model, done, four, **more)
+
+
+def test_other_settings_when_all_is_done_again(model, four, done):
+    more = {"verdicts": ("known",)}
+    assert go(model, done, four, resume=False, **more).done == 4
+    assert go(model, done, four, **more).skipped == 4
+    assert b",unknown," not in b"".join(contents(done).values())
+
+
+def test_another_model_is_refused(model, four, done, tmp_path):
+    other = save_model(tmp_path / "other.outlark", ("tuti-D", "cach-Z"))
+    with pytest.raises(InputError, match=r"model_sha256 [0-9a-f]{12}…, now [0-9a-f]{12}…\)"):
+        go(other, done, four)
+
+
+def test_bad_files_do_not_stop_the_others(model, four, tmp_path):
+    (four / "empty.wav").touch()
+    (four / "junk.wav").write_bytes(b"RIFF" + bytes(range(256)))
+    (four / "=text.mp3").write_text("no sound")
+    (four / "folder.wav").mkdir()
+    samples = song(0)
+    samples[100] = np.nan
+    soundfile.write(four / "nan.wav", samples, SAMPLE_RATE, subtype="FLOAT")
+    (four / "gone.wav").symlink_to(tmp_path / "nowhere")
+    sources = find([four])
+    (four / "b.wav").unlink()  # between listing and reading
+    report = run(task_for(model, tmp_path / "out"), sources, combined=True)
+    assert report.done == 3
+    told = {failure.name: failure.message for failure in report.failures}
+    assert list(told) == sorted(told)
+    assert set(told) == {"b.wav", "empty.wav", "gone.wav", "junk.wav", "nan.wav", "=text.mp3"}
+    assert "is empty (0 bytes)" in told["empty.wav"]
+    assert "no sound file that can be decoded" in told["junk.wav"]
+    assert "holds NaN or infinity" in told["nan.wav"]
+    assert "cannot be found" in told["b.wav"]
+    assert report.failures_file == tmp_path / "out/failures.csv"
+    with report.failures_file.open(newline="") as file:
+        rows = {row["recording"]: row["message"] for row in csv.DictReader(file)}
+    assert rows == {name.replace("=", "'="): message for name, message in told.items()}
+    left = {name for name in contents(tmp_path / "out") if name.endswith(".outlark.csv")}
+    assert left == {"a.wav.outlark.csv", "c/a.wav.outlark.csv", "d.flac.outlark.csv"}
+
+    for name in told:  # mended, they are tried again
+        (four / name).unlink(missing_ok=True)
+    soundfile.write(four / "empty.wav", song(1), SAMPLE_RATE)
+    mended = go(model, tmp_path / "out", four, combined=True)
+    assert (mended.done, mended.skipped, mended.failures, mended.failures_file) == (1, 3, (), None)
+    assert not (tmp_path / "out/failures.csv").exists()
+
+
+def test_settings_that_do_not_fit_the_model_are_told_once(model, four, tmp_path):
+    with pytest.raises(InputError, match="decoder='viterbi' is for scores of frames, not of whole notes"):
+        go(model, tmp_path / "out", four, decisions={"decoder": "viterbi"})
+    assert not contents(tmp_path / "out")
+
+
+def test_what_is_no_model(four, tmp_path):
+    (tmp_path / "m.outlark").write_text("no model, not at all")
+    with pytest.raises(InputError, match=r"m.outlark: not a model file"):
+        go(tmp_path / "m.outlark", tmp_path / "out", four)
+    with pytest.raises(ModelFileError, match=r"x.outlark: cannot be read \(No such file or directory\); give the path"):
+        go(tmp_path / "x.outlark", tmp_path / "out", four)
+
+
+def test_one_run_at_a_time(model, four, tmp_path):
+    (tmp_path / "out/.outlark").mkdir(parents=True)
+    with (
+        lock(tmp_path / "out/.outlark/lock"),
+        pytest.raises(InputError, match=r"out: another run is at work in this folder; wait until it has ended"),
+    ):
+        go(model, tmp_path / "out", four)
+
+
+def children(pid):
+    return [int(child) for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
+
+
+def test_a_worker_that_dies_takes_only_its_file_with_it(model, four, tmp_path):
+    if not Path("/proc/self/task").exists():
+        pytest.skip("needs /proc to find the worker")
+    soundfile.write(four / "b.wav", np.tile(song(0), 300), SAMPLE_RATE)  # takes some seconds
+    process = start("detect", model, four, "-o", tmp_path / "out", "-j", 1)
+    while journal_lines(tmp_path / "out") < 1:
+        assert process.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.3)
+    (worker,) = children(process.pid)
+    os.kill(worker, signal.SIGKILL)
+    assert process.wait(timeout=60) == 3
+    lines = (tmp_path / "out/.outlark/journal.jsonl").read_text().splitlines()
+    states = {entry["recording"]: entry for entry in map(json.loads, lines)}
+    assert [states[name]["state"] for name in NAMES] == ["done", "failed", "done", "done"]
+    assert "b.wav: the process was ended by signal 9 (SIGKILL); out of memory?" in states["b.wav"]["message"]
+    assert not (tmp_path / "out/.outlark/partial").exists()
+
+
+def test_workers_of_a_run_that_was_just_killed_are_waited_for(model, four, done):
+    holding = lock(done / ".outlark/workers", shared=True)
+    holding.__enter__()
+    threading.Timer(0.6, holding.__exit__, (None, None, None)).start()
+    begin = time.monotonic()
+    assert go(model, done, four).skipped == 4
+    assert 0.5 < time.monotonic() - begin < 9.0

@@ -1,0 +1,168 @@
+"""`outlark detect` and `outlark decide`: the same segments as the library and the stream, whatever the way there."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+import soundfile
+from click.testing import CliRunner
+
+from outlark import Decisions, model_file
+from outlark.cli.main import main
+from outlark.experiment.synthetic import SAMPLE_RATE
+from outlark.notes.formats import About, Mark, read_table, write_table
+from outlark.version import __version__
+from tests.recordings_on_disk import contents, journal_lines, outlark, save_model, song, start
+
+
+def ran(*args, code=0, jobs=1):
+    """In this process, which has imported everything already; the workers are processes of their own as always."""
+    done = CliRunner().invoke(main, [*map(str, args), "-j", str(jobs), "--json"])
+    assert done.exit_code == code, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def detected(model, recordings, tmp_path_factory):
+    """All of it, with one process."""
+    out = tmp_path_factory.mktemp("detected")
+    report = ran("detect", model, recordings, "-o", out, "--format", "csv,raven", "--all", "--keep-scores")
+    return out, report
+
+
+def test_library_command_and_stream_find_the_same(model, recordings, detected, tmp_path):
+    out, report = detected
+    detector = model_file.load(model)
+    for table in sorted(out.rglob("*.outlark.csv")):
+        name = table.relative_to(out).as_posix().removesuffix(".outlark.csv")
+        by_library = detector.detect(recordings / name)
+        samples, rate = soundfile.read(recordings / name)
+        stream = detector.stream(rate)
+        by_stream = [s for at in range(0, len(samples), 777) for s in stream.push(samples[at : at + 777]).segments]
+        assert by_stream + stream.finish().segments == by_library
+        found = read_table(table)
+        settings = {
+            "channel": "mix",
+            "decisions": detector.decisions.get_params(),
+            "verdicts": ["known", "ambiguous", "unknown", "silence"],
+        }
+        about = About(version=__version__, model_sha256=report["model_sha256"], settings=settings)
+        assert found.about == about.as_dict()
+        marks = [Mark.from_segment(segment, name) for segment in by_library]
+        write_table(tmp_path / "library.csv", marks, format="csv", about=about)
+        assert (tmp_path / "library.csv").read_bytes() == table.read_bytes()
+        assert [mark.segment(rate).start for mark in found.marks] == [segment.start for segment in by_library]
+
+
+def test_what_is_reported(recordings, detected):
+    out, report = detected
+    assert (report["recordings"], report["done"], report["skipped"], report["failed"]) == (12, 12, 0, 0)
+    assert report["segments"].keys() == {"known", "ambiguous", "unknown", "silence"}
+    assert report["segments"]["known"] >= 4
+    assert report["segments"]["silence"] >= 12
+    assert report["combined"] == str(out / "combined.csv")
+    assert len(read_table(report["combined"]).marks) == sum(report["segments"].values())
+    assert report["seconds_of_sound"] == pytest.approx(
+        sum(soundfile.info(path).duration for path in recordings.rglob("*.*")), abs=1e-3
+    )
+
+
+def test_more_processes_change_nothing(model, recordings, detected, tmp_path):
+    ran(
+        "detect", model, recordings, "-o", tmp_path, "--format", "raven", "-f", "csv", "--all", "--keep-scores", "-j", 3
+    )
+    assert contents(tmp_path) == contents(detected[0])
+
+
+def test_decide_gives_what_detect_gives(model, detected, tmp_path):
+    report = ran("decide", model, detected[0], "-o", tmp_path, "--format", "csv,raven", "--all")
+    assert report["done"] == 12
+    scores = {name for name in contents(detected[0]) if name.endswith(".scores")}
+    assert len(scores) == 12
+    assert contents(tmp_path) == {name: blob for name, blob in contents(detected[0]).items() if name not in scores}
+
+
+def test_decide_otherwise(model, recordings, detected, tmp_path):
+    given = ("--activity-db", "none", "--min-unknown", "50ms", "--verdict", "unknown")
+    ran("decide", model, detected[0], "-o", tmp_path, *given)
+    detector = model_file.load(model).set_params(decisions=Decisions(activity_db=None, unknown_s=0.05))
+    for table in tmp_path.rglob("*.outlark.csv"):
+        name = table.relative_to(tmp_path).as_posix().removesuffix(".outlark.csv")
+        expected = [s for s in detector.detect(recordings / name) if s.verdict == "unknown"]
+        assert expected
+        found = read_table(table).marks
+        assert [mark.start_s for mark in found] == pytest.approx([s.start_s for s in expected], abs=1e-8)
+        assert {mark.verdict for mark in found} == {"unknown"}
+
+
+def test_scores_of_another_model(detected, tmp_path):
+    other = save_model(tmp_path / "other.outlark", ("tuti-D", "cach-Z"))
+    (one, *_) = sorted(detected[0].rglob("*.scores"))
+    report = ran("decide", other, one, "-o", tmp_path / "out", code=3)
+    assert "scores of another model (sha256 " in report["failures"][0]["message"]
+
+
+def test_one_channel_of_two(model, tmp_path):
+    left, right = song(0), song(1)
+    n = min(len(left), len(right))
+    soundfile.write(tmp_path / "two.wav", np.column_stack([left[:n], right[:n]]), SAMPLE_RATE, subtype="FLOAT")
+    ran("detect", model, tmp_path / "two.wav", "-o", tmp_path / "out", "--channel", 2, "--keep-scores")
+    found = read_table(tmp_path / "out/two.wav.outlark.csv")
+    assert {mark.channel for mark in found.marks} == {2}
+    assert found.about["settings"]["channel"] == 2
+    known = [s for s in model_file.load(model).detect(right[:n].astype("f4"), SAMPLE_RATE) if s.verdict == "known"]
+    assert [mark.label for mark in found.marks if mark.verdict == "known"] == [s.label for s in known]
+    ran("decide", model, tmp_path / "out", "-o", tmp_path / "again")
+    assert contents(tmp_path / "again") == {k: v for k, v in contents(tmp_path / "out").items() if ".scores" not in k}
+    missing = ran("detect", model, tmp_path / "two.wav", "-o", tmp_path / "third", "--channel", 3, code=3)
+    assert "channel=2, but the audio has 2 channels" in missing["failures"][0]["message"]
+
+
+def test_stopped_and_resumed(model, recordings, detected, tmp_path):
+    command = ("detect", model, recordings, "-o", tmp_path, "--format", "csv,raven", "--all", "--keep-scores")
+    process = start(*command, "-j", 1, stderr=subprocess.PIPE)
+    while journal_lines(tmp_path) < 2:
+        assert process.poll() is None
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
+    said = process.communicate(timeout=30)[1].decode()
+    assert process.returncode == 130
+    assert said == "\nstopped; give the same command again to go on from here\n\n"
+    assert journal_lines(tmp_path) < 12
+    report = ran(*command)
+    assert report["skipped"] >= 2
+    assert contents(tmp_path) == contents(detected[0])
+
+
+def test_what_is_said(model, recordings, tmp_path):
+    (tmp_path / "bad.wav").write_bytes(b"")
+    done = outlark("detect", model, tmp_path / "bad.wav", recordings, "-o", tmp_path / "out", "-f", "audacity", "-j", 1)
+    assert done.returncode == 3
+    assert done.stdout == ""
+    summary, failed, which = done.stderr.splitlines()[-3:]
+    assert summary.startswith("12 of 13 files done in 0:00:0")
+    assert summary.endswith(f"; in {tmp_path / 'out'}")
+    assert failed == f"1 failed, see {tmp_path / 'out/failures.csv'}:"
+    assert "bad.wav is empty (0 bytes); copy or record it again" in which
+    assert not (tmp_path / "out/combined.csv").exists()
+    args = ("detect", model, recordings, "-o", tmp_path / "quiet", "--quiet", "--no-combined", "-j", 1)
+    quiet = CliRunner().invoke(main, [*map(str, args)])
+    assert (quiet.exit_code, quiet.stdout, quiet.stderr) == (0, "", "")
+    assert not (tmp_path / "quiet/combined.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "told"),
+    [
+        (("--combined", "--format", "raven"), 2, "--combined joins tables of the format csv; add --format csv"),
+        (("-o", __file__), 1, f"{__file__} is a file; give a folder for the results with -o"),
+    ],
+)
+def test_what_does_not_go_together(model, recordings, tmp_path, args, code, told):
+    done = CliRunner().invoke(main, ["detect", str(model), str(recordings), "-o", str(tmp_path), *args])
+    assert done.exit_code == code
+    assert told in done.stderr

@@ -1,0 +1,180 @@
+"""The frame of the command line: help, errors, exit codes, and documents that can fail."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import outlark
+from outlark.cli.main import VERBS, main
+from tests.recordings_on_disk import OUTLARK, environment
+from tests.recordings_on_disk import outlark as run
+
+PAGE = (Path(__file__).parents[2] / "docs/command-line.md").read_text(encoding="utf-8")
+THERE = main.list_commands(click.Context(main))
+COMMANDS = {verb: main.get_command(click.Context(main), verb) for verb in THERE}
+SLOW = {"numpy", "scipy", "sklearn", "soundfile", "matplotlib", "rich"}
+
+
+@pytest.mark.parametrize("args", [["--help"], ["--version"], *([verb, "--help"] for verb in THERE)], ids=" ".join)
+def test_help_imports_nothing_that_is_slow(args):
+    code = (
+        "import sys\nfrom outlark.cli.main import main\n"
+        f"try: main({args!r})\nexcept SystemExit as end: assert not end.code\n"
+        "print(*{name.split('.')[0] for name in sys.modules}, sep=',', file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not SLOW & set(done.stderr.strip().split(","))
+    assert "outlark" in done.stdout
+
+
+def test_verbs_are_listed_in_the_order_of_use():
+    shown = CliRunner().invoke(main, ["--help"]).output
+    listed = re.findall(r"^  ([a-z]+) {2,}(.*)$", shown.split("Verbs:")[1], flags=re.MULTILINE)
+    assert listed == [(verb, VERBS[verb]) for verb in VERBS if verb in COMMANDS]
+    assert {"detect", "decide", "completion"} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("verb", THERE)
+def test_every_option_says_what_it_is_for_and_is_documented(verb):
+    command = COMMANDS[verb]
+    assert len(command.help or "") > 30
+    section = re.search(rf"^## outlark {verb}\n(.*?)(?=^## |\Z)", PAGE, flags=re.MULTILINE | re.DOTALL)
+    assert section, f"docs/command-line.md has no section about {verb}"
+    for parameter in command.params:
+        if isinstance(parameter, click.Argument):
+            assert parameter.make_metavar(click.Context(command)).strip(".[]").split("|")[0].strip("{") in command.help
+            continue
+        assert len(parameter.help or "") > 10, f"{verb} {parameter.opts} has no help"
+        for name in (*parameter.opts, *parameter.secondary_opts):
+            assert re.search(rf"`[^`]*{name}\b", section[1]), f"docs/command-line.md does not tell of {verb} {name}"
+
+
+@pytest.mark.parametrize("verb", THERE)
+def test_no_option_is_documented_that_is_not_there(verb):
+    section = re.search(rf"^## outlark {verb}\n(.*?)(?=^## |\Z)", PAGE, flags=re.MULTILINE | re.DOTALL)[1]
+    rows = re.findall(r"^\| (`-.*?) \|", section, flags=re.MULTILINE)
+    there = {name for p in COMMANDS[verb].params for name in (*p.opts, *p.secondary_opts)}
+    assert {name for row in rows for name in re.findall(r"(?<![\w-])--?[a-z][a-z-]*", row)} <= there
+
+
+def test_exit_codes_are_documented():
+    for code in (0, 1, 2, 3, 130):
+        assert re.search(rf"^\| {code} \|", PAGE, flags=re.MULTILINE)
+
+
+def test_errors_are_one_message(tmp_path):
+    done = run("detect", tmp_path / "no.outlark", tmp_path, "-o", tmp_path / "out")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert re.fullmatch(
+        r"Error: .*no.outlark: cannot be read \(No such file or directory\); give the .*\n", done.stderr
+    )
+
+
+def test_errors_as_json(tmp_path):
+    args = ["detect", str(tmp_path / "no.outlark"), str(tmp_path), "-o", str(tmp_path / "out"), "--json"]
+    done = CliRunner().invoke(main, args)
+    told = json.loads(done.stdout)
+    assert told.keys() == {"error", "exit_code"}
+    assert told["exit_code"] == done.exit_code == 1
+    assert done.stderr == f"Error: {told['error']}\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["fly"], "No such command 'fly'"),
+        (["detect", "m"], "Missing argument 'RECORDINGS...'"),
+        (["detect", "m", "r"], "Missing option '--output'"),
+        (["detect", "m", "r", "-o", "x", "--format", "csv,exel"], "'exel' is no format that can be written; there are"),
+        (
+            ["detect", "m", "r", "-o", "x", "--min-duration", "soon"],
+            "'soon' is no length of time; give seconds, or 76ms",
+        ),
+        (["detect", "m", "r", "-o", "x", "--activity-db", "loud"], "'loud' is no number of decibels; give a number"),
+        (["detect", "m", "r", "-o", "x", "--channel", "0"], "'0' is no channel; give mix, or a number from 1"),
+        (["completion", "cmd"], "'cmd' is not one of 'bash', 'zsh', 'fish'"),
+    ],
+)
+def test_wrong_usage(args, told):
+    done = CliRunner().invoke(main, args)
+    assert done.exit_code == 2
+    assert told in " ".join(done.stderr.split())
+    as_json = CliRunner().invoke(main, [*args, "--json"])
+    assert as_json.exit_code == json.loads(as_json.stdout)["exit_code"] == 2
+
+
+def test_all_and_verdict_do_not_go_together(model, recordings, tmp_path):
+    done = CliRunner().invoke(
+        main, ["detect", str(model), str(recordings), "-o", str(tmp_path), "--all", "--verdict", "known"]
+    )
+    assert (done.exit_code, "give --all or --verdict, not both" in done.stderr) == (2, True)
+
+
+def test_nobody_reads_what_is_printed():
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([*OUTLARK, "completion", "bash"], stdout=writer, stderr=subprocess.PIPE, env=environment())
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell):
+    done = CliRunner().invoke(main, ["completion", shell])
+    assert done.exit_code == 0
+    assert f"_OUTLARK_COMPLETE={shell}_complete" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "cword", "expected"),
+    [
+        ("outlark de", 1, "detect"),
+        ("outlark detect --keep", 2, "--keep-scores"),
+        ("outlark detect --format rav", 3, "raven"),
+    ],
+)
+def test_completion_completes(words, cword, expected):
+    asked = {"_OUTLARK_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(cword)}
+    done = subprocess.run(OUTLARK, capture_output=True, text=True, env=environment() | asked, check=True)
+    assert f"plain,{expected}" in done.stdout.split()
+
+
+def test_warnings_are_one_line():
+    code = """
+import click, warnings
+from outlark.cli.main import main
+
+@click.command()
+def warn():
+    warnings.warn("a guess; give two or more", stacklevel=2)
+
+main.get_command = lambda ctx, name: warn
+main(["warn"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "Warning: a guess; give two or more\n")
+
+
+def test_public_names_come_when_they_are_asked_for():
+    code = (
+        "import sys, outlark\nassert 'numpy' not in sys.modules\n"
+        "assert outlark.NoteDetector.__name__ == 'NoteDetector'\nassert 'numpy' in sys.modules\n"
+        "assert outlark.metrics.__name__ == 'outlark.metrics'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    for name in outlark.__all__:
+        assert getattr(outlark, name) is not None
+    assert set(outlark.__all__) <= set(dir(outlark))
+    with pytest.raises(AttributeError, match="module 'outlark' has no attribute 'NoteDetektor'"):
+        outlark.NoteDetektor  # noqa: B018
+    space: dict = {}
+    exec("from outlark import *", space)
+    assert set(outlark.__all__) <= set(space)

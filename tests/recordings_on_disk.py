@@ -1,0 +1,69 @@
+"""A model and short recordings in files, for tests of the command line and of runs over many files."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from outlark import NoteDetector, model_file
+from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+from outlark.notes.resampling import resample
+
+OUTLARK = (sys.executable, "-m", "outlark")
+
+
+def save_model(path: Path, classes: tuple[str, ...] = ("tuti-D", "tuti-F", "cach-Z")) -> Path:
+    """A detector trained on three notes of each class."""
+    known = notes(counts=dict.fromkeys(classes, 3))
+    detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+    model_file.save(detector, path)
+    return path
+
+
+def song(seed: int, rate: int = SAMPLE_RATE) -> np.ndarray:
+    """About half a second: a note that the model knows, or one that it does not."""
+    name = ("tuti-D", "tuti-F", "cach-Z", "cach-C", "tuti-A")[seed % 5]
+    audio, _ = concatenate(notes(seed=seed, counts={name: 1}), edge_s=0.15, rng=np.random.default_rng(seed))
+    return audio if rate == SAMPLE_RATE else resample(audio, SAMPLE_RATE, rate)
+
+
+def save_recordings(folder: Path, n: int) -> Path:
+    """So many, in several folders, formats and rates, with the same names in different folders."""
+    for i in range(n):
+        rate = (SAMPLE_RATE, 8000)[i % 7 == 3]
+        name = f"night{i % 3}/{i // 6:03}{('.wav', '.flac', '.WAV')[i % 6 // 2]}"
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(folder / name, song(i, rate), rate)
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All that a run leaves for its user, by name."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    named = {path.relative_to(folder).as_posix(): path for path in files}
+    return {name: path.read_bytes() for name, path in sorted(named.items()) if not name.startswith(".outlark/")}
+
+
+def outlark(*args: object, **more: object) -> subprocess.CompletedProcess[str]:
+    """Run the program as its users do."""
+    command = [*OUTLARK, *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment(), **more)
+
+
+def start(*args: object, **more: object) -> subprocess.Popen[bytes]:
+    """Start the program, in a group of processes of its own."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL} | more
+    return subprocess.Popen([*OUTLARK, *map(str, args)], env=environment(), start_new_session=True, **quiet)
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+
+
+def journal_lines(output: Path) -> int:
+    """How many files a run has finished so far."""
+    journal = output / ".outlark" / "journal.jsonl"
+    return journal.read_bytes().count(b"\n") if journal.exists() else 0
