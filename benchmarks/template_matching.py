@@ -17,7 +17,7 @@ from scipy.signal import oaconvolve
 from sklearn.base import BaseEstimator
 
 from outlark.notes.audio import mono
-from outlark.notes.calibration import note_thresholds
+from outlark.notes.calibration import note_thresholds, raised
 from outlark.notes.decisions import Decisions
 from outlark.notes.detector import GAP_S
 from outlark.notes.front_ends.base import Frames
@@ -120,7 +120,7 @@ class TemplateMatching:
 
     def _thresholds(self, frames: Sequence[Frames]) -> np.ndarray:
         own = [self._left_out_scores(label, frames) for label in self.classes_]
-        return note_thresholds(own, self._scores_of_the_rest(frames))
+        return raised(note_thresholds(own, self._scores_of_the_rest(frames)))
 
     def _left_out_scores(self, label: Any, frames: Sequence[Frames]) -> np.ndarray:
         """The best score of each example near its mark, by the other examples of its class."""

@@ -5,27 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlark.notes.calibration import (
-    LEAST_LOW,
-    LEAST_SPREAD,
-    SPREADS,
-    SPREADS_BELOW,
-    WAY,
-    note_thresholds,
-    pooled_spread,
-)
+from outlark.notes.calibration import LEAST_LOW, LEAST_SPREAD, SPREADS, WAY, note_thresholds, pooled_spread, raised
 
 OWN = np.array([2.4, 2.5, 2.55, 2.6, 2.65])
 
 
 def test_the_threshold_lies_between_the_rest_and_the_class():
-    """Four spreads below the middle of two notes; of more, two below the lowest, where that is nearer."""
-    low = 2.4 - SPREADS_BELOW * pooled_spread([OWN])
+    low = 2.55 - SPREADS * pooled_spread([OWN])
     (found,) = note_thresholds([OWN], [np.array([0.5, 1.7])])
-    assert found == pytest.approx(1.7 + WAY * (low - 1.7))
-    few = OWN[:2]
-    low = 2.45 - SPREADS * pooled_spread([few])
-    (found,) = note_thresholds([few], [np.array([0.5, 1.7])])
     assert found == pytest.approx(1.7 + WAY * (low - 1.7))
 
 
@@ -35,13 +22,13 @@ def test_notes_that_nobody_marked_change_nothing():
 
 
 def test_something_like_the_class_raises_the_threshold():
-    low = 2.4 - SPREADS_BELOW * pooled_spread([OWN])
+    low = 2.55 - SPREADS * pooled_spread([OWN])
     assert note_thresholds([OWN], [np.array([low - 0.01])]) > note_thresholds([OWN], [np.array([1.0])])
 
 
 def test_notes_that_agree_by_chance_do_not_make_a_class_narrow():
     (found,) = note_thresholds([np.array([2.0, 2.0, 2.0])], [np.zeros(1)])
-    assert found == pytest.approx(WAY * (2.0 - SPREADS_BELOW * LEAST_SPREAD * 2.0))
+    assert found == pytest.approx(WAY * (2.0 - SPREADS * LEAST_SPREAD * 2.0))
 
 
 def test_an_odd_note_does_not_open_a_class():
@@ -71,3 +58,11 @@ def test_scores_below_zero_have_thresholds_above_zero():
 def test_notes_that_have_nothing_in_common_do_not_open_a_class():
     (found,) = note_thresholds([np.array([0.2, 2.4])], [np.zeros(1)])
     assert found == pytest.approx(WAY * LEAST_LOW * 1.3)
+
+
+@given(st.lists(st.floats(0.1, 3), min_size=1, max_size=9))
+def test_no_class_accepts_below_the_mean_and_none_that_is_strict_becomes_less_so(thresholds):
+    given = np.array(thresholds)
+    found = raised(given)
+    assert (found >= given.mean()).all()
+    np.testing.assert_array_equal(found[given >= given.mean()], given[given >= given.mean()])

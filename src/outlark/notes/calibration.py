@@ -1,9 +1,9 @@
 """Where a class of whole notes begins to accept, from the training recordings alone.
 
-The low end of a class lies a few spreads below the middle of its own notes when left out, but not far below the lowest
-of them. What else there is in the training recordings scores below that; what scores above is taken for notes that
-nobody marked. The threshold lies between the best of the rest and the low end of the class, nearer to the class:
-unknown notes will come that resemble it more than anything in the training recordings does.
+The low end of a class lies a few spreads below the middle of its own notes when left out. What else there is in the
+training recordings scores below that; what scores above is taken for notes that nobody marked. The threshold lies
+between the best of the rest and the low end of the class, nearer to the class: unknown notes will come that resemble
+it more than anything in the training recordings does.
 """
 
 from collections.abc import Sequence
@@ -12,8 +12,6 @@ import numpy as np
 
 #: How many spreads below the middle of its own notes a class ends.
 SPREADS = 4.0
-#: … but no more than so many below the lowest of at least three: a few notes that differ much overstate the spread.
-SPREADS_BELOW = 2.0
 #: The spread of a class is at least this share of its middle: a handful of notes may agree by chance.
 LEAST_SPREAD = 0.02
 #: How far from the best of the rest to the low end of the class the threshold lies.
@@ -34,19 +32,29 @@ def note_thresholds(own: Sequence[np.ndarray], rest: Sequence[np.ndarray]) -> np
     --------
     >>> own, rest = np.array([2.2, 2.3, 2.4]), np.array([0.3, 1.0, 2.25])
     >>> note_thresholds([own], [rest]).round(2)
-    array([1.67])
+    array([1.46])
     """
     spread = pooled_spread(own)
     thresholds = np.empty(len(own))
     for c, scores in enumerate(own):
         middle = float(np.median(scores))
-        unit = max(spread, LEAST_SPREAD * abs(middle))
-        low = max(middle - SPREADS * unit, LEAST_LOW * middle)
-        if len(scores) > 2:
-            low = max(low, float(scores.min()) - SPREADS_BELOW * unit)
+        low = middle - SPREADS * max(spread, LEAST_SPREAD * abs(middle))
+        low = max(low, LEAST_LOW * middle)
         best_of_the_rest = float(rest[c][rest[c] < low].max(initial=min(low, 0.0)))
         thresholds[c] = best_of_the_rest + WAY * (low - best_of_the_rest)
     return np.maximum(thresholds, np.finfo(float).eps)
+
+
+def raised(thresholds: np.ndarray) -> np.ndarray:
+    """Thresholds (C,) of which none is below their mean.
+
+    Scores of all classes are on one scale. A class that would begin to accept well below the others does so because its
+    few notes happen to differ, not because it is worth more false alarms.
+
+    >>> raised(np.array([1.0, 2.0, 3.0]))
+    array([2., 2., 3.])
+    """
+    return np.maximum(thresholds, thresholds.mean())
 
 
 def pooled_spread(own: Sequence[np.ndarray]) -> float:

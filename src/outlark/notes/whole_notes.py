@@ -9,7 +9,7 @@ import numpy as np
 from scipy.ndimage import maximum_filter1d
 from sklearn.base import clone
 
-from outlark.notes.calibration import note_thresholds
+from outlark.notes.calibration import note_thresholds, raised
 from outlark.notes.front_ends.base import Frames
 from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.scorers import NoteScorer
@@ -76,7 +76,7 @@ def fit_whole_notes(
     model = NoteModel(describer=fitted, lengths=lengths, allowed=allowed, thresholds=np.zeros(len(fitted.classes_)))
     own = left_out_note_scores(front_end, describer, notes, model)
     rest = scores_of_the_rest(front_end, model, frames, segments)
-    return replace(model, thresholds=note_thresholds(own, rest))
+    return replace(model, thresholds=raised(note_thresholds(own, rest)))
 
 
 def note_samples(front_end: NoteFrontEnd, notes: Sequence[MarkedNote]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
