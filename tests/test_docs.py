@@ -19,7 +19,7 @@ def test_the_code_of_the_readme_runs_and_says_what_its_comments_say(capsys):
     code = "\n".join(re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL))
     space: dict = {}
     exec(compile(code, "README.md", "exec"), space)
-    assert capsys.readouterr().out.startswith(re.search(r"```text\n(.*?)```", README, flags=re.DOTALL).group(1))
+    assert capsys.readouterr().out.startswith(re.search(r"```text\n(0.00 .*?)```", README, flags=re.DOTALL).group(1))
     model, X = space["model"], space["X"]
     assert repr(model.predict(X[[0, 50, 120]])) == re.search(r"# (array\(.*\))", code).group(1)
     assert str(model.verdicts(X[[0, 50, 120]]).tolist()) == re.search(r"# (\['known'.*\])", code).group(1)

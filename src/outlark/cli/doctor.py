@@ -1,0 +1,37 @@
+"""`outlark doctor`: what a model would get wrong."""
+
+from dataclasses import asdict
+
+import click
+
+from outlark.cli import options
+from outlark.cli.main import ERROR
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.option("--strict", is_flag=True, help="End with exit code 1 if there are problems.")
+@options.reporting
+def command(model: str, strict: bool, quiet: bool, as_json: bool) -> None:
+    """Say what a MODEL would get wrong.
+
+    It is given silence, noise, hum, clicks, tones and whistles, none of which is a note; each of its training notes is
+    judged by what the others say about it; and what it was made from is looked through. No recordings are needed.
+    """
+    from outlark.model_file import load
+    from outlark.notes.doctor import examine
+    from outlark.notes.finding import GOOD, PROBLEM, WARNING
+
+    detector = load(model)
+    if not quiet:
+        click.echo("listening to sounds that are no notes …", err=True)
+    found = sorted(examine(detector), key=lambda finding: (PROBLEM, WARNING, GOOD).index(finding.severity))
+    counts = {severity: sum(f.severity == severity for f in found) for severity in (PROBLEM, WARNING, GOOD)}
+    if as_json:
+        options.answer({"model": model, **counts, "findings": [asdict(finding) for finding in found]})
+    else:
+        for finding in found:
+            click.echo(finding)
+    if not quiet:
+        click.echo(f"problems: {counts[PROBLEM]}, warnings: {counts[WARNING]}, good: {counts[GOOD]}", err=True)
+    click.get_current_context().exit(ERROR if strict and counts[PROBLEM] else 0)

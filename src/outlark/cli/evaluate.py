@@ -1,0 +1,200 @@
+"""`outlark evaluate`: detections against the truth."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from outlark.cli import options, tables
+from outlark.errors import InputError
+from outlark.version import __version__
+
+if TYPE_CHECKING:
+    from outlark.notes.evaluation import Evaluation
+    from outlark.notes.evaluation_tables import Matched
+
+#: Names that are listed; the rest is counted.
+LISTED = 5
+
+
+@click.command()
+@click.argument("detections", type=click.Path())
+@click.argument("truth", type=click.Path())
+@tables.reading
+@click.option(
+    "--class",
+    "classes",
+    multiple=True,
+    metavar="NAME",
+    help="A class that was to be found; may be given several times. Without it: every label, but those of --unknown.",
+)
+@click.option("--model", type=click.Path(), help="The model that made the detections: its classes were to be found.")
+@click.option(
+    "--unknown",
+    multiple=True,
+    metavar="NAME",
+    help="A label of the truth that is no class: the right answer is unknown. May be given several times.",
+)
+@click.option(
+    "--iou",
+    "ious",
+    multiple=True,
+    type=click.FloatRange(0, 1, min_open=True),
+    default=(0.5, 0.3),
+    show_default=True,
+    metavar="X",
+    help="How much events must overlap to be the same: intersection over union. May be given several times.",
+)
+@click.option(
+    "--tolerance-ms",
+    type=click.FloatRange(min=0),
+    metavar="MS",
+    help="Also compare events by their begins alone, which may be so far apart.",
+)
+@click.option(
+    "--detected-only",
+    is_flag=True,
+    help="Leave out recordings of the TRUTH that have no detections, such as those of the training.",
+)
+@click.option("--output", "-o", type=click.Path(), help="Write all numbers to this CSV file.")
+@options.reporting
+def command(detections: str, truth: str, **given: Any) -> None:
+    """Compare DETECTIONS with the TRUTH.
+
+    Each is a table of labels in any format, or a folder of such tables; recordings are matched by name. Known and
+    ambiguous detections are answers. A recording of the TRUTH without detections is all missed; one without truth is
+    left out.
+    """
+    from outlark.notes.evaluation import evaluate
+    from outlark.notes.evaluation_tables import match_tables
+
+    wanted = {name: given[name] for name in ("audio", "label_column", "detected_only")}
+    matched = match_tables(detections, truth, **wanted)
+    classes = _classes(matched, given)
+    if len(classes) == 1:
+        matched = matched.naming_blanks(classes[0])
+    tolerance_ms = given["tolerance_ms"]
+    measured = evaluate(
+        matched.recordings,
+        classes,
+        ious=list(dict.fromkeys(given["ious"])),
+        tolerance_s=None if tolerance_ms is None else tolerance_ms / 1000,
+    )
+    if given["output"] is not None:
+        _write(measured, Path(given["output"]))
+    if not given["quiet"]:
+        _tell(matched, given["output"])
+    if given["as_json"]:
+        options.answer(_content(measured, matched))
+    else:
+        _show(measured, tolerance_ms)
+
+
+def _classes(matched: "Matched", given: Mapping[str, Any]) -> list[str]:
+    """The labels that were to be found."""
+    if sum(bool(given[name]) for name in ("classes", "model", "unknown")) > 1:
+        raise click.UsageError("give one of --class, --model and --unknown, not several")
+    if given["model"]:
+        from outlark.model_file import load
+
+        return [str(label) for label in load(given["model"]).classes_.tolist()]
+    there = matched.labels
+    for name in (*given["classes"], *given["unknown"]):
+        if name not in there:
+            raise InputError(f"no mark has the label {name!r}; there are {', '.join(there) or 'no labels at all'}")
+    chosen = list(dict.fromkeys(given["classes"])) or [label for label in there if label not in given["unknown"]]
+    if not chosen:
+        raise InputError("neither the truth nor the detections name a class; is there a --label-column?")
+    return chosen
+
+
+def _write(measured: "Evaluation", path: Path) -> None:
+    from outlark.notes.evaluation_report import csv_text
+    from outlark.notes.formats.files import encoded, write_bytes
+
+    write_bytes(path, encoded(csv_text(measured)))
+
+
+def _tell(matched: "Matched", output: str | None) -> None:
+    for remark in matched.remarks:
+        click.echo(f"Note: {remark}", err=True)
+    if matched.missed:
+        click.echo(f"{_listed(matched.missed)} without detections: what is in them counts as missed", err=True)
+    if matched.left_out:
+        click.echo(f"{_listed(matched.left_out)} with detections and without truth: left out", err=True)
+    if output is not None:
+        click.echo(f"all numbers are in {output}", err=True)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:LISTED])
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return f"{len(names)} recording{'s' if len(names) > 1 else ''} ({shown}{more})"
+
+
+def _content(measured: "Evaluation", matched: "Matched") -> dict[str, Any]:
+    from outlark.notes.evaluation_report import answers, measures
+
+    return {
+        "version": __version__,
+        "recordings": measured.recordings,
+        "seconds": round(measured.seconds, 3),
+        "classes": list(measured.classes),
+        "measures": measures(measured),
+        "answers": answers(measured),
+        "missed": list(matched.missed),
+        "left_out": list(matched.left_out),
+        "remarks": list(matched.remarks),
+    }
+
+
+def _show(measured: "Evaluation", tolerance_ms: float | None) -> None:
+    _show_classes(measured)
+    click.echo()
+    _show_events(measured, tolerance_ms)
+    click.echo()
+    confusion = measured.notes.confusion
+    rows = [["true \\ found", *map(str, confusion.column_labels)]]
+    for label, counts in zip(confusion.row_labels, confusion.counts.tolist(), strict=True):
+        rows.append([str(label), *map(str, counts)])
+    tables.show(rows, "notes, by what most of each was called")
+
+
+def _show_classes(measured: "Evaluation") -> None:
+    from outlark.notes.comparison import REST
+    from outlark.notes.evaluation_report import MEAN, MEAN_ALL, POOLED, measures
+
+    iou = f"{next(iter(measured.events)):g}"
+    columns = {
+        "notes": ("notes", 0),
+        "window F": ("window_f", 3),
+        "note F": ("note_f", 3),
+        "precision": (f"event_precision_iou_{iou}", 3),
+        "recall": (f"event_recall_iou_{iou}", 3),
+        "F": (f"event_f_iou_{iou}", 3),
+        "onset, ms": ("onset_error_ms", 1),
+        "offset, ms": ("offset_error_ms", 1),
+    }
+    found = measures(measured)
+    labels = (*measured.classes, REST, MEAN, MEAN_ALL, POOLED)
+    body = ([label, *(_cell(found[name].get(label), n) for name, n in columns.values())] for label in labels)
+    rows = [["class", *columns], *body]
+    n = measured.recordings
+    title = f"{n} recording{'s' if n > 1 else ''}, {measured.seconds:.0f} s; events with an IoU of {iou}"
+    tables.show(rows, title)
+
+
+def _show_events(measured: "Evaluation", tolerance_ms: float | None) -> None:
+    kinds = {f"IoU {iou:g}": scores for iou, scores in measured.events.items()} | {"DCASE rule": measured.dcase}
+    if measured.onsets is not None:
+        kinds[f"begin within {tolerance_ms:g} ms"] = measured.onsets
+    rows = [["events", "found", "false", "missed", "precision", "recall", "F"]]
+    for kind, scores in kinds.items():
+        counts = (scores.true_positives, scores.false_positives, scores.false_negatives)
+        rows.append([kind, *(str(n.sum()) for n in counts), *(_cell(rate, 3) for rate in scores.pooled)])
+    tables.show(rows, "all classes together")
+
+
+def _cell(value: float | None, digits: int) -> str:
+    return "" if value is None or value != value else f"{value:.{digits}f}"

@@ -1,0 +1,162 @@
+"""`outlark inspect`: what is in a model, a recording or a table."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+from outlark.cli import options, tables
+from outlark.cli.main import UNREADABLE
+from outlark.errors import OutlarkError
+
+#: Examples, labels or recordings that are listed; --json has all.
+LISTED = 20
+
+
+@click.command()
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
+@tables.reading
+@options.reporting
+def command(paths: tuple[str, ...], **given: Any) -> None:
+    """Say what is in each PATH: a model, a recording, a table, or scores that were kept.
+
+    What it is, is told by its content. Of a model: classes, examples, lengths, thresholds and settings. Of a recording,
+    all of which is decoded: format, true length, level, clipping, digital silence, and when it began. Of a table: its
+    format, labels, times, and which of its recordings are there.
+    """
+    from outlark.notes.contents import content_of
+    from outlark.notes.sound_files import SoundFiles
+
+    sounds = SoundFiles(given["audio"])
+    found, failures = [], []
+    for path in paths:
+        try:
+            content = content_of(path, sounds, label_column=given["label_column"])
+        except OutlarkError as error:
+            if len(paths) == 1:
+                raise
+            failures.append({"path": path, "message": str(error)})
+            click.echo(f"{error}", err=True)
+            continue
+        found.append(content)
+        if not given["as_json"]:
+            _show(content, blank=len(found) > 1)
+    if given["as_json"]:
+        options.answer({"files": found, "failed": len(failures), "failures": failures})
+    click.get_current_context().exit(UNREADABLE if failures else 0)
+
+
+def _show(content: Mapping[str, Any], blank: bool) -> None:
+    if blank:
+        click.echo()
+    click.echo(f"{content['path']}: {content['kind']}, {content['size_bytes']} bytes")
+    lines = {"model": _model, "scores": _scores, "recording": _recording, "table": _table}[content["kind"]]
+    for name, text in lines(content):
+        click.echo(f"  {name:<11} {text}")
+
+
+def _model(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "sha256", content["sha256"]
+    yield "made with", _versions(content)
+    yield "sample rate", f"{content['sample_rate']} Hz; others are resampled"
+    yield "listens to", content["front_end"]["words"]
+    for kind in content["classes"]:
+        lengths = f"{kind['shortest_s']:.3f} to {kind['longest_s']:.3f} s"
+        threshold = "none" if kind["threshold"] is None else f"{kind['threshold']:.3f}"
+        yield "class", f"{kind['label']}: {len(kind['examples'])} examples, {lengths}, threshold {threshold}"
+        yield from (("", f"  {line}") for line in _listed([_example(note) for note in kind["examples"]]))
+    for part in ("front_end", "describer", "decisions"):
+        settings = ", ".join(f"{name} {_plain(value)}" for name, value in content[part]["settings"].items())
+        yield part.replace("_", " "), f"{content[part]['name']}: {settings}"
+
+
+def _scores(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "recording", f"{content['recording']}, {_length(content['duration_s'])}, {content['sample_rate']} Hz"
+    yield "model", f"sha256 {content['model_sha256']}"
+    yield "made with", _versions(content)
+    yield "classes", ", ".join(map(str, content["classes"]))
+
+
+def _recording(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "format", content["what"]
+    channels = f"{content['channels']} channel{'s'[: content['channels'] > 1]}"
+    yield "sound", f"{content['sample_rate']} Hz, {channels}, {_length(content['duration_s'])}"
+    if content["told_s"] is None or abs(content["told_s"] - content["duration_s"]) > 0.5 / content["sample_rate"]:
+        told = "nothing" if content["told_s"] is None else _length(content["told_s"])
+        yield "", f"the file says {told} of its length, which is not what was decoded"
+    if content["damaged"]:
+        yield "damaged", content["damaged"]
+    if content["not_finite"]:
+        yield "damaged", f"{content['not_finite']} samples are NaN or infinite"
+    yield "peak", f"{_levels(content['peak_db'])} dB re full scale"
+    yield "level", f"{_levels(content['rms_db'])} dB re full scale (RMS)"
+    if max(map(abs, content["mean"])) > 0.01:
+        yield "offset", f"the mean is {', '.join(f'{mean:.3f}' for mean in content['mean'])} of full scale, not 0"
+    yield "clipped", f"{_share(content['clipped'])} of the samples are at full scale"
+    yield "silence", f"{_share(content['silent'])} of it is digital silence"
+    clock = content["clock"]
+    if clock is None:
+        yield "began", "not told: no GUANO, no comment of the recorder, no time in the file name"
+        return
+    zone = "" if clock["zone_told"] else ", time zone not told"
+    yield "began", f"{clock['began'].replace('T', ' ')}{zone} (from the {clock['source']})"
+    yield from (("", difference) for difference in clock["differences"])
+    if clock["expansion"] != 1.0:
+        yield "", f"slowed down by {clock['expansion']:g}"
+
+
+def _table(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "format", f"{content['format']} ({content['what']})"
+    times = f", from {content['start_s']:.3f} to {content['end_s']:.3f} s" if content["marks"] else ""
+    yield "marks", f"{content['marks']}{times}"
+    counts = [f"{label}: {n}" for label, n in content["labels"].items()]
+    if content["blank"]:
+        counts.append(f"without a label: {content['blank']}")
+    yield from _column("labels", counts)
+    if content["verdicts"]:
+        yield "verdicts", ", ".join(f"{verdict}: {n}" for verdict, n in content["verdicts"].items())
+    if content["points"]:
+        yield "points", f"{content['points']} marks have no length"
+    recordings = [f"{one['name'] or 'by its own name'}: {one['path'] or 'not found'}" for one in content["recordings"]]
+    yield from _column("recordings", recordings)
+    about = content["about"]
+    if about:
+        yield "made with", f"outlark {about.get('version')}, model {about.get('model_sha256')}"
+    yield from _column("remarks", content["remarks"])
+
+
+def _column(name: str, lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    yield from zip([name, *[""] * len(lines)], _listed(lines), strict=False)
+
+
+def _listed(lines: Sequence[str]) -> list[str]:
+    more = [f"… and {len(lines) - LISTED} more"] if len(lines) > LISTED else []
+    return [*lines[:LISTED], *more]
+
+
+def _example(note: Mapping[str, Any]) -> str:
+    name = note["name"] or f"recording {note['recording']}"
+    return f"{name}, {note['start_s']:.3f} to {note['end_s']:.3f} s"
+
+
+def _versions(content: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted(content["versions"].items()))
+
+
+def _plain(value: Any) -> str:
+    """A setting as the file holds it; a tuple is told from a list there."""
+    if isinstance(value, dict) and list(value) == ["tuple"]:
+        value = value["tuple"]
+    return "none" if value is None else str(value)
+
+
+def _length(seconds: float) -> str:
+    return f"{int(seconds // 3600)}:{int(seconds // 60 % 60):02}:{seconds % 60:06.3f}"
+
+
+def _levels(levels: Sequence[float | None]) -> str:
+    return ", ".join("-∞" if level is None else f"{level:.1f}" for level in levels)
+
+
+def _share(share: float) -> str:
+    return "none" if share == 0 else f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.3g} %"

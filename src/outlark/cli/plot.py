@@ -1,0 +1,67 @@
+"""`outlark plot`: a picture of a stretch of a recording."""
+
+import re
+from typing import Any
+
+import click
+
+from outlark.cli import options
+from outlark.cli.loading import detector_of
+
+
+class Time(click.ParamType):
+    """A time in a recording: 83.5, 83.5s, 1:23.5 or 1:02:03.5."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        found = re.fullmatch(r"(?:(?:(\d+):)?([0-5]?\d):(?=[0-5]?\d(?!\d)))?(\d+\.?\d*|\.\d+)\s*s?", str(value).strip())
+        if found is None:
+            self.fail(f"{value!r} is no time in a recording; give seconds, or 1:23.5, or 1:02:03.5", param, ctx)
+        hours, minutes, seconds = found.groups(default="0")
+        return 3600.0 * float(hours) + 60.0 * float(minutes) + float(seconds)
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.argument("recording", type=click.Path())
+@click.option(
+    "--output", "-o", required=True, type=click.Path(), help="The picture; its name ends in .png, .svg or .pdf."
+)
+@click.option("--start", type=Time(), help="From when on, such as 83.5 or 1:23.5.")
+@click.option("--end", type=Time(), help="Until when.")
+@click.option("--truth", type=click.Path(), help="Table of what is really there, drawn below what was found.")
+@click.option(
+    "--channel",
+    type=options.Channel(),
+    default="mix",
+    show_default=True,
+    help="The mean of all channels, or one of them, counted from 1.",
+)
+@click.option("--title", help="Title of the picture. Without it: the name of the recording.")
+@click.option("--label-column", metavar="NAME", help="Column of the labels in the truth; else it is guessed.")
+@options.decisions
+@options.reporting
+def command(recording: str, output: str, **given: Any) -> None:
+    """Draw a stretch of a RECORDING with the scores and decisions of a MODEL.
+
+    From top to bottom: the spectrogram; the score of each class, the leading one bold, thresholds dotted; what was
+    found, and the truth if it is given. Without --start and --end: ten seconds around the first note.
+    """
+    from outlark.notes.figure import save, stretch
+    from outlark.notes.formats import read_table
+    from outlark.notes.shown_stretch import marks_of_recording, shown_stretch
+
+    detector, _ = detector_of(given)
+    table = None if given["truth"] is None else read_table(given["truth"], label_column=given["label_column"])
+    truth = [] if table is None else marks_of_recording(table, recording)
+    channel = given["channel"] if given["channel"] == "mix" else given["channel"] - 1
+    start, end, why = shown_stretch(detector, recording, given["start"], given["end"], channel=channel)
+    picture = stretch(detector, recording, start, end, channel=channel, truth=truth, title=given["title"])
+    save(picture, output)
+    if not given["quiet"]:
+        click.echo(f"{output}: {start:.3f} to {end:.3f} s of {recording} ({why})", err=True)
+    if given["as_json"]:
+        options.answer({"picture": output, "recording": recording, "start_s": start, "end_s": end, "why": why})

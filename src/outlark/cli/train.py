@@ -1,0 +1,170 @@
+"""`outlark train`: a model from examples."""
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from outlark.batch.task import sha256_of
+from outlark.cli import options, tables
+from outlark.cli.main import UNREADABLE
+from outlark.cli.steps import steps
+from outlark.errors import InputError, ModelFileError
+from outlark.version import __version__
+
+if TYPE_CHECKING:
+    from outlark.notes.examples import Examples
+    from outlark.notes.learning import Learnt
+
+
+@click.command()
+@click.argument("examples", nargs=-1, required=True, type=click.Path())
+@click.option("--output", "-o", required=True, type=click.Path(), help="The model file to write, as in model.outlark.")
+@click.option(
+    "--class",
+    "classes",
+    multiple=True,
+    metavar="NAME",
+    help="Learn this class only; may be given several times. Without it: all that have examples.",
+)
+@click.option(
+    "--max-examples",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="At most so many examples of each class, spread evenly over all of them; always the same ones.",
+)
+@tables.reading
+@click.option(
+    "--format",
+    "-f",
+    metavar="NAME",
+    callback=tables.readable_format,
+    shell_complete=tables.complete_readable,
+    help="Format of the tables. Without it: told from content and name. See 'outlark formats'.",
+)
+@click.option(
+    "--channel",
+    type=options.Channel(),
+    default="mix",
+    show_default=True,
+    help="The mean of all channels, or one of them, counted from 1.",
+)
+@click.option(
+    "--paper", is_flag=True, help="The system of the paper to the letter, instead of the one that works best."
+)
+@click.option("--force", is_flag=True, help="Replace a model that is there.")
+@options.reporting
+def command(examples: tuple[str, ...], **given: Any) -> None:
+    """Learn classes of notes from EXAMPLES and write a model.
+
+    EXAMPLES are a folder with one sub-folder of clips for each class, each clip one note; or tables of labels, in any
+    format, whose recordings are beside them or under --audio; or a folder of such tables. Not every note has to be
+    marked: a few of each class are enough.
+    """
+    _check_output(Path(given["output"]), given["force"])
+    start = time.monotonic()
+    with steps(given["quiet"]) as tell:
+        learnt, warned = _learn(_chosen(examples, given), given, tell)
+    _save(learnt, given["output"])
+    remarks = [*learnt.remarks, *warned]
+    if not given["quiet"]:
+        _tell(learnt, remarks, given)
+    for clip in learnt.unheard:
+        click.echo(f"left out: {clip.message}", err=True)
+    if given["as_json"]:
+        options.answer(_content(learnt, remarks, given["output"], time.monotonic() - start))
+    click.get_current_context().exit(UNREADABLE if learnt.unheard else 0)
+
+
+def _check_output(output: Path, force: bool) -> None:
+    """What would go wrong at the end goes wrong now; and nothing but a model is ever replaced."""
+    from outlark.container import read
+
+    if not output.parent.is_dir():
+        raise InputError(f"the folder {output.parent} does not exist; make it first, or choose another for the model")
+    if not output.exists():
+        return
+    try:
+        read(output)
+    except ModelFileError as error:
+        raise InputError(
+            f"{output} is there and is no model, so it is not replaced ({error}); choose another"
+        ) from None
+    if not force:
+        raise InputError(f"{output} is a model already; choose another name, or replace it with --force")
+
+
+def _chosen(paths: Sequence[str], given: Mapping[str, Any]) -> "Examples":
+    from outlark.notes.examples import find_examples
+
+    column = given["label_column"]
+    found = find_examples(paths, audio=given["audio"], format=given["format"], label_column=column)
+    if given["classes"]:
+        found = found.of_classes(given["classes"])
+    return found.at_most(given["max_examples"]) if given["max_examples"] else found
+
+
+def _learn(examples: "Examples", given: Mapping[str, Any], tell: Any) -> "tuple[Learnt, list[str]]":
+    """What was learnt, and what was warned of meanwhile."""
+    from outlark.notes.detector import NoteDetector
+    from outlark.notes.learning import learn
+
+    def watch(done: int, total: int) -> None:
+        tell(f"{done} of {total} files read" if done < total else f"learning from {len(examples.notes)} notes")
+
+    channel = given["channel"] if isinstance(given["channel"], str) else given["channel"] - 1
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        detector = NoteDetector.paper() if given["paper"] else NoteDetector()
+        learnt = learn(examples, detector, channel=channel, watch=watch)
+    return learnt, list(dict.fromkeys(str(warning.message) for warning in caught))
+
+
+def _save(learnt: "Learnt", output: str) -> None:
+    from outlark.model_file import save
+
+    save(learnt.detector, output)
+
+
+def _tell(learnt: "Learnt", remarks: Sequence[str], given: Mapping[str, Any]) -> None:
+    for remark in remarks:
+        click.echo(f"Note: {remark}", err=True)
+    if given["max_examples"]:
+        for of in learnt.classes:
+            chosen = ", ".join(str(note) for note in learnt.examples.notes if note.label == of.label)
+            click.echo(f"examples of {of.label}: {chosen}", err=True)
+    if not given["as_json"]:
+        files = "files" if learnt.examples.clips else "recordings"
+        rows = [["class", "examples", files, "shortest, s", "longest, s", "threshold"]]
+        for of in learnt.classes:
+            numbers = [f"{of.shortest_s:.3f}", f"{of.longest_s:.3f}", f"{of.threshold:.3f}"]
+            rows.append([of.label, str(of.examples), str(of.recordings), *numbers])
+        tables.show(rows)
+    click.echo(f"{len(learnt.classes)} classes, {len(learnt.examples.notes)} notes; in {given['output']}", err=True)
+
+
+def _content(learnt: "Learnt", remarks: Sequence[str], output: str, elapsed_s: float) -> dict[str, Any]:
+    return {
+        "version": __version__,
+        "output": output,
+        "model_sha256": sha256_of(output),
+        "sample_rate": learnt.detector.sample_rate_,
+        "classes": [asdict(of) for of in learnt.classes],
+        "examples": [
+            {
+                "recording": str(note.recording),
+                "label": note.label,
+                "start_s": record["start_s"],
+                "end_s": record["end_s"],
+            }
+            for note, record in zip(learnt.examples.notes, learnt.detector.training_, strict=True)
+        ],
+        "remarks": list(remarks),
+        "failures": [{"recording": str(clip.path), "message": clip.message} for clip in learnt.unheard],
+        "seconds_of_sound": round(learnt.seconds, 3),
+        "seconds_taken": round(elapsed_s, 3),
+    }

@@ -1,0 +1,115 @@
+"""What is in a model file, and in a file of scores."""
+
+import hashlib
+import math
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from outlark.container import about, read
+from outlark.notes.detector import NoteDetector
+from outlark.notes.front_ends.array import ArrayFrontEnd
+from outlark.notes.front_ends.base import FrontEnd
+from outlark.notes.front_ends.hlds import HLDSFrontEnd
+from outlark.notes.front_ends.note import NoteFrontEnd
+from outlark.notes.front_ends.patch import PatchFrontEnd
+from outlark.notes.scores_file import KIND as SCORES
+from outlark.notes.scores_file import load_scores
+from outlark.notes.state import from_state
+
+
+def model_content(path: str | PathLike[str]) -> dict[str, Any]:
+    """What is in a file that outlark saved: a model, or scores of a recording.
+
+    Returns
+    -------
+    dict
+        JSON values; "kind" is "model" or "scores".
+
+    Raises
+    ------
+    ModelFileError
+        For anything but a whole, undamaged file; the message begins with the path.
+    """
+    header, arrays = read(path)
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    whole = {
+        "path": str(path),
+        "size_bytes": Path(path).stat().st_size,
+        "sha256": digest,
+        "versions": header.get("versions", {}),
+    }
+    if header.get("kind") == SCORES:
+        return {"kind": "scores", **whole, **_scores(path)}
+    with about(path, "read", "save the model again"):
+        detector = from_state(header, arrays)
+    return {
+        "kind": "model",
+        **whole,
+        "sample_rate": int(detector.sample_rate_),
+        "classes": _classes(detector),
+        "front_end": _part(header["front_end"], in_words(detector.front_end_)),
+        "describer": _part(header["describer"]),
+        "decisions": _part(header["decisions"]),
+    }
+
+
+def in_words(front_end: FrontEnd) -> str:
+    """What a front end listens to.
+
+    >>> in_words(NoteFrontEnd())
+    'whole notes, 8 slices of each; spectra of 40 bands from 500 to 10000 Hz, of 16 ms every 2 ms'
+    """
+    match front_end:
+        case NoteFrontEnd():
+            return f"whole notes, {front_end.n_slices} slices of each; {_spectra(front_end)}"
+        case PatchFrontEnd():
+            size = f"{1e3 * front_end.context_s:g} ms around each moment"
+            return f"patches of {size}, as {front_end.n_components} numbers; {_spectra(front_end)}"
+        case HLDSFrontEnd():
+            span = f"{1e3 * front_end.window_s:.3g} ms every {1e3 * front_end.hop_s:.3g} ms"
+            return f"frames of {span}: level, slope and curvature of each band, as in the paper"
+        case ArrayFrontEnd():
+            return "a series of numbers that is no sound"
+    return type(front_end).__name__
+
+
+def _spectra(front_end: NoteFrontEnd | PatchFrontEnd) -> str:
+    band = f"from {front_end.low_hz:g} to {front_end.high_hz:g} Hz"
+    span = f"{1e3 * front_end.window_s:g} ms every {1e3 * front_end.hop_s:g} ms"
+    return f"spectra of {front_end.n_bands} bands {band}, of {span}"
+
+
+def _part(state: dict[str, Any], words: str | None = None) -> dict[str, Any]:
+    named = {"name": state["kind"], "settings": state.get("parameters", {})}
+    return named if words is None else {**named, "words": words}
+
+
+def _classes(detector: NoteDetector) -> list[dict[str, Any]]:
+    layout, found = detector.layout_, []
+    for c, label in enumerate(detector.classes_.tolist()):
+        threshold = float(layout.thresholds[c])
+        notes = [note for note in detector.training_ if note["label"] == label]
+        found.append(
+            {
+                "label": label,
+                "threshold": threshold if math.isfinite(threshold) else None,
+                "shortest_s": float(layout.shortest_s[c]),
+                "longest_s": float(layout.longest_s[c]),
+                "examples": [{key: value for key, value in note.items() if key != "label"} for note in notes],
+            }
+        )
+    return found
+
+
+def _scores(path: str | PathLike[str]) -> dict[str, Any]:
+    kept = load_scores(path)
+    return {
+        "recording": kept.recording,
+        "channel": kept.channel,
+        "sample_rate": kept.sample_rate,
+        "duration_s": kept.n_samples / kept.sample_rate,
+        "model_sha256": kept.model_sha256,
+        "classes": kept.scores.layout.classes.tolist(),
+    }

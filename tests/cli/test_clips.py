@@ -1,0 +1,98 @@
+"""`outlark clips`: from what was found to folders of clips that `train` takes."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import soundfile
+from click.testing import CliRunner
+
+from outlark.cli.main import main
+from outlark.notes.examples import find_examples
+from outlark.notes.formats import read_table
+from tests.recordings_on_disk import contents, outlark
+
+
+def ran(*args, code=0):
+    done = CliRunner().invoke(main, [*map(str, args), "--json"])
+    assert done.exit_code == code, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def found(model, recordings, tmp_path_factory):
+    """The table of all that was found in twelve recordings."""
+    out = tmp_path_factory.mktemp("found")
+    return ran("detect", model, recordings, "-o", out, "-f", "csv,raven", "-j", 1)["combined"]
+
+
+def test_what_was_found_becomes_clips(found, recordings, tmp_path):
+    report = ran("clips", found, "-o", tmp_path / "clips", "--audio", recordings)
+    known = [mark for mark in read_table(found).marks if mark.verdict == "known"]
+    assert report["clips"] == len(known) >= 4
+    assert report["folders"] == {label: sum(m.label == label for m in known) for label in {m.label for m in known}}
+    assert report["list"] == str(tmp_path / "clips/clips.csv")
+    lines = (tmp_path / "clips/clips.csv").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 1 + len(known)
+    for line, mark in zip(lines[1:], sorted(known, key=lambda m: (m.recording, m.start_s)), strict=True):
+        clip, rate = soundfile.read(tmp_path / "clips" / line.split(",")[0])
+        whole, _ = soundfile.read(recordings / mark.recording)
+        segment = mark.segment(rate)
+        assert np.array_equal(clip, whole[segment.start : segment.end])
+    examples = find_examples([tmp_path / "clips"])
+    assert (examples.clips, examples.labels) == (True, sorted(report["folders"]))
+
+
+def test_what_is_said(found, recordings, tmp_path):
+    done = outlark(
+        "clips", found, "-o", tmp_path / "a", "--audio", recordings, "--verdict", "unknown", "--max", 2, "--pad", "50ms"
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+    assert f"2 clips in {tmp_path / 'a'}: 2 unknown" in done.stderr
+    assert "marks left out: another verdict or class" in done.stderr
+    args = ["clips", found, "-o", str(tmp_path / "b"), "--audio", str(recordings), "-q", "--format", "flac"]
+    quiet = CliRunner().invoke(main, args)
+    assert (quiet.exit_code, quiet.stdout, quiet.stderr) == (0, "", "")
+    assert all(name.endswith((".flac", "clips.csv")) for name in contents(tmp_path / "b"))
+
+
+def test_the_same_command_gives_the_same_clips(found, recordings, tmp_path):
+    args = ("clips", found, "--audio", recordings, "--class", "tuti-D", "--pad", 0.1)
+    ran(*args, "-o", tmp_path / "a")
+    ran(*args, "-o", tmp_path / "b")
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    (tmp_path / "a/clips.csv").write_text("")
+    assert "is not empty; give another folder, or --overwrite" in ran(*args, "-o", tmp_path / "a", code=1)["error"]
+    ran(*args, "-o", tmp_path / "a", "--overwrite")
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_one_missing_recording_does_not_stop_the_others(recordings, tmp_path):
+    (one, *_) = sorted(recordings.rglob("*.wav"))
+    table = tmp_path / "marks.csv"
+    table.write_text(f"file,start,end,label\n{one},0.1,0.2,a\ngone.wav,0.1,0.2,a\n")
+    report = ran("clips", table, "-o", tmp_path / "out", code=3)
+    assert (report["clips"], report["failed"]) == (1, 1)
+    assert "line 3: there is no recording 'gone.wav'" in report["failures"][0]["message"]
+    assert "gone.wav" in (tmp_path / "out/failures.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "args", "told"),
+    [
+        ("a.wav,0.1,0.2,song", ("--verdict", "unknown"), "nothing to cut: 1 mark left out: another verdict or class"),
+        ("a.wav,0.1,0.2,song", ("--class", "call"), "no mark has the label 'call'; there are song"),
+        ("gone.wav,0.1,0.2,song", (), "nothing to cut: .*line 2: there is no recording 'gone.wav'"),
+        ("a.wav,0.2,0.1,song", (), "line 2: the end, 0.1 s, is before the start, 0.2 s"),
+        ("a.wav,0.1,0.2,song", ("--audio", "nowhere"), "nowhere is not there; give a folder that holds recordings"),
+        ("a.wav,0.1,0.2,song", ("-o", __file__), "is a file; give a folder for the clips with -o"),
+    ],
+)
+def test_errors(tmp_path, text, args, told):
+    soundfile.write(tmp_path / "a.wav", np.zeros(8000), 8000)
+    (tmp_path / "marks.csv").write_text(f"file,start,end,label\n{text}\n")
+    done = CliRunner().invoke(main, ["clips", str(tmp_path / "marks.csv"), "-o", str(tmp_path / "out"), *args])
+    assert done.exit_code == 1
+    assert re.search(told, done.stderr)
+    assert not (tmp_path / "out").exists()

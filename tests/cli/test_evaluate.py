@@ -1,0 +1,116 @@
+"""`outlark evaluate`: tables for people, numbers for scripts."""
+
+import csv
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from outlark.cli.main import main
+from outlark.notes.formats import Mark, write_table
+from tests.recordings_on_disk import outlark
+
+
+def mark(start_s, label=None, recording="night.wav", **more):
+    return Mark(start_s=start_s, end_s=start_s + 0.5, label=label, recording=recording, **more)
+
+
+@pytest.fixture
+def tables(tmp_path):
+    found = [mark(1, "a"), mark(2.05, "a"), mark(3, "b"), mark(9, "a", "other.wav"), mark(5, verdict="unknown")]
+    truth = [mark(1, "a"), mark(2, "a"), mark(5, "b"), mark(3, "x"), mark(1, "a", "day.wav")]
+    write_table(tmp_path / "found.csv", found, format="csv")
+    write_table(tmp_path / "truth.csv", truth, format="csv")
+    return tmp_path / "found.csv", tmp_path / "truth.csv"
+
+
+def ran(*args, code=0):
+    done = CliRunner().invoke(main, ["evaluate", *map(str, args)])
+    assert done.exit_code == code, done.stderr
+    return done
+
+
+def told(*args):
+    return json.loads(ran(*args, "--json").stdout)
+
+
+def test_numbers_for_scripts(tables):
+    answer = told(*tables, "--unknown", "x", "--iou", 0.5, "--iou", 0.9, "--tolerance-ms", 60)
+    assert answer["classes"] == ["a", "b"]
+    assert (answer["missed"], answer["left_out"]) == (["day.wav"], ["other.wav"])
+    measures = answer["measures"]
+    assert measures["event_f_iou_0.5"] == {"a": 0.8, "b": 0.0, "(pooled)": 4 / 7, "(mean of classes)": 0.4}
+    assert measures["event_recall_iou_0.9"]["a"] == pytest.approx(1 / 3)
+    assert measures["onset_recall"]["a"] == pytest.approx(2 / 3)
+    assert measures["onset_error_ms"]["(pooled)"] == pytest.approx(25.0)
+    assert answer["answers"] == {
+        "a": {"a": 2, "b": 0, "(unknown)": 1},
+        "b": {"a": 0, "b": 0, "(unknown)": 1},
+        "x": {"a": 0, "b": 1, "(unknown)": 0},
+    }
+    assert measures["window_f"]["(mean of classes)"] == pytest.approx(
+        (measures["window_f"]["a"] + measures["window_f"]["b"]) / 2
+    )
+    assert any("the length of 2 recordings (night.wav …) is not known" in remark for remark in answer["remarks"])
+
+
+def test_tables_for_people(tables, tmp_path):
+    done = outlark("evaluate", *tables, "--class", "a", "--tolerance-ms", "10", "-o", tmp_path / "m.csv")
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["a", "3", "0.760", "0.800", "1.000", "0.667", "0.800", "25.0", "25.0"] in lines
+    assert ["IoU", "0.5", "2", "0", "1", "1.000", "0.667", "0.800"] in lines
+    assert ["begin", "within", "10", "ms", "1", "1", "2", "0.500", "0.333", "0.400"] in lines
+    assert ["x", "0", "1"] in lines
+    assert "1 recording (day.wav) without detections: what is in them counts as missed\n" in done.stderr
+    assert "1 recording (other.wav) with detections and without truth: left out\n" in done.stderr
+    with (tmp_path / "m.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    (f,) = [float(row["value"]) for row in rows if (row["measure"], row["class"]) == ("event_f_iou_0.5", "a")]
+    assert f == pytest.approx(0.8)
+
+
+def test_quiet_leaves_the_result(tables):
+    done = ran(*tables, "--quiet")
+    assert done.stderr == ""
+    assert "window F" in done.stdout
+
+
+def test_only_what_was_detected(tables):
+    answer = told(*tables, "--detected-only")
+    assert (answer["recordings"], answer["missed"]) == (1, [])
+    assert answer["measures"]["event_recall_iou_0.5"]["a"] == 1.0
+
+
+def test_the_classes_of_a_model(tables, model):
+    assert told(*tables, "--model", model)["classes"] == ["cach-Z", "tuti-D", "tuti-F"]
+
+
+def test_labels_of_the_truth_from_another_column(tables, tmp_path):
+    (tmp_path / "t.csv").write_text("recording,start_s,end_s,label,who\nnight.wav,1,1.5,x,a\n")
+    assert told(tables[0], tmp_path / "t.csv", "--label-column", "who")["measures"]["notes"]["a"] == 1
+
+
+def test_predictions_without_labels(tmp_path):
+    (tmp_path / "found.csv").write_text("Audiofilename,Starttime,Endtime\nn.wav,1,2\n")
+    (tmp_path / "truth.csv").write_text("Audiofilename,Starttime,Endtime,Q\nn.wav,1.1,2,POS\n")
+    assert told(tmp_path / "found.csv", tmp_path / "truth.csv")["measures"]["dcase_f"]["(pooled)"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["--class", "wren"], 1, "no mark has the label 'wren'; there are a, b, x"),
+        (["--class", "a", "--unknown", "x"], 2, "give one of --class, --model and --unknown, not several"),
+        (
+            ["--unknown", "a", "--unknown", "b", "--unknown", "x"],
+            1,
+            "neither the truth nor the detections name a class",
+        ),
+        (["--iou", "0"], 2, "0 is not in the range 0<x<=1"),
+        (["-o", "no/m.csv"], 1, "no/m.csv cannot be written: no does not exist"),
+        (["--audio", "no"], 1, "no is not there; give a folder that holds recordings"),
+    ],
+)
+def test_errors_say_what_to_do(tables, args, code, message):
+    assert message in " ".join(ran(*tables, *args, code=code).stderr.split())

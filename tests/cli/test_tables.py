@@ -1,0 +1,82 @@
+"""Tables and steps as a terminal shows them, and elsewhere."""
+
+import os
+import pty
+import re
+import subprocess
+
+import click
+import pytest
+
+from outlark.cli import steps, tables
+from tests.recordings_on_disk import OUTLARK, environment
+
+
+def on_a_terminal(*args):
+    """What a run prints on a terminal, without its colours."""
+    ours, theirs = pty.openpty()
+    env = environment() | {"COLUMNS": "160", "TERM": "xterm"}
+    process = subprocess.Popen([*OUTLARK, *map(str, args)], stdout=theirs, stderr=theirs, stdin=theirs, env=env)
+    os.close(theirs)
+    shown = b""
+    try:
+        while part := os.read(ours, 4096):
+            shown += part
+    except OSError:  # Linux says so when the last one has closed it
+        pass
+    os.close(ours)
+    assert process.wait(60) == 0, shown
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+
+
+def test_tables_have_lines_on_a_terminal(tmp_path):
+    (tmp_path / "a.csv").write_text("recording,start_s,end_s,label\nn.wav,1,2,[red]wren[/red]\n")
+    shown = on_a_terminal("evaluate", tmp_path / "a.csv", tmp_path / "a.csv")
+    # labels are no markup
+    assert re.search(r"│ \[red\]wren\[/red\] +│ +1 │", shown)
+    assert "┃" in shown
+
+
+def test_steps_are_shown_on_a_terminal(tmp_path):
+    code = (
+        "import time\nfrom outlark.cli.steps import steps\n"
+        "with steps(False) as tell:\n    tell('[b]3 of 4 files read'); time.sleep(0.3)"
+    )
+    ours, theirs = pty.openpty()
+    subprocess.run([OUTLARK[0], "-c", code], stderr=theirs, check=True, env=environment() | {"TERM": "xterm"})
+    os.close(theirs)
+    assert "[b]3 of 4 files read" in os.read(ours, 65536).decode()
+    os.close(ours)
+
+
+def test_numbers_are_to_the_right_elsewhere(capsys):
+    tables.show([["class", "n", "what"], ["wren", "12", "a"], ["tit", "3", "bc"]], "birds")
+    assert capsys.readouterr().out == "birds\nclass   n  what\nwren   12  a\ntit     3  bc\n"
+
+
+def test_steps_elsewhere_are_lines_now_and_then(monkeypatch, capsys):
+    monkeypatch.setattr(steps, "LINES_S", 0.0)
+    with steps.steps(False) as tell:
+        tell("reading")
+    monkeypatch.setattr(steps, "LINES_S", 60.0)
+    with steps.steps(False) as tell:
+        tell("too soon")
+    monkeypatch.setattr(steps, "LINES_S", 0.0)
+    with steps.steps(True) as tell:
+        tell("quiet")
+    assert capsys.readouterr().err == "reading\n"
+
+
+@pytest.mark.parametrize(("check", "name"), [(tables.readable_format, "textgrid"), (tables.writable_format, "raven")])
+def test_names_of_formats(check, name):
+    context, parameter = click.Context(click.Command("x")), click.Option(["--x"])
+    assert check(context, parameter, name) == name
+    assert check(context, parameter, None) is None
+    with pytest.raises(click.BadParameter, match="'exel' is no format that can be"):
+        check(context, parameter, "exel")
+
+
+def test_completion_of_formats():
+    context, parameter = click.Context(click.Command("x")), click.Option(["--x"])
+    assert tables.complete_readable(context, parameter, "te") == ["textgrid"]
+    assert tables.complete_writable(context, parameter, "te") == []

@@ -1,0 +1,143 @@
+"""`outlark train`: what it prints, writes, refuses, and tells scripts."""
+
+import json
+
+import pytest
+import soundfile
+from click.testing import CliRunner
+
+from outlark import NoteDetector, model_file
+from outlark.cli.main import main
+from outlark.experiment.synthetic import SAMPLE_RATE, notes
+from outlark.notes.formats import Mark, write_table
+from tests.recordings_on_disk import outlark
+
+
+@pytest.fixture(scope="module")
+def clips(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("clips")
+    for i, note in enumerate(notes(counts={"tuti-F": 4, "cach-Z": 3})):
+        (folder / note.label).mkdir(exist_ok=True)
+        soundfile.write(folder / note.label / f"{i}.wav", note.samples, SAMPLE_RATE)
+    return folder
+
+
+def ran(*args, code=0):
+    done = CliRunner().invoke(main, ["train", *map(str, args)])
+    assert done.exit_code == code, done.stderr
+    return done
+
+
+def test_a_model_from_clips(clips, tmp_path):
+    done = outlark("train", clips, "-o", tmp_path / "m.outlark")
+    assert done.returncode == 0, done.stderr
+    detector = model_file.load(tmp_path / "m.outlark")
+    paths = sorted(clips.rglob("*.wav"))
+    by_library = NoteDetector().fit(paths, [path.parent.name for path in paths])
+    assert detector.training_ == by_library.training_
+    head, *rows = [line.split() for line in done.stdout.splitlines()]
+    assert head == ["class", "examples", "files", "shortest,", "s", "longest,", "s", "threshold"]
+    layout = by_library.layout_
+    numbers = zip(layout.shortest_s, layout.longest_s, layout.thresholds, strict=True)
+    assert [row[3:] for row in rows] == [[f"{n:.3f}" for n in of] for of in numbers]
+    assert [row[:3] for row in rows] == [["cach-Z", "3", "3"], ["tuti-F", "4", "4"]]
+    assert done.stderr == f"2 classes, 7 notes; in {tmp_path / 'm.outlark'}\n"
+
+
+def test_for_scripts(clips, tmp_path):
+    done = ran(clips, "-o", tmp_path / "m.outlark", "--class", "tuti-F", "--max-examples", 2, "--json", "--quiet")
+    told = json.loads(done.stdout)
+    assert done.stderr == ""
+    assert told["classes"][0]["label"] == "tuti-F"
+    assert told["classes"][0]["examples"] == 2
+    assert [(e["recording"], e["start_s"]) for e in told["examples"]] == [
+        (str(clips / "tuti-F/1.wav"), 0.0),
+        (str(clips / "tuti-F/3.wav"), 0.0),
+    ]
+    assert told["failures"] == told["remarks"] == []
+    assert told["sample_rate"] == SAMPLE_RATE
+    assert told["seconds_of_sound"] == pytest.approx(sum(e["end_s"] for e in told["examples"]), abs=2e-3)
+    again = ran(clips, "-o", tmp_path / "n.outlark", "--class", "tuti-F", "--max-examples", 2, "--json")
+    assert json.loads(again.stdout)["model_sha256"] == told["model_sha256"]
+    assert "examples of tuti-F: 1.wav, 3.wav\n" in again.stderr
+
+
+def test_from_a_table_with_recordings_elsewhere(clips, tmp_path):
+    marks = [
+        Mark(start_s=0.0, end_s=0.1, label=path.parent.name, recording=f"{path.parent.name}/{path.name}")
+        for path in sorted(clips.rglob("*.wav"))
+    ]
+    table = tmp_path / "marks.birdnet.csv"
+    write_table(table, [*marks, Mark(start_s=0, end_s=0.1, recording="tuti-F/0.wav")], format="birdnet")
+    done = ran(table, "--audio", clips, "-o", tmp_path / "m.outlark", "--format", "birdnet", "--channel", 1)
+    assert "Note: 1 mark left out: without a label" in done.stderr
+    assert {round(note["end_s"], 4) for note in model_file.load(tmp_path / "m.outlark").training_} == {0.1}
+    failed = ran(table, "-o", tmp_path / "n.outlark", code=1)
+    assert "marks.birdnet.csv, line 2: there is no recording 'cach-Z/4.wav' in" in failed.stderr
+    assert "Error: " in ran(table, "--label-column", "Vogel", "--audio", clips, "-o", tmp_path / "n", code=1).stderr
+
+
+def test_warnings_of_the_library_are_told(clips, tmp_path):
+    done = ran(clips, "-o", tmp_path / "m.outlark", "--max-examples", 1, "--json")
+    (first, second) = json.loads(done.stdout)["remarks"]
+    assert first == "class 'cach-Z' has a single training note, so its threshold is a guess; give two or more"
+    assert f"Note: {second}\n" in done.stderr
+
+
+def test_the_system_of_the_paper(clips, tmp_path):
+    ran(clips, "-o", tmp_path / "m.outlark", "--paper")
+    assert type(model_file.load(tmp_path / "m.outlark").front_end).__name__ == "HLDSFrontEnd"
+
+
+def test_clips_that_cannot_be_read(clips, tmp_path):
+    folder = tmp_path / "clips"
+    folder.mkdir()
+    for name in ("tuti-F", "cach-Z"):
+        (folder / name).mkdir()
+        for clip in (clips / name).iterdir():
+            (folder / name / clip.name).symlink_to(clip)
+    (folder / "tuti-F" / "bad.wav").write_bytes(b"RIFF")
+    done = ran(folder, "-o", tmp_path / "m.outlark", "--json", "--quiet", code=3)
+    (failure,) = json.loads(done.stdout)["failures"]
+    assert failure["recording"] == str(folder / "tuti-F" / "bad.wav")
+    assert done.stderr == f"left out: {failure['message']}\n"
+    assert len(model_file.load(tmp_path / "m.outlark").training_) == 7
+
+
+def test_nothing_but_a_model_is_replaced(clips, model, tmp_path):
+    target = tmp_path / "x.outlark"
+    target.write_text("my thesis")
+    for force in ([], ["--force"]):
+        done = ran(clips, "-o", target, *force, code=1)
+        assert "x.outlark is there and is no model, so it is not replaced" in done.stderr
+    assert target.read_text() == "my thesis"
+    target.write_bytes(model.read_bytes())
+    assert (
+        "is a model already; choose another name, or replace it with --force" in ran(clips, "-o", target, code=1).stderr
+    )
+    assert target.read_bytes() == model.read_bytes()
+    ran(clips, "-o", target, "--force")
+    assert model_file.load(target).classes_.tolist() == ["cach-Z", "tuti-F"]
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "told"),
+    [
+        (["{clips}", "-o", "{tmp}/no/m.outlark"], 1, "no does not exist; make it first"),
+        (["{clips}", "-o", "{tmp}"], 1, "is a folder"),
+        (["{tmp}/none.csv", "-o", "{tmp}/m"], 1, "none.csv does not exist"),
+        (
+            ["{clips}", "-o", "{tmp}/m", "--class", "wren"],
+            1,
+            "no examples of the class 'wren'; there are cach-Z, tuti-F",
+        ),
+        (["{clips}", "-o", "{tmp}/m", "--format", "exel"], 2, "'exel' is no format that can be read; there are raven,"),
+        (["{clips}", "-o", "{tmp}/m", "--max-examples", "0"], 2, "0 is not in the range x>=1"),
+        (["{clips}", "-o", "{tmp}/m", "--channel", "3"], 1, "channel=2, but the audio has 1 channel"),
+        (["{clips}/tuti-F", "-o", "{tmp}/m"], 1, "neither sub-folders nor tables"),
+    ],
+)
+def test_errors_say_what_to_do(clips, tmp_path, args, code, told):
+    done = ran(*(arg.format(clips=clips, tmp=tmp_path) for arg in args), code=code)
+    assert told in " ".join(done.stderr.split())
+    assert not list(tmp_path.glob("m*"))
