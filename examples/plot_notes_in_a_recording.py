@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from outlark.experiment.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
-from outlark.notes import figure
+from outlark.field import figure
 from outlark.notes.detector import NoteDetector
 from outlark.verdict_names import SILENCE
 

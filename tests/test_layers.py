@@ -20,9 +20,10 @@ LAYERS = {
     "notes": 3,
     "experiment": 4,
     "model_file": 4,
-    "batch": 5,
-    "cli": 6,
-    "__main__": 7,
+    "field": 5,
+    "batch": 6,
+    "cli": 7,
+    "__main__": 8,
     "__init__": 9,
 }
 THIRD_PARTY = {
@@ -30,7 +31,8 @@ THIRD_PARTY = {
     "metrics": {"numpy", "scipy", "sklearn"},
     "estimators": {"numpy", "scipy", "sklearn"},
     "container": {"numpy", "safetensors"},
-    "notes": {"numpy", "scipy", "sklearn", "soundfile", "soxr", "matplotlib", "guano"},
+    "notes": {"numpy", "scipy", "sklearn", "soundfile", "soxr"},
+    "field": {"numpy", "scipy", "sklearn", "soundfile", "matplotlib", "sounddevice"},
     "experiment": {"numpy", "scipy"},
     "batch": {"sklearn", "soundfile"},
     "cli": {"click", "rich"},

@@ -9,7 +9,7 @@ import soundfile
 from click.testing import CliRunner
 
 from outlark.cli.main import main
-from outlark.notes.examples import find_examples
+from outlark.field.examples import find_examples
 from outlark.notes.formats import read_table
 from tests.recordings_on_disk import contents, outlark
 

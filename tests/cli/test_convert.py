@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from outlark.cli.main import main
-from outlark.notes.format_examples import MARKS
+from outlark.field.format_examples import MARKS
 from outlark.notes.formats import FORMATS, read_table, write_table
 from tests.recordings_on_disk import outlark
 

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from outlark.errors import InputError
-
-#: How sound files end, in any case.
-SOUND = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aif", ".aiff", ".w64", ".rf64", ".caf", ".au")
+from outlark.field.sound_files import SUFFIXES
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,9 @@ class Sources:
     failures: tuple[Failure, ...] = ()
 
 
-def find(paths: Sequence[str | os.PathLike[str]], suffixes: Sequence[str] = SOUND, what: str = "recordings") -> Sources:
+def find(
+    paths: Sequence[str | os.PathLike[str]], suffixes: Sequence[str] = SUFFIXES, what: str = "recordings"
+) -> Sources:
     """Files as they are; of folders, all files within that end in one of the suffixes, in any case.
 
     Names in folders that begin with a dot are left out: such are the ``._x.wav`` that a Mac leaves on a memory card.

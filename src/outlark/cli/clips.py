@@ -16,8 +16,8 @@ from outlark.cli.steps import steps
 from outlark.errors import InputError
 
 if TYPE_CHECKING:
-    from outlark.notes.clip_choice import Choices, Uncut
-    from outlark.notes.clips import Clip
+    from outlark.field.clip_choice import Choices, Uncut
+    from outlark.field.clips import Clip
 
 LIST, FAILURES = "clips.csv", "failures.csv"
 
@@ -56,10 +56,10 @@ def command(paths: tuple[str, ...], output: str, **given: Any) -> None:
     tell the recording, the second at which they begin, and the time of day where the recorder wrote it down. Recordings
     are looked for under --audio and beside each TABLE. A list of what was cut from where is in clips.csv.
     """
-    from outlark.notes.clip_choice import choose
-    from outlark.notes.clips import cut, write_list
+    from outlark.field.clip_choice import choose
+    from outlark.field.clips import cut, write_list
+    from outlark.field.sound_files import SoundFiles
     from outlark.notes.formats import read_table
-    from outlark.notes.sound_files import SoundFiles
 
     folder = Path(output)
     _check_folder(folder, given["overwrite"])

@@ -11,8 +11,8 @@ from outlark.cli.main import UNREADABLE
 from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark.notes.conversion import Conversion
-    from outlark.notes.table_files import Unread
+    from outlark.field.conversion import Conversion
+    from outlark.field.table_files import Unread
 
 
 @click.command()
@@ -42,9 +42,9 @@ def command(source: str, target: str, to: str | None, force: bool, quiet: bool, 
     If IN is a folder, all tables in it and in the folders within are written to the folder OUT. With --audio, marks
     get the name and the sample rate of their recordings.
     """
-    from outlark.notes.conversion import convert, convert_folder
+    from outlark.field.conversion import convert, convert_folder
+    from outlark.field.sound_files import recording_of_table
     from outlark.notes.formats import FORMATS
-    from outlark.notes.sound_files import recording_of_table
 
     failed: list[Unread] = []
     if Path(source).is_dir():

@@ -11,8 +11,8 @@ from outlark.errors import InputError
 from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark.notes.evaluation import Evaluation
-    from outlark.notes.evaluation_tables import Matched
+    from outlark.field.evaluation import Evaluation
+    from outlark.field.evaluation_tables import Matched
 
 #: Names that are listed; the rest is counted.
 LISTED = 5
@@ -66,8 +66,8 @@ def command(detections: str, truth: str, **given: Any) -> None:
     ambiguous detections are answers. A recording of the TRUTH without detections is all missed; one without truth is
     left out.
     """
-    from outlark.notes.evaluation import evaluate
-    from outlark.notes.evaluation_tables import match_tables
+    from outlark.field.evaluation import evaluate
+    from outlark.field.evaluation_tables import match_tables
 
     wanted = {name: given[name] for name in ("audio", "label_column", "detected_only")}
     matched = match_tables(detections, truth, **wanted)
@@ -110,7 +110,7 @@ def _classes(matched: "Matched", given: Mapping[str, Any]) -> list[str]:
 
 
 def _write(measured: "Evaluation", path: Path) -> None:
-    from outlark.notes.evaluation_report import csv_text
+    from outlark.field.evaluation_report import csv_text
     from outlark.notes.formats.files import encoded, write_bytes
 
     write_bytes(path, encoded(csv_text(measured)))
@@ -134,7 +134,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _content(measured: "Evaluation", matched: "Matched") -> dict[str, Any]:
-    from outlark.notes.evaluation_report import answers, measures
+    from outlark.field.evaluation_report import answers, measures
 
     return {
         "version": __version__,
@@ -162,8 +162,8 @@ def _show(measured: "Evaluation", tolerance_ms: float | None) -> None:
 
 
 def _show_classes(measured: "Evaluation") -> None:
-    from outlark.notes.comparison import REST
-    from outlark.notes.evaluation_report import MEAN, MEAN_ALL, POOLED, measures
+    from outlark.field.comparison import REST
+    from outlark.field.evaluation_report import MEAN, MEAN_ALL, POOLED, measures
 
     iou = f"{next(iter(measured.events)):g}"
     columns = {

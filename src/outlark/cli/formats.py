@@ -67,7 +67,7 @@ def _chosen(names: Sequence[str]) -> "list[Format]":
 
 
 def _content(format: "Format", with_example: bool) -> dict[str, Any]:
-    from outlark.notes.format_examples import example, is_ready
+    from outlark.field.format_examples import example, is_ready
 
     told = {
         "name": format.name,
@@ -82,7 +82,7 @@ def _content(format: "Format", with_example: bool) -> dict[str, Any]:
 
 
 def _list(formats: "Sequence[Format]") -> None:
-    from outlark.notes.format_examples import is_ready
+    from outlark.field.format_examples import is_ready
 
     rows = [["name", "reads", "writes", "ends in", "what", "needs"]]
     for one in formats:

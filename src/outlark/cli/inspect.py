@@ -24,8 +24,8 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
     all of which is decoded: format, true length, level, clipping, digital silence, and when it began. Of a table: its
     format, labels, times, and which of its recordings are there.
     """
-    from outlark.notes.contents import content_of
-    from outlark.notes.sound_files import SoundFiles
+    from outlark.field.contents import content_of
+    from outlark.field.sound_files import SoundFiles
 
     sounds = SoundFiles(given["audio"])
     found, failures = [], []

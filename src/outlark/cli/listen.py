@@ -17,14 +17,14 @@ from outlark.cli.progress import clock
 from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark.notes.listening import Inlet
+    from outlark.field.listening import Inlet
     from outlark.notes.segments import Segment
 
 
 def _list_devices(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
     if not asked or ctx.resilient_parsing:
         return
-    from outlark.notes.sound_device import devices
+    from outlark.field.sound_device import devices
 
     click.echo(devices())
     ctx.exit()
@@ -89,8 +89,8 @@ def command(**given: Any) -> None:
     verdicts = options.chosen_verdicts(given["verdicts"], given["everything"])
     if given["device"] is None and (sys.stdin is None or sys.stdin.isatty()):
         raise click.UsageError("standard input is a terminal, or closed; pipe raw sound in, or give --device")
-    from outlark.notes.listening import Inlet, Listener
-    from outlark.notes.pcm import PCM
+    from outlark.field.listening import Inlet, Listener
+    from outlark.field.pcm import PCM
 
     detector, sha256 = detector_of(given)
     rate = given["rate"] or _usual_rate(given["device"], detector.sample_rate_)
@@ -166,7 +166,7 @@ def _sound(given: Mapping[str, Any], inlet: "Inlet", rate: int) -> Iterator[list
         inlet.feed(getattr(stdin, "raw", stdin).read)  # what there is, and not until a buffer is full
         yield []
         return
-    from outlark.notes.sound_device import recorded
+    from outlark.field.sound_device import recorded
 
     how = {"sample_rate": rate, "channels": given["channels"], "kind": given["kind"]}
     with recorded(inlet, given["device"], **how) as troubles:
@@ -192,7 +192,7 @@ def _stopped_by_signals(inlet: "Inlet") -> Iterator[None]:
 def _usual_rate(device: str | None, of_model: int) -> int:
     if device is None:
         return of_model
-    from outlark.notes.sound_device import usual_rate
+    from outlark.field.sound_device import usual_rate
 
     return usual_rate(device)
 

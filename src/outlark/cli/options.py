@@ -73,7 +73,7 @@ def _complete_formats(ctx: click.Context, param: click.Parameter, incomplete: st
     return [name for name, format in FORMATS.items() if format.writes and name.startswith(incomplete)]
 
 
-def _all(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def options_together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Several decorators as one, in the order in which help lists them."""
 
     def decorate(function: Any) -> Any:
@@ -85,7 +85,7 @@ def _all(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 #: --quiet and --json, as `quiet` and `as_json`.
-reporting = _all(
+reporting = options_together(
     click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors."),
     click.option(
         "--json", "as_json", is_flag=True, help="Print one JSON object on standard output, for scripts and R."
@@ -93,7 +93,7 @@ reporting = _all(
 )
 
 #: Where tables go and which, and how a run over many files is done.
-batch = _all(
+batch = options_together(
     click.option("--output", "-o", required=True, type=click.Path(), help="Folder for the results; made if needed."),
     click.option(
         "--format",
@@ -136,7 +136,7 @@ batch = _all(
 )
 
 #: How scores become segments; what is not given is as the model has it.
-decisions = _all(
+decisions = options_together(
     click.option(
         "--decoder",
         type=click.Choice(["auto", "rules", "viterbi", "notes"]),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from outlark.cli.options import _all
+from outlark.cli.options import options_together
 
 _NUMBER = re.compile(r"[-+.\d]*")
 
@@ -80,7 +80,7 @@ def complete_writable(ctx: click.Context, param: click.Parameter, incomplete: st
 
 
 #: --label-column and --audio, as `label_column` and `audio`.
-reading = _all(
+reading = options_together(
     click.option(
         "--label-column",
         metavar="NAME",

@@ -17,8 +17,8 @@ from outlark.errors import InputError, ModelFileError
 from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark.notes.examples import Examples
-    from outlark.notes.learning import Learnt
+    from outlark.field.examples import Examples
+    from outlark.field.learning import Learnt
 
 
 @click.command()
@@ -99,7 +99,7 @@ def _check_output(output: Path, force: bool) -> None:
 
 
 def _chosen(paths: Sequence[str], given: Mapping[str, Any]) -> "Examples":
-    from outlark.notes.examples import find_examples
+    from outlark.field.examples import find_examples
 
     column = given["label_column"]
     found = find_examples(paths, audio=given["audio"], format=given["format"], label_column=column)
@@ -110,8 +110,8 @@ def _chosen(paths: Sequence[str], given: Mapping[str, Any]) -> "Examples":
 
 def _learn(examples: "Examples", given: Mapping[str, Any], tell: Any) -> "tuple[Learnt, list[str]]":
     """What was learnt, and what was warned of meanwhile."""
+    from outlark.field.learning import learn
     from outlark.notes.detector import NoteDetector
-    from outlark.notes.learning import learn
 
     def watch(done: int, total: int) -> None:
         tell(f"{done} of {total} files read" if done < total else f"learning from {len(examples.notes)} notes")

@@ -1,0 +1,105 @@
+"""What is read of recordings to learn from the notes marked in them.
+
+Recordings that last ten minutes or less all together are heard whole, as `NoteDetector.fit_recordings` does it. Of
+longer ones only the stretches around the marks are read, so that five marks in a night take no more memory than five
+marks in ten minutes: every mark brings an equal share of ten minutes, and at least 15 s on each side, since the noise
+floor looks 10 s back and 2 s ahead.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from outlark.errors import AnnotationError
+from outlark.field.examples import Example
+from outlark.field.excerpt import Sound
+from outlark.notes.audio import read
+from outlark.notes.segments import Segment
+
+#: Recordings up to this long, all together, are heard whole; of longer ones about as much.
+WHOLE_S = 600.0
+#: At least so much is heard before and after a mark.
+MARGIN_S = 15.0
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """A part of a recording, from sample `first` on, and the notes marked in it, in samples of the part."""
+
+    recording: Path
+    first: int
+    samples: np.ndarray
+    sample_rate: int
+    notes: list[Segment]
+
+
+def margin(seconds: float, n_marks: int) -> float | None:
+    """How much of recordings that last so long is heard on each side of each mark; None for all of it.
+
+    >>> margin(500.0, 5), margin(36000.0, 5), margin(36000.0, 200)
+    (None, 60.0, 15.0)
+    """
+    return None if seconds <= WHOLE_S else max(MARGIN_S, WHOLE_S / (2 * n_marks))
+
+
+def around_marks(
+    path: Path, sound: Sound, notes: Sequence[Example], margin_s: float | None, channel: int | str = "mix"
+) -> Iterator[Stretch]:
+    """The whole of a recording, or what is within a margin of its marks; stretches that overlap become one.
+
+    Parameters
+    ----------
+    path : Path
+    sound : Sound
+        The same recording.
+    notes : sequence of Example
+        That are marked in it.
+    margin_s : float or None
+        None: all of it.
+    channel : "mix" or int
+
+    Raises
+    ------
+    AnnotationError
+        For a mark that does not lie in the recording.
+    """
+    rate = sound.sample_rate
+    if margin_s is None:
+        samples, _ = read(path, channel)  # to its end, which not all headers tell
+        yield Stretch(path, 0, samples, rate, [_segment(note, rate, len(samples)) for note in notes])
+        return
+    segments = [_segment(note, rate, sound.n_samples) for note in notes]
+    for start, end, own in _joined(segments, round(margin_s * rate)):
+        moved = [replace(s, start=s.start - start, end=s.end - start) for s in own]
+        yield Stretch(path, start, sound.part(start, end), rate, moved)
+
+
+def _joined(segments: Sequence[Segment], margin: int) -> list[tuple[int, int, list[Segment]]]:
+    """Start and end of every stretch, and its notes."""
+    joined: list[tuple[int, int, list[Segment]]] = []
+    for segment in sorted(segments, key=lambda s: s.start):
+        start, end = max(0, segment.start - margin), segment.end + margin
+        if joined and start <= joined[-1][1]:
+            first, last, own = joined.pop()
+            joined.append((first, max(last, end), [*own, segment]))
+        else:
+            joined.append((start, end, [segment]))
+    return joined
+
+
+def _segment(note: Example, rate: int, n_samples: int) -> Segment:
+    """The mark in samples; an error if it is not in the recording."""
+    assert note.mark is not None
+    try:
+        segment = note.mark.segment(rate)
+    except AnnotationError as error:
+        raise AnnotationError(f"{note.table}, {error}") from None
+    if segment.start >= n_samples:
+        line = "" if note.mark.line is None else f", line {note.mark.line}"
+        raise AnnotationError(
+            f"{note.table}{line}: {note.label!r} is marked from {note.mark.start_s:.3f} to {note.mark.end_s:.3f} s, "
+            f"but {note.recording} ends at {n_samples / rate:.3f} s; do they belong together?"
+        )
+    return segment

@@ -1,0 +1,215 @@
+"""Training a detector on examples in files: folders of clips, or marks in recordings."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from outlark.errors import AudioError
+from outlark.field.around_marks import Stretch, around_marks, margin
+from outlark.field.examples import Example, Examples
+from outlark.field.excerpt import Sound
+from outlark.notes.audio import read
+from outlark.notes.detector import NoteDetector
+
+#: Notes are rarely longer.
+LONG_NOTE_S = 5.0
+#: More sound than this takes gigabytes.
+MUCH_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Unheard:
+    """A clip that cannot be read, and why."""
+
+    path: Path
+    message: str
+
+
+@dataclass(frozen=True)
+class ClassSummary:
+    """What was learnt of one class: how many notes in how many files, their lengths, and where it begins to accept."""
+
+    label: str
+    examples: int
+    recordings: int
+    shortest_s: float
+    longest_s: float
+    threshold: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learnt:
+    """A trained detector, and how it came about.
+
+    Attributes
+    ----------
+    detector : NoteDetector
+    examples : Examples
+        Those that were learnt from.
+    seconds : float
+        Of sound that was heard.
+    remarks : tuple of str
+        What is odd about the examples; those on how they were found come first.
+    unheard : tuple of Unheard
+        Clips that could not be read.
+    """
+
+    detector: NoteDetector
+    examples: Examples
+    seconds: float
+    remarks: tuple[str, ...] = ()
+    unheard: tuple[Unheard, ...] = ()
+
+    @property
+    def classes(self) -> list[ClassSummary]:
+        """Class by class, in the order of the detector."""
+        layout, found = self.detector.layout_, []
+        for c, label in enumerate(layout.classes.tolist()):
+            own = [note for note in self.examples.notes if note.label == label]
+            numbers = (float(values[c]) for values in (layout.shortest_s, layout.longest_s, layout.thresholds))
+            found.append(ClassSummary(label, len(own), len({note.recording for note in own}), *numbers))
+        return found
+
+
+def learn(
+    examples: Examples,
+    detector: NoteDetector | None = None,
+    *,
+    channel: int | str = "mix",
+    watch: Callable[[int, int], None] | None = None,
+) -> Learnt:
+    """Train a detector on examples.
+
+    Parameters
+    ----------
+    examples : Examples
+        From `find_examples`.
+    detector : NoteDetector, optional
+        One with the default settings if left out.
+    channel : "mix" or int
+        The mean of all channels, or one of them, counted from 0.
+    watch : function of two numbers, optional
+        Is told how many files of how many have been read.
+
+    Raises
+    ------
+    AudioError
+        For a recording that cannot be read; clips that cannot be read are left out, unless a class has no others.
+    AnnotationError
+        For a mark that does not lie in its recording.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import soundfile
+    >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
+    >>> from outlark.field.examples import find_examples
+    >>> with TemporaryDirectory() as folder:
+    ...     for i, note in enumerate(notes(counts={"tuti-F": 3, "cach-Z": 3})):
+    ...         Path(folder, note.label).mkdir(exist_ok=True)
+    ...         soundfile.write(f"{folder}/{note.label}/{i}.wav", note.samples, SAMPLE_RATE)
+    ...     learnt = learn(find_examples([folder]))
+    >>> [(of.label, of.examples) for of in learnt.classes]
+    [('cach-Z', 3), ('tuti-F', 3)]
+    """
+    detector = NoteDetector() if detector is None else detector
+    told = watch or (lambda done, total: None)
+    heard = (_learn_clips if examples.clips else _learn_marks)(examples, detector, channel, told)
+    return replace(heard, remarks=(*examples.remarks, *heard.remarks, *_odd(heard)))
+
+
+# ---------------------------------------------------------------------- clips
+
+
+def _learn_clips(
+    examples: Examples, detector: NoteDetector, channel: int | str, watch: Callable[[int, int], None]
+) -> Learnt:
+    signals, rates, used, unheard = [], [], [], []
+    for number, note in enumerate(examples.notes, start=1):
+        try:
+            samples, rate = read(note.recording, channel)
+            if not len(samples):
+                raise AudioError(f"{note.recording} holds no samples; record it again")
+        except AudioError as error:
+            unheard.append(Unheard(note.recording, str(error)))
+        else:
+            signals.append(samples)
+            rates.append(rate)
+            used.append(note)
+        watch(number, len(examples.notes))
+    lost = sorted(set(examples.labels) - {note.label for note in used})
+    if lost:
+        raise AudioError(f"no clip of the class {lost[0]!r} can be read: {unheard[0].message}")
+    detector.fit(signals, [note.label for note in used], rates)
+    for record, note in zip(detector.training_, used, strict=True):
+        record["name"] = note.recording.name
+    seconds = sum(len(samples) / rate for samples, rate in zip(signals, rates, strict=True))
+    return Learnt(
+        detector=detector,
+        examples=replace(examples, notes=tuple(used)),
+        seconds=seconds,
+        remarks=tuple(_on_rates(rates)),
+        unheard=tuple(unheard),
+    )
+
+
+# ---------------------------------------------------------------------- marks
+
+
+def _learn_marks(
+    examples: Examples, detector: NoteDetector, channel: int | str, watch: Callable[[int, int], None]
+) -> Learnt:
+    of_recording: dict[Path, list[Example]] = defaultdict(list)
+    for note in examples.notes:
+        of_recording[note.recording].append(note)
+    sounds = {path: Sound(path, channel=channel) for path in of_recording}
+    there_s = sum(sound.duration_s for sound in sounds.values())
+    margin_s = margin(there_s, len(examples.notes))
+    stretches: list[Stretch] = []
+    for number, (path, notes) in enumerate(of_recording.items(), start=1):
+        stretches += around_marks(path, sounds[path], notes, margin_s, channel)
+        watch(number, len(of_recording))
+    rates = [stretch.sample_rate for stretch in stretches]
+    detector.fit_recordings([stretch.samples for stretch in stretches], [s.notes for s in stretches], rates)
+    files = list(of_recording)
+    for record in detector.training_:
+        stretch = stretches[record["recording"]]
+        before_s = stretch.first / stretch.sample_rate
+        record |= {"recording": files.index(stretch.recording), "name": stretch.recording.name}
+        record |= {"start_s": before_s + record["start_s"], "end_s": before_s + record["end_s"]}
+    seconds = sum(len(stretch.samples) / stretch.sample_rate for stretch in stretches)
+    remarks = (
+        [] if margin_s is None else [f"of {there_s:.0f} s of recordings, {seconds:.0f} s around the marks are heard"]
+    )
+    return Learnt(detector=detector, examples=examples, seconds=seconds, remarks=(*remarks, *_on_rates(rates)))
+
+
+# -------------------------------------------------------------------- remarks
+
+
+def _on_rates(rates: Sequence[int]) -> list[str]:
+    if len(set(rates)) < 2:
+        return []
+    return [f"sample rates from {min(rates)} to {max(rates)} Hz; all of it is heard at {min(rates)} Hz"]
+
+
+def _odd(heard: Learnt) -> Iterator[str]:
+    training = heard.detector.training_
+    long = [record for record in training if record["end_s"] - record["start_s"] > LONG_NOTE_S]
+    if long:
+        worst = max(long, key=lambda record: record["end_s"] - record["start_s"])
+        what = "clip" if heard.examples.clips else "mark"
+        yield (
+            f"{len(long)} {what}{'s' if len(long) > 1 else ''} longer than {LONG_NOTE_S:g} s: {worst['name']} "
+            f"({worst['label']}) {worst['end_s'] - worst['start_s']:.1f} s; is it one note?"
+        )
+    twice = [sha for sha, n in Counter(record["sha256"] for record in training).items() if n > 1]
+    for sha in twice:
+        first, second = [record for record in training if record["sha256"] == sha][:2]
+        yield (
+            f"the same sound twice: {first['name']} at {first['start_s']:.3f} s ({first['label']}) and "
+            f"{second['name']} at {second['start_s']:.3f} s ({second['label']}); keep one of them"
+        )
+    if heard.seconds > MUCH_S:
+        yield f"{heard.seconds / 3600:.1f} h of sound were heard; fewer examples (--max-examples) take less memory"
