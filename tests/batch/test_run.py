@@ -91,6 +91,13 @@ def test_everything_is_done_once(model, four, tmp_path):
     assert sorted(os.listdir(tmp_path / "out/.outlark")) == ["journal.jsonl", "lock", "workers"]
 
 
+def test_the_combined_table_has_the_rows_of_earlier_runs(model, four, tmp_path):
+    whole = go(model, tmp_path / "out", four, combined=True).combined.read_bytes()
+    smaller = go(model, tmp_path / "out", four / "c/a.wav", four / "a.wav", combined=True)
+    assert (smaller.recordings, smaller.skipped) == (2, 2)
+    assert smaller.combined.read_bytes() == whole
+
+
 def test_the_combined_table_has_the_rows_of_all_in_order(model, four, tmp_path):
     report = go(model, tmp_path / "out", four, combined=True, jobs=2)
     assert report.combined == tmp_path / "out/combined.csv"

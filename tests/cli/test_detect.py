@@ -119,7 +119,10 @@ def test_one_channel_of_two(model, tmp_path):
     ran("decide", model, tmp_path / "out", "-o", tmp_path / "again")
     assert contents(tmp_path / "again") == {k: v for k, v in contents(tmp_path / "out").items() if ".scores" not in k}
     missing = ran("detect", model, tmp_path / "two.wav", "-o", tmp_path / "third", "--channel", 3, code=3)
-    assert "channel=2, but the audio has 2 channels" in missing["failures"][0]["message"]
+    assert (
+        "has 2 channels, but channel 3 was asked for; give mix, or a number from 1 to 2"
+        in (missing["failures"][0]["message"])
+    )
 
 
 def test_stopped_and_resumed(model, recordings, detected, tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import soundfile
 from click.testing import CliRunner
@@ -54,7 +55,7 @@ def test_for_scripts(clips, tmp_path):
         (str(clips / "tuti-F/1.wav"), 0.0),
         (str(clips / "tuti-F/3.wav"), 0.0),
     ]
-    assert told["failures"] == told["remarks"] == []
+    assert told["failures"] == told["remarks"] == told["problems"] == []
     assert told["sample_rate"] == SAMPLE_RATE
     assert told["seconds_of_sound"] == pytest.approx(sum(e["end_s"] for e in told["examples"]), abs=2e-3)
     again = ran(clips, "-o", tmp_path / "n.outlark", "--class", "tuti-F", "--max-examples", 2, "--json")
@@ -141,3 +142,16 @@ def test_errors_say_what_to_do(clips, tmp_path, args, code, told):
     done = ran(*(arg.format(clips=clips, tmp=tmp_path) for arg in args), code=code)
     assert told in " ".join(done.stderr.split())
     assert not list(tmp_path.glob("m*"))
+
+
+def test_a_model_that_takes_noise_for_a_note_is_told(tmp_path):
+    rng = np.random.default_rng(0)
+    (tmp_path / "clips/hiss").mkdir(parents=True)
+    for i in range(4):
+        soundfile.write(tmp_path / f"clips/hiss/{i}.wav", 0.1 * rng.normal(size=4000), SAMPLE_RATE)
+    done = ran(tmp_path / "clips", "-o", tmp_path / "m.outlark", "--json")
+    problems = json.loads(done.stdout)["problems"]
+    assert any("noise" in problem["check"] for problem in problems)
+    assert f"problem: {problems[0]['what']}" in done.stderr
+    unchecked = ran(tmp_path / "clips", "-o", tmp_path / "n.outlark", "--json", "--no-check")
+    assert json.loads(unchecked.stdout)["problems"] == []

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from outlark.batch.sources import Source
 from outlark.batch.task import DECIDE, SCORES, Task, sha256_of
-from outlark.errors import InputError, ModelFileError
+from outlark.errors import AudioError, InputError, ModelFileError
 from outlark.model_file import load
 from outlark.notes.audio import AudioFile
 from outlark.notes.detector import BLOCK
@@ -79,6 +79,12 @@ class Engine:
 
     def _detect(self, source: Source, progress: Progress) -> tuple[list[Mark], float, int | None]:
         task = self.task
+        audio = AudioFile(source.path)
+        if task.channel is not None and task.channel > audio.channels:
+            raise AudioError(
+                f"{source.path}: has {audio.channels} channel{'s' if audio.channels > 1 else ''}, but channel "
+                f"{task.channel} was asked for; give mix, or a number from 1 to {audio.channels}"
+            )
         audio = AudioFile(source.path, "mix" if task.channel is None else task.channel - 1)
         expected = max(1, soundfile.info(str(source.path)).frames)  # a guess for MP3, good enough to tell how far
         stream = self._detector.stream(audio.sample_rate)

@@ -171,7 +171,10 @@ class _Run:
         state, failures = self.state, sorted(self.state.failures, key=lambda failure: failure.name)
         failed = {failure.name for failure in failures}
         done = [source.name for source in self.sources.files if source.name not in failed]
-        tables = [output for name in done for output in self.journal.entries[name]["outputs"]]
+        # of this run and of those before it, as far as they are still there
+        kept = [entry for name, entry in sorted(self.journal.entries.items()) if name not in failed]
+        outputs = [output for entry in kept if entry.get("state") == DONE for output in entry["outputs"]]
+        tables = [output for output in outputs if Path(self.task.output, output).exists()]
         return Report(
             recordings=state.total,
             done=len(done) - state.skipped,

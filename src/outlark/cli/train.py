@@ -18,6 +18,7 @@ from outlark.version import __version__
 
 if TYPE_CHECKING:
     from outlark.field.examples import Examples
+    from outlark.field.finding import Finding
     from outlark.field.learning import Learnt
 
 
@@ -57,6 +58,12 @@ if TYPE_CHECKING:
     "--paper", is_flag=True, help="The system of the paper to the letter, instead of the one that works best."
 )
 @click.option("--force", is_flag=True, help="Replace a model that is there.")
+@click.option(
+    "--check/--no-check",
+    default=True,
+    show_default=True,
+    help="Look for what the model would get wrong, as 'outlark doctor' does, and tell the problems.",
+)
 @options.reporting
 def command(examples: tuple[str, ...], **given: Any) -> None:
     """Learn classes of notes from EXAMPLES and write a model.
@@ -69,14 +76,18 @@ def command(examples: tuple[str, ...], **given: Any) -> None:
     start = time.monotonic()
     with steps(given["quiet"]) as tell:
         learnt, warned = _learn(_chosen(examples, given), given, tell)
+        problems = _problems(learnt, tell) if given["check"] else []
     _save(learnt, given["output"])
     remarks = [*learnt.remarks, *warned]
     if not given["quiet"]:
         _tell(learnt, remarks, given)
+        for problem in problems:
+            click.echo(problem, err=True)
     for clip in learnt.unheard:
         click.echo(f"left out: {clip.message}", err=True)
     if given["as_json"]:
-        options.answer(_content(learnt, remarks, given["output"], time.monotonic() - start))
+        content = _content(learnt, remarks, given["output"], time.monotonic() - start)
+        options.answer({**content, "problems": [asdict(problem) for problem in problems]})
     click.get_current_context().exit(UNREADABLE if learnt.unheard else 0)
 
 
@@ -122,6 +133,15 @@ def _learn(examples: "Examples", given: Mapping[str, Any], tell: Any) -> "tuple[
         detector = NoteDetector.paper() if given["paper"] else NoteDetector()
         learnt = learn(examples, detector, channel=channel, watch=watch)
     return learnt, list(dict.fromkeys(str(warning.message) for warning in caught))
+
+
+def _problems(learnt: "Learnt", tell: Any) -> "list[Finding]":
+    """What the doctor calls a problem."""
+    from outlark.field.doctor import examine
+    from outlark.field.finding import PROBLEM
+
+    tell("listening to sounds that are no notes")
+    return [finding for finding in examine(learnt.detector) if finding.severity == PROBLEM]
 
 
 def _save(learnt: "Learnt", output: str) -> None:

@@ -17,7 +17,7 @@ LEAST_SPREAD = 0.02
 #: How far from the best of the rest to the low end of the class the threshold lies.
 WAY = 0.8
 #: A class never ends below this share of its middle: notes that differ that much are marked wrongly, or are no class.
-LEAST_LOW = 0.25
+LEAST_LOW = 0.75
 
 
 def note_thresholds(own: Sequence[np.ndarray], rest: Sequence[np.ndarray]) -> np.ndarray:
@@ -32,7 +32,7 @@ def note_thresholds(own: Sequence[np.ndarray], rest: Sequence[np.ndarray]) -> np
     --------
     >>> own, rest = np.array([2.2, 2.3, 2.4]), np.array([0.3, 1.0, 2.25])
     >>> note_thresholds([own], [rest]).round(2)
-    array([1.46])
+    array([1.58])
     """
     spread = pooled_spread(own)
     thresholds = np.empty(len(own))
