@@ -4,8 +4,9 @@ import os
 
 import pytest
 
-from outlark.batch.sources import SOUND, Source, find
+from outlark.batch.sources import Source, find
 from outlark.errors import InputError
+from outlark.field.sound_files import SUFFIXES
 
 
 def touch(folder, *names):
@@ -23,7 +24,7 @@ def test_folders_are_searched_with_all_that_is_in_them(tmp_path):
     assert names(tmp_path) == ["a.WAV", "b.wav", "deep/er/c.Flac"]
 
 
-@pytest.mark.parametrize("suffix", SOUND)
+@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_every_suffix_in_any_case(tmp_path, suffix):
     touch(tmp_path, f"a{suffix}", f"b{suffix.upper()}")
     assert names(tmp_path) == [f"a{suffix}", f"b{suffix.upper()}"]
