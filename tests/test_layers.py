@@ -9,6 +9,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "outlark"
 LAYERS = {
+    "aside": 0,
     "errors": 0,
     "verdict_names": 0,
     "version": 0,

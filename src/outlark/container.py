@@ -11,7 +11,6 @@ under the key "outlark" of the safetensors metadata, with three entries that `wr
 
 import hashlib
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -23,6 +22,7 @@ from numpy.typing import ArrayLike
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
+from outlark.aside import opened_aside
 from outlark.errors import InputError, ModelFileError
 from outlark.strict_json import dumps, loads
 
@@ -133,19 +133,10 @@ def _replace(target: Path, blob: bytes) -> None:
     mode = target.stat().st_mode if target.exists() else None
     if mode is not None and not stat.S_ISREG(mode):
         raise ModelFileError("is a device or a pipe, not a file; choose another name")
-    aside = target.parent / f".outlark-{secrets.token_hex(8)}.tmp"
-    try:
-        with open(aside, "xb") as file:
-            file.write(blob)
-            file.flush()
-            os.fsync(file.fileno())
+    with opened_aside(target) as file:
+        file.write(blob)
         if mode is not None:
-            os.chmod(aside, stat.S_IMODE(mode))
-        os.replace(aside, target)
-    except BaseException:
-        with suppress(OSError):
-            aside.unlink()
-        raise
+            os.chmod(file.name, stat.S_IMODE(mode))
     with suppress(OSError):  # so that the name too survives a power cut, on systems that can do this
         folder = os.open(target.parent, os.O_RDONLY)
         try:

@@ -1,8 +1,6 @@
 """Parts of a recording as they are stored, to files of their own."""
 
 import os
-import secrets
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -10,6 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import soundfile
 
+from outlark.aside import written_aside
 from outlark.errors import AudioError, InputError
 from outlark.field.excerpt import UNSURE
 from outlark.notes.audio import CHUNK, AudioFile
@@ -122,22 +121,20 @@ class Reel:
     def save(self, part: np.ndarray, path: str | os.PathLike[str], comment: str = "") -> None:
         """Write samples to a file that is there whole or not at all; its folder must exist."""
         path = Path(path)
-        aside = path.parent / f".outlark-{secrets.token_hex(8)}.tmp"
         how = {"subtype": self.storage.subtype, "format": self.storage.kind.upper()}
         try:
-            with soundfile.SoundFile(aside, "x", self.sample_rate, part.shape[1], **how) as file:
+            with (
+                written_aside(path) as aside,
+                soundfile.SoundFile(aside, "x", self.sample_rate, part.shape[1], **how) as file,
+            ):
                 if comment:
                     file.comment = comment
                 file.write(part)
-            os.replace(aside, path)
         except soundfile.SoundFileError as error:
             raise AudioError(
                 f"{path} cannot be written as {self.storage.kind} with {part.shape[1]} channels at {self.sample_rate} "
                 f"Hz ({error}); free some space, check that you may write there, or choose the other format"
             ) from error
-        finally:
-            with suppress(OSError):
-                aside.unlink()
 
     def _read(self, n: int) -> np.ndarray:
         return self._file.read(n, dtype=self.storage.dtype, always_2d=True)

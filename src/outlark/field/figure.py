@@ -1,10 +1,7 @@
 """The picture of a stretch of a recording: spectrogram, score curves, what was found and what is really there."""
 
 import math
-import os
-import secrets
 from collections.abc import Sequence
-from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from outlark.aside import opened_aside
 from outlark.errors import InputError
 from outlark.field.excerpt import Sound, with_surroundings
 from outlark.field.figure_panels import Found, Stretch, draw
@@ -136,17 +134,8 @@ def save(figure: "Figure", path: str | PathLike[str]) -> None:
     if path.is_dir() or not path.parent.is_dir():
         wrong = "is a folder" if path.is_dir() else f"the folder {path.parent} does not exist"
         raise InputError(f"{path}: {wrong}; give the name of a file in a folder that exists")
-    aside = path.parent / f".outlark-{secrets.token_hex(8)}.tmp"
-    try:
-        with open(aside, "xb") as file, matplotlib.style.context(["default", {"svg.hashsalt": "outlark"}]):
-            figure.savefig(file, format=kind[1:], dpi=DOTS_PER_INCH, metadata=KINDS[kind])
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    except BaseException:
-        with suppress(OSError):
-            aside.unlink()
-        raise
+    with opened_aside(path) as file, matplotlib.style.context(["default", {"svg.hashsalt": "outlark"}]):
+        figure.savefig(file, format=kind[1:], dpi=DOTS_PER_INCH, metadata=KINDS[kind])
 
 
 def _found(detector: NoteDetector, seen: Stretch) -> Found:

@@ -3,13 +3,13 @@
 import json
 import os
 import re
-import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from outlark.aside import opened_aside
 from outlark.errors import AnnotationError, InputError
 from outlark.notes.formats.marks import About
 from outlark.strict_json import dumps, loads
@@ -89,20 +89,11 @@ def encoded(text: str) -> bytes:
 def write_bytes(path: Path, blob: bytes) -> None:
     """Write aside, then rename: whatever goes wrong, the file is the old one or the new one."""
     target = Path(os.path.realpath(path))
-    aside = target.parent / f".outlark-{secrets.token_hex(8)}.tmp"
     with about_file(path, "written", "free some space, or choose a folder that is there and that you may write to"):
         if target.is_dir():
             raise AnnotationError(f"{path} is a folder; give the name of a file in it")
-        try:
-            with open(aside, "xb") as file:
-                file.write(blob)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(aside, target)
-        except BaseException:
-            with suppress(OSError):
-                aside.unlink()
-            raise
+        with opened_aside(target) as file:
+            file.write(blob)
 
 
 @contextmanager

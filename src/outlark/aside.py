@@ -1,0 +1,42 @@
+"""Files that are there whole or not at all: written aside, then renamed."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def written_aside(target: Path) -> Iterator[Path]:
+    """A path in the folder of `target` to write to. It takes the place of `target` at the end, in one step.
+
+    Whatever goes wrong before, `target` is what it was, and nothing is left beside it.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with written_aside(Path(folder, "a.txt")) as path:
+    ...         _ = path.write_text("all of it")
+    ...     os.listdir(folder)
+    ['a.txt']
+    """
+    aside = target.parent / f".outlark-{secrets.token_hex(8)}.tmp"
+    try:
+        yield aside
+        os.replace(aside, target)
+    except BaseException:
+        with suppress(OSError):
+            aside.unlink()
+        raise
+
+
+@contextmanager
+def opened_aside(target: Path) -> Iterator[BinaryIO]:
+    """The same, open for writing; safe on the disk before it is renamed."""
+    with written_aside(target) as path, open(path, "xb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
