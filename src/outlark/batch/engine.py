@@ -78,14 +78,7 @@ class Engine:
             self._clean()
 
     def _detect(self, source: Source, progress: Progress) -> tuple[list[Mark], float, int | None]:
-        task = self.task
-        audio = AudioFile(source.path)
-        if task.channel is not None and task.channel > audio.channels:
-            raise AudioError(
-                f"{source.path}: has {audio.channels} channel{'s' if audio.channels > 1 else ''}, but channel "
-                f"{task.channel} was asked for; give mix, or a number from 1 to {audio.channels}"
-            )
-        audio = AudioFile(source.path, "mix" if task.channel is None else task.channel - 1)
+        task, audio = self.task, _opened(source.path, self.task.channel)
         expected = max(1, soundfile.info(str(source.path)).frames)  # a guess for MP3, good enough to tell how far
         stream = self._detector.stream(audio.sample_rate)
         whose: dict[str, Any] = {"recording": source.name, "channel": task.channel, "model_sha256": task.model_sha256}
@@ -150,6 +143,19 @@ class Engine:
 
     def _clean(self) -> None:
         shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def _opened(path: Path, channel: int | None) -> AudioFile:
+    """The recording; the channel counted from 1."""
+    audio = AudioFile(path)
+    if channel is None:
+        return audio
+    if channel > audio.channels:
+        raise AudioError(
+            f"{path}: has {audio.channels} channel{'s' if audio.channels > 1 else ''}, but channel {channel} was asked "
+            f"for; give mix, or a number from 1 to {audio.channels}"
+        )
+    return AudioFile(path, channel - 1)
 
 
 def _stem(source: Source) -> str:

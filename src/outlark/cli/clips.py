@@ -11,7 +11,7 @@ import click
 
 from outlark.cli import options, tables
 from outlark.cli.main import UNREADABLE
-from outlark.cli.many import LISTED
+from outlark.cli.many import tell_failures
 from outlark.cli.steps import steps
 from outlark.errors import InputError
 
@@ -82,7 +82,7 @@ def command(paths: tuple[str, ...], output: str, **given: Any) -> None:
     write_list(folder / LIST, clips)
     _write_failures(folder / FAILURES, failures)
     remarks = _tell(clips, found.remarks, folder, given["quiet"])
-    _tell_failures(failures, folder)
+    tell_failures(failures, folder / FAILURES)
     if given["as_json"]:
         options.answer(_content(clips, failures, remarks, folder))
     click.get_current_context().exit(UNREADABLE if failures else 0)
@@ -142,13 +142,3 @@ def _content(
         "failed": len(failures),
         "failures": [{"what": failure.what, "message": failure.message} for failure in failures],
     }
-
-
-def _tell_failures(failures: "Sequence[Uncut]", folder: Path) -> None:
-    if not failures:
-        return
-    click.echo(f"{len(failures)} failed, see {folder / FAILURES}:", err=True)
-    for failure in failures[:LISTED]:
-        click.echo(f"  {failure.what}: {failure.message}", err=True)
-    if len(failures) > LISTED:
-        click.echo(f"  … and {len(failures) - LISTED} more", err=True)

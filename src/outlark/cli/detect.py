@@ -13,13 +13,7 @@ from outlark.cli.many import task_of, work_through
 @click.argument("model", type=click.Path())
 @click.argument("recordings", nargs=-1, required=True, type=click.Path())
 @options.batch
-@click.option(
-    "--channel",
-    type=options.Channel(),
-    default="mix",
-    show_default=True,
-    help="The mean of all channels, or one of them, counted from 1.",
-)
+@options.channel
 @click.option(
     "--keep-scores",
     is_flag=True,

@@ -8,14 +8,12 @@ import click
 
 from outlark.cli import options, tables
 from outlark.errors import InputError
+from outlark.field.finding import listing
 from outlark.version import __version__
 
 if TYPE_CHECKING:
     from outlark.field.evaluation import Evaluation
     from outlark.field.evaluation_tables import Matched
-
-#: Names that are listed; the rest is counted.
-LISTED = 5
 
 
 @click.command()
@@ -128,9 +126,7 @@ def _tell(matched: "Matched", output: str | None) -> None:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:LISTED])
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return f"{len(names)} recording{'s' if len(names) > 1 else ''} ({shown}{more})"
+    return f"{len(names)} recording{'s' if len(names) > 1 else ''} ({listing(names)})"
 
 
 def _content(measured: "Evaluation", matched: "Matched") -> dict[str, Any]:

@@ -47,13 +47,7 @@ def _list_devices(ctx: click.Context, param: click.Parameter, asked: bool) -> No
     show_default=True,
     help="What a sample is; little-endian, int24 in three bytes.",
 )
-@click.option(
-    "--channel",
-    type=options.Channel(),
-    default="mix",
-    show_default=True,
-    help="The mean of all channels, or one of them, counted from 1.",
-)
+@options.channel
 @click.option("--device", metavar="NAME", help="Listen to a sound device: its name or number, or 'default'.")
 @click.option(
     "--list-devices",
@@ -94,7 +88,7 @@ def command(**given: Any) -> None:
 
     detector, sha256 = detector_of(given)
     rate = given["rate"] or _usual_rate(given["device"], detector.sample_rate_)
-    channel = given["channel"] if given["channel"] == "mix" else given["channel"] - 1
+    channel = options.channel_index(given["channel"])
     pcm = PCM(given["kind"], given["channels"])
     listener, inlet = Listener(detector, pcm, rate, channel), Inlet()
     live = {"sample_rate": rate, "channels": given["channels"], "dtype": given["kind"]}

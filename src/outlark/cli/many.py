@@ -1,7 +1,7 @@
 """What `detect` and `decide` share: a run over many files, from its options to its last line."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ def work_through(task: Task, sources: Sources, given: Mapping[str, Any]) -> None
     elapsed_s = time.monotonic() - start
     if not given["quiet"]:
         click.echo(_summary(report, elapsed_s, task.output), err=True)
-    _tell_failures(report)
+    tell_failures([(failure.name, failure.message) for failure in report.failures], report.failures_file)
     if given["as_json"]:
         answer(_content(report, task, elapsed_s))
     click.get_current_context().exit(UNREADABLE if report.failures else 0)
@@ -71,14 +71,15 @@ def _summary(report: Report, elapsed_s: float, output: str) -> str:
     return f"{'; '.join(told)}; in {output}"
 
 
-def _tell_failures(report: Report) -> None:
-    if not report.failures:
+def tell_failures(failures: Sequence[tuple[str, str]], file: Path | None) -> None:
+    """What failed and why, on standard error; not more than a few, the rest is in the file."""
+    if not failures:
         return
-    click.echo(f"{len(report.failures)} failed, see {report.failures_file}:", err=True)
-    for failure in report.failures[:LISTED]:
-        click.echo(f"  {failure.name}: {failure.message}", err=True)
-    if len(report.failures) > LISTED:
-        click.echo(f"  … and {len(report.failures) - LISTED} more", err=True)
+    click.echo(f"{len(failures)} failed, see {file}:", err=True)
+    for name, message in failures[:LISTED]:
+        click.echo(f"  {name}: {message}", err=True)
+    if len(failures) > LISTED:
+        click.echo(f"  … and {len(failures) - LISTED} more", err=True)
 
 
 def _content(report: Report, task: Task, elapsed_s: float) -> Mapping[str, Any]:

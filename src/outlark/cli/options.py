@@ -92,6 +92,21 @@ reporting = options_together(
     ),
 )
 
+#: --channel: "mix", or a number from 1.
+channel = click.option(
+    "--channel",
+    type=Channel(),
+    default="mix",
+    show_default=True,
+    help="The mean of all channels, or one of them, counted from 1.",
+)
+
+
+def channel_index(channel: int | str) -> int | str:
+    """The value of --channel as the library counts, from 0."""
+    return channel if isinstance(channel, str) else channel - 1
+
+
 #: Where tables go and which, and how a run over many files is done.
 batch = options_together(
     click.option("--output", "-o", required=True, type=click.Path(), help="Folder for the results; made if needed."),

@@ -33,13 +33,7 @@ class Time(click.ParamType):
 @click.option("--start", type=Time(), help="From when on, such as 83.5 or 1:23.5.")
 @click.option("--end", type=Time(), help="Until when.")
 @click.option("--truth", type=click.Path(), help="Table of what is really there, drawn below what was found.")
-@click.option(
-    "--channel",
-    type=options.Channel(),
-    default="mix",
-    show_default=True,
-    help="The mean of all channels, or one of them, counted from 1.",
-)
+@options.channel
 @click.option("--title", help="Title of the picture. Without it: the name of the recording.")
 @click.option("--label-column", metavar="NAME", help="Column of the labels in the truth; else it is guessed.")
 @options.decisions
@@ -57,7 +51,7 @@ def command(recording: str, output: str, **given: Any) -> None:
     detector, _ = detector_of(given)
     table = None if given["truth"] is None else read_table(given["truth"], label_column=given["label_column"])
     truth = [] if table is None else marks_of_recording(table, recording)
-    channel = given["channel"] if given["channel"] == "mix" else given["channel"] - 1
+    channel = options.channel_index(given["channel"])
     start, end, why = shown_stretch(detector, recording, given["start"], given["end"], channel=channel)
     picture = stretch(detector, recording, start, end, channel=channel, truth=truth, title=given["title"])
     save(picture, output)

@@ -47,13 +47,7 @@ if TYPE_CHECKING:
     shell_complete=tables.complete_readable,
     help="Format of the tables. Without it: told from content and name. See 'outlark formats'.",
 )
-@click.option(
-    "--channel",
-    type=options.Channel(),
-    default="mix",
-    show_default=True,
-    help="The mean of all channels, or one of them, counted from 1.",
-)
+@options.channel
 @click.option(
     "--paper", is_flag=True, help="The system of the paper to the letter, instead of the one that works best."
 )
@@ -127,11 +121,10 @@ def _learn(examples: "Examples", given: Mapping[str, Any], tell: Any) -> "tuple[
     def watch(done: int, total: int) -> None:
         tell(f"{done} of {total} files read" if done < total else f"learning from {len(examples.notes)} notes")
 
-    channel = given["channel"] if isinstance(given["channel"], str) else given["channel"] - 1
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         detector = NoteDetector.paper() if given["paper"] else NoteDetector()
-        learnt = learn(examples, detector, channel=channel, watch=watch)
+        learnt = learn(examples, detector, channel=options.channel_index(given["channel"]), watch=watch)
     return learnt, list(dict.fromkeys(str(warning.message) for warning in caught))
 
 

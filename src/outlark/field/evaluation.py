@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from outlark.errors import InputError
 from outlark.field.comparison import REST, Compared, compare
 from outlark.metrics import ConfusionMatrix, EventScores, FScores, TimeErrors, note_f
-from outlark.metrics.windows import mean_of_defined, ratio
+from outlark.metrics.windows import f_of_counts
 
 IOUS = (0.5, 0.3)
 
@@ -124,15 +124,4 @@ def _together(errors: Sequence[TimeErrors]) -> TimeErrors:
 
 def _f_scores(counts: NDArray[np.int64], classes: tuple[str, ...]) -> FScores:
     """What `outlark.metrics.window_f` finds, from counts: the labels of a thousand hours of windows fit no memory."""
-    n_true, n_found = counts.sum(axis=1), counts.sum(axis=0)
-    f = ratio(counts.diagonal(), (n_true + n_found) / 2)
-    shuffled = ratio(n_true * n_found / max(counts.sum(), 1), (n_true + n_found) / 2)
-    return FScores(
-        classes=classes,
-        per_class=f[:-1],
-        unknown=float(f[-1]),
-        macro_known=mean_of_defined(f[:-1]),
-        macro_all=mean_of_defined(f),
-        chance={"macro_known": mean_of_defined(shuffled[:-1]), "macro_all": mean_of_defined(shuffled)},
-        confusion=ConfusionMatrix(counts, (*classes, REST), (*classes, REST)),
-    )
+    return f_of_counts(counts, classes, ConfusionMatrix(counts, (*classes, REST), (*classes, REST)))

@@ -1,5 +1,6 @@
 """One thing that the doctor looked at, and how bad it is."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from outlark.errors import InputError
@@ -38,7 +39,7 @@ class Finding:
         return f"{self.severity}: {self.what}" + (f". {self.advice}" if self.advice else "")
 
 
-def listing(names: list[str]) -> str:
+def listing(names: Sequence[str]) -> str:
     """Names with commas between; no more than a few of them.
 
     >>> listing(["a", "b"]), listing(list("abcdefgh"))

@@ -224,12 +224,17 @@ def _f_scores(
     confusion = open_set_confusion_matrix(true, predicted, classes, unknown_label, rows=rows)  # type: ignore[arg-type]
     n_classes = len(columns) - 1
     counts = np.vstack([confusion.counts[:n_classes], confusion.counts[n_classes:].sum(axis=0)])
+    return f_of_counts(counts, tuple(columns)[:-1], confusion)
+
+
+def f_of_counts(counts: NDArray[np.int64], classes: tuple[Hashable, ...], confusion: ConfusionMatrix) -> FScores:
+    """F from how often each answer was given to each label, (C + 1, C + 1): the classes, then all the rest."""
     n_true, n_predicted = counts.sum(axis=1), counts.sum(axis=0)
     # F = TP / (TP + (FP + FN)/2): the denominator is the mean of the two totals.
     f = ratio(counts.diagonal(), (n_true + n_predicted) / 2)
-    shuffled = ratio(n_true * n_predicted / max(len(true), 1), (n_true + n_predicted) / 2)
+    shuffled = ratio(n_true * n_predicted / max(counts.sum(), 1), (n_true + n_predicted) / 2)
     return FScores(
-        classes=tuple(columns)[:-1],
+        classes=classes,
         per_class=f[:-1],
         unknown=float(f[-1]),
         macro_known=mean_of_defined(f[:-1]),
