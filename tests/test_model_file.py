@@ -37,7 +37,7 @@ SYSTEMS = {
     "unchanged": lambda: NoteDetector(NoteFrontEnd(n_bands=20, change=0.0, shifts_s=[0.0]), PKNN(random_state=0)),
     "paper": NoteDetector.paper,
     "hlds": lambda: NoteDetector(HLDSFrontEnd(lag_s=np.float64(0.01), output=(0, 2)), MDD, gap_s=0.2),
-    "patches": lambda: NoteDetector(PatchFrontEnd(n_components=10), MDD, Decisions(decoder="viterbi", least_s=0.03)),
+    "patches": lambda: NoteDetector(PatchFrontEnd(n_components=10), None, Decisions(decoder="viterbi", least_s=0.03)),
     "patches pknn": lambda: NoteDetector(PatchFrontEnd(), PKNN(random_state=0)),
     "series": lambda: NoteDetector(ArrayFrontEnd(), MDD, Decisions(activity_db=None)),
     "series pknn": lambda: NoteDetector(ArrayFrontEnd(window_s=0.01, measure_activity=False), PKNN(random_state=0)),

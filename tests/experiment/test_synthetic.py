@@ -54,7 +54,7 @@ def test_samples_are_usable(seed, variation):
         assert np.isfinite(n.samples).all()
         assert 0.05 < np.abs(n.samples).max() <= 1
         if variation <= 1:
-            assert 0.1 < len(n.samples) / SAMPLE_RATE < 0.35
+            assert 0.14 < len(n.samples) / SAMPLE_RATE < 0.45
 
 
 def test_nearly_noiseless_and_quiet_at_both_ends():
@@ -102,21 +102,21 @@ def test_instances_of_a_class_differ_and_variation_scales_it():
     assert not np.array_equal(same[0].samples, same[1].samples)
     assert length2 > 1.5 * length1 > 0
     assert level2 > level1
-    assert 6 < level1 < 11
+    assert 1.5 < level1 < 3
 
 
 # centroid and spread in kHz, from the recipes
 @pytest.mark.parametrize(
     ("name", "centre", "spread"),
     [
-        ("tuti-D", (3.0, 4.3), (0.7, 1.5)),
-        ("tuti-F", (5.8, 7.2), (0.4, 1.1)),
-        ("cach-Z", (6.7, 7.8), (0.2, 1.0)),
-        ("tuti-A", (6.6, 7.9), (0.3, 1.1)),
-        ("tuti-Z", (8.2, 9.3), (0.1, 0.7)),
-        ("cach-C", (3.3, 5.2), (0.6, 1.6)),
-        ("cach-D", (3.9, 4.7), (0.4, 0.8)),
-        ("cach-E", (6.2, 7.4), (0.2, 0.7)),
+        ("tuti-D", (2.6, 2.8), (0.4, 0.6)),
+        ("tuti-F", (5.6, 5.9), (0.35, 0.55)),
+        ("cach-Z", (7.9, 8.2), (0.1, 0.2)),
+        ("tuti-A", (6.6, 7.1), (1.1, 1.5)),
+        ("tuti-Z", (9.4, 9.7), (0.1, 0.25)),
+        ("cach-C", (3.8, 4.2), (1.0, 1.4)),
+        ("cach-D", (4.4, 4.6), (0.6, 0.9)),
+        ("cach-E", (5.1, 5.4), (1.75, 2.0)),
     ],
 )
 def test_where_in_the_spectrum(name, centre, spread):
@@ -141,14 +141,14 @@ def test_d_notes_are_harmonic_stacks(name, spacing):
 def test_pitch_of_the_tonal_notes():
     for n in notes(6, counts=dict.fromkeys(["tuti-F", "tuti-A", "cach-E"], 8)):
         track = pitch_track(n.samples)
-        assert 4000 < track.min() < track.max() < 9000
+        assert 3300 < track.min() < track.max() < 8500
         if n.label == "tuti-A":  # up and down
             assert 3 <= track.argmax() <= 6
             assert track.max() - max(track[0], track[-1]) > 1000
         else:  # down, the F note much faster
             assert track.argmax() <= 2
             fall = (track.max() - track[-1]) / len(n.samples) * SAMPLE_RATE
-            assert fall > 12000 if n.label == "tuti-F" else fall < 12000
+            assert fall > 5000 if n.label == "tuti-F" else fall < 5000
 
 
 def test_the_buzz_goes_up_and_down_170_times_a_second():

@@ -28,7 +28,7 @@ SYSTEMS = {
     "whole notes": lambda: NoteDetector(),
     "paper": NoteDetector.paper,
     "hlds": lambda: NoteDetector(HLDSFrontEnd(lag_s=0.01), **FRAMES),
-    "patches": lambda: NoteDetector(PatchFrontEnd(), **FRAMES),
+    "patches": lambda: NoteDetector(PatchFrontEnd()),
     "viterbi": lambda: NoteDetector(HLDSFrontEnd(), decisions=Decisions(decoder="viterbi"), **FRAMES),
     "series": lambda: NoteDetector(ArrayFrontEnd(window_s=0.01), **FRAMES),
 }
@@ -226,9 +226,9 @@ def test_notes_are_found_on_time(make):
     errors = []
     for note in truth:
         starts = [s.start_s for s in found if s.label == note.label and s.start < note.end and note.start < s.end]
-        errors += [min(starts) - note.start_s] if starts else []
+        errors += [(min(starts) - note.start_s) / note.duration_s] if starts else []
     assert len(errors) >= 0.9 * len(truth)
-    assert np.median(np.abs(errors)) < 0.005
+    assert np.median(np.abs(errors)) < 0.04  # parts of the note
 
 
 @pytest.mark.parametrize("name", ["whole notes", "paper", "hlds"])
