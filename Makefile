@@ -1,4 +1,4 @@
-# make demo   set up and run the main job, with a picture
+# make demo   set up and run the experiment of the paper: tables, picture, report
 # make test   set up and run the whole test suite
 # make lint   style and types        make bench   the benchmarks of docs/benchmarks.md
 PYTHON ?= python3
@@ -8,7 +8,7 @@ JOBS   ?= 2
 # One BLAS thread for each test process: the processes share the cores.
 BLAS1   = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo examples test lint format bench clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.base: pyproject.toml
@@ -26,6 +26,9 @@ $(VENV)/.bench: $(VENV)/.base
 	touch $@
 
 demo: $(VENV)/.base
+	$(BIN)/outlark demo --output demo
+
+examples: $(VENV)/.base
 	$(BIN)/python examples/plot_known_ambiguous_unknown.py --output demo
 	$(BIN)/python examples/plot_notes_in_a_recording.py --output demo
 
@@ -45,7 +48,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/describers.py
 	$(BIN)/python benchmarks/open_set.py
 	$(BIN)/python benchmarks/throughput.py
-	$(BIN)/python benchmarks/paper_protocol.py
+	$(BIN)/outlark experiment --output build/experiment
 
 clean:
 	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

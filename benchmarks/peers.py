@@ -4,25 +4,20 @@ Settings are the usual ones for a few dozen samples per class, the same for ever
 samples. A method that cannot do with one class returns None for it.
 """
 
-import warnings
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.covariance import LedoitWolf
 from sklearn.ensemble import IsolationForest
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process import GaussianProcessClassifier
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.metrics import pairwise_distances
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import LocalOutlierFactor
-from sklearn.svm import SVC, OneClassSVM
 
-from outlark import MDDKM, OCCGP, PKNN, RejectOption
+from outlark import MDDKM, OCCGP, PKNN
+from outlark.experiment import rivals
+from outlark.experiment.rivals import Scorer
 from outlark.maths.pknn import default_counts, possibilities, train
 
-Scorer = Callable[[np.ndarray], np.ndarray]
 Fit = Callable[[np.ndarray, np.ndarray, int], Scorer | None]
 
 
@@ -58,26 +53,12 @@ def _pknn(X: np.ndarray, y: np.ndarray, seed: int) -> Scorer:
     return lambda X_test: possibilities(prototypes, X_test, K=K, m=m)
 
 
-def _nearest_neighbour(X: np.ndarray, seed: int) -> Scorer:
-    return lambda X_test: -pairwise_distances(X_test, X).min(axis=1)
-
-
-def _one_class_svm(X: np.ndarray, seed: int) -> Scorer:
-    """ν = .1; the decision function, whose zero is the border of the class, makes the classes comparable."""
-    return OneClassSVM(gamma="scale", nu=0.1).fit(X).decision_function
-
-
 def _local_outlier_factor(X: np.ndarray, seed: int) -> Scorer:
     return LocalOutlierFactor(n_neighbors=min(20, len(X) - 1), novelty=True).fit(X).score_samples
 
 
 def _isolation_forest(X: np.ndarray, seed: int) -> Scorer:
     return IsolationForest(n_estimators=100, random_state=seed).fit(X).score_samples
-
-
-def _mahalanobis(X: np.ndarray, seed: int) -> Scorer:
-    model = LedoitWolf().fit(X)
-    return lambda X_test: -np.sqrt(model.mahalanobis(X_test))
 
 
 def _gaussian_mixture(X: np.ndarray, seed: int) -> Scorer:
@@ -114,30 +95,17 @@ def _conformal(X: np.ndarray, seed: int) -> Scorer:
     return score
 
 
-def _gp_classifier(X: np.ndarray, y: np.ndarray, seed: int) -> Scorer | None:
-    """Laplace GP classifiers, one against the rest; amplitude and one length scale by marginal likelihood.
+def _one_class_svm(X: np.ndarray, seed: int) -> Scorer:
+    """The decision function, whose zero is the border of the class, makes the classes comparable."""
+    return rivals.one_class_svm(X).decision_function
 
-    The search starts at the median distance, with no restarts: a restart costs as much again and the start is good.
-    """
-    if len(np.unique(y)) == 1:
-        return None
-    start = float(np.median(pairwise_distances(X)))
-    kernel = ConstantKernel(1.0, (1e-2, 1e4)) * RBF(start, (start / 30, start * 30))
-    return _rejecting(GaussianProcessClassifier(kernel, random_state=seed, copy_X_train=False), X, y)
+
+def _gp_classifier(X: np.ndarray, y: np.ndarray, seed: int) -> Scorer | None:
+    return rivals.gp_classifier(X, y).predict_proba if len(np.unique(y)) > 1 else None
 
 
 def _platt_svm(X: np.ndarray, y: np.ndarray, seed: int) -> Scorer | None:
-    if len(np.unique(y)) == 1:
-        return None
-    return _rejecting(CalibratedClassifierCV(SVC(C=10.0, gamma="scale"), method="sigmoid", ensemble=False), X, y)
-
-
-def _rejecting(classifier: object, X: np.ndarray, y: np.ndarray) -> Scorer:
-    model = RejectOption(classifier, method="predict_proba", threshold=0.0)
-    with warnings.catch_warnings():
-        # A kernel parameter at the end of its range, where the likelihood is flat: the fit is as good as it gets.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(X, y).class_scores
+    return partial(rivals.membership_probabilities, rivals.platt_svm(X, y)) if len(np.unique(y)) > 1 else None
 
 
 METHODS: dict[str, Fit] = {
@@ -145,11 +113,11 @@ METHODS: dict[str, Fit] = {
     "MDD-KM literal": _mddkm_literal,
     "OCC-GP ensemble": _per_class(_occgp),
     "PKNN": _pknn,
-    "k-NN": _per_class(_nearest_neighbour),
+    "k-NN": _per_class(lambda X, seed: rivals.nearest_neighbour(X)),
     "one-class SVM": _per_class(_one_class_svm),
     "LOF": _per_class(_local_outlier_factor),
     "isolation forest": _per_class(_isolation_forest),
-    "Mahalanobis": _per_class(_mahalanobis),
+    "Mahalanobis": _per_class(lambda X, seed: rivals.mahalanobis(X)),
     "GMM": _per_class(_gaussian_mixture),
     "GP classifier": _gp_classifier,
     "SVM-Platt": _platt_svm,

@@ -27,11 +27,12 @@ import sklearn
 from joblib import Parallel, delayed
 from real_note_tasks import TASKS, Draw, Recording, data_folder, draw
 from scipy.stats import wilcoxon
-from template_matching import Peer, TemplateMatching
 from threadpoolctl import threadpool_limits
 
 import outlark
 from outlark import PKNN
+from outlark.experiment.methods import method
+from outlark.experiment.template_matching import TemplateMatching
 from outlark.metrics import Events, EventScores, event_f, match_events, note_f, note_labels, window_f
 from outlark.metrics.confusion import aligned_table
 from outlark.notes.detector import NoteDetector
@@ -47,8 +48,8 @@ ROWS: dict[str, tuple[str, Callable[[], Any]]] = {
     "paper-pknn": ("literal paper, PKNN", lambda: NoteDetector.paper(PKNN.paper())),
     OURS: ("outlark, defaults", NoteDetector),
     "pknn": ("whole notes, PKNN", lambda: NoteDetector(describer=PKNN())),
-    "knn": ("whole notes, k-NN", lambda: NoteDetector(describer=Peer("k-NN"))),
-    "svm": ("whole notes, one-class SVM", lambda: NoteDetector(describer=Peer("one-class SVM"))),
+    "knn": ("whole notes, k-NN", method("knn").make),
+    "svm": ("whole notes, one-class SVM", method("svm").make),
     "templates": ("template matching", TemplateMatching),
     "templates-hand": ("template matching, .6 by hand", lambda: TemplateMatching(threshold=0.6)),
 }

@@ -5,12 +5,9 @@ import pytest
 import real_note_tasks
 import real_notes
 import throughput
-from template_matching import TemplateMatching, correlations
 
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.notes.segments import Segment
-
-KNOWN = {"tuti-F": 3, "cach-D": 3}
 
 
 @pytest.fixture
@@ -53,27 +50,6 @@ def test_no_data_is_said(monkeypatch, tmp_path):
     monkeypatch.setenv("OUTLARK_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(SystemExit, match="OUTLARK_DATA"):
         real_note_tasks.data_folder("zebra-finch-syllables")
-
-
-def test_correlations_are_those_of_numpy(rng):
-    spectra, template = rng.random((40, 5)), rng.random((7, 5))
-    expected = [np.corrcoef(spectra[t : t + 7].ravel(), template.ravel())[0, 1] for t in range(34)]
-    np.testing.assert_allclose(correlations(spectra, template), expected, atol=1e-9)
-
-
-@pytest.mark.parametrize("threshold", [None, 0.6])
-@pytest.mark.parametrize("as_clips", [True, False])
-def test_template_matching_finds_planted_notes(threshold, as_clips):
-    known, model = notes(counts=KNOWN), TemplateMatching(threshold)
-    if as_clips:
-        model.fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
-    else:
-        audio, marks = concatenate(known, gap_s=0.3, edge_s=0.5, rng=np.random.default_rng(0))
-        model.fit_recordings([audio], [marks], [SAMPLE_RATE])
-    audio, truth = planted()
-    found = model.detect(audio, SAMPLE_RATE)
-    for note in (s for s in truth if s.label in KNOWN):
-        assert any(s.label == note.label and abs(s.start_s - note.start_s) < 0.03 for s in found)
 
 
 def test_measures_of_a_perfect_and_of_an_empty_answer():

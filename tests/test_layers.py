@@ -19,7 +19,7 @@ LAYERS = {
     "estimators": 2,
     "metrics": 2,
     "notes": 3,
-    "experiment": 4,
+    "experiment": 6,
     "model_file": 4,
     "field": 5,
     "batch": 6,
@@ -34,7 +34,7 @@ THIRD_PARTY = {
     "container": {"numpy", "safetensors"},
     "notes": {"numpy", "scipy", "sklearn", "soundfile", "soxr"},
     "field": {"numpy", "scipy", "sklearn", "soundfile", "matplotlib", "sounddevice"},
-    "experiment": {"numpy", "scipy"},
+    "experiment": {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "soundfile", "matplotlib", "rich"},
     "batch": {"sklearn", "soundfile"},
     "cli": {"click", "rich"},
 }

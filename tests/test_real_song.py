@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from real_note_tasks import data_folder, draw
 from real_notes import measure
-from template_matching import TemplateMatching
 
 from outlark import NoteDetector
+from outlark.experiment.template_matching import TemplateMatching
 
 
 def measured(task, detector, seed=0, n_examples=5):

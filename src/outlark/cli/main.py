@@ -31,7 +31,10 @@ VERBS = {
     "convert": "Turn a table into another format.",
     "clips": "Cut what was found to sound files.",
     "listen": "Find notes in live sound.",
+    "experiment": "Repeat the experiment of the paper, on any data.",
+    "demo": "The experiment of the paper in a minute, with pictures.",
     "formats": "List the formats of tables.",
+    "data": "Get recordings to try things on.",
     "completion": "Print the completion script of a shell.",
 }
 

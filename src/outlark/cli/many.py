@@ -11,7 +11,7 @@ from outlark.batch.run import Report, run
 from outlark.batch.sources import Sources
 from outlark.batch.task import Task, sha256_of
 from outlark.cli.main import UNREADABLE
-from outlark.cli.options import answer, available_cores, chosen_verdicts, given_decisions
+from outlark.cli.options import answer, chosen_verdicts, given_decisions
 from outlark.cli.progress import clock, rate, shown
 from outlark.errors import InputError
 from outlark.version import __version__
@@ -35,7 +35,7 @@ def task_of(given: Mapping[str, Any], **more: Any) -> Task:
 
 def work_through(task: Task, sources: Sources, given: Mapping[str, Any]) -> None:
     """Run the task by the options `batch` and `reporting`, tell how it went, and end with the exit code for that."""
-    combined, jobs = given["combined"], given["jobs"] or available_cores()
+    combined, jobs = given["combined"], given["jobs"]
     if combined and "csv" not in task.formats:
         raise click.UsageError("--combined joins tables of the format csv; add --format csv")
     combined = "csv" in task.formats if combined is None else combined

@@ -107,6 +107,21 @@ def channel_index(channel: int | str) -> int | str:
     return channel if isinstance(channel, str) else channel - 1
 
 
+def available_cores() -> int:
+    """How many processes can work at the same time."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+#: --jobs, as many as there are cores by default.
+jobs = click.option(
+    "--jobs",
+    "-j",
+    type=click.IntRange(min=1),
+    default=available_cores,
+    metavar="N",
+    help="Processes that work side by side. Without it: as many as there are cores.",
+)
+
 #: Where tables go and which, and how a run over many files is done.
 batch = options_together(
     click.option("--output", "-o", required=True, type=click.Path(), help="Folder for the results; made if needed."),
@@ -135,13 +150,7 @@ batch = options_together(
         default=None,
         help="Write one table of all, combined.csv. Without it: when csv is one of the formats.",
     ),
-    click.option(
-        "--jobs",
-        "-j",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Processes that work side by side. Without it: as many as there are cores.",
-    ),
+    jobs,
     click.option(
         "--resume/--no-resume",
         default=True,
@@ -191,11 +200,6 @@ def chosen_verdicts(verdicts: Sequence[str], everything: bool) -> tuple[str, ...
         raise click.UsageError("give --all or --verdict, not both")
     wanted = VERDICTS if everything else verdicts or SOUND
     return tuple(verdict for verdict in VERDICTS if verdict in wanted)
-
-
-def available_cores() -> int:
-    """How many processes can work at the same time."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def answer(content: Mapping[str, Any]) -> None:

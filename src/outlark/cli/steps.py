@@ -42,3 +42,19 @@ def _status() -> Iterator[Callable[[str], None]]:
 
     with Console(stderr=True).status(Text("…")) as status:
         yield lambda text: status.update(Text(text))
+
+
+@contextmanager
+def counted(quiet: bool, what: str) -> Iterator[Callable[[int, int], None]]:
+    """A function to tell how many of how many are done, as a bar or, without a terminal, a line now and then."""
+    if quiet or not sys.stderr.isatty():
+        with steps(quiet) as tell:
+            yield lambda done, total: tell(f"{done} of {total} {what}")
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), TextColumn("{task.completed} of {task.total} {task.description}"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(bar, completed=done, total=total)

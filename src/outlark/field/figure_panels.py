@@ -106,8 +106,8 @@ def draw(stretch: Stretch, found: Found, truth: Sequence[Any]) -> "Figure":
         figure = Figure(figsize=(WIDTH, sum(heights) + 1.1), layout="constrained")
         FigureCanvasAgg(figure)
         top, middle, bottom = figure.subplots(3, sharex=True, height_ratios=heights)
-        _draw_spectrogram(top, stretch)
-        _draw_scores(middle, stretch, found, columns, looks)
+        draw_spectrogram(top, stretch)
+        draw_scores(middle, stretch, found, columns, looks)
         _draw_lanes(bottom, found, truth, lanes)
         bottom.set_xlabel("time in the recording, s", fontsize=SMALL)
         bottom.set_xlim(stretch.start_s, stretch.end_s)
@@ -137,7 +137,7 @@ def _looks(classes: np.ndarray, columns: Sequence[int]) -> list[Look]:
     return looks
 
 
-def _draw_spectrogram(axis: "Axes", stretch: Stretch) -> None:
+def draw_spectrogram(axis: "Axes", stretch: Stretch) -> None:
     rate = stretch.sound.sample_rate
     start, end = round(stretch.start_s * rate), round(stretch.end_s * rate)
     window = spectrogram_window(rate)
@@ -160,7 +160,7 @@ def _draw_spectrogram(axis: "Axes", stretch: Stretch) -> None:
     bar.ax.tick_params(labelsize=TINY)
 
 
-def _draw_scores(axis: "Axes", stretch: Stretch, found: Found, columns: Sequence[int], looks: Sequence[Look]) -> None:
+def draw_scores(axis: "Axes", stretch: Stretch, found: Found, columns: Sequence[int], looks: Sequence[Look]) -> None:
     layout, whole_notes = found.scores.layout, found.scores.block.lengths is not None
     all_values = curves(found.scores.block)
     step_s = layout.hop_samples / layout.sample_rate
@@ -183,7 +183,7 @@ def _draw_scores(axis: "Axes", stretch: Stretch, found: Found, columns: Sequence
     axis.tick_params(labelsize=TINY)
     left_out = len(layout.classes) - len(columns)
     more = f"\n{left_out} more, lower" if left_out else ""
-    _legend(axis, handles, [look.name for look in looks], f"bold: leads\ndotted: threshold{more}")
+    legend(axis, handles, [look.name for look in looks], f"bold: leads\ndotted: threshold{more}")
 
 
 def _draw_lanes(axis: "Axes", found: Found, truth: Sequence[Any], lanes: Sequence[Look]) -> None:
@@ -217,7 +217,7 @@ def _draw_lanes(axis: "Axes", found: Found, truth: Sequence[Any], lanes: Sequenc
     axis.tick_params(axis="y", length=0)
     axis.tick_params(axis="x", labelsize=TINY)
     in_order = sorted(kinds, key=[KNOWN, AMBIGUOUS, UNKNOWN, "truth"].index)
-    _legend(axis, [kinds[kind] for kind in in_order], in_order, None)
+    legend(axis, [kinds[kind] for kind in in_order], in_order, None)
 
 
 def _draw_clock(axis: "Axes", stretch: Stretch) -> None:
@@ -235,15 +235,15 @@ def _draw_clock(axis: "Axes", stretch: Stretch) -> None:
     above.set_xlabel(f"{clock.at(stretch.start_s):%Y-%m-%d}, {zone}, from the {clock.source}", fontsize=TINY)
 
 
-def _legend(axis: "Axes", handles: Sequence[Any], names: Sequence[str], title: str | None) -> None:
+def legend(axis: "Axes", handles: Sequence[Any], names: Sequence[str], title: str | None) -> None:
     """To the right of the panel. Names may hold anything, also what means something to matplotlib."""
     if not handles:
         return
-    legend = axis.legend(
+    drawn = axis.legend(
         handles, [str(i) for i in range(len(handles))], title=title, loc="upper left", bbox_to_anchor=(1.005, 0.99),
         fontsize=TINY, title_fontsize=TINY, frameon=False, handlelength=2.4, labelspacing=0.25, borderpad=0.1,
     )  # fmt: skip
-    for text, name in zip(legend.get_texts(), names, strict=True):
+    for text, name in zip(drawn.get_texts(), names, strict=True):
         text.set(text=name, parse_math=False)
 
 

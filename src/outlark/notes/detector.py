@@ -38,8 +38,9 @@ GAP_S = 0.1
 BLOCK = 2**17
 #: MDD-KM for descriptions of length 1: σ = 1, and σ_reg²/σ² = .1 because there are few of them in many dimensions.
 NOTE_SETTINGS: dict[str, Any] = {"metric": "euclidean", "sigma": 1.0, "sigma_reg": 0.1**0.5}
-#: "Well-conditioned" (Alg. 1, caption) for the system of the paper. Its τ = 1.8/μ is of use only where μ, the best score
-#: of a training frame, is between 2 and 3: far above, everything is accepted, below 1.34 nothing. This bound gives 2.4.
+#: "Well-conditioned" (Alg. 1, caption) for the system of the paper. Its τ = 1.8/μ is of use only where μ, the best
+#: score of a training frame, is between 2 and 3: far above, everything is accepted, below 1.34 nothing. This bound
+#: gives 2.4.
 PAPER_CONDITION = 1e3
 
 

@@ -1,20 +1,19 @@
-"""What one would use instead: template matching, and other describers of whole notes in the place of MDD-KM.
+"""Template matching, what one would use instead of a description: every example slides along the recording.
 
-`TemplateMatching` cuts every example out of its spectrogram and slides it along the recording. It hears the same
-spectra as `NoteFrontEnd`, its notes go through the same decoder, and its thresholds are found in the same way as those
-of `outlark.notes.whole_notes`, so that what differs is the score alone.
+`TemplateMatching` cuts every example out of its spectrogram. It hears the same spectra as `NoteFrontEnd`, its notes go
+through the same decoder, and its thresholds are found in the same way as those of `outlark.notes.whole_notes`, so that
+what differs is the score alone.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from peers import METHODS
 from scipy.ndimage import maximum_filter1d
 from scipy.signal import oaconvolve
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from outlark.notes.audio import mono
 from outlark.notes.calibration import note_thresholds, raised
@@ -25,29 +24,11 @@ from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.resampling import resample
 from outlark.notes.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.notes.segments import Segment
-from outlark.notes.training import Material, at_one_rate, join_clips
+from outlark.notes.training import Material, at_one_rate, check_marks, check_material, join_clips
 from outlark.notes.whole_notes import SEARCH, SINGLE_NOTE_SHARE
 
 #: A patch this many times weaker than the strongest has no shape to compare: what is left of it is rounding.
 NOTHING = 1e-4
-
-
-class Peer(BaseEstimator):
-    """A one-class method of `peers` in the place of MDD-KM: exp of its score, so that it is above 0."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def fit(self, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> Self:
-        self.classes_ = np.unique(y)
-        self._score = METHODS[self.name](X, y, 0)
-        own = self.class_scores(X)[np.arange(len(y)), np.searchsorted(self.classes_, y)]
-        self.thresholds_ = np.array([own[y == label].min() for label in self.classes_])  # not used for whole notes
-        return self
-
-    def class_scores(self, X: np.ndarray) -> np.ndarray:
-        """High = member, (n, C)."""
-        return np.exp(self._score(X))
 
 
 class Template(NamedTuple):
@@ -59,37 +40,49 @@ class Template(NamedTuple):
     start: int
 
 
-@dataclass
-class TemplateMatching:
+class TemplateMatching(BaseEstimator):
     """The score of a class is the largest normalised cross-correlation with any of its examples.
 
     Parameters
     ----------
     threshold : float, optional
         The same for all classes. Left out: found from the training recordings.
+
+    Attributes
+    ----------
+    classes_ : list
+    templates_ : list of Template
+    front_end_ : NoteFrontEnd
+    layout_ : ScoreLayout
     """
 
-    threshold: float | None = None
+    def __init__(self, threshold: float | None = None) -> None:
+        self.threshold = threshold
 
     def fit(self, clips: Sequence[ArrayLike], labels: Sequence[Any], sample_rate: int) -> Self:
         """Learn from clips that each hold one note."""
         return self._fit(join_clips([mono(c) for c in clips], list(labels), sample_rate, GAP_S))
 
     def fit_recordings(
-        self, recordings: Sequence[ArrayLike], segments: Sequence[Iterable[Segment]], sample_rates: Sequence[int]
+        self,
+        recordings: Sequence[ArrayLike],
+        segments: Sequence[Iterable[Segment]],
+        sample_rate: int | Sequence[int],
     ) -> Self:
-        """Learn from notes marked in longer recordings."""
-        marks = [list(marked) for marked in segments]
-        material = at_one_rate([mono(r) for r in recordings], sample_rates, marks, min(sample_rates))
-        return self._fit(material)
+        """Learn from notes marked in longer recordings, of one rate or each of its own."""
+        rates = np.broadcast_to(sample_rate, len(recordings)).tolist()
+        marks = check_marks(segments, len(recordings))
+        return self._fit(at_one_rate([mono(r) for r in recordings], rates, marks, min(rates)))
 
     def detect(self, audio: ArrayLike, sample_rate: int) -> list[Segment]:
         """The segments of a recording, in samples of the rate of the training recordings."""
+        check_is_fitted(self)
         samples = resample(mono(audio), sample_rate, self.front_end_.sample_rate_)
         block = self._scores(self.front_end_.transform(samples))
         return Decisions(decoder="notes").decide(Scores(layout=self.layout_, block=block, n_samples=len(samples)))
 
     def _fit(self, material: Material) -> Self:
+        check_material(material)
         self.front_end_ = NoteFrontEnd().fit(material.recordings, material.sample_rate)
         frames = [self.front_end_.transform(recording) for recording in material.recordings]
         self.classes_ = sorted({segment.label for _, segment in material.notes})

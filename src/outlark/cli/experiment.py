@@ -1,0 +1,203 @@
+"""`outlark experiment`: the experiment of the paper, on any data."""
+
+import shlex
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from outlark.cli import options
+from outlark.cli.steps import counted
+from outlark.errors import InputError
+
+if TYPE_CHECKING:
+    from outlark.experiment.dataset import Dataset
+    from outlark.experiment.protocol import Protocol
+    from outlark.experiment.results import Results
+    from outlark.experiment.sweep import Sweep
+
+#: A sweep on the made-up notes has so many more notes of each known class, to train on up to ten and still test.
+MORE_NOTES = 14
+SWEEPS = ("snr", "shots", "gap", "contamination", "imbalance")
+
+
+def _complete_methods(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    from outlark.experiment.methods import METHODS
+
+    return [name for name in METHODS if name.startswith(incomplete)]
+
+
+@click.command()
+@click.argument("data", nargs=-1, type=click.Path())
+@click.option(
+    "--output", "-o", default="experiment", show_default=True, type=click.Path(), help="Folder for tables and report."
+)
+@click.option(
+    "--method",
+    "-m",
+    "methods",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=_complete_methods,
+    help="A method of the table, or FRONT:DESCRIBER[:DECISIONS] such as hlds:knn:viterbi; several times. Without it: "
+    "all of the table.",
+)
+@click.option("--list-methods", is_flag=True, help="List the methods and leave.")
+@click.option("--seeds", type=click.IntRange(min=1), default=50, show_default=True, metavar="N", help="Seeds 1 to N.")
+@click.option(
+    "--train", "n_train", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="Training notes."
+)
+@click.option("--known", multiple=True, metavar="NAME", help="A class to train on; several times. Without it: drawn.")
+@click.option(
+    "--n-known", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Known classes to draw."
+)
+@click.option(
+    "--n-unknown", type=click.IntRange(min=0), default=0, metavar="N", help="Unknown classes to draw; 0: all others."
+)
+@click.option("--max-test", type=click.IntRange(min=0), default=0, metavar="N", help="Test notes of a class; 0: all.")
+@click.option(
+    "--groups",
+    type=click.Path(),
+    metavar="FILE",
+    help="CSV file with the columns file and group: training and test share no bird, recording or session.",
+)
+@click.option("--audio", multiple=True, type=click.Path(), metavar="DIR", help="Folder with the recordings of tables.")
+@click.option("--gap", "gap_s", type=options.Seconds(), default="0", help="Silence between the test notes.")
+@click.option("--snr", "snr_db", type=float, metavar="DB", help="Add white noise, to training and test alike.")
+@click.option("--reverb", "reverb_s", type=options.Seconds(), default="0", help="Reverberation over the test clip.")
+@click.option(
+    "--contamination", type=click.IntRange(min=0), default=0, metavar="N", help="Wrong training notes of each class."
+)
+@click.option(
+    "--imbalance", type=click.IntRange(min=1), default=1, metavar="N", help="Times the training notes, first class."
+)
+@click.option(
+    "--sweep",
+    "sweeps",
+    multiple=True,
+    type=click.Choice(SWEEPS),
+    help="Draw F over this setting as well; several times.",
+)
+@click.option(
+    "--sweep-seeds", type=click.IntRange(min=1), default=10, show_default=True, metavar="N", help="Seeds of a sweep."
+)
+@options.jobs
+@options.reporting
+def command(data: tuple[str, ...], **given: Any) -> None:
+    """Repeat the experiment of the paper (Sec. 4) on DATA and print its tables.
+
+    A few notes of each known class train; all other notes, known and unknown, follow each other in the test clip; this
+    is repeated with other draws. DATA is 'synthetic' (without it: that), 'great-tits' (see 'outlark data'), a folder
+    with a sub-folder of clips for each class, or tables of labels and folders of them.
+    """
+    if given["list_methods"]:
+        _list_methods(given["as_json"])
+        return
+    start = time.monotonic()
+    from outlark.experiment.methods import METHODS
+    from outlark.experiment.output import write
+    from outlark.experiment.run import run
+
+    chosen = list(given["methods"]) or list(METHODS)
+    protocol, found = _protocol(given), data_of(data, given)
+    for remark in found.remarks:
+        click.echo(f"Note: {remark}", err=True)
+    with counted(given["quiet"], "seeds") as watch:
+        results = run(
+            found, protocol, methods=chosen, seeds=range(1, given["seeds"] + 1), n_jobs=given["jobs"], watch=watch
+        )
+    sweeps = [_swept(name, found, protocol, chosen, given) for name in given["sweeps"]]
+    files = write(Path(given["output"]), results, sweeps=sweeps, command=_command())
+    tell(results, files, time.monotonic() - start, given)
+
+
+def data_of(paths: Sequence[str], given: Mapping[str, Any]) -> "Dataset":
+    """The data set that is asked for."""
+    from outlark.experiment.dataset import Dataset
+
+    known, groups, audio = given["known"] or None, given["groups"], given["audio"]
+    named = [path for path in paths if path in ("synthetic", "great-tits")]
+    if len(paths) > 1 and named:
+        raise InputError(f"{named[0]!r} and other data together; give one data set at a time")
+    if not paths or named == ["synthetic"]:
+        data = Dataset.synthetic()
+        return data if known is None else data.with_known(known)
+    if named == ["great-tits"]:
+        from outlark.experiment.great_tits import get
+
+        return Dataset.from_recordings([get()], known=known, groups=groups, name="great-tits")
+    if len(paths) == 1 and _holds_clips(Path(paths[0])):
+        return Dataset.from_folder(paths[0], groups=groups, known=known)
+    return Dataset.from_recordings(paths, audio=audio, groups=groups, known=known)
+
+
+def _holds_clips(folder: Path) -> bool:
+    from outlark.field.examples import find_examples
+
+    return folder.is_dir() and find_examples([folder]).clips
+
+
+def _protocol(given: Mapping[str, Any]) -> "Protocol":
+    from outlark.experiment.protocol import Protocol
+
+    names = ("n_train", "gap_s", "snr_db", "reverb_s", "contamination", "imbalance", "n_known", "n_unknown", "max_test")
+    return Protocol(**{name: given[name] for name in names})
+
+
+def _swept(
+    name: str, data: "Dataset", protocol: "Protocol", methods: Sequence[str], given: Mapping[str, Any]
+) -> "Sweep":
+    from outlark.experiment.dataset import Dataset
+    from outlark.experiment.sweep import sweep
+
+    if data.name == "synthetic" and data.known == Dataset.synthetic().known:
+        data = Dataset.synthetic(more_known=MORE_NOTES)
+    seeds = range(1, given["sweep_seeds"] + 1)
+    with counted(given["quiet"], f"of the sweep over {name}") as watch:
+        return sweep(name, data, protocol, methods=methods, seeds=seeds, n_jobs=given["jobs"], watch=watch)
+
+
+def tell(results: "Results", files: Mapping[str, str], elapsed_s: float, given: Mapping[str, Any]) -> None:
+    """The tables, and where everything is."""
+    from outlark.experiment.tables import table_1, table_2, table_tests
+
+    if given["as_json"]:
+        options.answer({**results.content(), "files": dict(files), "seconds_taken": round(elapsed_s, 3)})
+        return
+    ours = next((one.name for one in results.methods if one.name == "mddkm"), results.methods[0].name)
+    tables = [table_1(results, ours, results.seeds[0]), table_2(results)]
+    if len(results.methods) > 1 and len(results.seeds) > 1:
+        tables.append(table_tests(results, ours))
+    show(tables)
+    if not given["quiet"]:
+        for what, path in files.items():
+            click.echo(f"{what}: {path}", err=True)
+        click.echo(f"{len(results.seeds)} seeds, {len(results.methods)} methods, {elapsed_s:.0f} s", err=True)
+
+
+def show(tables: Sequence[Any]) -> None:
+    """Tables with lines on a terminal, as plain text elsewhere."""
+    if not sys.stdout.isatty():
+        click.echo("\n\n".join(table.text() for table in tables))
+        return
+    from rich.console import Console
+
+    for table in tables:
+        Console().print(table.rich())
+
+
+def _list_methods(as_json: bool) -> None:
+    from outlark.cli.tables import show as show_rows
+    from outlark.experiment.methods import METHODS
+
+    if as_json:
+        options.answer({"methods": {one.name: one.title for one in METHODS.values()}})
+    else:
+        show_rows([["method", "what it is"], *([one.name, one.title] for one in METHODS.values())])
+
+
+def _command() -> str:
+    return shlex.join(["outlark", *sys.argv[1:]])

@@ -1,0 +1,70 @@
+"""An experiment as files: numbers, tables, pictures, a report and the test clip to listen to."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from outlark.aside import written_aside
+from outlark.errors import InputError
+from outlark.experiment.methods import method
+from outlark.experiment.protocol import draw
+from outlark.experiment.report import write_report
+from outlark.experiment.results import Results
+from outlark.experiment.run import fitted
+from outlark.experiment.stretch_picture import figure_1
+from outlark.experiment.sweep import Sweep
+from outlark.field.figure import save
+from outlark.notes.formats import Mark, write_table
+
+#: Drawn in Figure 1, as far as they were run, else the first method.
+DRAWN = ("mddkm-paper", "mddkm")
+CLIP = "test_clip.wav"
+
+
+def write(
+    folder: Path, results: Results, *, sweeps: Sequence[Sweep] = (), ours: str = "mddkm", command: str | None = None
+) -> dict[str, str]:
+    """Write everything into a folder, which is made if needed; what each file is → its path.
+
+    Parameters
+    ----------
+    folder : Path
+    results : Results
+    sweeps : sequence of Sweep
+        Drawn in the report, and written to a CSV file each.
+    ours : str
+        The method that the others are compared with, if it was run; else the first.
+    command : str, optional
+        That repeats it, for the report.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"the folder {folder} cannot be made ({error.strerror}); choose another") from None
+    names = [one.name for one in results.methods]
+    ours = ours if ours in names else names[0]
+    files = {
+        "every F": folder / "results.csv",
+        "all numbers": folder / "results.json",
+        "Figure 1": folder / "figure1.png",
+        "report": folder / "report.html",
+        "test clip": folder / CLIP,
+        "its notes": folder / "test_clip.Table.1.selections.txt",
+    }
+    results.write_csv(files["every F"])
+    results.write_json(files["all numbers"])
+    drawn = draw(results.data, results.protocol, results.seeds[0])
+    shown = [name for name in DRAWN if name in names] or names[:1]
+    figure = figure_1(drawn, {method(name).title: fitted(method(name), drawn) for name in shown})
+    save(figure, files["Figure 1"])
+    write_report(files["report"], results, sweeps=sweeps, figure=figure, ours=ours, command=command)
+    with written_aside(files["test clip"]) as aside:
+        soundfile.write(aside, drawn.audio.astype(np.float32), drawn.sample_rate, format="WAV", subtype="PCM_16")
+    marks = [Mark(start_s=n.start_s, end_s=n.end_s, label=n.label, recording=CLIP) for n in drawn.truth]
+    write_table(files["its notes"], marks, format="raven")
+    for one in sweeps:
+        files[f"sweep, {one.name}"] = folder / f"sweep_{one.name}.csv"
+        one.write_csv(files[f"sweep, {one.name}"])
+    return {what: str(path) for what, path in files.items()}

@@ -1,0 +1,235 @@
+"""Who trains, who tests (Sec. 4.3): a few notes of each known class, and all the rest, one after the other."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from outlark.errors import InputError
+from outlark.experiment.dataset import Dataset
+from outlark.experiment.joining import Note, concatenate
+from outlark.notes.segments import Segment
+
+#: At least this share of the groups is kept for training.
+TRAIN_SHARE = 1 / 3
+#: Pieces whose loudness tells how faint the faintest sound of a note is, s.
+PIECE_S = 0.001
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """What is done with a data set; as it stands, the experiment of the paper.
+
+    Parameters
+    ----------
+    n_train : int
+        Training notes of each known class.
+    gap_s : float
+        Silence between the test notes: none in the paper.
+    snr_db : float, optional
+        White noise over training and test clips alike; None: nothing is added.
+    reverb_s : float
+        Seconds of reverberation over the test clip.
+    contamination : int
+        So many training notes of each class are of a class that is not known: mislabelled.
+    imbalance : int
+        The first known class has so many times the training notes of the others.
+    n_known, n_unknown : int
+        For data sets that do not say what is known: so many classes of each are drawn. 0 unknown: all others.
+    max_test : int
+        At most so many test notes of each class; 0: all.
+    """
+
+    n_train: int = 2
+    gap_s: float = 0.0
+    snr_db: float | None = None
+    reverb_s: float = 0.0
+    contamination: int = 0
+    imbalance: int = 1
+    n_known: int = 3
+    n_unknown: int = 0
+    max_test: int = 0
+
+    def __post_init__(self) -> None:
+        least = {"n_train": 1, "imbalance": 1, "n_known": 1, "contamination": 0, "n_unknown": 0, "max_test": 0}
+        for name, low in least.items():
+            if getattr(self, name) < low:
+                raise InputError(f"{name}={getattr(self, name)!r}: expected a whole number, {low} or more")
+        if self.contamination >= self.n_train > 0 and self.contamination:
+            raise InputError(
+                f"contamination={self.contamination} leaves no right note among {self.n_train} training notes"
+            )
+
+    def changes(self) -> dict[str, object]:
+        """What differs from the experiment of the paper."""
+        plain = Protocol()
+        return {name: value for name, value in vars(self).items() if value != getattr(plain, name)}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Draw:
+    """One repetition.
+
+    Attributes
+    ----------
+    known : tuple of str
+    train : list of Note
+        Labelled as a method is told: contaminated notes lie.
+    audio : ndarray (n,)
+        The test clip.
+    truth : list of Segment
+        Its notes.
+    sample_rate : int
+    """
+
+    known: tuple[str, ...]
+    train: list[Note] = field(repr=False)
+    audio: np.ndarray = field(repr=False)
+    truth: list[Segment] = field(repr=False)
+    sample_rate: int
+
+
+def draw(data: Dataset, protocol: Protocol, seed: int) -> Draw:
+    """The repetition of a seed: the same for the same data, protocol and seed.
+
+    Where groups are known, training and test notes are never of the same group.
+
+    Examples
+    --------
+    >>> drawn = draw(Dataset.synthetic(), Protocol(), seed=1)
+    >>> len(drawn.train), len(drawn.truth)
+    (6, 50)
+    """
+    rng = np.random.default_rng(seed)
+    known, labels = _classes(data, protocol, rng)
+    notes = [note for note in data.notes if note.label in labels]
+    wanted = {label: protocol.n_train * (protocol.imbalance if label == known[0] else 1) for label in known}
+    train_side, test_side = _sides(notes, wanted, rng, data)
+    train, left = _training(train_side, wanted, rng)
+    test = test_side if data.grouped else left
+    train, test = _contaminated(train, test, known, protocol, rng)
+    tested = _at_most(test, protocol.max_test, rng)
+    order = rng.permutation(len(tested))
+    audio, truth = concatenate(
+        [tested[i] for i in order],
+        gap_s=protocol.gap_s,
+        edge_s=protocol.gap_s,
+        reverb_s=protocol.reverb_s,
+        snr_db=protocol.snr_db,
+        rng=rng,
+        sample_rate=data.sample_rate,
+        floor=_faint(notes, data.sample_rate),
+    )
+    noisy = train if protocol.snr_db is None else [_noisy(note, protocol.snr_db, rng) for note in train]
+    return Draw(known=known, train=noisy, audio=audio, truth=truth, sample_rate=data.sample_rate)
+
+
+def _classes(data: Dataset, protocol: Protocol, rng: np.random.Generator) -> tuple[tuple[str, ...], set[str]]:
+    """The known classes, and all that take part."""
+    if data.known is not None:
+        return data.known, set(data.labels)
+    able = [label for label in data.labels if _can_be_known(data, label, protocol)]
+    if len(able) < protocol.n_known:
+        raise InputError(
+            f"{data.name} has {len(able)} classes with notes both to train and to test on (n_train="
+            f"{protocol.n_train}), expected {protocol.n_known}; name the known classes, or ask for fewer notes"
+        )
+    known = tuple(sorted(rng.choice(able, protocol.n_known, replace=False).tolist()))
+    others = [label for label in data.labels if label not in known]
+    if protocol.n_unknown > len(others):
+        raise InputError(f"{data.name} has {len(others)} other classes, expected n_unknown={protocol.n_unknown}")
+    some = rng.choice(others, protocol.n_unknown, replace=False).tolist() if protocol.n_unknown else others
+    return known, {*known, *some}
+
+
+def _can_be_known(data: Dataset, label: str, protocol: Protocol) -> bool:
+    """Whether there are more notes than are trained on, from two groups at least."""
+    own = [note for note in data.notes if note.label == label]
+    return len(own) > protocol.n_train and (not data.grouped or len({note.group for note in own}) > 1)
+
+
+def _sides(
+    notes: Sequence[Note], wanted: dict[str, int], rng: np.random.Generator, data: Dataset
+) -> tuple[list[Note], list[Note]]:
+    """Notes that may train and notes that may test: all for both without groups, else of different groups.
+
+    Groups come in random order; the first third, and more until there are enough training notes, is for training, as
+    long as a known class keeps a group for the test.
+    """
+    if not data.grouped:
+        return list(notes), list(notes)
+    groups = rng.permutation(sorted({str(note.group) for note in notes})).tolist()
+    left = {label: {note.group for note in notes if note.label == label} for label in wanted}
+    there: Counter[str] = Counter()
+    chosen: set[str] = set()
+    for group in groups:
+        own = Counter(note.label for note in notes if note.group == group and note.label in wanted)
+        enough = all(there[label] >= n for label, n in wanted.items())
+        last = any(left[label] == {group} for label in wanted)
+        if (enough and len(chosen) >= TRAIN_SHARE * len(groups)) or last:
+            continue
+        useful = any(there[label] < wanted[label] for label in own)
+        if useful or len(chosen) < TRAIN_SHARE * len(groups):
+            chosen.add(group)
+            there.update(own)
+            for label in left:
+                left[label].discard(group)
+    return [note for note in notes if note.group in chosen], [note for note in notes if note.group not in chosen]
+
+
+def _training(notes: Sequence[Note], wanted: dict[str, int], rng: np.random.Generator) -> tuple[list[Note], list[Note]]:
+    """Random training notes of each class, and those that are left."""
+    chosen: list[int] = []
+    for label, n in wanted.items():
+        own = [i for i, note in enumerate(notes) if note.label == label]
+        if len(own) < n or (len(own) == n == len(notes)):
+            raise InputError(f"{len(own)} notes of {label!r} to train on, expected {n}; ask for fewer, or name others")
+        chosen += rng.choice(own, n, replace=False).tolist()
+    return [notes[i] for i in chosen], [note for i, note in enumerate(notes) if i not in chosen]
+
+
+def _contaminated(
+    train: list[Note], test: list[Note], known: tuple[str, ...], protocol: Protocol, rng: np.random.Generator
+) -> tuple[list[Note], list[Note]]:
+    """The last training notes of each class are replaced by notes of unknown classes, which leave the test."""
+    if not protocol.contamination:
+        return train, test
+    of_class: dict[str, list[Note]] = defaultdict(list)
+    for note in train:
+        of_class[note.label].append(note)
+    strangers = [i for i, note in enumerate(test) if note.label not in known]
+    n = protocol.contamination * len(known)
+    if len(strangers) <= n:
+        raise InputError(f"{len(strangers)} notes of unknown classes, expected more than {n} to contaminate with")
+    used = rng.choice(strangers, n, replace=False).tolist()
+    wrong = iter(used)
+    mixed = [
+        note if i < len(own) - protocol.contamination else Note(label, test[next(wrong)].samples)
+        for label, own in of_class.items()
+        for i, note in enumerate(own)
+    ]
+    return mixed, [note for i, note in enumerate(test) if i not in used]
+
+
+def _at_most(notes: Sequence[Note], n: int, rng: np.random.Generator) -> list[Note]:
+    """At most n notes of each class, drawn; all of them for 0."""
+    if not n:
+        return list(notes)
+    of_class: dict[str, list[Note]] = defaultdict(list)
+    for i in rng.permutation(len(notes)):
+        of_class[notes[i].label].append(notes[i])
+    return [note for label in sorted(of_class) for note in of_class[label][:n]]
+
+
+def _noisy(note: Note, snr_db: float, rng: np.random.Generator) -> Note:
+    noise = rng.standard_normal(len(note.samples))
+    power = np.mean(note.samples**2) / 10 ** (snr_db / 10)
+    return Note(note.label, note.samples + np.sqrt(power) * noise, note.group)
+
+
+def _faint(notes: Sequence[Note], rate: int) -> float:
+    """Loudness of the faintest piece of a note, rms, the middle one of all: what the silence between notes holds."""
+    n = max(1, round(PIECE_S * rate))
+    pieces = [note.samples[: len(note.samples) // n * n].reshape(-1, n) for note in notes if len(note.samples) >= n]
+    return float(np.median([np.sqrt(np.mean(of_note**2, axis=1)).min() for of_note in pieces]))

@@ -1,0 +1,100 @@
+"""Methods × seeds: the experiment of Sec. 4.3, repeated."""
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from outlark.errors import InputError
+from outlark.experiment.dataset import Dataset
+from outlark.experiment.methods import Method, method
+from outlark.experiment.outcome import Outcome, outcome
+from outlark.experiment.protocol import Draw, Protocol, draw
+from outlark.experiment.results import Results
+
+Watch = Callable[[int, int], None]
+
+
+def run(
+    data: Dataset,
+    protocol: Protocol | None = None,
+    *,
+    methods: Sequence[str],
+    seeds: Sequence[int] = range(1, 51),
+    n_jobs: int = 1,
+    watch: Watch | None = None,
+) -> Results:
+    """Every method on the draws of every seed.
+
+    Parameters
+    ----------
+    data : Dataset
+    protocol : Protocol, optional
+        The paper's by default.
+    methods : sequence of str
+        As for `outlark.experiment.methods.method`.
+    seeds : sequence of int
+        1 to 50 by default.
+    n_jobs : int
+        Processes. The results do not depend on it.
+    watch : function of two numbers, optional
+        Is told how many seeds of how many are done.
+    """
+    chosen = [method(name) for name in dict.fromkeys(methods)]
+    if not chosen or not len(seeds):
+        raise InputError("nothing to run: expected at least one method and one seed")
+    protocol = Protocol() if protocol is None else protocol
+    outcomes: list[Outcome] = []
+    for done, found in enumerate(_on_each_seed(data, protocol, chosen, seeds, n_jobs), start=1):
+        outcomes += found
+        if watch is not None:
+            watch(done, len(seeds))
+    return Results(data=data, protocol=protocol, methods=chosen, seeds=tuple(seeds), outcomes=outcomes)
+
+
+def fitted(chosen: Method, drawn: Draw) -> Any:
+    """A detector of the method, trained on the training notes of a draw."""
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of single notes: the protocol asks for them
+        return chosen.make().fit(
+            [note.samples for note in drawn.train], [note.label for note in drawn.train], drawn.sample_rate
+        )
+
+
+def _on_each_seed(
+    data: Dataset, protocol: Protocol, chosen: Sequence[Method], seeds: Sequence[int], n_jobs: int
+) -> Iterator[list[Outcome]]:
+    names = [one.name for one in chosen]
+    if n_jobs == 1:
+        yield from (_seed(data, protocol, names, seed) for seed in seeds)
+        return
+    calls = (delayed(_seed)(data, protocol, names, seed) for seed in seeds)
+    yield from Parallel(n_jobs=n_jobs, return_as="generator")(calls)
+
+
+def _seed(data: Dataset, protocol: Protocol, names: Sequence[str], seed: int) -> list[Outcome]:
+    drawn, found = draw(data, protocol, seed), []
+    for name in names:
+        detector = fitted(method(name), drawn)
+        with threadpool_limits(1):
+            segments = detector.detect(drawn.audio, drawn.sample_rate)
+        found.append(outcome(name, seed, drawn, segments, settings(detector)))
+    return found
+
+
+def settings(detector: Any) -> dict[str, object]:
+    """What was learnt, as far as the detector tells: thresholds, ℓ, σ_reg²/σ²."""
+    learnt: dict[str, object] = {}
+    layout = getattr(detector, "layout_", None)
+    if layout is not None:
+        names = [str(label) for label in np.asarray(layout.classes).tolist()]
+        learnt["thresholds"] = dict(zip(names, np.asarray(layout.thresholds, dtype=float).tolist(), strict=True))
+    describer = getattr(detector, "describer_", None)
+    for name in ("length_scale_", "sigma_", "sigma_reg_"):
+        value = getattr(describer, name, None)
+        if isinstance(value, float | np.floating):
+            learnt[name.rstrip("_")] = float(value)
+    return learnt

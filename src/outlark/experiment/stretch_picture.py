@@ -1,0 +1,225 @@
+"""Figure 1: a stretch of the test clip, the scores of each class, and what each method made of it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outlark.errors import InputError
+from outlark.experiment.outcome import OOD
+from outlark.experiment.protocol import Draw
+from outlark.field.excerpt import Sound
+from outlark.field.figure_panels import (
+    COLOURS,
+    HATCHES,
+    LINES,
+    MOST_CLASSES,
+    SMALL,
+    TINY,
+    WIDTH,
+    Found,
+    Look,
+    Stretch,
+    draw_scores,
+    draw_spectrogram,
+    legend,
+)
+from outlark.notes.segments import Segment
+from outlark.verdict_names import AMBIGUOUS, SILENCE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+
+#: Notes in the picture; unknown classes in it beyond which more do not make it better.
+FEWEST, MOST, SEVERAL = 9, 11, 4
+HEIGHTS, LANE = (2.0, 1.7), 0.32
+PALE, DARK, LINE = "#d8d8d8", "#222222", "#bbbbbb"
+#: Scores of frames jump up and down: finer lines.
+FINER = 0.6
+#: Of the room of a bar, what a name may take; and the fewest letters that are worth it.
+FILLED, FEWEST_LETTERS = 0.94, 3
+
+
+def figure_1(drawn: Draw, detectors: Mapping[str, Any]) -> "Figure":
+    """A stretch of the test clip as Figure 1 of the paper shows it.
+
+    (a) The spectrogram; (b) for each method the score of each class, the leading one bold, thresholds dotted; (c) the
+    truth and the decisions of each method. Methods without scores have decisions only.
+
+    Parameters
+    ----------
+    drawn : Draw
+    detectors : mapping from title to detector
+        Fitted on the training notes of the draw.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        For `outlark.field.figure.save` and `outlark.experiment.report.write_report`.
+    """
+    import matplotlib.style
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    if not detectors:
+        raise InputError("no detectors to draw; give at least one, fitted on the training notes of the draw")
+    shown = chosen_stretch(drawn)
+    seen = _stretch(drawn, shown)
+    found = {title: _found(detector, drawn) for title, detector in detectors.items()}
+    looks = _looks(drawn, shown)
+    scored = {title: one for title, (one, _) in found.items() if one is not None}
+    lanes = {"truth": shown} | {title: segments for title, (_, segments) in found.items()}
+    heights = [HEIGHTS[0], *[HEIGHTS[1]] * len(scored), 0.3 + LANE * len(lanes)]
+    with matplotlib.style.context("default"):
+        figure = Figure(figsize=(WIDTH, sum(heights) + 0.35 * len(heights) + 0.4), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots(len(heights), sharex=True, height_ratios=heights)
+        draw_spectrogram(axes[0], seen)
+        _title(axes[0], f"(a) {len(shown)} of the {len(drawn.truth)} notes of the test clip")
+        for axis, (title, one) in zip(axes[1:], scored.items(), strict=False):
+            _draw_class_scores(axis, seen, one, looks)
+            _title(axis, f"(b) scores: {title}")
+        _title(axes[-1], "(c) truth and decisions")
+        names = _draw_lanes(axes[-1], lanes, looks, seen)
+        for axis in axes[:-1]:
+            _draw_borders(axis, shown)
+        axes[-1].set_xlabel("time in the test clip, s", fontsize=SMALL)
+        axes[-1].set_xlim(seen.start_s, seen.end_s)
+        figure.align_ylabels(axes[:-1])
+        _fit(figure, axes[-1], names)
+    return figure
+
+
+def chosen_stretch(drawn: Draw) -> list[Segment]:
+    """Nine to eleven notes in a row: with every known class, then several unknown ones, then as many of both.
+
+    The earliest, shortest of the best; the whole clip if it has fewer notes. The same for the same draw.
+    """
+    truth = drawn.truth
+    if len(truth) <= FEWEST:
+        return list(truth)
+    stretches = [truth[at : at + n] for n in range(FEWEST, MOST + 1) for at in range(len(truth) - n + 1)]
+
+    def worth(notes: Iterable[Segment]) -> tuple[int, int, int]:
+        labels = [note.label for note in notes]
+        n_known = sum(label in drawn.known for label in labels)
+        strange = len(set(labels) - set(drawn.known))
+        return len(set(labels) & set(drawn.known)), min(strange, SEVERAL), -abs(2 * n_known - len(labels))
+
+    return list(max(stretches, key=worth))
+
+
+def _stretch(drawn: Draw, shown: Sequence[Segment]) -> Stretch:
+    sound = Sound(drawn.audio, drawn.sample_rate)
+    start_s, end_s = shown[0].start_s, shown[-1].end_s
+    return Stretch(sound=sound, start_s=start_s, end_s=end_s, top_hz=drawn.sample_rate / 2, title="", clock=None)
+
+
+def _found(detector: Any, drawn: Draw) -> tuple[Found | None, list[Segment]]:
+    """Scores, if the method has any, and segments, of the whole clip."""
+    if not (hasattr(detector, "scores") and hasattr(detector, "decide")):
+        return None, detector.detect(drawn.audio, drawn.sample_rate)
+    scores = detector.scores(drawn.audio, drawn.sample_rate)
+    return Found(scores=scores, times_s=scores.times_s, segments=[]), detector.decide(scores)
+
+
+def _looks(drawn: Draw, shown: Sequence[Segment]) -> dict[str, Look]:
+    """Of the known classes; where there are too many for a legend, of those in the stretch."""
+    there = {segment.label for segment in shown}
+    known = [label for label in drawn.known if len(drawn.known) <= MOST_CLASSES or label in there]
+    return {
+        label: Look(label, COLOURS[i % len(COLOURS)], LINES[again % len(LINES)], HATCHES[again % len(HATCHES)])
+        for i, label in enumerate(known)
+        for again in [i // len(COLOURS)]
+    }
+
+
+def _draw_class_scores(axis: "Axes", seen: Stretch, found: Found, looks: Mapping[str, Look]) -> None:
+    classes = [str(label) for label in found.scores.layout.classes]
+    columns = [classes.index(label) for label in looks]
+    draw_scores(axis, seen, found, columns, list(looks.values()))
+    frames = found.scores.block.lengths is None
+    for line in axis.lines:
+        if line.get_linestyle() == ":":
+            line.set(zorder=4, linewidth=1.4)  # seen through many lines
+        elif frames:
+            line.set_linewidth(FINER * line.get_linewidth())
+
+
+def _draw_borders(axis: "Axes", shown: Sequence[Segment]) -> None:
+    for time_s in sorted({time_s for s in shown for time_s in (s.start_s, s.end_s)}):
+        axis.axvline(time_s, color=LINE, linewidth=0.6, alpha=0.7, zorder=0.5)
+
+
+def _draw_lanes(
+    axis: "Axes", lanes: Mapping[str, Sequence[Segment]], looks: Mapping[str, Look], seen: Stretch
+) -> "list[tuple[Text, float, float]]":
+    """Bars with names, which are returned with the times between which they have to fit."""
+    from matplotlib.patches import Patch
+
+    names, unsure = [], None
+    for row, segments in enumerate(lanes.values()):
+        for segment in segments:
+            start_s, end_s = max(segment.start_s, seen.start_s), min(segment.end_s, seen.end_s)
+            if segment.verdict == SILENCE or start_s >= end_s:
+                continue
+            look = looks.get(str(segment.label))
+            style = _bar_style(look, segment.verdict == AMBIGUOUS)
+            axis.broken_barh([(start_s, end_s - start_s)], (row + 0.1, 0.8), linewidth=0.8, **style)
+            unsure = style if segment.verdict == AMBIGUOUS else unsure
+            written = OOD if segment.label is None else " ".join(str(segment.label).split())
+            text = axis.text(
+                (start_s + end_s) / 2, row + 0.5, written, ha="center", va="center", fontsize=TINY, clip_on=True,
+                color=_ink(str(style["facecolor"])), parse_math=False,
+            )  # fmt: skip
+            text.set_in_layout(False)
+            names.append((text, start_s, end_s))
+    kinds = {"not known": _bar_style(None, False)} | ({"ambiguous: counts\nfor its name": unsure} if unsure else {})
+    legend(axis, [Patch(**style) for style in kinds.values()], list(kinds), None)
+    axis.set_ylim(len(lanes), 0)
+    axis.set_yticks(np.arange(len(lanes)) + 0.5, [_short(title) for title in lanes], fontsize=TINY)
+    for tick in axis.get_yticklabels():
+        tick.set_parse_math(False)
+    axis.tick_params(axis="y", length=0)
+    axis.tick_params(axis="x", labelsize=TINY)
+    return names
+
+
+def _bar_style(look: Look | None, unsure: bool) -> dict[str, Any]:
+    if look is None:
+        return {"facecolor": PALE, "edgecolor": "white"}
+    if unsure or look.hatch:
+        return {"facecolor": "white", "edgecolor": look.colour, "hatch": "" if unsure else look.hatch}
+    return {"facecolor": look.colour, "edgecolor": "white"}
+
+
+def _ink(background: str) -> str:
+    """Dark or white, whichever is easier to read."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = to_rgb(background)
+    return "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else DARK
+
+
+def _fit(figure: "Figure", axis: "Axes", names: "Sequence[tuple[Text, float, float]]") -> None:
+    """Shorten names that are wider than their bars; leave out those of which nothing would be left."""
+    figure.draw_without_rendering()  # so that it is known how wide everything is
+    for text, start_s, end_s in names:
+        (left, _), (right, _) = axis.transData.transform([(start_s, 0.0), (end_s, 0.0)])
+        whole = text.get_text()
+        for letters in range(len(whole), 0, -1):
+            if text.get_window_extent().width <= FILLED * (right - left):
+                break
+            text.set_text(f"{whole[: letters - 1]}…")
+        if text.get_text() != whole and len(text.get_text()) <= FEWEST_LETTERS:
+            text.set_visible(False)
+
+
+def _short(title: str, most: int = 24) -> str:
+    return title if len(title) <= most else f"{title[: most - 1]}…"
+
+
+def _title(axis: "Axes", text: str) -> None:
+    axis.set_title(text, fontsize=SMALL + 1, loc="left", parse_math=False)

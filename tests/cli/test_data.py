@@ -1,0 +1,132 @@
+"""`outlark data`: what it prints, and that the commands it tells of work."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from outlark.cli.data import FIRST, SETS
+from outlark.cli.main import main
+from outlark.experiment.great_tits_files import SONGS, WHEEL, labels
+from tests.experiment.test_great_tits import fetched
+from tests.recordings_on_disk import environment
+
+
+@pytest.fixture
+def cache(tmp_path_factory, tmp_path, monkeypatch):
+    """A copy of what was fetched, and no network."""
+    shutil.copytree(fetched(tmp_path_factory.getbasetemp() / "great_tits_cache"), tmp_path / "the cache")
+    monkeypatch.setenv("OUTLARK_CACHE", str(tmp_path / "the cache"))
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    return tmp_path / "the cache"
+
+
+def data(*args):
+    return CliRunner().invoke(main, ["data", *map(str, args)])
+
+
+def test_the_commands_that_are_told_work(cache, tmp_path):
+    done = data("get", "great-tits")
+    assert (done.exit_code, done.stdout) == (0, f"{cache / 'great-tits'}\n")
+    told = [line.strip() for line in done.stderr.splitlines() if line.startswith("  outlark ")]
+    assert [line.split()[1] for line in told] == ["train", "detect", "evaluate"]
+    for line in told:
+        program, *words = shlex.split(line)
+        run = subprocess.run(
+            [sys.executable, "-m", program, *words], cwd=tmp_path, env=environment(), capture_output=True, text=True
+        )
+        assert run.returncode == 0, run.stderr
+    assert "20 recordings, 58 s" in run.stdout
+    table = {line.split()[0]: line.split() for line in run.stdout.splitlines() if line.startswith("B32")}
+    # true \ found: B32-a B32-b (unknown); notes of other types are unknown
+    assert table["B32-a"][1:] == ["29", "0", "0"]
+    assert table["B32-b"][1:] == ["0", "26", "0"]
+    assert int(table["B32-d"][3]) >= 18
+
+
+def test_get_to_a_folder_and_again(cache, tmp_path):
+    done = data("get", "great-tits", "--to", tmp_path / "tits", "--json")
+    told = json.loads(done.stdout)
+    assert told.keys() == {"name", "folder", "replaced", "next"}
+    assert (told["name"], told["folder"], told["replaced"]) == ("great-tits", str(tmp_path / "tits"), [])
+    assert len(list(Path(told["folder"]).glob("*.wav"))) == len(SONGS)
+    (tmp_path / "tits" / FIRST).write_text("mine")
+    again = data("get", "great-tits", "--to", tmp_path / "tits")
+    assert f"{FIRST} was changed: replaced, and kept as {FIRST}.old\n" in again.stderr
+    assert (tmp_path / "tits" / f"{FIRST}.old").read_text() == "mine"
+    quiet = data("get", "great-tits", "--to", tmp_path / "tits", "--quiet")
+    assert (quiet.stdout, quiet.stderr) == (f"{tmp_path / 'tits'}\n", "")
+
+
+def test_where(cache):
+    assert data("where", "great-tits").stdout == f"{cache / 'great-tits'}\n"
+    told = json.loads(data("where", "great-tits", "--json").stdout)
+    assert told == {"name": "great-tits", "folder": str(cache / "great-tits")}
+    (cache / "great-tits" / FIRST).unlink()
+    done = data("where", "great-tits")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert f"1 of its files are missing or changed, such as {FIRST}; get it with 'outlark data get" in done.stderr
+    shutil.rmtree(cache / "great-tits")
+    assert f"would be in {cache / 'great-tits'}: not there; get it with" in data("where", "great-tits").stderr
+
+
+def test_list(cache):
+    assert json.loads(data("list", "--json").stdout)["data"] == [
+        {"name": "great-tits", "what": SETS["great-tits"], "there": True, "folder": str(cache / "great-tits")}
+    ]
+    shutil.rmtree(cache / "great-tits")
+    assert data("list").stdout.splitlines()[1].split()[:2] == ["great-tits", "no"]
+
+
+def test_what_is_said_of_it_is_true(cache):
+    notes, types = len(labels()), len({row["Annotation"] for row in labels()})
+    assert SETS["great-tits"].startswith(f"{len(SONGS)} songs of two great tits, {notes} notes of {types} types")
+    size = sum(path.stat().st_size for path in (cache / "great-tits").iterdir())
+    assert f"; {size / 1e6:.0f} MB, {(cache / WHEEL).stat().st_size / 1e6:.0f} MB to fetch" in SETS["great-tits"]
+
+
+def test_without_network(cache):
+    shutil.rmtree(cache)
+    done = data("get", "great-tits", "--json")
+    assert done.exit_code == 1
+    assert "could not be fetched; pip said: 'ERROR: " in json.loads(done.stdout)["error"]
+
+
+def test_with_a_wheel(cache, tmp_path):
+    shutil.move(cache / WHEEL, tmp_path / "w.whl")
+    shutil.rmtree(cache)
+    assert data("get", "great-tits", "--wheel", tmp_path / "w.whl").exit_code == 0
+    assert data("where", "great-tits").exit_code == 0
+    done = data("get", "great-tits", "--wheel", __file__, "--to", tmp_path / "other")
+    assert "this is not the pykanto-0.1.8" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["get"], "get needs a NAME; there are great-tits"),
+        (["get", "blue-tits"], "'blue-tits' is not 'great-tits'"),
+        (["list", "great-tits"], "list takes no NAME, --to or --wheel"),
+        (["where", "great-tits", "--to", "x"], "--to and --wheel go with get"),
+        (["fetch"], "'fetch' is not one of 'list', 'get', 'where'"),
+    ],
+)
+def test_wrong_usage(args, told):
+    done = data(*args)
+    assert done.exit_code == 2
+    assert told in " ".join(done.stderr.split())
+
+
+def test_inspect_reads_a_table(cache):
+    done = CliRunner().invoke(main, ["inspect", str(cache / "great-tits" / FIRST), "--json"])
+    content = json.loads(done.stdout)["files"][0]
+    assert (content["format"], content["labels"]) == ("raven", {"B32-a": 4, "B32-b": 4})
+    assert content["recordings"][0]["path"] is not None

@@ -1,0 +1,130 @@
+"""`outlark experiment` and `outlark demo`: tables on the screen, files in the folder, messages."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+import soundfile
+from click.testing import CliRunner
+
+from outlark.cli.main import main
+from outlark.experiment.great_tits import get
+from outlark.experiment.synthetic import SAMPLE_RATE, notes
+from outlark.notes.formats import read_table
+from tests.experiment.test_great_tits import fetched
+
+FILES = {
+    *("results.csv", "results.json", "figure1.png", "report.html", "test_clip.wav"),
+    *("test_clip.Table.1.selections.txt", "test_clip.Table.1.selections.txt.about.json"),
+}
+
+
+def outlark(*args):
+    return CliRunner().invoke(main, list(map(str, args)))
+
+
+def experiment(*args):
+    return outlark("experiment", *args, "-j", 1)
+
+
+def test_demo(tmp_path):
+    done = outlark("demo", "--seeds", 2, "-o", tmp_path / "a", "-j", 2)
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in (tmp_path / "a").iterdir()} == FILES
+    assert "tuti-D" in done.stdout
+    assert "its own recordings" in done.stdout  # the paper's figures are set apart
+    assert f"report: {tmp_path / 'a' / 'report.html'}" in done.stderr
+    content = json.loads((tmp_path / "a" / "results.json").read_text())
+    of_default = [row["f"] for row in content["table_2"] if row["method"] == "mddkm"]
+    assert min(of_default) > 0.9
+    clip, rate = soundfile.read(tmp_path / "a" / "test_clip.wav")
+    table = read_table(tmp_path / "a" / "test_clip.Table.1.selections.txt")
+    assert len(table.marks) == 50
+    assert table.marks[-1].end_s == pytest.approx(len(clip) / rate, abs=1e-3)
+    assert "not public" in (tmp_path / "a" / "report.html").read_text()
+
+
+def test_an_experiment_is_the_same_with_any_number_of_processes(tmp_path):
+    args = ("--seeds", 2, "-m", "templates", "-m", "hlds:knn", "--max-test", 2)
+    for jobs in (1, 2):
+        assert outlark("experiment", *args, "-o", tmp_path / str(jobs), "-j", jobs, "-q").exit_code == 0
+    one, two = ((tmp_path / name / "results.csv").read_bytes() for name in "12")
+    assert one == two
+    seeds = {row["seed"] for row in csv.DictReader(one.decode().splitlines())}
+    assert seeds == {"1", "2"}
+
+
+def clips(folder, counts):
+    for number, note in enumerate(notes(1, counts=counts)):
+        path = folder / note.label / f"{number}.wav"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(path, note.samples, SAMPLE_RATE)
+    return folder
+
+
+def test_a_folder_of_clips_and_groups(tmp_path):
+    folder = clips(tmp_path / "clips", {"tuti-F": 4, "cach-E": 4, "cach-C": 3})
+    files = sorted(folder.rglob("*.wav"))
+    table = tmp_path / "groups.csv"
+    table.write_text("file,group\n" + "".join(f"{f.parent.name}/{f.name},{i % 4}\n" for i, f in enumerate(files)))
+    args = ("--groups", table, "--train", 1, "--known", "tuti-F", "--known", "cach-E", "--seeds", 1, "-m", "templates")
+    done = experiment(folder, *args, "-o", tmp_path / "out", "--json")
+    assert done.exit_code == 0, done.output
+    content = json.loads(done.stdout)
+    assert content["data"]["classes"] == {"tuti-F": 4, "cach-E": 4, "cach-C": 3}
+    assert content["outcomes"][0]["known"] == ["tuti-F", "cach-E"]
+    assert set(content["files"]) >= {"report", "Figure 1"}
+
+
+def test_a_sweep(tmp_path):
+    args = ("-m", "templates", "--seeds", 1, "--sweep", "gap", "--sweep-seeds", 1, "--max-test", 1)
+    done = experiment(*args, "-o", tmp_path, "--snr", 30)
+    assert done.exit_code == 0, done.output
+    rows = list(csv.DictReader((tmp_path / "sweep_gap.csv").read_text().splitlines()))
+    assert len({row["gap_s"] for row in rows}) == 6
+    assert (tmp_path / "report.html").read_text().count("<img") >= 3
+
+
+def test_great_tits(tmp_path, tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("OUTLARK_CACHE", str(fetched(tmp_path_factory.getbasetemp() / "great_tits_cache")))
+    get()
+    done = experiment("great-tits", "--seeds", 1, "-m", "mddkm", "-o", tmp_path, "--json", "--max-test", 4)
+    assert done.exit_code == 0, done.output
+    content = json.loads(done.stdout)
+    assert sum(content["data"]["classes"].values()) == 175
+    assert len(content["outcomes"][0]["known"]) == 3
+    assert np.mean([f for f in content["outcomes"][0]["note_f"].values() if f is not None]) > 0.6
+
+
+def test_list_methods():
+    done = experiment("--list-methods")
+    assert done.exit_code == 0
+    assert "mddkm-paper" in done.stdout
+    assert "platt-reject" in json.loads(experiment("--list-methods", "--json").stdout)["methods"]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["-m", "magic"], "there is no method 'magic'; take one of mddkm-paper"),
+        (["-m", "note:mddkm:rules"], "the decoder 'notes' is for the front end 'note'"),
+        (["synthetic", "great-tits"], "'synthetic' and other data together"),
+        (["--known", "song"], "synthetic has no class 'song'; it has tuti-D"),
+        (["--train", "9"], "notes of 'tuti-F' to train on, expected 9"),
+        (["nowhere"], "nowhere"),
+        (["--gap", "long"], "'long' is no length of time"),
+    ],
+)
+def test_what_is_wrong_is_told(tmp_path, args, message):
+    done = experiment(*args, "--seeds", 1, "-o", tmp_path / "out")
+    assert done.exit_code != 0
+    assert message in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = experiment("-m", "templates", "--seeds", 1, "--max-test", 1, "-o", tmp_path / "file" / "out")
+    assert done.exit_code == 1
+    assert "cannot be made" in done.stderr

@@ -1,0 +1,242 @@
+"""The describers of the comparison: oracles, invariants, and the few samples that whole notes give."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.covariance import LedoitWolf
+from sklearn.neighbors import NearestNeighbors
+from sklearn.svm import SVC, OneClassSVM
+
+from outlark import OCCGP
+from outlark.errors import InputError
+from outlark.experiment.describers import (
+    ClassMahalanobis,
+    ClassSVM,
+    GPReject,
+    IndependentOCCGP,
+    NearestNeighbour,
+    PlattReject,
+)
+from outlark.experiment.rivals import GP_SAMPLES, gp_classifier, mahalanobis, note_parts, platt_svm
+
+ALONE = (NearestNeighbour, ClassMahalanobis, ClassSVM, IndependentOCCGP)
+ALL = (*ALONE, GPReject, PlattReject)
+NOTE = {"metric": "euclidean", "sigma": 1.0, "sigma_reg": 0.1**0.5}
+
+
+def made(kind, **parameters):
+    return kind(**parameters, **(NOTE if kind is IndependentOCCGP else {}))
+
+
+def whole_notes(rng, n_classes=3, n_notes=2, shifts=5, d=320, spread=0.5):
+    """Samples of length 1 such as the front end gives: X, y, groups."""
+    centres = np.repeat(rng.normal(size=(n_classes, d)), n_notes * shifts, axis=0)
+    X = centres + spread * np.repeat(rng.normal(size=(n_classes * n_notes, d)), shifts, axis=0)
+    X += 0.1 * rng.normal(size=X.shape)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = np.repeat([f"c{c}" for c in range(n_classes)], n_notes * shifts)
+    return X, y, np.repeat(np.arange(n_classes * n_notes), shifts)
+
+
+def frames(rng, n=60, d=4, n_notes=6):
+    """Many samples in few dimensions: X, y, groups."""
+    X = np.concatenate([rng.normal(3.0, 1.0, (n, d)), rng.normal(-3.0, 1.0, (n, d))])
+    return X, np.repeat(["a", "b"], n), np.repeat(np.arange(2 * n_notes), n // n_notes)
+
+
+def test_nearest_neighbour_is_that_of_scikit_learn(rng):
+    X, y, _ = whole_notes(rng)
+    Z = rng.normal(size=(20, 320)) / 18
+    scores = NearestNeighbour(threshold=0.0).fit(X, y).class_scores(Z)
+    for c, label in enumerate(np.unique(y)):
+        d = NearestNeighbors(n_neighbors=1).fit(X[y == label]).kneighbors(Z)[0][:, 0]
+        np.testing.assert_allclose(scores[:, c], 1 / (1 + d**2), rtol=1e-6)  # samples have length 1, so s is 1
+
+
+def test_mahalanobis_is_that_of_an_inverse(rng):
+    for X in (rng.normal(size=(40, 6)) @ rng.normal(size=(6, 6)), whole_notes(rng, 1)[0]):
+        model = LedoitWolf().fit(X)
+        Z = rng.normal(size=(10, X.shape[1]))
+        offsets = Z - X.mean(axis=0)
+        expected = np.sqrt(np.einsum("ij,jk,ik->i", offsets, np.linalg.inv(model.covariance_), offsets))
+        np.testing.assert_allclose(-mahalanobis(X)(Z), expected, rtol=1e-6)
+
+
+def test_mahalanobis_scores_one_at_the_mean_and_less_than_half_beyond_silence(rng):
+    X, y, groups = whole_notes(rng)
+    model = ClassMahalanobis(threshold=0.0).fit(X, y, groups)
+    mean = X[y == "c0"].mean(axis=0)
+    assert model.class_scores(mean[None])[0, 0] == pytest.approx(1.0)
+    assert model.class_scores(-mean[None])[0, 0] < 0.5
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_mahalanobis_of_one_or_two_samples_knows_far_from_near(rng, n):
+    X = rng.normal(size=(n, 5))
+    score_of = mahalanobis(X)
+    near, far = score_of(X.mean(axis=0, keepdims=True)), score_of(X[:1] + 100 * rng.normal(size=(1, 5)))
+    assert near[0] == pytest.approx(0.0, abs=1e-9)
+    assert far[0] < -10
+
+
+def test_svm_is_that_of_scikit_learn(rng):
+    X, y, _ = whole_notes(rng)
+    Z = rng.normal(size=(20, 320)) / 18
+    scores = ClassSVM(threshold=0.0).fit(X, y).class_scores(Z)
+    for c, label in enumerate(np.unique(y)):
+        machine = OneClassSVM(gamma="scale", nu=0.1).fit(X[y == label])
+        np.testing.assert_allclose((scores[:, c] - 1) * machine.offset_, machine.decision_function(Z), atol=1e-9)
+
+
+def test_occgps_are_separate_objects(rng):
+    X, y, groups = frames(rng)
+    model = IndependentOCCGP().fit(X, y, groups)
+    Z = rng.normal(size=(20, 4))
+    for c, label in enumerate(["a", "b"]):
+        own = y == label
+        alone = OCCGP().fit(X[own], groups=groups[own])
+        np.testing.assert_allclose(model.class_scores(Z)[:, c], -0.5 * np.log(-alone.score_samples(Z)), atol=1e-12)
+        left_out = -0.5 * np.log(-alone.left_out_scores_)
+        assert model.thresholds_[c] == pytest.approx(np.quantile(left_out, 0.1))
+
+
+def test_occgp_of_one_class_does_not_depend_on_the_others(rng):
+    X, y, groups = frames(rng)
+    moved = np.where((y == "b")[:, None], 7.0 * X, X)
+    first, second = (IndependentOCCGP().fit(Z, y, groups).class_scores(X)[:, 0] for Z in (X, moved))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_gp_probabilities_are_those_of_the_classifier(rng):
+    X, y, groups = whole_notes(rng)
+    scores = GPReject(threshold=0.0).fit(X, y, groups).class_scores(X)
+    np.testing.assert_allclose(scores, gp_classifier(X, y).predict_proba(X), atol=1e-12)
+    np.testing.assert_allclose(scores.sum(axis=1), 1.0)
+
+
+def test_gp_classifier_takes_a_share_of_many_samples(rng):
+    X, y, groups = frames(rng, n=600)
+    model = gp_classifier(X, y, groups)
+    assert len(model.base_estimator_.X_train_) == GP_SAMPLES
+
+
+def test_platt_holds_out_notes_not_samples(rng):
+    """Notes of two classes that are drawn alike: what is known of the others says nothing about a note."""
+    X, _, groups = whole_notes(rng, n_classes=1, n_notes=40, d=20, spread=5.0)
+    y = np.where(groups % 2, "a", "b")
+    by_note, by_sample = (platt_svm(X, y, g)[0].predict_proba(X)[:, 1] for g in (groups, np.arange(len(X))))
+    sure = [np.abs(p - 0.5).mean() for p in (by_note, by_sample)]
+    assert sure[0] < 0.25 < 0.4 < sure[1]
+
+
+def test_platt_decides_as_the_machine_against_the_rest(rng):
+    X, y, groups = whole_notes(rng)
+    Z = rng.normal(size=(50, 320)) / 18
+    scores = PlattReject(threshold=0.0).fit(X, y, groups).class_scores(Z)
+    for c, label in enumerate(np.unique(y)):
+        decisions = SVC(C=10.0, gamma="scale").fit(X, y == label).decision_function(Z)
+        assert (np.argsort(decisions) == np.argsort(scores[:, c])).all()
+
+
+def test_notes_and_their_copies_are_one_part(rng):
+    X, y, groups = whole_notes(rng, n_classes=1, n_notes=3)
+    X[10:15] = X[:5]
+    assert [part.tolist() for part in note_parts(X, y, groups)[0]] == [[*range(5), *range(10, 15)], [*range(5, 10)]]
+
+
+def test_notes_come_in_the_order_of_their_ids(rng):
+    parts = note_parts(rng.normal(size=(6, 2)), np.repeat("a", 6), np.array([7, 3, 7, 5, 3, 5]))
+    assert [part.tolist() for part in parts[0]] == [[1, 4], [3, 5], [0, 2]]
+
+
+@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize(("n_notes", "shifts"), [(2, 5), (1, 5), (2, 1)])
+def test_few_notes_are_described(rng, kind, n_notes, shifts):
+    X, y, groups = whole_notes(rng, n_notes=n_notes, shifts=shifts)
+    model = made(kind).fit(X, y, groups)
+    far = np.concatenate([np.zeros((1, 320)), rng.normal(size=(5, 320))])
+    scores = model.class_scores(np.concatenate([X, far]))
+    assert np.isfinite(scores).all()
+    assert (scores >= 0).all()
+    assert (model.thresholds_ > 0).all()
+    own = scores[: len(X)]
+    assert (model.classes_[own.argmax(axis=1)] == y).all()
+    assert scores[len(X) :].max() < own.max(axis=1).min()
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_order_does_not_matter(rng, kind):
+    X, y, groups = whole_notes(rng)
+    order = rng.permutation(len(X))
+    Z = rng.normal(size=(10, 320)) / 18
+    straight, shuffled = made(kind).fit(X, y, groups), made(kind).fit(X[order], y[order], groups[order])
+    np.testing.assert_allclose(shuffled.class_scores(Z), straight.class_scores(Z), rtol=2e-3, atol=1e-4)
+    np.testing.assert_allclose(shuffled.thresholds_, straight.thresholds_, rtol=2e-3)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_the_same_again_after_a_clone_and_a_pickle(rng, kind):
+    X, y, groups = whole_notes(rng)
+    model = made(kind, quantile=0.2).fit(X, y, groups)
+    again = clone(model)
+    assert again.get_params() == model.get_params()
+    assert not hasattr(again, "classes_")
+    np.testing.assert_array_equal(again.fit(X, y, groups).class_scores(X), model.class_scores(X))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).class_scores(X), model.class_scores(X))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ALL if kind is not IndependentOCCGP])  # it is not refitted
+def test_thresholds_accept_nine_of_ten_left_out_samples(rng, kind):
+    X, y, groups = frames(rng, n_notes=5)
+    model = kind().fit(X, y, groups)
+    accepted = []
+    for first in range(5):  # a note of each class
+        out = np.isin(groups, (first, first + 5))
+        refitted = kind(threshold=0.0).fit(X[~out], y[~out], groups[~out])
+        accepted.append((refitted.class_scores(X[out]) >= model.thresholds_)[np.arange(out.sum()), (y[out] == "b") * 1])
+    assert np.mean(accepted) == pytest.approx(0.9, abs=0.01)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_notes_tell_what_they_score_when_left_out(rng, kind):
+    X, y, groups = frames(rng, n_notes=5)
+    found = made(kind).fit(X, y, groups).left_out_note_scores_
+    assert [len(scores) for scores in found] == [5, 5]
+    assert not hasattr(made(kind, threshold=0.5).fit(X, y, groups), "left_out_note_scores_")
+
+
+@pytest.mark.parametrize("kind", ALONE)
+def test_one_class_is_enough(rng, kind):
+    X, y, groups = whole_notes(rng, n_classes=1)
+    scores = made(kind).fit(X, y, groups).class_scores(np.concatenate([X, rng.normal(size=(5, 320)) / 18]))
+    assert scores.shape == (15, 1)
+    assert scores[10:].max() < scores[:10].min()
+
+
+@pytest.mark.parametrize("kind", [GPReject, PlattReject])
+def test_classifiers_need_two_classes(rng, kind):
+    X, y, groups = whole_notes(rng, n_classes=1)
+    with pytest.raises(InputError, match="the only class is 'c0'; give examples of a second"):
+        kind().fit(X, y, groups)
+
+
+def test_thresholds_can_be_given(rng):
+    X, y, groups = whole_notes(rng, n_classes=2)
+    assert NearestNeighbour(threshold=0.4).fit(X, y, groups).thresholds_.tolist() == [0.4, 0.4]
+    assert NearestNeighbour(threshold={"c0": 0.4, "c1": 0.3}).fit(X, y, groups).thresholds_.tolist() == [0.4, 0.3]
+    with pytest.raises(InputError, match="threshold='paper' is not known"):
+        NearestNeighbour(threshold="paper").fit(X, y, groups)
+
+
+def test_a_single_sample_has_no_length_scale(rng):
+    X, y, _ = whole_notes(rng, n_notes=1, shifts=1)
+    with pytest.raises(InputError, match="a single sample"):
+        IndependentOCCGP().fit(X, y)
+
+
+def test_silence_alone_is_no_reason_to_fail():
+    X, y = np.zeros((6, 3)), np.repeat(["a", "b"], 3)
+    for kind in (NearestNeighbour, ClassMahalanobis, ClassSVM):
+        assert np.isfinite(kind(threshold=0.5).fit(X, y).class_scores(np.ones((2, 3)))).all()

@@ -1,0 +1,146 @@
+"""The methods by name: each runs from end to end, and what cannot be is refused with a list of what can."""
+
+import pickle
+from itertools import product
+
+import numpy as np
+import pytest
+
+from outlark.errors import InputError
+from outlark.experiment.methods import DECISIONS, DESCRIBERS, FRONTS, METHODS, Method, method
+from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+from outlark.notes.detector import NoteDetector
+from outlark.notes.front_ends.note import NoteFrontEnd
+
+CLASSES = ("tuti-D", "tuti-F", "cach-Z")
+WHOLE_NOTES = ("mddkm", "pknn", "occgp", "knn", "svm", "mahalanobis", "gp-reject", "platt-reject", "templates")
+
+
+def trained(name, n_notes=2, classes=CLASSES):
+    known = notes(counts=dict.fromkeys(classes, n_notes))
+    return method(name).make().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+
+
+@pytest.fixture(scope="module")
+def clip():
+    """Nine notes, known and unknown, of another seed."""
+    some = notes(seed=1, counts={"tuti-D": 2, "tuti-F": 2, "cach-Z": 2, "cach-D": 2, "tuti-A": 1})
+    rng = np.random.default_rng(0)
+    return concatenate([some[i] for i in rng.permutation(len(some))], gap_s=0.1, edge_s=0.3, rng=rng)
+
+
+def hits(segments, truth):
+    """How many of the known notes are found, and how many segments of a class are something else."""
+    named = [s for s in segments if s.verdict in ("known", "ambiguous")]
+    wanted = [t for t in truth if t.label in CLASSES]
+    found = sum(any(s.label == t.label and s.start_s < t.end_s and s.end_s > t.start_s for s in named) for t in wanted)
+    wrong = sum(
+        not any(s.label == t.label and s.start_s < t.end_s and s.end_s > t.start_s for t in truth) for s in named
+    )
+    return found, wrong
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_runs_from_end_to_end(name, clip):
+    audio, truth = clip
+    segments = trained(name).detect(audio, SAMPLE_RATE)
+    assert segments[0].start == 0
+    assert segments[-1].end == len(audio)
+    if name in WHOLE_NOTES:
+        found, wrong = hits(segments, truth)
+        assert found >= 4
+        assert wrong <= 3
+
+
+@pytest.mark.filterwarnings("ignore:class .* single training note:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*single note:UserWarning")
+@pytest.mark.parametrize("name", METHODS)
+def test_one_note_of_each_class_is_enough_to_run(name, clip):
+    audio, _ = clip
+    assert trained(name, n_notes=1).detect(audio, SAMPLE_RATE)[-1].end == len(audio)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_single_class_runs_or_is_refused_in_words(name, clip):
+    if name in ("gp-reject", "platt-reject"):
+        with pytest.raises(InputError, match="the only class is 'tuti-D'"):
+            trained(name, classes=("tuti-D",))
+    else:
+        trained(name, classes=("tuti-D",)).detect(clip[0], SAMPLE_RATE)
+
+
+def test_the_table_is_in_order_and_names_agree():
+    assert list(METHODS)[:2] == ["mddkm-paper", "mddkm-paper-left-out"]
+    assert list(METHODS)[-9:] == list(WHOLE_NOTES)
+    for name, one in METHODS.items():
+        assert one.name == name
+        assert method(name) is one
+    assert len({one.title for one in METHODS.values()}) == len(METHODS)
+
+
+@pytest.mark.parametrize(("front", "describer"), list(product(FRONTS, DESCRIBERS)))
+def test_every_front_end_goes_with_every_describer(front, describer):
+    detector = method(f"{front}:{describer}").make()
+    assert isinstance(detector, NoteDetector)
+    assert isinstance(detector.front_end, NoteFrontEnd) == (front == "note")
+    assert detector.decisions.decoder == ("notes" if front == "note" else "rules")
+
+
+@pytest.mark.parametrize("spec", ["hlds:knn:viterbi", "patch:platt-reject:rules", "hlds-top:occgp:paper", "hlds:svm"])
+def test_specifications_run(spec, clip):
+    audio, _ = clip
+    assert trained(spec).detect(audio, SAMPLE_RATE)[-1].end == len(audio)
+
+
+def test_a_specification_is_a_method_of_that_name():
+    found = method("hlds:knn:viterbi")
+    assert isinstance(found, Method)
+    assert found.name == "hlds:knn:viterbi"
+    assert found.make().decisions.decoder == "viterbi"
+    assert found.make() is not found.make()
+    assert isinstance(pickle.loads(pickle.dumps(found)).make(), NoteDetector)
+
+
+def same(one, other):
+    return repr(one.get_params()) == repr(other.get_params())
+
+
+def test_the_paper_has_two_names():
+    assert same(method("hlds-top:mddkm-paper:paper").make(), NoteDetector.paper())
+    assert same(method("hlds-top:pknn:paper").make(), METHODS["pknn-paper-left-out"].make())
+    assert same(method("hlds-top:occgp:paper").make(), METHODS["occgp-paper"].make())
+    assert same(METHODS["mddkm"].make(), NoteDetector())
+
+
+def test_left_out_thresholds_are_learnt():
+    for name in ("mddkm-paper-left-out", "pknn-paper-left-out", "occgp-paper"):
+        detector = METHODS[name].make()
+        assert detector.describer.threshold == "leave-note-out"
+        assert same(detector.set_params(describer=None), NoteDetector.paper().set_params(describer=None))
+    for name in ("mddkm-paper", "pknn-paper"):
+        assert METHODS[name].make().describer.threshold == "paper"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mdkm", "no method 'mdkm'; take one of mddkm-paper.*FRONT:DESCRIBER"),
+        ("hdls:knn", "no front end 'hdls'; take one of note, hlds, hlds-top, patch"),
+        ("hlds:nn", "no describer 'nn'; take one of mddkm, .*platt-reject"),
+        ("hlds:knn:rule", "no way to decide 'rule'; take one of rules, paper, viterbi, notes"),
+        ("hlds:knn:viterbi:x", "no way to decide 'viterbi:x'"),
+        ("note:knn:viterbi", "take notes$"),
+        ("hlds:knn:notes", "take rules, paper or viterbi$"),
+        ("", "no method ''"),
+    ],
+)
+def test_what_does_not_exist_is_refused(text, message):
+    with pytest.raises(InputError, match=message):
+        method(text)
+
+
+def test_all_decisions_can_be_made():
+    for name in DECISIONS:
+        front = "note" if name == "notes" else "hlds"
+        decoder = {"paper": "rules"}.get(name, name)
+        assert method(f"{front}:knn:{name}").make().decisions.decoder == decoder

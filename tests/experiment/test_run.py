@@ -1,0 +1,164 @@
+"""Outcomes, results and sweeps: against naive counts and scipy; the number of processes changes nothing."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel, wilcoxon
+
+from outlark.errors import InputError
+from outlark.experiment.dataset import Dataset
+from outlark.experiment.outcome import OOD, STEP_S, WINDOW_S, outcome, window_times
+from outlark.experiment.protocol import Protocol, draw
+from outlark.experiment.results import OVER_ALL, OVER_KNOWN
+from outlark.experiment.run import run
+from outlark.experiment.sweep import SETTINGS, sweep
+from outlark.notes.segments import Segment
+
+SMALL = Protocol(max_test=3)
+METHODS = ("mddkm-paper", "hlds:knn", "templates")
+
+
+@pytest.fixture(scope="module")
+def results():
+    return run(Dataset.synthetic(), SMALL, methods=METHODS, seeds=(1, 2, 3))
+
+
+def naive_f(true, found, label):
+    right = sum(t == f == label for t, f in zip(true, found, strict=True))
+    return 2 * right / (sum(t == label for t in true) + sum(f == label for f in found))
+
+
+def test_an_outcome_is_what_one_counts():
+    """Each note is found late and with some wrong names: F window by window and note by note, counted one by one."""
+    drawn = draw(Dataset.synthetic(), SMALL, 4)
+    rng = np.random.default_rng(0)
+    found = []
+    for note in drawn.truth:
+        label = rng.choice([*drawn.known, OOD], p=[0.2, 0.2, 0.2, 0.4]) if rng.random() < 0.4 else note.label
+        start = note.start + int(rng.uniform(0, 0.7) * (note.end - note.start))
+        verdict = "known" if label in drawn.known else "unknown"
+        found.append(Segment(start=start, end=note.end, sample_rate=22050, label=label, verdict=verdict))
+    judged = outcome("x", 4, drawn, found)
+    n_windows = (len(drawn.audio) - 96) // 48 + 1
+    middles = [48 * k + 47.5 for k in range(n_windows)]
+
+    def label_at(segments, at):
+        names = [s.label for s in segments if s.start <= at < s.end and s.label in drawn.known]
+        return names[0] if names else OOD
+
+    true, answers = ([label_at(segments, at) for at in middles] for segments in (drawn.truth, found))
+    by_window = {label: naive_f(true, answers, label) for label in [*drawn.known, OOD]}
+    assert judged.categories("window") == pytest.approx(by_window)
+    assert judged.overall("window") == pytest.approx(np.mean(list(by_window.values())))
+    votes = []
+    for note in drawn.truth:
+        own = [answers[k] for k, at in enumerate(middles) if note.start <= at < note.end]
+        votes.append(max([*drawn.known, OOD], key=own.count))
+    names = [s.label if s.label in drawn.known else OOD for s in drawn.truth]
+    by_note = {label: naive_f(names, votes, label) for label in drawn.known}
+    assert judged.overall("note") == pytest.approx(np.mean(list(by_note.values())))
+
+
+def test_windows_are_the_paper_s():
+    assert (WINDOW_S, STEP_S) == (96 / 22050, 48 / 22050)
+    assert len(window_times(1.0)) == (22050 - 96) // 48 + 1
+    assert len(window_times(0.001)) == 0
+
+
+def test_results_come_seed_by_seed(results):
+    assert [(o.seed, o.method) for o in results.outcomes] == [(s, m) for s in (1, 2, 3) for m in METHODS]
+    assert results.categories() == ["tuti-D", "tuti-F", "cach-Z", OOD]
+    values = results.values("templates", "window", OVER_ALL)
+    assert results.mean_f("templates", "window", OVER_ALL) == pytest.approx(values.mean())
+    np.testing.assert_array_equal(results.overall("templates", "note"), results.values("templates", "note", OVER_KNOWN))
+
+
+def test_whole_notes_find_what_the_paper_does_not(results):
+    assert results.overall("templates", "note").mean() > 0.85
+
+
+def test_comparison_is_scipy_s(results):
+    ours, other = (results.overall(name, "window") for name in ("templates", "hlds:knn"))
+    found = results.compare("templates", "hlds:knn", "window")
+    assert found.difference == pytest.approx((ours - other).mean())
+    assert found.t_p == pytest.approx(ttest_rel(ours, other).pvalue)
+    assert found.wilcoxon_p == pytest.approx(wilcoxon(ours - other, method="approx").pvalue)
+    assert results.compare("templates", "templates", "note")[1:] == (1.0, 1.0)
+
+
+def test_confusion_counts_every_note(results):
+    one, every = results.confusion("templates", 2), results.confusion("templates")
+    truth = [s.label for s in draw(results.data, SMALL, 2).truth]
+    assert dict(zip(one.row_labels, one.counts.sum(axis=1).tolist(), strict=True)) == {
+        label: truth.count(label) for label in results.data.labels
+    }
+    assert every.counts.sum() == sum(len(draw(results.data, SMALL, s).truth) for s in (1, 2, 3))
+    with pytest.raises(InputError, match="seed 9 was not run; there are 1, 2, 3"):
+        results.confusion("templates", 9)
+    with pytest.raises(InputError, match="no method 'none' was run; there are mddkm-paper"):
+        results.of("none")
+
+
+def test_files(results, tmp_path):
+    results.write_csv(tmp_path / "a.csv")
+    rows = list(csv.DictReader((tmp_path / "a.csv").read_text().splitlines()))
+    mean = np.mean(
+        [float(r["f"]) for r in rows if (r["method"], r["level"], r["category"]) == ("templates", "note", OVER_KNOWN)]
+    )
+    assert mean == pytest.approx(results.mean_f("templates", "note", OVER_KNOWN))
+    assert len(rows) == 9 * (2 * 6 + 1)
+    results.write_json(tmp_path / "a.json")
+    content = json.loads((tmp_path / "a.json").read_text())
+    assert content["protocol"]["max_test"] == 3
+    assert content["outcomes"][0]["settings"]["thresholds"].keys() == {"tuti-D", "tuti-F", "cach-Z"}
+    assert sum(sum(row.values()) for row in content["outcomes"][0]["confusion"].values()) == len(
+        draw(results.data, SMALL, 1).truth
+    )
+
+
+def test_processes_change_nothing(results, tmp_path):
+    again = run(Dataset.synthetic(), SMALL, methods=METHODS, seeds=(1, 2, 3), n_jobs=2)
+    results.write_csv(tmp_path / "one.csv")
+    again.write_csv(tmp_path / "two.csv")
+    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
+
+
+def test_a_sweep_takes_every_value(tmp_path):
+    told = []
+    found = sweep(
+        "snr",
+        Dataset.synthetic(),
+        SMALL,
+        methods=["templates"],
+        seeds=(1, 2),
+        values=(40.0, -10.0),
+        watch=lambda done, total: told.append((done, total)),
+    )
+    assert [r.protocol.snr_db for r in found.results] == [40.0, -10.0]
+    clear, drowned = (r.overall("templates", "window").mean() for r in found.results)
+    assert clear > drowned + 0.2
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    found.write_csv(tmp_path / "a.csv")
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    assert lines[0] == "snr_db,seed,method,level,category,f"
+    assert {line.split(",")[0] for line in lines[1:]} == {"40.0", "-10.0"}
+
+
+def test_a_sweep_leaves_out_what_cannot_be_drawn():
+    data = Dataset.synthetic()
+    found = sweep("shots", data, SMALL, methods=["templates"], seeds=(1,), values=(2, 3, 4, 50))
+    assert found.values == (2, 3, 4)  # of cach-Z there are four; they may all be trained on
+    with pytest.raises(InputError, match="notes of 'tuti-D' to train on, expected 50"):
+        sweep("shots", data, SMALL, methods=["templates"], seeds=(1,), values=(50,))
+    with pytest.raises(InputError, match=r"'loudness' cannot be swept; there are snr, shots, gap"):
+        sweep("loudness", data, methods=["templates"], seeds=(1,))
+    assert SETTINGS["contamination"].base == {"n_train": 8}
+
+
+def test_nothing_to_run():
+    with pytest.raises(InputError, match="at least one method and one seed"):
+        run(Dataset.synthetic(), methods=[])
+    with pytest.raises(InputError, match="at least one method and one seed"):
+        run(Dataset.synthetic(), methods=["templates"], seeds=())
