@@ -13,7 +13,7 @@ from outlark.estimators.mddkm import MDDKM
 from outlark.estimators.pknn import PKNN
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.notes.decisions import Decisions
-from outlark.notes.detector import NoteDetector
+from outlark.notes.detector import NOTE_LENGTH_SCALE, NOTE_SETTINGS, NoteDetector
 from outlark.notes.front_ends.array import ArrayFrontEnd
 from outlark.notes.front_ends.hlds import HLDSFrontEnd
 from outlark.notes.front_ends.note import NoteFrontEnd
@@ -346,3 +346,27 @@ def test_marks_that_make_no_sense_do_not_open_a_class():
     wrong = [m if i % 3 else Segment(label=m.label, **stray) for i, m in enumerate(marks)]
     detector = NoteDetector().fit_recordings([audio], [wrong], SAMPLE_RATE)
     assert detector.layout_.thresholds.min() > 0.1
+
+
+@pytest.mark.filterwarnings("ignore:class .* has a single training note")
+def test_one_note_of_each_class_is_enough():
+    """Made-up notes, the paper's clip: thresholds do not hang on how many notes there were to learn them from."""
+    every, label_of = notes(seed=4), {n.label for n in notes(seed=4, counts=COUNTS)}
+    firsts = {name: next(n for n in every if n.label == name) for name in label_of}
+    rest = [n for n in every if n not in firsts.values()]
+    detector = NoteDetector().fit([n.samples for n in firsts.values()], list(firsts), SAMPLE_RATE)
+    audio, truth = concatenate([rest[i] for i in np.random.default_rng(0).permutation(len(rest))])
+    found = [s for s in detector.detect(audio, SAMPLE_RATE) if s.label is not None]
+    right = [t for t in truth if any(s.label == t.label and abs(s.start - t.start) < 0.03 * SAMPLE_RATE for s in found)]
+    wanted = [t for t in truth if t.label in COUNTS]
+    assert len(right) >= 0.95 * len(wanted)
+    assert len(found) <= 1.05 * len(wanted)
+
+
+def test_scores_of_whole_notes_are_on_one_scale():
+    """The length scale does not depend on what is trained; other describers keep thresholds as they are learnt."""
+    clips, labels = training()
+    few, many = (NoteDetector().fit(clips[:n], labels[:n], SAMPLE_RATE) for n in (2, 9))
+    assert few.describer_.length_scale_ == many.describer_.length_scale_ == NOTE_LENGTH_SCALE
+    own = NoteDetector(describer=MDDKM(**NOTE_SETTINGS, threshold=0.0)).fit(clips, labels, SAMPLE_RATE)
+    assert (own.layout_.thresholds != many.layout_.thresholds).any()

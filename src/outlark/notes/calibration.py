@@ -18,6 +18,10 @@ LEAST_SPREAD = 0.02
 WAY = 0.8
 #: A class never ends below this share of its middle: notes that differ that much are marked wrongly, or are no class.
 LEAST_LOW = 0.75
+#: The share of the score of its training notes that a new note of a class reaches: for the default describer.
+OWN_SHARE = 0.84
+#: Every further note of a class may lower that share by this much.
+SHARE_OF_A_NOTE = 0.02
 
 
 def note_thresholds(own: Sequence[np.ndarray], rest: Sequence[np.ndarray]) -> np.ndarray:
@@ -55,6 +59,29 @@ def raised(thresholds: np.ndarray) -> np.ndarray:
     array([2., 2., 3.])
     """
     return np.maximum(thresholds, thresholds.mean())
+
+
+def bounded(thresholds: np.ndarray, levels: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Thresholds (C,) held near the share `OWN_SHARE` of what the training notes themselves score.
+
+    A handful of left-out notes says little about where a class ends. Never higher than that share, which new notes of a
+    class reach; and lower only by as much as the number of notes allows.
+
+    Parameters
+    ----------
+    thresholds : ndarray (C,)
+    levels : ndarray (C,)
+        The score of the training notes of each class under the model that has seen them.
+    counts : ndarray (C,) of int
+        How many notes each class has.
+
+    Examples
+    --------
+    >>> bounded(np.array([1.0, 1.0, 1.9]), np.array([2.0, 2.0, 2.0]), np.array([1, 3, 3])).round(2)
+    array([1.68, 1.6 , 1.68])
+    """
+    lowest = np.maximum(OWN_SHARE - SHARE_OF_A_NOTE * (counts - 1), 0.0)
+    return np.clip(thresholds, lowest * levels, OWN_SHARE * levels)
 
 
 def pooled_spread(own: Sequence[np.ndarray]) -> float:

@@ -38,6 +38,9 @@ GAP_S = 0.1
 BLOCK = 2**17
 #: MDD-KM for descriptions of length 1: σ = 1, and σ_reg²/σ² = .1 because there are few of them in many dimensions.
 NOTE_SETTINGS: dict[str, Any] = {"metric": "euclidean", "sigma": 1.0, "sigma_reg": 0.1**0.5}
+#: ℓ for whole notes, whose distances are at most 2. The target xᵀx is the same for all of them, so that the cost
+#: (Eq. 7) is lowest at the largest ℓ that is tried and says nothing about it (docs/decisions/007-one-example.md).
+NOTE_LENGTH_SCALE = 8.0
 #: "Well-conditioned" (Alg. 1, caption) for the system of the paper. Its τ = 1.8/μ is of use only where μ, the best
 #: score of a training frame, is between 2 and 3: far above, everything is accepted, below 1.34 nothing. This bound
 #: gives 2.4.
@@ -190,7 +193,9 @@ class NoteDetector(BaseEstimator):
         frames = [front_end.transform(recording) for recording in material.recordings]
         if isinstance(front_end, NoteFrontEnd):
             describer = default_note_describer() if self.describer is None else self.describer
-            model: NoteModel | FrameModel = fit_whole_notes(front_end, describer, frames, material.segments)
+            model: NoteModel | FrameModel = fit_whole_notes(
+                front_end, describer, frames, material.segments, hold=_is_default(describer)
+            )
         else:
             model = fit_frames(front_end, self._frame_describer(front_end), frames, material)
         self.describer_ = model.describer
@@ -252,7 +257,13 @@ class NoteDetector(BaseEstimator):
 
 def default_note_describer() -> MDDKM:
     """MDD-KM for whole notes: descriptions have length 1, so that σ is 1; thresholds come from whole notes as well."""
-    return MDDKM(**NOTE_SETTINGS, threshold=0.0)
+    return MDDKM(**NOTE_SETTINGS, length_scale=NOTE_LENGTH_SCALE, threshold=0.0)
+
+
+def _is_default(describer: Any) -> bool:
+    """Whether scores are on the scale of the default describer; a detector from a file has a describer like it."""
+    usual = default_note_describer()
+    return isinstance(describer, MDDKM) and repr(describer) == repr(usual)
 
 
 def _layout(front_end: FrontEnd, model: NoteModel | FrameModel, material: Material) -> ScoreLayout:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.ndimage import maximum_filter1d
 from sklearn.base import clone
 
-from outlark.notes.calibration import note_thresholds, raised
+from outlark.notes.calibration import bounded, note_thresholds, raised
 from outlark.notes.front_ends.base import Frames
 from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.scorers import NoteScorer
@@ -63,8 +63,13 @@ def fit_whole_notes(
     describer: Any,
     frames: Sequence[Frames],
     segments: Sequence[Sequence[Segment]],
+    *,
+    hold: bool = False,
 ) -> NoteModel:
-    """Describe the marked notes and find where each class begins to accept."""
+    """Describe the marked notes and find where each class begins to accept.
+
+    With `hold`, for a describer whose scale is known, thresholds stay near a share of what training notes score.
+    """
     notes = [
         MarkedNote(f.features, s.start / front_end.hop_samples_, (s.end - s.start) / front_end.hop_samples_, s.label)
         for f, marks in zip(frames, segments, strict=True)
@@ -76,7 +81,13 @@ def fit_whole_notes(
     model = NoteModel(describer=fitted, lengths=lengths, allowed=allowed, thresholds=np.zeros(len(fitted.classes_)))
     own = left_out_note_scores(front_end, describer, notes, model)
     rest = scores_of_the_rest(front_end, model, frames, segments)
-    return replace(model, thresholds=raised(note_thresholds(own, rest)))
+    thresholds = raised(note_thresholds(own, rest))
+    if hold:
+        scores = fitted.class_scores(X)
+        of_class = [np.flatnonzero(y == label) for label in fitted.classes_]
+        levels = np.array([np.median(scores[rows, c]) for c, rows in enumerate(of_class)])
+        thresholds = bounded(thresholds, levels, np.array([len(np.unique(groups[rows])) for rows in of_class]))
+    return replace(model, thresholds=thresholds)
 
 
 def note_samples(front_end: NoteFrontEnd, notes: Sequence[MarkedNote]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

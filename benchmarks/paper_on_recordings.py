@@ -1,0 +1,66 @@
+"""The experiment of the paper (Sec. 4.3) on real notes: two training notes of three classes, all other notes in a row.
+
+Training and test notes are of different recordings (zebra finch), birds or sessions (flight calls), speakers (digits).
+The audio is not part of the repository; see `real_note_tasks` for where it is looked for.
+
+    python benchmarks/paper_on_recordings.py --markdown
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from real_note_tasks import data_folder
+
+from outlark.experiment.dataset import Dataset
+from outlark.experiment.methods import METHODS
+from outlark.experiment.protocol import Protocol
+from outlark.experiment.run import run
+from outlark.experiment.tables import table_2, table_tests
+
+#: At most so many test notes of a class: enough, and a run of minutes.
+MAX_TEST = 15
+
+
+def _flight_calls(table: str) -> Dataset:
+    folder = data_folder("clo-flight-calls")
+    return Dataset.from_folder(folder / "clips", groups=folder / table, name=f"clo-flight-calls, {table}")
+
+
+def _digits() -> Dataset:
+    folder = data_folder("spoken-digits")
+    return Dataset.from_folder(folder / "clips", groups=folder / "clips.csv", name="spoken-digits")
+
+
+SETS: dict[str, tuple[Callable[[], Dataset], dict[str, int]]] = {
+    "zebra-finch": (lambda: Dataset.from_recordings([data_folder("zebra-finch-syllables")]), {"max_test": MAX_TEST}),
+    "flight-calls-56": (lambda: _flight_calls("protocol_56.csv"), {}),
+    "flight-calls": (lambda: _flight_calls("clips.csv"), {"n_unknown": 5, "max_test": MAX_TEST}),
+    "digits": (_digits, {"max_test": MAX_TEST}),
+}
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", nargs="+", choices=tuple(SETS), default=list(SETS), metavar="SET")
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), metavar="METHOD")
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--train", type=int, default=2, help="training notes of each class (default 2)")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--markdown", action="store_true", help="print markdown tables")
+    options = parser.parse_args(arguments)
+    print(" ".join(["python benchmarks/paper_on_recordings.py", *arguments]), end="\n\n")
+    for name in options.sets:
+        load, settings = SETS[name]
+        protocol = Protocol(n_train=options.train, **settings)
+        results = run(load(), protocol, methods=options.methods, seeds=range(1, options.seeds + 1), n_jobs=options.jobs)
+        print(f"**{name}**", end="\n\n")
+        tables = [table_2(results)]
+        if "mddkm" in options.methods and len(options.methods) > 1:
+            tables.append(table_tests(results, "mddkm"))
+        for table in tables:
+            print(table.markdown() if options.markdown else table.text(), end="\n\n", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
