@@ -123,6 +123,30 @@ def test_what_is_wrong_is_told(tmp_path, args, message):
     assert not (tmp_path / "out").exists()
 
 
+def test_results_do_not_go_among_the_data(tmp_path):
+    folder = clips(tmp_path / "clips", {"tuti-F": 3, "cach-E": 3, "cach-C": 3})
+    done = experiment(folder, "-m", "templates", "--seeds", 1, "-o", folder / "results")
+    assert done.exit_code == 1
+    assert "into the data in" in done.stderr
+    assert not (folder / "results").exists()
+
+
+def test_a_sweep_that_cannot_be_done_is_told_before_the_work(tmp_path):
+    folder = clips(tmp_path / "clips", {"tuti-F": 4, "cach-E": 4, "cach-C": 4, "cach-D": 4})
+    done = experiment(folder, "--sweep", "contamination", "-m", "templates", "--seeds", 50, "-o", tmp_path / "out")
+    assert done.exit_code == 1
+    assert "sweep over contamination, which trains on 8 notes of each class" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_unknown_is_told(tmp_path):
+    folder = clips(tmp_path / "clips", {"tuti-F": 3, "cach-E": 3})
+    args = ("--known", "tuti-F", "--known", "cach-E", "-m", "templates", "--seeds", 1)
+    done = experiment(folder, *args, "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert "every class is known" in done.stderr
+
+
 def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
     done = experiment("-m", "templates", "--seeds", 1, "--max-test", 1, "-o", tmp_path / "file" / "out")

@@ -67,6 +67,19 @@ def test_groups_choose_the_clips_and_tell_what_is_known(tmp_path, head):
     assert data.remarks == (f"2 of 5 clips left out: {table} does not list them",)
 
 
+def test_a_role_needs_no_column_of_labels(tmp_path):
+    folder = clip_folder(tmp_path, {"tuti-F": 2, "cach-E": 2})
+    (tmp_path / "groups.csv").write_text("file,group,role\n0.wav,x,known\n1.wav,y,\n2.wav,x,unknown\n3.wav,y,\n")
+    assert Dataset.from_folder(folder, groups=tmp_path / "groups.csv").known == ("tuti-F",)
+
+
+def test_an_empty_clip_is_named(tmp_path):
+    folder = clip_folder(tmp_path, {"tuti-F": 2})
+    soundfile.write(folder / "tuti-F" / "none.wav", np.zeros(0), SAMPLE_RATE)
+    with pytest.raises(InputError, match=r"none.wav holds no samples"):
+        Dataset.from_folder(folder)
+
+
 def test_marks_in_recordings_are_cut_out(tmp_path):
     made = notes(2, counts={"tuti-D": 2, "cach-Z": 1})
     audio, truth = concatenate(made, gap_s=0.2, edge_s=0.1, rng=np.random.default_rng(0))

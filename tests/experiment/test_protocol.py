@@ -133,7 +133,9 @@ def test_settings_that_make_no_sense(settings, message):
 def test_too_few_notes():
     with pytest.raises(InputError, match=r"4 notes of 'cach-Z' to train on, expected 5"):
         draw(DATA, Protocol(n_train=5), 1)
-    with pytest.raises(InputError, match=r"made has 0 classes with notes both to train and to test on"):
+    with pytest.raises(
+        InputError, match=r"made has 0 classes with more than 2 notes, of two groups or more: .* expected 3 known ones"
+    ):
         draw(grouped(1, 4, 3), Protocol(), 1)
     with pytest.raises(InputError, match=r"has 3 other classes, expected n_unknown=9"):
         draw(grouped(4, 6, 3), Protocol(n_unknown=9), 1)

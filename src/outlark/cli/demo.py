@@ -1,13 +1,12 @@
 """`outlark demo`: the experiment of the paper in less than a minute."""
 
 import time
-from pathlib import Path
 from typing import Any
 
 import click
 
 from outlark.cli import options
-from outlark.cli.experiment import tell
+from outlark.cli.experiment import new_folder, tell, told_when_stopped
 from outlark.cli.steps import counted
 
 METHODS = ("mddkm-paper", "pknn-paper", "mddkm", "pknn", "knn", "templates")
@@ -29,10 +28,10 @@ def command(output: str, **given: Any) -> None:
     from outlark.experiment.output import write
     from outlark.experiment.run import run
 
-    start = time.monotonic()
-    with counted(given["quiet"], "seeds") as watch:
+    start, folder = time.monotonic(), new_folder(output)
+    with counted(given["quiet"], "seeds") as watch, told_when_stopped():
         results = run(
             Dataset.synthetic(), methods=METHODS, seeds=range(1, given["seeds"] + 1), n_jobs=given["jobs"], watch=watch
         )
-    files = write(Path(output), results, command=f"outlark demo --seeds {given['seeds']}")
+    files = write(folder, results, command=f"outlark demo --seeds {given['seeds']}")
     tell(results, files, time.monotonic() - start, given)

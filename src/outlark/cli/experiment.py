@@ -3,7 +3,8 @@
 import shlex
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,21 +98,42 @@ def command(data: tuple[str, ...], **given: Any) -> None:
         _list_methods(given["as_json"])
         return
     start = time.monotonic()
-    from outlark.experiment.methods import METHODS
+    from outlark.experiment.methods import METHODS, method
     from outlark.experiment.output import write
+    from outlark.experiment.protocol import draw
     from outlark.experiment.run import run
+    from outlark.experiment.sweep import possible_values
 
     chosen = list(given["methods"]) or list(METHODS)
     protocol, found = _protocol(given), data_of(data, given)
-    for remark in found.remarks:
+    remarks = list(found.remarks)
+    if set(found.labels) == set(found.known or ()):
+        remarks.append("every class is known, so that there is nothing unknown to tell apart: OOD says nothing")
+    for remark in remarks:
         click.echo(f"Note: {remark}", err=True)
-    with counted(given["quiet"], "seeds") as watch:
-        results = run(
-            found, protocol, methods=chosen, seeds=range(1, given["seeds"] + 1), n_jobs=given["jobs"], watch=watch
-        )
+    # what cannot be done is told before the work
+    for name in chosen:
+        method(name)
+    draw(found, protocol, 1)
+    for name in given["sweeps"]:
+        possible_values(name, _more_notes(found), protocol, range(1, given["sweep_seeds"] + 1))
+    folder = new_folder(given["output"], data)
+    seeds = range(1, given["seeds"] + 1)
+    with counted(given["quiet"], "seeds") as watch, told_when_stopped():
+        results = run(found, protocol, methods=chosen, seeds=seeds, n_jobs=given["jobs"], watch=watch)
     sweeps = [_swept(name, found, protocol, chosen, given) for name in given["sweeps"]]
-    files = write(Path(given["output"]), results, sweeps=sweeps, command=_command())
+    files = write(folder, results, sweeps=sweeps, command=_command())
     tell(results, files, time.monotonic() - start, given)
+
+
+@contextmanager
+def told_when_stopped() -> Iterator[None]:
+    """Ctrl-C is told: an experiment is written at its end."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo("\nstopped; nothing is written. Fewer --seeds or methods take less time", err=True)
+        raise
 
 
 def data_of(paths: Sequence[str], given: Mapping[str, Any]) -> "Dataset":
@@ -128,7 +150,15 @@ def data_of(paths: Sequence[str], given: Mapping[str, Any]) -> "Dataset":
     if named == ["great-tits"]:
         from outlark.experiment.great_tits import get
 
-        return Dataset.from_recordings([get()], known=known, groups=groups, name="great-tits")
+        tables = sorted(get().glob("*.selections.txt"))
+        return Dataset.from_recordings(tables, known=known, groups=groups, name="great-tits")
+    for path in paths:
+        if not Path(path).exists():
+            raise InputError(
+                f"{path} is not there; give synthetic, great-tits, a folder of clips, or tables and folders of tables"
+            )
+    if len(paths) > 1 and any(_holds_clips(Path(path)) for path in paths):
+        raise InputError("a folder of clips and other data together; give one data set at a time")
     if len(paths) == 1 and _holds_clips(Path(paths[0])):
         return Dataset.from_folder(paths[0], groups=groups, known=known)
     return Dataset.from_recordings(paths, audio=audio, groups=groups, known=known)
@@ -150,14 +180,32 @@ def _protocol(given: Mapping[str, Any]) -> "Protocol":
 def _swept(
     name: str, data: "Dataset", protocol: "Protocol", methods: Sequence[str], given: Mapping[str, Any]
 ) -> "Sweep":
-    from outlark.experiment.dataset import Dataset
     from outlark.experiment.sweep import sweep
 
-    if data.name == "synthetic" and data.known == Dataset.synthetic().known:
-        data = Dataset.synthetic(more_known=MORE_NOTES)
     seeds = range(1, given["sweep_seeds"] + 1)
-    with counted(given["quiet"], f"of the sweep over {name}") as watch:
-        return sweep(name, data, protocol, methods=methods, seeds=seeds, n_jobs=given["jobs"], watch=watch)
+    with counted(given["quiet"], f"of the sweep over {name}") as watch, told_when_stopped():
+        return sweep(name, _more_notes(data), protocol, methods=methods, seeds=seeds, n_jobs=given["jobs"], watch=watch)
+
+
+def _more_notes(data: "Dataset") -> "Dataset":
+    """For a sweep: of the made-up notes there can be more."""
+    from outlark.experiment.dataset import Dataset
+
+    made_up = data.name == "synthetic" and data.known == Dataset.synthetic().known
+    return Dataset.synthetic(more_known=MORE_NOTES) if made_up else data
+
+
+def new_folder(output: str, data: Sequence[str] = ()) -> Path:
+    """The folder for the results, made before the work begins; never among the data."""
+    folder = Path(output)
+    for path in map(Path, data):
+        if path.is_dir() and path.resolve() in (folder.resolve(), *folder.resolve().parents):
+            raise InputError(f"the results would go to {folder}, into the data in {path}; choose another with --output")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"the folder {folder} cannot be made ({error.strerror}); choose another") from None
+    return folder
 
 
 def tell(results: "Results", files: Mapping[str, str], elapsed_s: float, given: Mapping[str, Any]) -> None:
@@ -175,7 +223,7 @@ def tell(results: "Results", files: Mapping[str, str], elapsed_s: float, given: 
     if not given["quiet"]:
         for what, path in files.items():
             click.echo(f"{what}: {path}", err=True)
-        click.echo(f"{len(results.seeds)} seeds, {len(results.methods)} methods, {elapsed_s:.0f} s", err=True)
+        click.echo(f"{len(results.seeds)} seeds × {len(results.methods)} methods in {elapsed_s:.0f} s", err=True)
 
 
 def show(tables: Sequence[Any]) -> None:

@@ -4,7 +4,7 @@ import csv
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -45,7 +45,7 @@ class Dataset:
     """
 
     name: str
-    notes: tuple[Note, ...]
+    notes: tuple[Note, ...] = field(repr=False)
     sample_rate: int
     known: tuple[str, ...] | None = None
     remarks: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ class Dataset:
             n_all, notes = len(notes), [note for note in notes if note.recording in of_clip]
             if len(notes) < n_all:
                 remarks.append(f"{n_all - len(notes)} of {n_all} clips left out: {groups} does not list them")
-            known = known or _known_in(table)
+            known = known or _known_in(table, Path(groups), notes)
         sounds = [read(note.recording) for note in notes]
         return cls._of(notes, sounds, [of_clip.get(n.recording) for n in notes], remarks, known, name or _name(folder))
 
@@ -157,6 +157,8 @@ class Dataset:
         missing = [label for label in known if label not in self.counts]
         if missing:
             raise InputError(f"{self.name} has no class {missing[0]!r}; it has {', '.join(self.labels)}")
+        if not known:
+            raise InputError("no known class; name at least one")
         if len(set(known)) < len(known):
             raise InputError(f"a known class is named twice: {', '.join(known)}")
         return replace(self, known=tuple(known))
@@ -173,6 +175,9 @@ class Dataset:
     ) -> Self:
         if not notes:
             raise InputError(f"no notes are left of {name}: {'; '.join(remarks)}")
+        for note, (samples, _) in zip(notes, sounds, strict=True):
+            if not len(samples):
+                raise InputError(f"{note.recording} holds no samples; remove it")
         rate = min(rate for _, rate in sounds)
         cut = tuple(
             Note(note.label, _at_rate(samples, own, rate), group)
@@ -236,11 +241,13 @@ def _groups_of(paths: Sequence[Path], rows: Sequence[Mapping[str, str]], table: 
     return found
 
 
-def _known_in(rows: Sequence[Mapping[str, str]]) -> list[str] | None:
-    """The classes that a table calls known in its column `role`; None without it."""
-    if not {"role", "label"} <= set(rows[0]):
+def _known_in(rows: Sequence[Mapping[str, str]], table: Path, notes: Sequence[Example]) -> list[str] | None:
+    """The classes of the clips that a table calls known in its column `role`; None without it."""
+    chosen = [row for row in rows if row.get("role") == "known"]
+    if not chosen:
         return None
-    return sorted({row["label"] for row in rows if row["role"] == "known"})
+    listed = _groups_of([note.recording for note in notes], chosen, table)
+    return sorted({note.label for note in notes if note.recording in listed})
 
 
 def _name(path: str | os.PathLike[str]) -> str:

@@ -7,7 +7,6 @@ import numpy as np
 import soundfile
 
 from outlark.aside import written_aside
-from outlark.errors import InputError
 from outlark.experiment.methods import method
 from outlark.experiment.protocol import draw
 from outlark.experiment.report import write_report
@@ -39,10 +38,7 @@ def write(
     command : str, optional
         That repeats it, for the report.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"the folder {folder} cannot be made ({error.strerror}); choose another") from None
+    folder.mkdir(parents=True, exist_ok=True)
     names = [one.name for one in results.methods]
     ours = ours if ours in names else names[0]
     files = {

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -54,8 +55,11 @@ class Protocol:
     def __post_init__(self) -> None:
         least = {"n_train": 1, "imbalance": 1, "n_known": 1, "contamination": 0, "n_unknown": 0, "max_test": 0}
         for name, low in least.items():
-            if getattr(self, name) < low:
-                raise InputError(f"{name}={getattr(self, name)!r}: expected a whole number, {low} or more")
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < low:
+                raise InputError(f"{name}={value!r}: expected a whole number, {low} or more")
+        if self.snr_db is not None and not (isinstance(self.snr_db, Real) and np.isfinite(self.snr_db)):
+            raise InputError(f"snr_db={self.snr_db!r}: expected a number of decibels, or None for no noise")
         if self.contamination >= self.n_train > 0 and self.contamination:
             raise InputError(
                 f"contamination={self.contamination} leaves no right note among {self.n_train} training notes"
@@ -109,6 +113,9 @@ def draw(data: Dataset, protocol: Protocol, seed: int) -> Draw:
     train, left = _training(train_side, wanted, rng)
     test = test_side if data.grouped else left
     train, test = _contaminated(train, test, known, protocol, rng)
+    missing = [label for label in known if all(note.label != label for note in test)]
+    if missing:
+        raise InputError(f"no note of {missing[0]!r} is left to test on; train on fewer of {data.name}, or name others")
     tested = _at_most(test, protocol.max_test, rng)
     order = rng.permutation(len(tested))
     audio, truth = concatenate(
@@ -132,8 +139,9 @@ def _classes(data: Dataset, protocol: Protocol, rng: np.random.Generator) -> tup
     able = [label for label in data.labels if _can_be_known(data, label, protocol)]
     if len(able) < protocol.n_known:
         raise InputError(
-            f"{data.name} has {len(able)} classes with notes both to train and to test on (n_train="
-            f"{protocol.n_train}), expected {protocol.n_known}; name the known classes, or ask for fewer notes"
+            f"{data.name} has {len(able)} classes with more than {protocol.n_train} notes"
+            f"{', of two groups or more' if data.grouped else ''}: enough to train and to test on; expected "
+            f"{protocol.n_known} known ones. Ask for fewer known classes (n_known), or fewer training notes (n_train)"
         )
     known = tuple(sorted(rng.choice(able, protocol.n_known, replace=False).tolist()))
     others = [label for label in data.labels if label not in known]

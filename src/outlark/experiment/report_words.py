@@ -21,7 +21,7 @@ def protocol_words(results: Results) -> list[str]:
     protocol, data = results.protocol, results.data
     one = protocol.n_train == 1
     known = (
-        f"{protocol.n_known} classes, drawn anew for each seed,"
+        f"{protocol.n_known} classes, others for each seed,"
         if data.known is None
         else f"the {len(data.known)} known classes ({', '.join(data.known)})"
     )
@@ -34,7 +34,9 @@ def protocol_words(results: Results) -> list[str]:
         "windows, and on whole notes, each of which counts as what most of its windows were called.",
     ]
     if data.grouped:
-        said.append("Training and test notes are never of the same group.")
+        said.append(
+            "Training and test notes are never of the same group: notes of the groups that train are not tested on."
+        )
     elif not is_synthetic(data):
         said.append("It is not told which notes are of one bird or recording, so training and test may share some.")
     return said

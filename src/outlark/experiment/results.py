@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
@@ -53,7 +53,7 @@ class Results:
     protocol: Protocol
     methods: Sequence[Method]
     seeds: tuple[int, ...]
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[Outcome] = field(repr=False)
 
     def of(self, method: str) -> list[Outcome]:
         """The outcomes of a method, seed by seed."""

@@ -1,7 +1,7 @@
 """Methods × seeds: the experiment of Sec. 4.3, repeated."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,11 +23,14 @@ def run(
     protocol: Protocol | None = None,
     *,
     methods: Sequence[str],
-    seeds: Sequence[int] = range(1, 51),
+    seeds: Iterable[int] = range(1, 51),
     n_jobs: int = 1,
     watch: Watch | None = None,
 ) -> Results:
     """Every method on the draws of every seed.
+
+    The results have the F of each method and seed (`values`, `mean_f`), confusion matrices and paired comparisons, and
+    write themselves to CSV and JSON; `outlark.experiment.tables` makes tables of them.
 
     Parameters
     ----------
@@ -43,9 +46,14 @@ def run(
     watch : function of two numbers, optional
         Is told how many seeds of how many are done.
     """
+    if isinstance(methods, str):
+        raise InputError(f"methods={methods!r}: expected a list of names, also for one")
     chosen = [method(name) for name in dict.fromkeys(methods)]
-    if not chosen or not len(seeds):
+    seeds = tuple(dict.fromkeys(seeds))
+    if not chosen or not seeds:
         raise InputError("nothing to run: expected at least one method and one seed")
+    if min(seeds) < 0:
+        raise InputError(f"seed {min(seeds)}: expected whole numbers, 0 or more")
     protocol = Protocol() if protocol is None else protocol
     outcomes: list[Outcome] = []
     for done, found in enumerate(_on_each_seed(data, protocol, chosen, seeds, n_jobs), start=1):

@@ -104,12 +104,8 @@ def sweep(
     InputError
         When it has not enough notes for any value.
     """
-    if name not in SETTINGS:
-        raise InputError(f"{name!r} cannot be swept; there are {', '.join(SETTINGS)}")
+    base, chosen = possible_values(name, data, protocol, seeds, values)
     setting = SETTINGS[name]
-    chosen = tuple(setting.values if values is None else values)
-    base = replace(Protocol() if protocol is None else protocol, **setting.base)
-    chosen = tuple(value for value in chosen if _can_be_drawn(data, base, setting, value, seeds)) or chosen
     found = []
     for number, value in enumerate(chosen):
 
@@ -120,6 +116,32 @@ def sweep(
         changed = replace(base, **{setting.parameter: value})
         found.append(run(data, changed, methods=methods, seeds=seeds, n_jobs=n_jobs, watch=tell))
     return Sweep(name=name, title=setting.title, unit=setting.unit, values=chosen, results=tuple(found))
+
+
+def possible_values(
+    name: str,
+    data: Dataset,
+    protocol: Protocol | None,
+    seeds: Sequence[int],
+    values: Sequence[Any] | None = None,
+) -> tuple[Protocol, tuple[Any, ...]]:
+    """The protocol of a sweep, and the values for which there are enough notes.
+
+    Raises
+    ------
+    InputError
+        When there are none, or no such sweep.
+    """
+    if name not in SETTINGS:
+        raise InputError(f"{name!r} cannot be swept; there are {', '.join(SETTINGS)}")
+    setting = SETTINGS[name]
+    base = replace(Protocol() if protocol is None else protocol, **setting.base)
+    asked = setting.values if values is None else values
+    chosen = tuple(value for value in asked if _can_be_drawn(data, base, setting, value, seeds))
+    if not chosen:
+        with_base = f", which trains on {base.n_train} notes of each class" if setting.base else ""
+        raise InputError(f"{data.name} has not enough notes for any value of the sweep over {name}{with_base}")
+    return base, chosen
 
 
 def _can_be_drawn(data: Dataset, base: Protocol, setting: Setting, value: Any, seeds: Sequence[int]) -> bool:

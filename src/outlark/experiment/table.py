@@ -61,6 +61,9 @@ class Table:
     best: frozenset[tuple[int, int]] | set[tuple[int, int]] = frozenset()
     n_left: int = 1
 
+    def __str__(self) -> str:
+        return self.text()
+
     def text(self) -> str:
         """Aligned columns; the best cells have a star, rows that stand apart are in brackets."""
         marked = [self.head, *(self._starred(i) for i in range(len(self.rows)))]

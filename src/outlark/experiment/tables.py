@@ -177,7 +177,7 @@ def _short(value: float) -> str:
 
 
 def _paper_rows(results: Results, level: str, columns: list[str]) -> Iterator[tuple[str, ...]]:
-    if not (is_synthetic(results.data) or not results.protocol.changes()):
+    if not is_synthetic(results.data):
         return
     overall = OVER_ALL if level == "window" else OVER_KNOWN
     printed_there = cast(Mapping[str, Sequence[float | None]], PAPER[level])
