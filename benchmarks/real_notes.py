@@ -17,7 +17,7 @@ import platform
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,13 +32,14 @@ from threadpoolctl import threadpool_limits
 import outlark
 from outlark import PKNN
 from outlark.experiment.methods import method
+from outlark.experiment.outcome import OOD, events_of, inside, labels_at
 from outlark.experiment.template_matching import TemplateMatching
-from outlark.metrics import Events, EventScores, event_f, match_events, note_f, note_labels, window_f
+from outlark.metrics import EventScores, event_f, match_events, note_f, note_labels, window_f
 from outlark.metrics.confusion import aligned_table
 from outlark.notes.detector import NoteDetector
 from outlark.notes.segments import Segment
 
-WINDOW_S, MIN_IOU, REST = 0.005, 0.5, "(rest)"
+WINDOW_S, MIN_IOU = 0.005, 0.5
 OURS = "default"
 Table = list[list[str]]
 
@@ -84,14 +85,14 @@ def compare(recording: Recording, segments: Sequence[Segment], classes: Sequence
     notes = [s for s in segments if s.verdict in ("known", "ambiguous")]
     wanted = [s for s in recording.segments if s.label in classes]
     times = (np.arange(int(len(recording.samples) / recording.rate / WINDOW_S)) + 0.5) * WINDOW_S
-    scored = ~np.any([np.zeros(len(times), dtype=bool), *(_inside(times, s) for s in recording.left_out)], axis=0)
-    answers = _painted(times, notes)
+    scored = ~np.any([np.zeros(len(times), dtype=bool), *(inside(times, s) for s in recording.left_out)], axis=0)
+    answers = labels_at(times, notes)
     # notes may overlap: each votes with its own windows
-    of_notes = [answers[scored & _inside(times, s)] for s in recording.segments]
-    reference, estimated = _events(wanted), _events(s for s in notes if not _is_left_out(s, recording))
+    of_notes = [answers[scored & inside(times, s)] for s in recording.segments]
+    reference, estimated = events_of(wanted), events_of(s for s in notes if not _is_left_out(s, recording))
     pairs = match_events(reference, estimated, MIN_IOU)
     return Part(
-        _painted(times, wanted)[scored],
+        labels_at(times, wanted)[scored],
         answers[scored],
         of_notes,
         event_f(reference, estimated, MIN_IOU, classes=classes),
@@ -105,32 +106,16 @@ def measure(drawn: Draw, found: Sequence[Sequence[Segment]], seconds: float) -> 
     true, answers = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     of_notes = [labels for part in parts for labels in part.of_notes]
     numbers = np.repeat(np.arange(len(of_notes)), [len(labels) for labels in of_notes])
-    votes = note_labels(np.concatenate(of_notes), numbers, drawn.classes, REST, n_notes=len(of_notes))
+    votes = note_labels(np.concatenate(of_notes), numbers, drawn.classes, OOD, n_notes=len(of_notes))
     events = functools.reduce(operator.add, (part.events for part in parts))
     onsets = np.concatenate([part.onsets for part in parts])
     return Measures(
-        window_f(true, answers, drawn.classes, REST).macro_all,
-        note_f([s.label for r in drawn.test for s in r.segments], votes, drawn.classes, REST).macro_known,
+        window_f(true, answers, drawn.classes, OOD).macro_all,
+        note_f([s.label for r in drawn.test for s in r.segments], votes, drawn.classes, OOD).macro_known,
         events.pooled.f,
         1000 * float(np.median(onsets)) if len(onsets) else np.nan,
         seconds,
     )
-
-
-def _inside(times: np.ndarray, s: Segment) -> np.ndarray:
-    return (times >= s.start_s) & (times < s.end_s)
-
-
-def _painted(times: np.ndarray, segments: Sequence[Segment]) -> np.ndarray:
-    """The label of each window, or `REST`."""
-    labels = np.full(len(times), REST, dtype=object)
-    for s in segments:
-        labels[_inside(times, s)] = s.label
-    return labels
-
-
-def _events(segments: Iterable[Segment]) -> Events:
-    return Events.from_rows((s.start_s, s.end_s, s.label) for s in segments)
 
 
 def _is_left_out(s: Segment, recording: Recording) -> bool:

@@ -79,7 +79,7 @@ def outcome(
         "window": window_f(labels_at(times, wanted), answers, drawn.known, OOD),
         "note": note_f(np.array([s.label for s in drawn.truth]), np.array(votes), drawn.known, OOD),
     }
-    events = event_f(_events(wanted), _events(notes), MIN_IOU, classes=drawn.known)
+    events = event_f(events_of(wanted), events_of(notes), MIN_IOU, classes=drawn.known)
     return Outcome(
         method=method, seed=seed, known=drawn.known, f=by_level, event_f=events.pooled.f, settings=dict(settings or {})
     )
@@ -103,5 +103,6 @@ def labels_at(times: np.ndarray, segments: Iterable[Segment]) -> np.ndarray:
     return labels
 
 
-def _events(segments: Iterable[Segment]) -> Events:
+def events_of(segments: Iterable[Segment]) -> Events:
+    """Start, end and label of each segment."""
     return Events.from_rows((s.start_s, s.end_s, s.label) for s in segments)
