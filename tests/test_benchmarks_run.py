@@ -1,6 +1,7 @@
 """The benchmarks on real notes and of speed run, on the smallest of tasks; their numbers are not looked at closely."""
 
 import numpy as np
+import paper_on_recordings
 import pytest
 import real_note_tasks
 import real_notes
@@ -78,6 +79,15 @@ def test_real_notes_prints_its_table(folder, capsys, tmp_path):
     assert "python benchmarks/real_notes.py --sets" in printed
     assert "| template matching |" in printed
     assert len((tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()) == 1 + 4
+
+
+def test_the_paper_on_recordings_prints_its_table(folder, capsys):
+    arguments = ["--sets", "flight-calls-56", "--seeds", "2", "--jobs", "1", "--methods", "mddkm", "templates"]
+    paper_on_recordings.main([*arguments, "--markdown"])
+    printed = capsys.readouterr().out
+    assert "python benchmarks/paper_on_recordings.py --sets" in printed
+    assert "| AMRE | BTBW | HOWA | OOD |" in printed
+    assert printed.count("| template matching |") == 3
 
 
 @pytest.mark.parametrize("name", list(throughput.SYSTEMS))
