@@ -126,19 +126,22 @@ def test_one_channel_of_two(model, tmp_path):
 
 
 def test_stopped_and_resumed(model, recordings, detected, tmp_path):
-    command = ("detect", model, recordings, "-o", tmp_path, "--format", "csv,raven", "--all", "--keep-scores")
-    process = start(*command, "-j", 1, stderr=subprocess.PIPE)
-    while journal_lines(tmp_path) < 2:
-        assert process.poll() is None
-        time.sleep(0.005)
-    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
-    said = process.communicate(timeout=30)[1].decode()
-    assert process.returncode == 130
+    for attempt in "abc":  # on a busy machine all may be done before the signal is sent
+        folder = tmp_path / attempt
+        command = ("detect", model, recordings, "-o", folder, "--format", "csv,raven", "--all", "--keep-scores")
+        process = start(*command, "-j", 1, stderr=subprocess.PIPE)
+        while journal_lines(folder) < 2:
+            assert process.poll() is None
+            time.sleep(0.005)
+        os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
+        said = process.communicate(timeout=30)[1].decode()
+        if journal_lines(folder) < 12:
+            break
+    assert process.returncode == 130, said
     assert said == "\nstopped; give the same command again to go on from here\n\n"
-    assert journal_lines(tmp_path) < 12
     report = ran(*command)
     assert report["skipped"] >= 2
-    assert contents(tmp_path) == contents(detected[0])
+    assert contents(folder) == contents(detected[0])
 
 
 def test_what_is_said(model, recordings, tmp_path):
