@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from outlark.cli.main import main
 from outlark.experiment.great_tits import get
-from outlark.experiment.synthetic import SAMPLE_RATE, notes
 from outlark.notes.formats import read_table
+from tests.experiment.test_dataset import clip_folder as clips
 from tests.experiment.test_great_tits import fetched
 
 FILES = {
@@ -53,14 +53,6 @@ def test_an_experiment_is_the_same_with_any_number_of_processes(tmp_path):
     assert one == two
     seeds = {row["seed"] for row in csv.DictReader(one.decode().splitlines())}
     assert seeds == {"1", "2"}
-
-
-def clips(folder, counts):
-    for number, note in enumerate(notes(1, counts=counts)):
-        path = folder / note.label / f"{number}.wav"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        soundfile.write(path, note.samples, SAMPLE_RATE)
-    return folder
 
 
 def test_a_folder_of_clips_and_groups(tmp_path):

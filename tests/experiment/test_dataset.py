@@ -13,7 +13,7 @@ from outlark.notes.formats import Mark, write_table
 def clip_folder(folder, counts, rate=SAMPLE_RATE):
     for number, note in enumerate(notes(1, counts=counts)):
         path = folder / note.label / f"{number}.wav"
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         soundfile.write(path, note.samples, rate, subtype="FLOAT")
     return folder
 

@@ -215,10 +215,9 @@ def tell(results: "Results", files: Mapping[str, str], elapsed_s: float, given: 
     if given["as_json"]:
         options.answer({**results.content(), "files": dict(files), "seconds_taken": round(elapsed_s, 3)})
         return
-    ours = next((one.name for one in results.methods if one.name == "mddkm"), results.methods[0].name)
-    tables = [table_1(results, ours, results.seeds[0]), table_2(results)]
+    tables = [table_1(results, results.ours, results.seeds[0]), table_2(results)]
     if len(results.methods) > 1 and len(results.seeds) > 1:
-        tables.append(table_tests(results, ours))
+        tables.append(table_tests(results, results.ours))
     show(tables)
     if not given["quiet"]:
         for what, path in files.items():

@@ -23,7 +23,7 @@ CLIP = "test_clip.wav"
 
 
 def write(
-    folder: Path, results: Results, *, sweeps: Sequence[Sweep] = (), ours: str = "mddkm", command: str | None = None
+    folder: Path, results: Results, *, sweeps: Sequence[Sweep] = (), command: str | None = None
 ) -> dict[str, str]:
     """Write everything into a folder, which is made if needed; what each file is → its path.
 
@@ -33,14 +33,11 @@ def write(
     results : Results
     sweeps : sequence of Sweep
         Drawn in the report, and written to a CSV file each.
-    ours : str
-        The method that the others are compared with, if it was run; else the first.
     command : str, optional
         That repeats it, for the report.
     """
     folder.mkdir(parents=True, exist_ok=True)
     names = [one.name for one in results.methods]
-    ours = ours if ours in names else names[0]
     files = {
         "every F": folder / "results.csv",
         "all numbers": folder / "results.json",
@@ -55,7 +52,7 @@ def write(
     shown = [name for name in DRAWN if name in names] or names[:1]
     figure = figure_1(drawn, {method(name).title: fitted(method(name), drawn) for name in shown})
     save(figure, files["Figure 1"])
-    write_report(files["report"], results, sweeps=sweeps, figure=figure, ours=ours, command=command)
+    write_report(files["report"], results, sweeps=sweeps, figure=figure, ours=results.ours, command=command)
     with written_aside(files["test clip"]) as aside:
         soundfile.write(aside, drawn.audio.astype(np.float32), drawn.sample_rate, format="WAV", subtype="PCM_16")
     marks = [Mark(start_s=n.start_s, end_s=n.end_s, label=n.label, recording=CLIP) for n in drawn.truth]

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outlark.experiment.outcome import LEVELS
-from outlark.experiment.results import OVER_ALL, OVER_KNOWN, Results
+from outlark.experiment.results import OVERALL, Results
 from outlark.experiment.stretch_picture import figure_1
 from outlark.experiment.tables import LEVEL_TITLES, standard_error
 from outlark.field.figure_panels import COLOURS, LINES, SMALL, TINY
+from outlark.metrics.windows import mean_of_defined
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +51,7 @@ def curves(sweep: "Sweep") -> "Figure":
         lowest = []
         for i, method in enumerate(sweep.results[0].methods):
             values = [results.overall(method.name, level) for results in sweep.results]
-            means = np.array([_mean(one) for one in values])
+            means = np.array([mean_of_defined(one) for one in values])
             errors = np.nan_to_num([standard_error(one) for one in values])
             colour, line = COLOURS[i % len(COLOURS)], LINES[i // len(COLOURS) % len(LINES)]
             axis.fill_between(at, means - errors, means + errors, color=colour, alpha=0.18, linewidth=0)
@@ -59,7 +60,7 @@ def curves(sweep: "Sweep") -> "Figure":
             ends.append((float(means[-1]), method.title, colour))
         axis.set_ylim(*_limits(lowest))
         _name_ends(axis, ends)
-        _dress(axis, f"{LEVEL_TITLES[level]}: F, {_overall(level)}", at, sweep)
+        _dress(axis, f"{LEVEL_TITLES[level]}: F, {OVERALL[level]}", at, sweep)
     axes[-1].set_xlabel(f"{sweep.title}{f', {sweep.unit}' if sweep.unit else ''}", fontsize=SMALL)
     return figure
 
@@ -78,11 +79,11 @@ def bars(results: Results) -> "Figure":
             axis.plot(values, spread, ".", color=GREY, alpha=0.5, markersize=5.5, markeredgewidth=0)
             error = standard_error(values)
             axis.errorbar(
-                _mean(values), row, xerr=None if math.isnan(error) else error, fmt="o", color=COLOURS[0], markersize=6,
-                capsize=3, linewidth=1.6,
+                mean_of_defined(values), row, xerr=None if math.isnan(error) else error, fmt="o", color=COLOURS[0],
+                markersize=6, capsize=3, linewidth=1.6,
             )  # fmt: skip
         axis.set_title(LEVEL_TITLES[level], fontsize=SMALL + 1, loc="left")
-        axis.set_xlabel(f"F, {_overall(level)}", fontsize=SMALL)
+        axis.set_xlabel(f"F, {OVERALL[level]}", fontsize=SMALL)
         axis.set_yticks(range(len(ranks)), [_short(one.title) for one in ranks], fontsize=TINY)
         axis.set_ylim(-0.6, len(ranks) - 0.4)
         axis.tick_params(axis="x", labelsize=TINY)
@@ -163,17 +164,8 @@ def _limits(values: Sequence[float]) -> tuple[float, float]:
     return max(-0.02, math.floor(10 * lowest) / 10), 1.02
 
 
-def _overall(level: str) -> str:
-    return OVER_ALL if level == "window" else OVER_KNOWN
-
-
-def _mean(values: np.ndarray) -> float:
-    there = values[~np.isnan(values)]
-    return float(there.mean()) if len(there) else math.nan
-
-
 def _rank(values: np.ndarray) -> float:
-    mean = _mean(values)
+    mean = mean_of_defined(values)
     return -1.0 if math.isnan(mean) else mean
 
 

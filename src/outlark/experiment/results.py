@@ -18,8 +18,11 @@ from outlark.experiment.methods import Method
 from outlark.experiment.outcome import LEVELS, OOD, Outcome
 from outlark.experiment.protocol import Protocol
 from outlark.metrics.confusion import ConfusionMatrix
+from outlark.metrics.windows import mean_of_defined
 
 OVER_KNOWN, OVER_ALL = "macro, known", "macro, with OOD"
+#: What the paper calls overall, by level.
+OVERALL = {"window": OVER_ALL, "note": OVER_KNOWN}
 #: Table 2 of the paper, on recordings that are not public: level → method → F of each class, OOD and overall.
 PAPER = {
     "window": {"MDD-KM": (0.88, 0.77, 0.89, 0.89, 0.85), "PKNN": (0.84, 0.73, 0.91, 0.83, 0.83)},
@@ -55,6 +58,12 @@ class Results:
     seeds: tuple[int, ...]
     outcomes: Sequence[Outcome] = field(repr=False)
 
+    @property
+    def ours(self) -> str:
+        """The method that the others are compared with: the default if it was run, else the first."""
+        names = [one.name for one in self.methods]
+        return "mddkm" if "mddkm" in names else names[0]
+
     def of(self, method: str) -> list[Outcome]:
         """The outcomes of a method, seed by seed."""
         found = [one for one in self.outcomes if one.method == method]
@@ -69,9 +78,7 @@ class Results:
 
     def mean_f(self, method: str, level: str, category: str) -> float:
         """Mean over the seeds of the F of a category, or of `OVER_KNOWN`, `OVER_ALL`; seeds without it are left out."""
-        there = self.values(method, level, category)
-        there = there[~np.isnan(there)]
-        return float(there.mean()) if len(there) else float("nan")
+        return mean_of_defined(self.values(method, level, category))
 
     def values(self, method: str, level: str, category: str) -> np.ndarray:
         """Seed by seed, (n_seeds,)."""
@@ -79,7 +86,7 @@ class Results:
 
     def overall(self, method: str, level: str) -> np.ndarray:
         """What the paper calls overall, seed by seed: with OOD for windows, without for notes."""
-        return self.values(method, level, OVER_ALL if level == "window" else OVER_KNOWN)
+        return self.values(method, level, OVERALL[level])
 
     def confusion(self, method: str, seed: int | None = None) -> ConfusionMatrix:
         """Table 1: notes of each class by what they were called; of one seed, or of all together."""

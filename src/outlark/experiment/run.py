@@ -60,7 +60,7 @@ def run(
         outcomes += found
         if watch is not None:
             watch(done, len(seeds))
-    return Results(data=data, protocol=protocol, methods=chosen, seeds=tuple(seeds), outcomes=outcomes)
+    return Results(data=data, protocol=protocol, methods=chosen, seeds=seeds, outcomes=outcomes)
 
 
 def fitted(chosen: Method, drawn: Draw) -> Any:

@@ -8,9 +8,10 @@ import numpy as np
 
 from outlark.experiment.dataset import Dataset
 from outlark.experiment.outcome import LEVELS, OOD, Outcome
-from outlark.experiment.results import OVER_ALL, OVER_KNOWN, PAPER, Results
+from outlark.experiment.results import OVER_ALL, OVER_KNOWN, OVERALL, PAPER, Results
 from outlark.experiment.synthetic import CLASSES, KNOWN
 from outlark.experiment.table import NOTHING, Table
+from outlark.metrics.windows import mean_of_defined
 
 LEVEL_TITLES = {"window": "by sliding window", "note": "by note"}
 ROUGH = "Seeds share notes, so they are no independent trials: p is a rough guide, and not corrected for many tests."
@@ -58,7 +59,7 @@ def table_2(results: Results) -> Table:
         blocks.add(len(rows))
         lines.add(len(rows))
         rows.append((LEVEL_TITLES[level], *[""] * len(columns)))
-        means = [[_mean(results.values(m.name, level, c)) for c in columns] for m in results.methods]
+        means = [[mean_of_defined(results.values(m.name, level, c)) for c in columns] for m in results.methods]
         best |= {(len(rows) + r, c + 1) for r, c in _best(means)}
         rows += [(m.title, *(_f(results.values(m.name, level, c), c) for c in columns)) for m in results.methods]
         printed = list(_paper_rows(results, level, columns))
@@ -164,12 +165,7 @@ def _best(means: list[list[float]]) -> Iterator[tuple[int, int]]:
 def _f(values: np.ndarray, column: str) -> str:
     error = standard_error(values)
     spread = "" if math.isnan(error) or column not in (OVER_KNOWN, OVER_ALL) else f" ± {error:.3f}"
-    return _short(_mean(values)) + spread
-
-
-def _mean(values: np.ndarray) -> float:
-    there = values[~np.isnan(values)]
-    return float(there.mean()) if len(there) else math.nan
+    return _short(mean_of_defined(values)) + spread
 
 
 def _short(value: float) -> str:
@@ -179,7 +175,7 @@ def _short(value: float) -> str:
 def _paper_rows(results: Results, level: str, columns: list[str]) -> Iterator[tuple[str, ...]]:
     if not is_synthetic(results.data):
         return
-    overall = OVER_ALL if level == "window" else OVER_KNOWN
+    overall = OVERALL[level]
     printed_there = cast(Mapping[str, Sequence[float | None]], PAPER[level])
     for name, (*classes, overall_f) in printed_there.items():
         figures: dict[str, float | None] = {overall: overall_f}
