@@ -281,7 +281,7 @@ def put(header, path, value):
 def test_arrays_must_be_there_and_fit(kept, name, tmp_path):
     header, arrays = kept(name)
     ours = [key for key in arrays if not key.startswith("describer/")]  # these have tests of their own
-    assert len(ours) >= {"whole notes": 6, "hlds": 3, "patches": 5, "series pknn": 6}[name]
+    assert len(ours) >= {"whole notes": 8, "hlds": 3, "patches": 5, "series pknn": 6}[name]
     for key in [*ours, "describer/thresholds"]:
         field = key.split("/")[1]
         rest = {other: array for other, array in arrays.items() if other != key}
@@ -301,6 +301,17 @@ def test_wrong_lengths_of_thresholds(kept, tmp_path):
     header, arrays = kept("whole notes")
     message = refused(tmp_path, header, {**arrays, "layout/thresholds": np.ones(4)})
     assert "array 'thresholds' is float64 of shape (4,) and must be float64 of shape (3); save" in message
+
+
+def test_files_from_before_there_were_edges(kept, tmp_path):
+    header, arrays = kept("whole notes")
+    path = tmp_path / "old.outlark"
+    write(path, header, {name: array for name, array in arrays.items() if name not in ("notes/starts", "notes/ends")})
+    detector = load(path)
+    assert detector.note_model_.edges is None
+    assert detector.scores(np.zeros(22050), 22050).block.moves is None
+    half = {name: arrays[name][:, :5] for name in ("notes/starts", "notes/ends")}
+    assert "array 'starts' has 5 spectra" in refused(tmp_path, header, arrays | half)
 
 
 def test_a_class_without_a_length(kept, tmp_path):
@@ -421,7 +432,7 @@ def test_files_that_are_no_models_or_cut_short(fitted, tmp_path):
 def test_the_fields_of_detector_layout_and_note_model_are_those_that_are_kept(fitted):
     """Add to outlark.notes.state what you add to these."""
     detector = fitted("whole notes")
-    assert {f.name for f in fields(detector.note_model_)} == {"describer", "lengths", "allowed", "thresholds"}
+    assert {f.name for f in fields(detector.note_model_)} == {"describer", "lengths", "allowed", "thresholds", "edges"}
     kept_of_layout = {"thresholds", "shortest_s", "longest_s", "sample_rate", "hop_samples", "offset_samples"}
     assert {f.name for f in fields(detector.layout_)} == {"classes", "note_thresholds"} | kept_of_layout
     assert set(detector.get_params(deep=False)) == {"front_end", "describer", "decisions", "gap_s"}

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from outlark.errors import InputError
+from outlark.notes.edges import MOST
 from outlark.notes.regions import Batch, RegionStream, part_of
 from outlark.notes.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.notes.segments import Segment
@@ -157,12 +158,18 @@ class DecisionStream:
         self._regions = RegionStream(
             self._thresholds,
             gap=NEAR - 1 if whole_notes else limits.bridge,
-            # a class may have to last longer than it is above its threshold
-            pad=int(limits.least.max()) if self._decoder == "viterbi" else 0,
+            pad=self._pad(whole_notes),
             most=self._most_of_whole_notes() if whole_notes else limits.most,
         )
         layout = replace(self.layout, thresholds=self._thresholds)
         self._verdicts = Verdicts(layout, limits, whole_notes=whole_notes)
+
+    def _pad(self, whole_notes: bool) -> int:
+        """Frames before and after a region in which its notes may start and end."""
+        if whole_notes:
+            return MOST
+        # a class may have to last longer than it is above its threshold
+        return int(self.limits.least.max()) if self._decoder == "viterbi" else 0
 
     def _decide(self, batch: Batch) -> Iterator[Segment]:
         decoded = self._decoded(batch)
@@ -193,11 +200,12 @@ class DecisionStream:
             else:
                 assert batch is not None
                 assert decoded is not None
-                yield self._note(start, end, int(decoded.notes[kind - NOTE, 2]), batch)
+                yield self._note(start, end, kind - NOTE, decoded, batch)
 
-    def _note(self, start: int, end: int, label: int, batch: Batch) -> Segment:
-        first, stop = start - batch.start, end - batch.start
-        if self._decoder == "notes":
+    def _note(self, start: int, end: int, number: int, decoded: Decoded, batch: Batch) -> Segment:
+        first, stop, label = start - batch.start, end - batch.start, int(decoded.notes[number, 2])
+        if decoded.scored is not None:
+            first, stop = decoded.scored[number].tolist()
             region = batch.regions[np.searchsorted(batch.regions[:, 0], first, side="right") - 1]
             return self._verdicts.note(start, end, label, rival_scores(batch.block, first, stop, label, region), 1.0)
         share = float((batch.block.values[first:stop, label] >= self._thresholds[label]).mean())
@@ -215,7 +223,8 @@ class DecisionStream:
             )
         if not np.isfinite(values).all() or np.isnan(activity).any():
             raise InputError("scores or activity with NaN, or infinite scores; look for them in the signal")
-        return ScoreBlock(values, activity, self._checked_lengths(block.lengths, values))
+        lengths = self._checked_lengths(block.lengths, values)
+        return ScoreBlock(values, activity, lengths, _checked_moves(block.moves, values, lengths))
 
     def _checked_lengths(self, lengths: np.ndarray | None, values: np.ndarray) -> np.ndarray | None:
         if self._regions is not None and self._whole_notes != (lengths is not None):
@@ -247,3 +256,16 @@ class DecisionStream:
     def _check_open(self) -> None:
         if self._finished:
             raise InputError("this stream of decisions is finished; make a new one for a new recording")
+
+
+def _checked_moves(moves: np.ndarray | None, values: np.ndarray, lengths: np.ndarray | None) -> np.ndarray | None:
+    if moves is None:
+        return None
+    moves = np.asarray(moves)
+    fits = lengths is not None and moves.shape == (*values.shape, 2) and moves.dtype.kind in "iu"
+    if not fits or np.abs(moves, dtype=np.int64).max(initial=0) > MOST:
+        raise InputError(
+            f"moves {moves.dtype} {moves.shape}; expected, with lengths, whole numbers of at most {MOST}, "
+            f"{(*values.shape, 2)}"
+        )
+    return moves.astype(int)

@@ -194,7 +194,7 @@ class NoteDetector(BaseEstimator):
         if isinstance(front_end, NoteFrontEnd):
             describer = default_note_describer() if self.describer is None else self.describer
             model: NoteModel | FrameModel = fit_whole_notes(
-                front_end, describer, frames, material.segments, hold=_is_default(describer)
+                front_end, describer, frames, material.segments, hold=_is_default(describer), clips=material.clips
             )
         else:
             model = fit_frames(front_end, self._frame_describer(front_end), frames, material)

@@ -180,5 +180,4 @@ class RegionStream:
 
 def part_of(block: ScoreBlock, start: int, stop: int) -> ScoreBlock:
     """Frames start … stop - 1, a copy: the caller may use its memory again, and no part keeps a long block alive."""
-    lengths = None if block.lengths is None else block.lengths[start:stop].copy()
-    return ScoreBlock(block.values[start:stop].copy(), block.activity[start:stop].copy(), lengths)
+    return ScoreBlock(*(None if column is None else column[start:stop].copy() for column in block))  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from outlark.notes.blocks import Reblock
+from outlark.notes.edges import LOOK, MOST, Edges
 from outlark.notes.front_ends.base import Frames
 from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.scores import ScoreBlock, joined_scores
@@ -67,16 +68,29 @@ class NoteScorer:
         Which class can have which length.
     step : int
         Notes start at every so many frames.
+    edges : Edges, optional
+        With it the edges of notes at or above their thresholds are looked at closely.
+    thresholds : ndarray (C,), optional
+        Goes with `edges`.
     """
 
     def __init__(
-        self, front_end: NoteFrontEnd, describer: ClassScorer, lengths: np.ndarray, allowed: np.ndarray, step: int
+        self,
+        front_end: NoteFrontEnd,
+        describer: ClassScorer,
+        lengths: np.ndarray,
+        allowed: np.ndarray,
+        step: int,
+        edges: Edges | None = None,
+        thresholds: np.ndarray | None = None,
     ) -> None:
         self._front_end, self._describer = front_end, describer
         self._lengths, self._allowed, self._step = lengths, allowed, step
-        self._after = int(np.ceil(lengths.max())) + 2
+        self._edges, self._thresholds = edges, thresholds
+        self._after = int(np.ceil(lengths.max())) + 2 + LOOK + MOST
         self._at_once = FRAMES_AT_ONCE - FRAMES_AT_ONCE % step
         self._held, self._activity = np.empty((0, front_end.n_features_)), np.empty(0)
+        self._before = np.empty((0, front_end.n_features_))  # the last spectra whose starts have been scored
 
     def push(self, frames: Frames) -> ScoreBlock:
         """The scores of the starts from which the longest note has been heard in full."""
@@ -86,6 +100,7 @@ class NoteScorer:
         self._activity = np.concatenate([self._activity, frames.activity])
         n_ready = max(0, len(self._held) - self._after) // self._at_once * self._at_once
         blocks = [self._block_at(at) for at in range(0, n_ready, self._at_once)]
+        self._before = np.concatenate([self._before, self._held[:n_ready]])[-LOOK - MOST :]
         self._held, self._activity = self._held[n_ready:], self._activity[n_ready:]
         return joined_scores([self.none(), *blocks])
 
@@ -97,7 +112,24 @@ class NoteScorer:
     def _block_at(self, at: int) -> ScoreBlock:
         """Scores of the block of starts that begins `at` frames after the first start that is held."""
         end = at + self._at_once + self._after
-        return self._scored(self._held[at:end], self._activity[at:end])
+        block = self._scored(self._held[at:end], self._activity[at:end])
+        if self._edges is None:
+            return block
+        before = np.concatenate([self._before, self._held[:at]])[-LOOK - MOST :]
+        moves = self._moves(block, before, self._held[at:end])
+        return ScoreBlock(block.values, block.activity, block.lengths, moves)
+
+    def _moves(self, block: ScoreBlock, before: np.ndarray, spectra: np.ndarray) -> np.ndarray:
+        """Of a block of starts, from the spectra before it, in it and after it."""
+        assert self._edges is not None
+        assert block.lengths is not None
+        moves = np.zeros((*block.values.shape, 2), dtype=np.int64)
+        starts, classes = np.nonzero(block.values >= self._thresholds)
+        if len(starts):
+            ends = starts + block.lengths[starts, classes]
+            all_spectra, first = np.concatenate([before, spectra]), len(before)
+            moves[starts, classes] = self._edges.moves(all_spectra, first + starts, first + ends, classes)
+        return moves
 
     def _scored(self, spectra: np.ndarray, activity: np.ndarray) -> ScoreBlock:
         """Scores of a block of starts, from its frames and those after it."""
@@ -140,7 +172,8 @@ class NoteScorer:
     def none(self) -> ScoreBlock:
         """Scores of no starts."""
         n_classes = self._allowed.shape[1]
-        return ScoreBlock(np.empty((0, n_classes)), np.empty(0), np.empty((0, n_classes), dtype=np.int64))
+        lengths, moves = np.empty((0, n_classes), dtype=np.int64), np.empty((0, n_classes, 2), dtype=np.int64)
+        return ScoreBlock(np.empty((0, n_classes)), np.empty(0), lengths, None if self._edges is None else moves)
 
 
 def _whole(length: float) -> int:

@@ -50,11 +50,14 @@ class ScoreBlock(NamedTuple):
         dB above the noise floor; infinite where it is not measured.
     lengths : ndarray (T, C) of int, or None
         Of whole notes: how many frames the best note that starts here lasts. None for frame front ends.
+    moves : ndarray (T, C, 2) of int, or None
+        Of whole notes: how many frames later than that, or earlier, its start and end are when looked at closely.
     """
 
     values: np.ndarray
     activity: np.ndarray
     lengths: np.ndarray | None = None
+    moves: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -64,12 +67,8 @@ def joined_scores(blocks: Sequence[ScoreBlock]) -> ScoreBlock:
     """Consecutive blocks as one."""
     if len(blocks) == 1:
         return blocks[0]
-    lengths = [block.lengths for block in blocks if block.lengths is not None]
-    return ScoreBlock(
-        np.concatenate([block.values for block in blocks]),
-        np.concatenate([block.activity for block in blocks]),
-        np.concatenate(lengths) if lengths else None,
-    )
+    columns = ([column for column in of_blocks if column is not None] for of_blocks in zip(*blocks, strict=True))
+    return ScoreBlock(*(np.concatenate(parts) if parts else None for parts in columns))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -205,7 +205,8 @@ def _packed(block: ScoreBlock) -> dict[str, np.ndarray]:
         return arrays
     lengths = np.asarray(block.lengths, dtype=np.int64)[scored]
     short = not lengths.size or (lengths.min() >= 0 and lengths.max() < 2**16)
-    return {**arrays, "lengths": lengths.astype(np.uint16) if short else lengths}
+    arrays["lengths"] = lengths.astype(np.uint16) if short else lengths
+    return arrays if block.moves is None else {**arrays, "moves": block.moves[scored].astype(np.int8)}
 
 
 def _unpacked(arrays: dict[str, np.ndarray], n_classes: int) -> ScoreBlock:
@@ -217,4 +218,8 @@ def _unpacked(arrays: dict[str, np.ndarray], n_classes: int) -> ScoreBlock:
         return ScoreBlock(values, activity)
     lengths = np.ones(values.shape, dtype=np.int64)
     lengths[scored] = arrays["lengths"]
-    return ScoreBlock(values, activity, lengths)
+    if "moves" not in arrays:
+        return ScoreBlock(values, activity, lengths)
+    moves = np.zeros((*values.shape, 2), dtype=np.int64)
+    moves[scored] = arrays["moves"]
+    return ScoreBlock(values, activity, lengths, moves)

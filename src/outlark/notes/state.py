@@ -15,6 +15,7 @@ from outlark.estimators.state_fields import NEWER, Fields, decoded, encoded, put
 from outlark.notes.background import check_seconds
 from outlark.notes.decisions import Decisions
 from outlark.notes.detector import NoteDetector
+from outlark.notes.edges import LOOK, Edges
 from outlark.notes.front_ends import state as front_end_state
 from outlark.notes.front_ends.array import ArrayFrontEnd
 from outlark.notes.front_ends.base import FrontEnd
@@ -60,6 +61,8 @@ def state_of(detector: NoteDetector) -> tuple[dict[str, Any], dict[str, np.ndarr
     if detector.note_model_ is not None:
         model = detector.note_model_
         arrays |= {f"notes/{name}": getattr(model, name) for name in ("lengths", "allowed", "thresholds")}
+        if model.edges is not None:
+            arrays |= {"notes/starts": model.edges.starts, "notes/ends": model.edges.ends}
     arrays |= {f"front_end/{name}": array for name, array in front_end_arrays.items()}
     return header, arrays | {f"describer/{name}": array for name, array in describer_arrays.items()}
 
@@ -141,7 +144,13 @@ def _note_model(front_end: FrontEnd, describer: Any, fields: Fields) -> NoteMode
     if not (lengths > 0.0).all() or not allowed.any(axis=0).all():
         raise ModelFileError("arrays 'lengths' and 'allowed' must give each class a length above 0; save it again")
     thresholds = fields.array("thresholds", C, finite=False)
-    return NoteModel(describer=describer, lengths=lengths, allowed=allowed, thresholds=thresholds)
+    edges = None
+    if fields.arrays.keys() & {"starts", "ends"}:
+        starts = fields.array("starts", C, None, front_end.n_bands)
+        if starts.shape[1] not in (LOOK + 1, 2 * LOOK + 1):
+            raise ModelFileError(f"array 'starts' has {starts.shape[1]} spectra; save the model again")
+        edges = Edges(starts, fields.array("ends", *starts.shape))
+    return NoteModel(describer=describer, lengths=lengths, allowed=allowed, thresholds=thresholds, edges=edges)
 
 
 def _training(notes: Any, classes: list[Any]) -> list[dict[str, Any]]:

@@ -21,11 +21,12 @@ BOUND, WRONG, SWITCH = 1.0, 0.25, 0.5
 
 
 class Decoded(NamedTuple):
-    """The notes of a batch (N, 3) - first frame, the one after the last, number of the class - and which of its frames
-    are active, (T,) of bool, for what is not a note."""
+    """The notes of a batch (N, 3) - first frame, the one after the last, number of the class -, which of its frames
+    are active, (T,) of bool, for what is not a note, and the frames of each whole note as it was scored, (N, 2)."""
 
     notes: np.ndarray
     active: np.ndarray
+    scored: np.ndarray | None = None
 
 
 def decode_rules(batch: Batch, active: np.ndarray, thresholds: np.ndarray, *, least: int, sure: int,
@@ -73,7 +74,31 @@ def decode_notes(batch: Batch, active: np.ndarray, thresholds: np.ndarray) -> De
     gains = (values[starts, classes] - thresholds[classes]) * (ends - starts)
     order = np.lexsort((classes, starts, ends))
     chosen = order[best_intervals(starts[order], ends[order], gains[order], groups[order])]
-    return Decoded(np.column_stack([starts, ends, classes])[chosen], active)
+    notes = np.column_stack([starts, ends, classes])[chosen]
+    moves = batch.block.moves
+    return Decoded(notes if moves is None else moved(notes, moves, batch.regions[groups[chosen]]), active, notes[:, :2])
+
+
+def moved(notes: np.ndarray, moves: np.ndarray, regions: np.ndarray) -> np.ndarray:
+    """Notes (N, 3), in order and without overlap, with their edges moved; still without overlap.
+
+    An edge stays on its side of the middle of its note and inside its region (N, 2). Where one note would end after the
+    next begins, they meet half way.
+
+    >>> moves = np.zeros((9, 1, 2), dtype=int)
+    >>> moves[[1, 5], 0] = [[-1, 2], [-1, -1]]
+    >>> moved(np.array([[1, 5, 0], [5, 9, 0]]), moves, np.array([[0, 9], [0, 9]]))
+    array([[0, 5, 0],
+           [5, 8, 0]])
+    """
+    starts, ends, classes = notes.T
+    middles = (starts + ends) // 2
+    new_starts = np.clip(starts + moves[starts, classes, 0], regions[:, 0], middles)
+    new_ends = np.clip(ends + moves[starts, classes, 1], middles + 1, regions[:, 1])
+    both = np.flatnonzero(new_ends[:-1] > new_starts[1:])
+    meeting = np.clip((new_ends[both] + new_starts[both + 1]) // 2, middles[both] + 1, middles[both + 1])
+    new_ends[both] = new_starts[both + 1] = meeting
+    return np.column_stack([new_starts, new_ends, classes])
 
 
 def candidates(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:

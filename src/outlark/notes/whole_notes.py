@@ -10,6 +10,7 @@ from scipy.ndimage import maximum_filter1d
 from sklearn.base import clone
 
 from outlark.notes.calibration import bounded, note_thresholds, raised
+from outlark.notes.edges import Edges, learn_edges
 from outlark.notes.front_ends.base import Frames
 from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.scorers import NoteScorer
@@ -46,16 +47,21 @@ class NoteModel:
         Frames.
     allowed : ndarray (L, C) of bool
     thresholds : ndarray (C,)
+    edges : Edges or None
+        What starts and ends look like; None in files from before there were any.
     """
 
     describer: Any
     lengths: np.ndarray
     allowed: np.ndarray
     thresholds: np.ndarray
+    edges: Edges | None = None
 
     def scorer(self, front_end: NoteFrontEnd) -> NoteScorer:
         """A fresh stream of scores."""
-        return NoteScorer(front_end, self.describer, self.lengths, self.allowed, STEP)
+        return NoteScorer(
+            front_end, self.describer, self.lengths, self.allowed, STEP, edges=self.edges, thresholds=self.thresholds
+        )
 
 
 def fit_whole_notes(
@@ -65,10 +71,12 @@ def fit_whole_notes(
     segments: Sequence[Sequence[Segment]],
     *,
     hold: bool = False,
+    clips: bool = False,
 ) -> NoteModel:
     """Describe the marked notes and find where each class begins to accept.
 
-    With `hold`, for a describer whose scale is known, thresholds stay near a share of what training notes score.
+    With `hold`, for a describer whose scale is known, thresholds stay near a share of what training notes score. With
+    `clips`, nothing is known of what is around the notes.
     """
     notes = [
         MarkedNote(f.features, s.start / front_end.hop_samples_, (s.end - s.start) / front_end.hop_samples_, s.label)
@@ -87,7 +95,9 @@ def fit_whole_notes(
         of_class = [np.flatnonzero(y == label) for label in fitted.classes_]
         levels = np.array([np.median(scores[rows, c]) for c, rows in enumerate(of_class)])
         thresholds = bounded(thresholds, levels, np.array([len(np.unique(groups[rows])) for rows in of_class]))
-    return replace(model, thresholds=thresholds)
+    marked = [(note.spectra, note.start, note.start + note.length, note.label) for note in notes]
+    edges = learn_edges(marked, fitted.classes_.tolist(), inside=clips)
+    return replace(model, thresholds=thresholds, edges=edges)
 
 
 def note_samples(front_end: NoteFrontEnd, notes: Sequence[MarkedNote]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
