@@ -11,19 +11,26 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
+from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from real_note_noise import mixed, spread_out, stretch
 
 from outlark.notes.audio import read
+from outlark.notes.resampling import resample
 from outlark.notes.segments import Segment, in_order
 
 #: Clips of each known and of each unknown digit in the test.
 KNOWN_DIGITS, UNKNOWN_DIGITS = 12, 7
 SPEAKERS = ("jackson", "theo")
 FIELD = ("hermit_lbh1.flac", "hermit_lbh2.flac", "spinetail.flac")
+#: Test clips of each syllable in noise, what the noise is taken from, and its levels.
+IN_NOISE = 12
+NOISE = ("birdvox_night_background_10s.flac", "birdvox_night_unit03_1min.flac", "birdnet_soundscape_2min.flac")
+SNRS_DB = (20, 15, 10, 5, 0)
 Clips = list[dict[str, str]]
 
 
@@ -41,13 +48,14 @@ class Recording:
 class Draw:
     """Training recordings with the examples marked, test recordings with all notes marked, and the known classes.
 
-    With ``clips`` every training recording is one note.
+    With ``clips`` every training recording is one note. Events count as found from ``min_iou`` on.
     """
 
     train: list[Recording]
     test: list[Recording]
     classes: list[str]
     clips: bool = False
+    min_iou: float = 0.5
 
     def fit(self, detector: Any) -> Any:
         """Train a detector on the examples, the way they come."""
@@ -58,9 +66,30 @@ class Draw:
         return detector.fit_recordings([r.samples for r in self.train], [r.segments for r in self.train], rates)
 
 
+class Task(NamedTuple):
+    """How a draw is made, from which overlap an event counts as found, and the family of tasks that share their draws.
+
+    The tasks of a family have the same examples and the same test notes at the same places.
+    """
+
+    make: Callable[[np.random.Generator, int, int], Draw]
+    min_iou: float = 0.5
+    family: str = ""
+
+
+class TooFewError(Exception):
+    """A set does not hold as many examples as were asked for."""
+
+
 def draw(task: str, seed: int, n_examples: int) -> Draw:
     """One of `TASKS`, with `n_examples` of each known class to train on; the same for the same numbers."""
-    return TASKS[task](np.random.default_rng([zlib.crc32(task.encode()), seed]), seed, n_examples)
+    make, min_iou, family = TASKS[task]
+    drawn = make(np.random.default_rng([zlib.crc32((family or task).encode()), seed]), seed, n_examples)
+    labels = [s.label for r in drawn.train for s in r.segments]
+    for label in drawn.classes:
+        if labels.count(label) < n_examples:
+            raise TooFewError(f"draw {seed} has {labels.count(label)} examples of {label}, not {n_examples}")
+    return replace(drawn, min_iou=min_iou)
 
 
 def data_folder(name: str = "") -> Path:
@@ -113,6 +142,40 @@ def _field(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
     return Draw(train, [replace(recording, segments=rest, left_out=examples)], [known])
 
 
+def _piha(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
+    """All bird sounds are one class, against forest; examples from two recordings, test on the other five."""
+    recordings = _annotated("screaming-piha-field")
+    sizes = {name: len(r.segments) for name, r in recordings.items()}
+    pairs = [pair for pair in combinations(sorted(recordings), 2) if sum(sizes[name] for name in pair) >= n_examples]
+    if not pairs:
+        raise TooFewError(f"no two recordings have {n_examples} boxes")
+    chosen = pairs[rng.integers(len(pairs))]
+    train = _with_examples({name: recordings[name] for name in chosen}, ["bird"], n_examples, rng)
+    return Draw(train, [recordings[name] for name in sorted(recordings) if name not in chosen], ["bird"])
+
+
+def _in_noise(rng: np.random.Generator, seed: int, n_examples: int, *, snr_db: float) -> Draw:
+    """Syllables cut out of `_zebra_finch`: clean clips train, clips of other recordings in field noise are the test.
+
+    Signal-to-noise ratio: mean power of the test notes against that of the noise, within .5 to 10 kHz (`mixed`).
+    """
+    clean = _zebra_finch(rng, seed, n_examples)
+    notes = [(r, s) for r in clean.test for s in r.segments]
+    labels = np.array([s.label for _, s in notes])
+    some = [rng.permutation(np.flatnonzero(labels == label))[:IN_NOISE] for label in np.unique(labels)]
+    clips = [_cut(*notes[i]) for i in rng.permutation(np.concatenate(some))]
+    rate = clips[0].rate
+    samples, starts = spread_out([clip.samples for clip in clips], rate, rng)
+    segments = [
+        replace(clip.segments[0], start=start, end=start + len(clip.samples))
+        for clip, start in zip(clips, starts, strict=True)
+    ]
+    noise = stretch(_noise(NOISE[seed % len(NOISE)], rate), len(samples), rate, rng)
+    noisy = mixed(samples, [slice(s.start, s.end) for s in segments], noise, rate, snr_db)
+    train = [_cut(r, s) for r in clean.train for s in r.segments]
+    return Draw(train, [Recording(noisy, rate, segments)], clean.classes, clips=True)
+
+
 def _flight_calls(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
     """The paper's protocol: a few clips of 3 species train; all other clips, 5 more species, one after the other."""
     folder = data_folder("clo-flight-calls")
@@ -138,12 +201,15 @@ def _digits(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
     return _clip_draw(folder, train, test, known, rng)
 
 
-TASKS: Mapping[str, Callable[[np.random.Generator, int, int], Draw]] = {
-    "zebra-finch-syllables": _zebra_finch,
-    "finch-segmentation": _finch,
-    "field-recordings-small": _field,
-    "clo-flight-calls": _flight_calls,
-    "spoken-digits": _digits,
+IN_NOISE_FAMILY = "zebra-finch-in-noise"
+TASKS: Mapping[str, Task] = {
+    "zebra-finch-syllables": Task(_zebra_finch),
+    "finch-segmentation": Task(_finch),
+    "field-recordings-small": Task(_field, min_iou=0.3),
+    "screaming-piha-field": Task(_piha, min_iou=0.3),
+    "clo-flight-calls": Task(_flight_calls),
+    "spoken-digits": Task(_digits),
+    **{f"{IN_NOISE_FAMILY}-{snr}dB": Task(partial(_in_noise, snr_db=snr), family=IN_NOISE_FAMILY) for snr in SNRS_DB},
 }
 
 
@@ -168,6 +234,17 @@ def _clip(path: Path) -> Recording:
     return Recording(samples, rate, [Segment(start=0, end=len(samples), sample_rate=rate, label=path.parent.name)])
 
 
+@cache
+def _noise(name: str, rate: int) -> np.ndarray:
+    return resample(*read(data_folder("long-audio-machine-labels") / name), rate)
+
+
+def _cut(recording: Recording, note: Segment) -> Recording:
+    """The note alone."""
+    samples = recording.samples[note.start : note.end]
+    return Recording(samples, recording.rate, [replace(note, start=0, end=len(samples))])
+
+
 def _rows(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
@@ -181,7 +258,7 @@ def _bird(name: str) -> str:
 
 def _check_enough(there: int, n_examples: int, what: str) -> None:
     if there <= n_examples:
-        raise SystemExit(f"{n_examples} examples of {there} {what} leave none to test on; ask for fewer")
+        raise TooFewError(f"{n_examples} examples of {there} {what} leave none to test on")
 
 
 def _some(rows: Clips, label: str, n: int, rng: np.random.Generator) -> Clips:

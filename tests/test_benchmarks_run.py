@@ -1,13 +1,19 @@
 """The benchmarks on real notes and of speed run, on the smallest of tasks; their numbers are not looked at closely."""
 
+from dataclasses import replace
+
 import numpy as np
 import paper_on_recordings
 import pytest
+import real_note_noise
 import real_note_tasks
 import real_notes
 import throughput
 
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+from outlark.experiment.template_matching import TemplateMatching
+from outlark.notes.detector import NoteDetector
+from outlark.notes.resampling import resample
 from outlark.notes.segments import Segment
 
 
@@ -47,6 +53,90 @@ def test_examples_are_no_test(folder):
                 assert example not in test.segments
 
 
+def test_a_set_with_too_few_notes_is_said_and_left_out(folder, capsys):
+    jobs = real_notes.possible(["field-recordings-small", "screaming-piha-field"], [2, 10], 2)
+    assert jobs == [
+        ("field-recordings-small", 0, 2),
+        ("field-recordings-small", 1, 2),
+        ("screaming-piha-field", 0, 2),
+        ("screaming-piha-field", 1, 2),
+        ("screaming-piha-field", 0, 10),
+        ("screaming-piha-field", 1, 10),
+    ]
+    said = capsys.readouterr().out
+    assert said.startswith("field-recordings-small is left out with 10 examples: ")
+    assert said.count("left out") == 1
+    with pytest.raises(real_note_tasks.TooFewError, match=r"draw 1 has 7 examples of syll_0, not 8"):
+        real_note_tasks.draw("zebra-finch-syllables", 1, 8)
+
+
+def test_pihas_of_other_recordings_are_the_test(folder):
+    for seed in range(5):
+        drawn = real_note_tasks.draw("screaming-piha-field", seed, 5)
+        assert len(drawn.test) == 5
+        assert drawn.min_iou == 0.3
+        assert not any(np.array_equal(a.samples, b.samples) for a in drawn.train for b in drawn.test)
+
+
+def test_noise_levels_share_their_draws(folder):
+    loud, soft = (real_note_tasks.draw(f"zebra-finch-in-noise-{snr}dB", 1, 3) for snr in (0, 20))
+    assert loud.classes == soft.classes
+    assert all(np.array_equal(a.samples, b.samples) for a, b in zip(loud.train, soft.train, strict=True))
+    (a,), (b,) = loud.test, soft.test
+    assert a.segments == b.segments
+    assert len({s.label for s in a.segments}) == 6
+    # the two differ by noise alone, which is 1 and .1 of the same
+    noise = (a.samples - b.samples) / 0.9
+    clean = a.samples - noise
+    inside = np.zeros(len(clean), dtype=bool)
+    for s in a.segments:
+        inside[s.start : s.end] = True
+    assert np.abs(clean[~inside]).max() < 1e-9
+    notes_power = real_note_noise.band_power([clean[s.start : s.end] for s in a.segments], a.rate)
+    assert notes_power == pytest.approx(real_note_noise.band_power([noise], a.rate), rel=1e-6)
+
+
+def test_band_power_is_that_of_the_band_alone():
+    times = np.arange(32000) / 32000
+    low, within = 5 * np.sin(2 * np.pi * 200 * times), np.sin(2 * np.pi * 3000 * times)
+    assert real_note_noise.band_power([low + within, within], 32000) == pytest.approx(0.5, rel=0.01)
+
+
+def test_noise_that_is_too_short_goes_round_without_a_step():
+    rate = 8000
+    noise = np.cos(2 * np.pi * 2.78 * np.arange(rate) / rate)  # neither its end nor .1 s before it goes on at its start
+    steps = np.abs(np.diff(noise)).max()
+    around = real_note_noise.stretch(noise, 5 * rate, rate, np.random.default_rng(0))
+    assert len(around) == 5 * rate
+    assert np.abs(np.diff(np.resize(noise, 5 * rate))).max() > 100 * steps
+    assert np.abs(np.diff(around)).max() < 15 * steps
+    part = real_note_noise.stretch(noise, 100, rate, np.random.default_rng(0))
+    assert part.tolist() in np.lib.stride_tricks.sliding_window_view(noise, 100).tolist()
+
+
+@pytest.mark.parametrize("system", [NoteDetector, TemplateMatching])
+def test_recordings_of_several_rates(system):
+    """Trained at two rates and asked at two others, the same notes are found at the same times."""
+    rates = [SAMPLE_RATE, 44100]
+    pairs = [planted(seed) for seed in (1, 2)]
+    recordings = [resample(audio, SAMPLE_RATE, rate) for (audio, _), rate in zip(pairs, rates, strict=True)]
+    marks = [
+        [Segment.from_seconds(s.start_s, s.end_s, s.label, rate) for s in truth if s.label != "cach-Z"]
+        for (_, truth), rate in zip(pairs, rates, strict=True)
+    ]
+    detector = system().fit_recordings(recordings, marks, rates)
+    audio, truth = planted(3)
+    found = {
+        rate: [s for s in detector.detect(resample(audio, SAMPLE_RATE, rate), rate) if s.verdict == "known"]
+        for rate in (SAMPLE_RATE, 32000, 44100)
+    }
+    for of_rate in found.values():
+        assert [s.label for s in of_rate] == [s.label for s in truth if s.label != "cach-Z"]
+        for here, there in zip(of_rate, found[SAMPLE_RATE], strict=True):
+            assert abs(here.start_s - there.start_s) < 0.005
+            assert abs(here.end_s - there.end_s) < 0.005
+
+
 def test_no_data_is_said(monkeypatch, tmp_path):
     monkeypatch.setenv("OUTLARK_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(SystemExit, match="OUTLARK_DATA"):
@@ -64,6 +154,15 @@ def test_measures_of_a_perfect_and_of_an_empty_answer():
     assert np.isnan(nothing.onset_ms)
 
 
+def test_events_count_from_the_overlap_of_the_task():
+    audio, truth = planted()
+    drawn = real_note_tasks.Draw([], [real_note_tasks.Recording(audio, SAMPLE_RATE, truth)], ["cach-D", "tuti-F"])
+    wanted = [s for s in truth if s.label in drawn.classes]
+    first_part = [replace(s, end=s.start + int(0.4 * (s.end - s.start))) for s in wanted]
+    assert real_notes.measure(drawn, [first_part], 0.0).event_f == 0.0
+    assert real_notes.measure(replace(drawn, min_iou=0.3), [first_part], 0.0).event_f == 1.0
+
+
 def test_left_out_spans_are_not_scored():
     audio, truth = planted()
     example, *rest = truth
@@ -74,11 +173,104 @@ def test_left_out_spans_are_not_scored():
 
 def test_real_notes_prints_its_table(folder, capsys, tmp_path):
     arguments = ["--sets", "field-recordings-small", "--draws", "2", "--jobs", "1", "--rows", "default", "templates"]
-    real_notes.main([*arguments, "--csv", str(tmp_path / "a.csv"), "--markdown"])
+    file = tmp_path / "a.csv"
+    real_notes.main([*arguments, "--examples", "2", "5", "--csv", str(file), "--markdown"])
     printed = capsys.readouterr().out
     assert "python benchmarks/real_notes.py --sets" in printed
-    assert "| template matching |" in printed
-    assert len((tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()) == 1 + 4
+    for n in (2, 5):
+        assert f"**field-recordings-small, {n} examples, 2 draws, events at IoU 0.3**" in printed
+    assert printed.count("| template matching |") == 2 * (1 + 3)
+    assert len(file.read_text(encoding="utf-8").splitlines()) == 1 + 8
+    with pytest.raises(SystemExit, match="there already"):
+        real_notes.main([*arguments, "--csv", str(file)])
+    real_notes.main(["--join", str(file), "--markdown"])
+    assert _tables(capsys.readouterr().out) == _tables(printed)
+
+
+def _tables(printed):
+    return printed[printed.index("**") :]
+
+
+def made_up(task, row, draws, examples=5, f=0.5):
+    """Results as a run gives them; F goes up with the number of the draw."""
+    return {
+        real_notes.Key(task, examples, d, row): real_notes.Measures(f + d / 100, f, f, float("nan"), 1.0) for d in draws
+    }
+
+
+def written(path, *results):
+    real_notes.start_csv(path)
+    for of_draw in results:
+        real_notes.append_csv(path, of_draw)
+    return str(path)
+
+
+def test_files_are_joined(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("OUTLARK_DATA", str(tmp_path / "nowhere"))
+    digits, noise = "spoken-digits", "zebra-finch-in-noise-5dB"
+    a = written(tmp_path / "a.csv", made_up(digits, "default", range(3)), made_up(noise, "default", range(2)))
+    b = written(tmp_path / "b.csv", made_up(digits, "templates", range(3), f=0.4), made_up(noise, "templates", [0]))
+    real_notes.main(["--join", a, b, "--markdown"])
+    printed = capsys.readouterr().out
+    assert f"{a}: {digits}, {noise}; default; 5 examples; draws 0, 1, 2" in printed
+    assert "| outlark, defaults | 0.510 ± 0.006 | 0.500 ± 0.000 | 0.500 ± 0.000 | - | 1.0 |" in printed
+    assert "template matching: draws missing (1), paired only with" in printed
+    assert "| defaults less … | spoken-digits | all sets |" in printed
+    assert "| template matching | +0.100 (p 0.25) | +0.100 (p 0.25) |" in printed
+    of_noise = printed[printed.index("window F, paired, 5 examples, zebra-finch-in-noise**") :]
+    assert of_noise.splitlines()[2:5] == ["| defaults less … | 5dB |", "| --- | ---: |", "| template matching | - |"]
+    real_notes.main(["--join", a, b, "--sets", digits, "--draws", "1"])
+    part = capsys.readouterr().out.split("\n\n", 1)[1]
+    assert part.startswith("spoken-digits, 5 examples, 1 draws")
+    assert noise not in part
+
+
+def test_a_row_without_any_draw_of_a_set_is_said(tmp_path, capsys):
+    results = [made_up("spoken-digits", row, [0, 1]) for row in ("default", "svm")]
+    a = written(tmp_path / "a.csv", *results, made_up("clo-flight-calls", "default", [0, 1]))
+    real_notes.main(["--join", a])
+    assert "whole notes, one-class SVM: draws missing (all), paired only with" in capsys.readouterr().out
+
+
+def test_files_that_cannot_be_joined(tmp_path):
+    a = written(tmp_path / "a.csv", made_up("spoken-digits", "default", [0]))
+    b = written(tmp_path / "b.csv", made_up("spoken-digits", "default", [0], f=0.6))
+    with pytest.raises(SystemExit, match=r"b\.csv differs .*spoken-digits"):
+        real_notes.joined([tmp_path / "a.csv", tmp_path / "b.csv"])
+    text = (tmp_path / "a.csv").read_text(encoding="utf-8")
+    for number, (broken, why) in enumerate(
+        [
+            (text[: text.rindex(",")], "line 2: .* cut short"),
+            (text.replace("examples,", ""), "columns set,draw"),
+            (text.replace("default", "other"), "no row other"),
+            ("", "has the columns"),
+        ]
+    ):
+        path = tmp_path / f"broken{number}.csv"
+        path.write_text(broken, encoding="utf-8")
+        with pytest.raises(SystemExit, match=why):
+            real_notes.main(["--join", str(path)])
+    with pytest.raises(SystemExit, match="does not exist"):
+        real_notes.main(["--join", str(tmp_path / "c.csv")])
+    with pytest.raises(SystemExit, match="nothing to show"):
+        real_notes.main(["--join", a, "--examples", "2"])
+    with pytest.raises(SystemExit, match="nothing to show"):
+        real_notes.main(["--join", a, "--sets", "clo-flight-calls"])
+    with pytest.raises(SystemExit):
+        real_notes.main(["--join", a, "--csv", b])
+
+
+def test_draws_are_kept_when_a_run_is_stopped(tmp_path, monkeypatch, folder):
+    def stopped_after_two(task, seed, n_examples, rows):
+        if seed == 2:
+            raise KeyboardInterrupt
+        return [real_notes.Measures(0.5, 0.5, 0.5, 1.0, 0.1) for _ in rows]
+
+    monkeypatch.setattr(real_notes, "run_draw", stopped_after_two)
+    arguments = ["--sets", "clo-flight-calls", "--draws", "4", "--jobs", "1", "--rows", "default"]
+    with pytest.raises(KeyboardInterrupt):
+        real_notes.main([*arguments, "--csv", str(tmp_path / "a.csv")])
+    assert [key.draw for key in real_notes.read_csv(tmp_path / "a.csv")] == [0, 1]
 
 
 def test_the_paper_on_recordings_prints_its_table(folder, capsys):
