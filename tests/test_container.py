@@ -481,6 +481,7 @@ def test_every_cut_is_found(model_bytes, tmp_path):
 LAZY = {
     "__init__.py",
     "cli/main.py",
+    "embeddings.py",
     "experiment/great_tits.py",
     "experiment/great_tits_files.py",
     "experiment/report_words.py",

@@ -10,6 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "outlark"
 LAYERS = {
     "aside": 0,
+    "cache": 0,
     "errors": 0,
     "verdict_names": 0,
     "version": 0,
@@ -19,6 +20,7 @@ LAYERS = {
     "estimators": 2,
     "metrics": 2,
     "notes": 3,
+    "embeddings": 4,
     "experiment": 6,
     "model_file": 4,
     "field": 5,
@@ -33,13 +35,14 @@ THIRD_PARTY = {
     "estimators": {"numpy", "scipy", "sklearn"},
     "container": {"numpy", "safetensors"},
     "notes": {"numpy", "scipy", "sklearn", "soundfile", "soxr"},
+    "embeddings": {"numpy", "sklearn", "ai_edge_litert"},
     "field": {"numpy", "scipy", "sklearn", "soundfile", "matplotlib", "sounddevice"},
     "experiment": {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "soundfile", "matplotlib", "rich"},
     "batch": {"sklearn", "soundfile"},
     "cli": {"click", "rich"},
 }
 #: Slow to import, or not always there: only inside the function that needs them.
-HEAVY = {"matplotlib", "pandas", "pyarrow", "crowsetta", "soundevent", "guano", "rich"}
+HEAVY = {"matplotlib", "pandas", "pyarrow", "crowsetta", "soundevent", "guano", "rich", "ai_edge_litert"}
 STANDARD = sys.stdlib_module_names
 
 

@@ -1,9 +1,10 @@
 """Finds the notes you know and tells you which ones you don't.
 
 outlark describes each class by its kernel Mahalanobis distance (MDD-KM), all classes on one scale, and says *known*,
-*ambiguous* or *unknown*. `NoteDetector` finds notes in recordings. `MDDKM` is the classifier inside it, for samples of
-any kind; `PKNN` and `OCCGP` are the methods it is compared with, `RejectOption` gives any other classifier a way to say
-"none of these", `outlark.metrics` measures all of them alike, and `outlark.model_file` keeps a trained detector.
+*ambiguous* or *unknown*. `NoteDetector` finds notes in recordings, `NoteClassifier` names those of clips. `MDDKM` is
+inside both, for samples of any kind; `PKNN` and `OCCGP` are the methods it is compared with, `RejectOption` gives any
+other classifier a way to say "none of these", `outlark.metrics` measures all of them alike, `outlark.model_file` keeps
+a trained detector, and `outlark.embeddings` has models of others.
 """
 
 from importlib import import_module
@@ -12,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark import metrics, model_file
+    from outlark import embeddings, metrics, model_file
     from outlark.errors import InputError, OutlarkError
     from outlark.estimators.hlds import HLDS
     from outlark.estimators.mddkm import MDDKM
     from outlark.estimators.occgp import OCCGP
     from outlark.estimators.pknn import PKNN
     from outlark.estimators.reject import RejectOption
+    from outlark.notes.classifier import NoteClassifier
     from outlark.notes.decisions import Decisions
     from outlark.notes.detector import NoteDetector
     from outlark.notes.front_ends.array import ArrayFrontEnd
@@ -36,6 +38,7 @@ __all__ = [
     "Decisions",
     "HLDSFrontEnd",
     "InputError",
+    "NoteClassifier",
     "NoteDetector",
     "NoteFrontEnd",
     "OutlarkError",
@@ -43,6 +46,7 @@ __all__ = [
     "RejectOption",
     "Segment",
     "__version__",
+    "embeddings",
     "metrics",
     "model_file",
 ]
@@ -57,6 +61,7 @@ _HOME = {
     "Decisions": "notes.decisions",
     "HLDSFrontEnd": "notes.front_ends.hlds",
     "InputError": "errors",
+    "NoteClassifier": "notes.classifier",
     "NoteDetector": "notes.detector",
     "NoteFrontEnd": "notes.front_ends.note",
     "OutlarkError": "errors",

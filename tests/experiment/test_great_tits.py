@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 import soundfile
 
+from outlark.cache import cache_folder
 from outlark.errors import InputError
 from outlark.experiment import great_tits
-from outlark.experiment.great_tits import cache_folder, get, missing_or_changed, usual_folder
+from outlark.experiment.great_tits import get, missing_or_changed, usual_folder
 from outlark.experiment.great_tits_files import (
     FROM_WHEEL,
     GROUPS,

@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
 from outlark.aside import written_aside
+from outlark.cache import cache_folder
 from outlark.errors import InputError
 from outlark.experiment.great_tits_files import (
     FROM_WHEEL,
@@ -79,18 +80,6 @@ def get(
     else:
         _lay_down(target, content)
     return target
-
-
-def cache_folder() -> Path:
-    """Where outlark keeps what it has fetched: OUTLARK_CACHE, or a folder in the place that the system has for that."""
-    if given := os.environ.get("OUTLARK_CACHE"):
-        return Path(given)
-    chosen = os.environ.get("XDG_CACHE_HOME", "")
-    if os.path.isabs(chosen):  # others are to be ignored, says the standard
-        return Path(chosen, "outlark")
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local", "outlark", "Cache")
-    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "outlark"
 
 
 def usual_folder() -> Path:
