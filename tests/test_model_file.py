@@ -119,7 +119,9 @@ def test_all_that_fit_learns_is_kept(fitted, name, tmp_path):
     assert again.describer_.classes_ is again.classes_ is again.layout_.classes
     if again.note_model_ is not None:
         assert again.note_model_.describer is again.describer_
-    for part in ("front_end", "describer"):
+    if detector.choice_:
+        assert again.front_end is None  # it chooses itself again
+    for part in ("describer",) if detector.choice_ else ("front_end", "describer"):
         spelt_out = getattr(again, part)
         same(spelt_out.get_params(), getattr(detector, f"{part}_").get_params())
         assert not [key for key in vars(spelt_out) if key.endswith("_")]
@@ -281,7 +283,7 @@ def put(header, path, value):
 def test_arrays_must_be_there_and_fit(kept, name, tmp_path):
     header, arrays = kept(name)
     ours = [key for key in arrays if not key.startswith("describer/")]  # these have tests of their own
-    assert len(ours) >= {"whole notes": 8, "hlds": 3, "patches": 5, "series pknn": 6}[name]
+    assert len(ours) >= {"whole notes": 10, "hlds": 3, "patches": 5, "series pknn": 6}[name]
     for key in [*ours, "describer/thresholds"]:
         field = key.split("/")[1]
         rest = {other: array for other, array in arrays.items() if other != key}
@@ -289,7 +291,8 @@ def test_arrays_must_be_there_and_fit(kept, name, tmp_path):
             assert f"array {field!r} is missing" in refused(tmp_path, header, rest)
         array = arrays[key]
         longer = np.concatenate([array, array])
-        for bad in (array[:-1], longer, array[..., np.newaxis], array.astype(np.float32), array.astype(np.int64)):
+        other = array.astype(np.float64 if array.dtype == np.int64 else np.int64)
+        for bad in (array[:-1], longer, array[..., np.newaxis], array.astype(np.float32), other):
             refused(tmp_path, header, {**rest, key: bad})
         if array.dtype == np.float64:
             refused(tmp_path, header, {**rest, key: np.full_like(array, np.nan)})
@@ -312,6 +315,32 @@ def test_files_from_before_there_were_edges(kept, tmp_path):
     assert detector.scores(np.zeros(22050), 22050).block.moves is None
     half = {name: arrays[name][:, :5] for name in ("notes/starts", "notes/ends")}
     assert "array 'starts' has 5 spectra" in refused(tmp_path, header, arrays | half)
+
+
+def test_files_from_before_left_out_scores_were_kept(kept, tmp_path):
+    header, arrays = kept("whole notes")
+    path = tmp_path / "old.outlark"
+    write(path, header, {name: array for name, array in arrays.items() if not name.startswith("notes/left_out")})
+    assert load(path).note_model_.left_out is None
+
+
+# the last: 9 as well, if int64 overflows
+@pytest.mark.parametrize("counts", [[3, 3, 4], [3, 3, 2], [-1, 5, 5], [2**63 - 1, 2**63 - 1, 11]])
+def test_left_out_scores_must_add_up(kept, counts, tmp_path):
+    header, arrays = kept("whole notes")
+    assert arrays["notes/left_out_counts"].tolist() == [3, 3, 3]
+    message = refused(tmp_path, header, {**arrays, "notes/left_out_counts": np.array(counts, dtype=np.int64)})
+    assert f"array 'left_out' holds 9 scores, but 'left_out_counts' is {counts}" in message
+
+
+def test_left_out_scores_must_be_numbers_in_order(kept, tmp_path):
+    header, arrays = kept("whole notes")
+    turned = arrays["notes/left_out"].reshape(3, 3)[:, ::-1].ravel()
+    message = refused(tmp_path, header, {**arrays, "notes/left_out": turned})
+    assert "must hold the scores of each class in order" in message
+    turned[2] = np.inf
+    message = refused(tmp_path, header, {**arrays, "notes/left_out": np.sort(turned)})
+    assert "array 'left_out' holds NaN or inf" in message
 
 
 def test_a_class_without_a_length(kept, tmp_path):
@@ -432,7 +461,8 @@ def test_files_that_are_no_models_or_cut_short(fitted, tmp_path):
 def test_the_fields_of_detector_layout_and_note_model_are_those_that_are_kept(fitted):
     """Add to outlark.notes.state what you add to these."""
     detector = fitted("whole notes")
-    assert {f.name for f in fields(detector.note_model_)} == {"describer", "lengths", "allowed", "thresholds", "edges"}
+    kept_of_notes = {"describer", "lengths", "allowed", "thresholds", "edges", "left_out"}
+    assert {f.name for f in fields(detector.note_model_)} == kept_of_notes
     kept_of_layout = {"thresholds", "shortest_s", "longest_s", "sample_rate", "hop_samples", "offset_samples"}
     assert {f.name for f in fields(detector.layout_)} == {"classes", "note_thresholds"} | kept_of_layout
     assert set(detector.get_params(deep=False)) == {"front_end", "describer", "decisions", "gap_s"}

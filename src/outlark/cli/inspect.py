@@ -60,6 +60,7 @@ def _model(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "made with", _versions(content)
     yield "sample rate", f"{content['sample_rate']} Hz; others are resampled"
     yield "listens to", content["front_end"]["words"]
+    yield from (("", sentence) for sentence in content["front_end"]["why"])
     for kind in content["classes"]:
         lengths = f"{kind['shortest_s']:.3f} to {kind['longest_s']:.3f} s"
         threshold = "none" if kind["threshold"] is None else f"{kind['threshold']:.3f}"

@@ -19,8 +19,8 @@ from outlark.notes.audio import mono
 from outlark.notes.calibration import note_thresholds, raised
 from outlark.notes.decisions import Decisions
 from outlark.notes.detector import GAP_S
+from outlark.notes.front_end_choice import choose_front_end
 from outlark.notes.front_ends.base import Frames
-from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.resampling import resample
 from outlark.notes.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.notes.segments import Segment
@@ -83,8 +83,9 @@ class TemplateMatching(BaseEstimator):
 
     def _fit(self, material: Material) -> Self:
         check_material(material)
-        self.front_end_ = NoteFrontEnd().fit(material.recordings, material.sample_rate)
-        frames = [self.front_end_.transform(recording) for recording in material.recordings]
+        self.front_end_ = choose_front_end(material).front_end.fit(material.recordings, material.sample_rate)
+        transform = self.front_end_.transform_clips if material.clips else self.front_end_.transform
+        frames = [transform(recording) for recording in material.recordings]
         self.classes_ = sorted({segment.label for _, segment in material.notes})
         self.templates_ = [_cut(frames[r], r, s, self.front_end_.hop_samples_) for r, s in material.notes]
         thresholds = self.threshold if self.threshold is not None else self._thresholds(frames)

@@ -10,6 +10,7 @@ from outlark.container import about, read
 from outlark.notes.detector import NoteDetector
 from outlark.notes.front_ends.array import ArrayFrontEnd
 from outlark.notes.front_ends.base import FrontEnd
+from outlark.notes.front_ends.embedding import EmbeddingFrontEnd
 from outlark.notes.front_ends.hlds import HLDSFrontEnd
 from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.front_ends.patch import PatchFrontEnd
@@ -49,7 +50,7 @@ def model_content(path: str | PathLike[str]) -> dict[str, Any]:
         **whole,
         "sample_rate": int(detector.sample_rate_),
         "classes": _classes(detector),
-        "front_end": _part(header["front_end"], in_words(detector.front_end_)),
+        "front_end": _part(header["front_end"], in_words(detector.front_end_)) | {"why": detector.choice_},
         "describer": _part(header["describer"]),
         "decisions": _part(header["decisions"]),
     }
@@ -70,6 +71,9 @@ def in_words(front_end: FrontEnd) -> str:
         case HLDSFrontEnd():
             span = f"{1e3 * front_end.window_s:.3g} ms every {1e3 * front_end.hop_s:.3g} ms"
             return f"frames of {span}: level, slope and curvature of each band, as in the paper"
+        case EmbeddingFrontEnd():
+            name = getattr(front_end.embedding, "__name__", type(front_end.embedding).__name__)
+            return f"embeddings by {name} of {front_end.window_s:g} s around each moment, every {front_end.hop_s:g} s"
         case ArrayFrontEnd():
             return "a series of numbers that is no sound"
     return type(front_end).__name__

@@ -95,7 +95,9 @@ def mapped(X: np.ndarray, by: np.ndarray) -> np.ndarray:
     >>> mapped(np.array([[1.0, 2.0]]), np.array([1.0, 0.5]))
     array([[1., 1.]])
     """
-    return X * by if by.ndim == 1 else X @ by
+    if by.ndim == 2:
+        return X @ by
+    return X if (by == 1.0).all() else X * by
 
 
 def candidate_metrics(X: np.ndarray, labels: np.ndarray) -> list[str]:

@@ -22,6 +22,8 @@ LEAST_LOW = 0.75
 OWN_SHARE = 0.84
 #: Every further note of a class may lower that share by this much.
 SHARE_OF_A_NOTE = 0.02
+#: From so many left-out notes of a class on there are p-values: the smallest is then below .05.
+ENOUGH_NOTES = 20
 
 
 def note_thresholds(own: Sequence[np.ndarray], rest: Sequence[np.ndarray]) -> np.ndarray:
@@ -82,6 +84,34 @@ def bounded(thresholds: np.ndarray, levels: np.ndarray, counts: np.ndarray) -> n
     """
     lowest = np.maximum(OWN_SHARE - SHARE_OF_A_NOTE * (counts - 1), 0.0)
     return np.clip(thresholds, lowest * levels, OWN_SHARE * levels)
+
+
+def note_p_values(scores: np.ndarray, left_out: np.ndarray) -> np.ndarray:
+    """Conformal p-values of notes with these scores (n,) under one class, (n,); see `NoteDetector.p_values`.
+
+    Parameters
+    ----------
+    scores : ndarray (n,)
+        NaN where there is none.
+    left_out : ndarray (m,)
+        The scores of the training notes of the class when left out, sorted.
+
+    Returns
+    -------
+    ndarray (n,)
+        ``(1 + #{left out ≤ score}) / (m + 1)``; NaN without a score, or with fewer than `ENOUGH_NOTES` notes.
+
+    Examples
+    --------
+    >>> note_p_values(np.array([0.5, 10.0, 99.0, np.nan]), np.arange(1.0, 25.0))
+    array([0.04, 0.44, 1.  ,  nan])
+    >>> note_p_values(np.array([0.5]), np.arange(1.0, 20.0))
+    array([nan])
+    """
+    if len(left_out) < ENOUGH_NOTES:
+        return np.full(len(scores), np.nan)
+    ranks = 1 + np.searchsorted(left_out, scores, side="right")
+    return np.where(np.isnan(scores), np.nan, ranks / (len(left_out) + 1))
 
 
 def pooled_spread(own: Sequence[np.ndarray]) -> float:

@@ -29,7 +29,7 @@ class Edges:
     starts, ends : ndarrays (C, n, n_bands)
         Mean of the spectra around the edges of the training notes, each without its mean and of length 1. Either
         `LOOK` spectra before the edge and as many after it, n = 2·LOOK + 1, or only those inside the note, n =
-        LOOK + 1: of a clip nothing else is known.
+        LOOK + 1: of a clip nothing else is known. Its end then stays where it is: clips are cut somewhere in the echo.
     """
 
     starts: np.ndarray
@@ -58,16 +58,13 @@ class Edges:
         >>> edges.moves(spectra, np.array([22]), np.array([37]), np.array([0]))
         array([[-2,  3]])
         """
-        found = np.zeros((len(starts), 2), dtype=np.int64)
+        found, inside = np.zeros((len(starts), 2), dtype=np.int64), self.starts.shape[1] == LOOK + 1
         for c in np.unique(classes):
             rows = np.flatnonzero(classes == c)
-            found[rows, 0] = _best_moves(spectra, self.starts[c], self._first(True), starts[rows])
-            found[rows, 1] = _best_moves(spectra, self.ends[c], self._first(False), ends[rows])
+            found[rows, 0] = _best_moves(spectra, self.starts[c], _first(True, inside), starts[rows])
+            if not inside:
+                found[rows, 1] = _best_moves(spectra, self.ends[c], _first(False, inside), ends[rows])
         return found
-
-    def _first(self, at_start: bool) -> int:
-        """Where the spectra of an edge begin, in frames after the edge."""
-        return _first(at_start, self.starts.shape[1] == LOOK + 1)
 
 
 def learn_edges(
@@ -124,6 +121,7 @@ def _best_moves(spectra: np.ndarray, patch: np.ndarray, first: int, edges: np.nd
 
 
 def _first(at_start: bool, inside: bool) -> int:
+    """Where the spectra of an edge begin, in frames after the edge."""
     return 0 if inside and at_start else -LOOK
 
 

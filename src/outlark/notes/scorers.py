@@ -8,7 +8,7 @@ import numpy as np
 from outlark.notes.blocks import Reblock
 from outlark.notes.edges import LOOK, MOST, Edges
 from outlark.notes.front_ends.base import Frames
-from outlark.notes.front_ends.note import NoteFrontEnd
+from outlark.notes.front_ends.note import NoteFrontEnd, cumulated
 from outlark.notes.scores import ScoreBlock, joined_scores
 
 #: Frames, or starts of notes, that are scored at once: the same blocks whatever came in, so the same scores.
@@ -154,7 +154,7 @@ class NoteScorer:
     ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
         """For each length, by its number: the starts of spans that rise above the noise, and their descriptions."""
         heard = np.concatenate([[0], np.cumsum(active)])
-        starts = np.arange(0, n_starts, self._step)
+        starts, sums = np.arange(0, n_starts, self._step), cumulated(spectra)
         for number, length in enumerate(self._lengths):
             whole = _whole(length)
             fitting = starts[starts + whole <= len(active)]
@@ -166,6 +166,7 @@ class NoteScorer:
                     n_starts=int(rows[-1] - rows[0] + 1),
                     length=float(length),
                     step=self._step,
+                    sums=sums,
                 )
                 yield number, fitting[rows], samples[rows - rows[0]]
 

@@ -52,6 +52,7 @@ def state_of(detector: NoteDetector) -> tuple[dict[str, Any], dict[str, np.ndarr
         "frames": {"hop_samples": int(layout.hop_samples), "offset_samples": int(layout.offset_samples)},
         "gap_s": encoded(detector.gap_s, "gap_s"),
         "front_end": front_end,
+        "choice": list(detector.choice_),
         "describer": describer,
         "decisions": put_kind(detector._decisions(), DECISIONS),
         "training": [{**note, "label": encoded(note["label"], "label")} for note in detector.training_],
@@ -63,6 +64,9 @@ def state_of(detector: NoteDetector) -> tuple[dict[str, Any], dict[str, np.ndarr
         arrays |= {f"notes/{name}": getattr(model, name) for name in ("lengths", "allowed", "thresholds")}
         if model.edges is not None:
             arrays |= {"notes/starts": model.edges.starts, "notes/ends": model.edges.ends}
+        if model.left_out is not None:
+            arrays["notes/left_out"] = np.concatenate(model.left_out).astype(float)
+            arrays["notes/left_out_counts"] = np.array([len(scores) for scores in model.left_out], dtype=np.int64)
     arrays |= {f"front_end/{name}": array for name, array in front_end_arrays.items()}
     return header, arrays | {f"describer/{name}": array for name, array in describer_arrays.items()}
 
@@ -82,8 +86,9 @@ def from_state(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> NoteDet
         header.get("front_end"), _part(arrays, "front_end/"), header.get("sample_rate"), describer.n_features_in_
     )
     try:
+        choice = _choice(header.get("choice", []))
         detector = NoteDetector(
-            clone(front_end),
+            None if choice else clone(front_end),  # what chose itself does so again
             clone(describer),
             take_kind(header.get("decisions"), DECISIONS, "way to decide"),
             gap_s=check_seconds("gap_s", decoded(header.get("gap_s"), "gap_s"), zero=True),
@@ -92,6 +97,7 @@ def from_state(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> NoteDet
         detector.sample_rate_ = detector._rate(front_end.sample_rate_)
         detector.layout_ = _layout(header, front_end, describer.classes_, Fields({}, _part(arrays, "layout/")))
         detector.note_model_ = _note_model(front_end, describer, Fields({}, _part(arrays, "notes/")))
+        detector.choice_ = choice
         detector.training_ = _training(header.get("training"), detector.classes_.tolist())
         _try(detector)
     except ModelFileError:
@@ -150,7 +156,30 @@ def _note_model(front_end: FrontEnd, describer: Any, fields: Fields) -> NoteMode
         if starts.shape[1] not in (LOOK + 1, 2 * LOOK + 1):
             raise ModelFileError(f"array 'starts' has {starts.shape[1]} spectra; save the model again")
         edges = Edges(starts, fields.array("ends", *starts.shape))
-    return NoteModel(describer=describer, lengths=lengths, allowed=allowed, thresholds=thresholds, edges=edges)
+    return NoteModel(
+        describer=describer, lengths=lengths, allowed=allowed, thresholds=thresholds, edges=edges,
+        left_out=_left_out(fields, C),
+    )  # fmt: skip
+
+
+def _left_out(fields: Fields, n_classes: int) -> list[np.ndarray] | None:
+    if not fields.arrays.keys() & {"left_out", "left_out_counts"}:
+        return None
+    joined, counts = fields.array("left_out", None), fields.array("left_out_counts", n_classes, kind="i").tolist()
+    if min(counts) < 0 or sum(counts) != len(joined):
+        raise ModelFileError(
+            f"array 'left_out' holds {len(joined)} scores, but 'left_out_counts' is {counts!s:.100}; save it again"
+        )
+    found = np.split(joined, np.cumsum(counts)[:-1])
+    if any((np.diff(scores) < 0.0).any() for scores in found):
+        raise ModelFileError("array 'left_out' must hold the scores of each class in order; save the model again")
+    return found
+
+
+def _choice(sentences: Any) -> list[str]:
+    if not isinstance(sentences, list) or not all(isinstance(sentence, str) for sentence in sentences):
+        raise ModelFileError(f"its choice of a front end is {sentences!r:.100}, not sentences; save the model again")
+    return sentences
 
 
 def _training(notes: Any, classes: list[Any]) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Training on whole notes: samples, trial lengths, and thresholds from what the training recordings tell."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +9,8 @@ import numpy as np
 from scipy.ndimage import maximum_filter1d
 from sklearn.base import clone
 
-from outlark.notes.calibration import bounded, note_thresholds, raised
+from outlark.errors import InputError
+from outlark.notes.calibration import bounded, note_p_values, note_thresholds, raised
 from outlark.notes.edges import Edges, learn_edges
 from outlark.notes.front_ends.base import Frames
 from outlark.notes.front_ends.note import NoteFrontEnd
@@ -49,6 +50,9 @@ class NoteModel:
     thresholds : ndarray (C,)
     edges : Edges or None
         What starts and ends look like; None in files from before there were any.
+    left_out : list of ndarray, or None
+        For each class the scores of its training notes when left out, sorted (of a single note: a guess); None in
+        files from before they were kept.
     """
 
     describer: Any
@@ -56,6 +60,7 @@ class NoteModel:
     allowed: np.ndarray
     thresholds: np.ndarray
     edges: Edges | None = None
+    left_out: list[np.ndarray] | None = None
 
     def scorer(self, front_end: NoteFrontEnd) -> NoteScorer:
         """A fresh stream of scores."""
@@ -97,7 +102,27 @@ def fit_whole_notes(
         thresholds = bounded(thresholds, levels, np.array([len(np.unique(groups[rows])) for rows in of_class]))
     marked = [(note.spectra, note.start, note.start + note.length, note.label) for note in notes]
     edges = learn_edges(marked, fitted.classes_.tolist(), inside=clips)
-    return replace(model, thresholds=thresholds, edges=edges)
+    return replace(model, thresholds=thresholds, edges=edges, left_out=[np.sort(scores) for scores in own])
+
+
+def segment_p_values(model: NoteModel | None, segments: Iterable[Segment]) -> np.ndarray:
+    """The p-value of each segment under its label, (n,); see `NoteDetector.p_values`. NaN for all without a model."""
+    if not isinstance(segments, Iterable):
+        raise InputError(f"segments is {segments!r:.200}; give a list of Segment, such as detect() gives")
+    found = list(segments)
+    strange = next((i for i, segment in enumerate(found) if not isinstance(segment, Segment)), None)
+    if strange is not None:
+        raise InputError(f"segments[{strange}] is {found[strange]!r:.200}; give Segment, such as detect() gives")
+    p = np.full(len(found), np.nan)
+    if model is None or model.left_out is None:
+        return p
+    scores = np.array([segment.score for segment in found], dtype=float)
+    scores[scores == 0.0] = np.nan  # as in marks made by hand; a note that is found has more
+    numbers = {label: c for c, label in enumerate(model.describer.classes_.tolist())}
+    of_class = np.array([numbers.get(segment.label, -1) for segment in found])
+    for c, left_out in enumerate(model.left_out):
+        p[of_class == c] = note_p_values(scores[of_class == c], left_out)
+    return p
 
 
 def note_samples(front_end: NoteFrontEnd, notes: Sequence[MarkedNote]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -85,13 +85,23 @@ def test_spectra_and_activity_are_those_of_a_transcription(signal, parameters):
     levels = levels_by_hand(signal, spectrum, 22050)
     floor = LevelFloor(22050 / spectrum.hop)
     floors = np.concatenate([floor.push(levels), floor.finish()])
-    expected = np.maximum((10 ** (levels / 10)) ** 0.2 - (10 ** (floors / 10)) ** 0.2, 0.0)
+    noise = 10 ** (spectrum.margin_db / 10) * 10 ** (floors / 10)
+    expected = np.maximum((10 ** (levels / 10)) ** 0.2 - noise**0.2, 0.0)
     found = transformed(signal, **parameters)
     np.testing.assert_allclose(found.features, expected, atol=1e-10)
     rise = rise_by_hand(levels, floors)
     np.testing.assert_allclose(spectrum.rise(levels, floors), rise, atol=1e-9)
     highest = [max(row[b] - spectrum.noise_db[b] for b in range(len(row))) for row in rise]
     np.testing.assert_allclose(found.activity, highest, atol=1e-7)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"window_s": 0.008, "hop_s": 0.008, "low_hz": 200.0}])
+def test_steady_noise_is_nothing_nine_tenths_of_the_time_in_every_band(rng, parameters):
+    features = transformed(rng.normal(size=20 * 22050), **parameters).features
+    assert 0.06 < (features > 0.0).mean() < 0.14
+    assert ((features > 0.0).mean(axis=0) < 0.2).all()
+    quiet = Spectrum(SpectrumSettings(**parameters), 22050).margin_db
+    assert quiet[0] > 8.0 > quiet[-1] > 1.0  # few bins, many bins
 
 
 def test_powers_are_those_of_scipy(signal):

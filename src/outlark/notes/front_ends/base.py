@@ -106,6 +106,10 @@ class FrontEnd(BaseEstimator):
         stream = self.stream()
         return joined([stream.push(signal), stream.finish()])
 
+    def transform_clips(self, signal: np.ndarray) -> Frames:
+        """The frames of clips that were joined, each a note with nothing around it."""
+        return self.transform(signal)
+
     @property
     def frame_rate(self) -> float:
         """Frames for each second."""

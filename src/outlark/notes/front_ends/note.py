@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from outlark.errors import InputError
 from outlark.notes.audio import check_sample_rate
 from outlark.notes.background import is_number
-from outlark.notes.front_ends.base import FrontEnd
+from outlark.notes.front_ends.base import Frames, FrontEnd, joined
 from outlark.notes.front_ends.spectrum import ROUNDING, Spectrum, SpectrumSettings, SpectrumSource, check_count
 from outlark.notes.segments import Segment
 
@@ -98,6 +98,12 @@ class NoteFrontEnd(FrontEnd):
         check_is_fitted(self)
         return SpectrumSource(self.spectrum_)
 
+    def transform_clips(self, signal: np.ndarray) -> Frames:
+        """The frames of clips that were joined."""
+        check_is_fitted(self)
+        stream = SpectrumSource(self.spectrum_, clips=True)
+        return joined([stream.push(signal), stream.finish()])
+
     def lengths(self, durations_s: Iterable[float]) -> np.ndarray:
         """Lengths in frames at which to look for notes of these durations."""
         frames = np.maximum(np.array(list(durations_s)) * self.frame_rate, SHORTEST)
@@ -105,7 +111,16 @@ class NoteFrontEnd(FrontEnd):
         n_steps = int(np.ceil(np.log(high / low) / np.log(LENGTH_STEP)))
         return np.geomspace(low, high, n_steps + 1)
 
-    def describe(self, spectra: np.ndarray, *, start: float, n_starts: int, length: float, step: int = 1) -> np.ndarray:
+    def describe(
+        self,
+        spectra: np.ndarray,
+        *,
+        start: float,
+        n_starts: int,
+        length: float,
+        step: int = 1,
+        sums: np.ndarray | None = None,
+    ) -> np.ndarray:
         """Notes of one length at successive starts.
 
         Parameters
@@ -118,13 +133,16 @@ class NoteFrontEnd(FrontEnd):
         length : float
             Frames.
         step : int
+        sums : ndarray, optional
+            `cumulated` spectra, for many lengths of the same spectra; no note may then reach beyond them.
 
         Returns
         -------
         ndarray (n_starts, n_slices·n_bands)
         """
         edges = length * np.arange(self.n_slices + 1) / self.n_slices
-        sums = _sums_at(spectra, start + edges, n_starts, step)
+        edges += start
+        sums = _sums_at(spectra, edges, n_starts, step) if sums is None else _read_off(sums, edges, n_starts, step)
         means = (sums[-1] - sums[0]).mean(axis=1) / self.n_slices
         x = self._with_change(np.diff(sums, axis=0))
         x -= means[:, np.newaxis, np.newaxis] * self._with_change(np.ones((self.n_slices, 1, 1)))
@@ -158,6 +176,18 @@ def _root(n_slices: int, change: float) -> tuple[np.ndarray, np.ndarray]:
     return L.diagonal().copy(), L.diagonal(-1).copy()
 
 
+def cumulated(spectra: np.ndarray) -> np.ndarray:
+    """``∫ spectra`` from the first frame to frame 0, 1, …, T, and once more to T, shape (T + 2, bands).
+
+    >>> cumulated(np.array([[1.0], [2.0]])).ravel()
+    array([0., 1., 3., 3.])
+    """
+    sums = np.zeros((len(spectra) + 2, spectra.shape[1]))
+    np.cumsum(spectra, axis=0, out=sums[1:-1])
+    sums[-1] = sums[-2]
+    return sums
+
+
 def _sums_at(spectra: np.ndarray, edges: np.ndarray, n_starts: int, step: int) -> np.ndarray:
     """``∫ spectra`` from a common origin to edge + 0, step, 2·step …, shape (edges, n_starts, bands)."""
     first = int(np.floor(edges.min()))
@@ -169,8 +199,14 @@ def _sums_at(spectra: np.ndarray, edges: np.ndarray, n_starts: int, step: int) -
         begin = max(first, 0) - first + 1
         np.cumsum(inside, axis=0, out=sums[begin : begin + len(inside)])
         sums[begin + len(inside) :] = sums[begin + len(inside) - 1]
-    found = np.empty((len(edges), n_starts, spectra.shape[1]))
-    for k, edge in enumerate(edges - first):
+    return _read_off(sums, edges - first, n_starts, step)
+
+
+def _read_off(sums: np.ndarray, edges: np.ndarray, n_starts: int, step: int) -> np.ndarray:
+    """The sums at edge + 0, step, 2·step …, shape (edges, n_starts, bands)."""
+    reach = (n_starts - 1) * step + 1
+    found = np.empty((len(edges), n_starts, sums.shape[1]))
+    for k, edge in enumerate(edges):
         whole, part = int(edge), edge - int(edge)
         here, there = sums[whole : whole + reach : step], sums[whole + 1 : whole + 1 + reach : step]
         found[k] = here + part * (there - here)  # exactly `here` in silence

@@ -1,9 +1,10 @@
 r"""Spectra above the noise floor: what patches and whole notes are made of.
 
-.. math:: a_{tb} = \max(0, P_{tb}^γ - F_{tb}^γ)
+.. math:: a_{tb} = \max(0, P_{tb}^γ - (ν_b F_{tb})^γ)
 
-with the power P of band b at time t, its noise floor F, and γ = 0.2. A louder note has the same shape, only larger, and
-what does not rise above the floor is 0.
+with the power P of band b at time t, its noise floor F, and γ = 0.2. Steady noise stays below ν times its floor nine
+tenths of the time; ν is large where a band holds few bins. A louder note has the same shape, only larger, and noise is
+mostly 0.
 """
 
 import operator
@@ -13,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.fft import next_fast_len, rfft
-from scipy.ndimage import uniform_filter1d
+from scipy.ndimage import minimum_filter1d, uniform_filter1d
 from scipy.signal import get_window
 
 from outlark.errors import InputError
@@ -36,6 +37,8 @@ ACTIVE_BANDS = 3
 SILENT_RISE_DB = 60.0
 #: Windows of white noise that tell how far noise rises above its own floor.
 NOISE_FRAMES = 2000
+#: Noise stays below what is taken off this share of the time.
+NOISE_SHARE = 0.9
 #: Lengths below this, in units of what they are taken from, are rounding and count as 0.
 ROUNDING = 1e-9
 
@@ -100,7 +103,8 @@ class Spectrum:
         shape = get_window("hann", self.window)
         self.shape = shape / np.sqrt((shape**2).sum())
         self.bands = band_matrix(self.n_fft, sample_rate, settings.low_hz, highest, settings.n_bands)
-        self.noise_db = self._noise_levels()
+        self.bands_in_an_octave = max(1, round(settings.n_bands / np.log2(highest / settings.low_hz)))
+        self.noise_db, self.margin_db = self._noise_levels()
 
     @property
     def frame_rate(self) -> float:
@@ -132,18 +136,27 @@ class Spectrum:
         """How far the highest group of bands lies above what noise reaches there, in dB, (T,)."""
         return (self.rise(levels, floors) - self.noise_db).max(axis=1)
 
-    def _noise_levels(self) -> np.ndarray:
-        """The rise of each group of bands that steady noise exceeds somewhere 1 % of the time, (n_bands,).
+    def _noise_levels(self) -> tuple[np.ndarray, np.ndarray]:
+        """How far steady noise rises above its floor, in dB.
 
         A low band holds few bins, so that noise fluctuates there far more than in a high one.
+
+        Returns
+        -------
+        ndarray (n_bands,)
+            The rise of each group of bands that is exceeded somewhere 1 % of the time.
+        ndarray (n_bands,)
+            ν: what each band stays below `NOISE_SHARE` of the time.
         """
         rng = np.random.default_rng(0)
         # pieces: at high sample rates windows are long
         sizes = [min(FRAMES_AT_ONCE, NOISE_FRAMES - at) for at in range(0, NOISE_FRAMES, FRAMES_AT_ONCE)]
         levels = np.concatenate([self.levels(rng.normal(size=(size, self.window))) for size in sizes])
-        rise = self.rise(levels, np.quantile(levels, LevelFloor(1.0).quantile, axis=0))
+        floors = np.quantile(levels, LevelFloor(1.0).quantile, axis=0)
+        rise = self.rise(levels, floors)
         usual = np.quantile(rise, 0.99, axis=0)
-        return usual + np.quantile((rise - usual).max(axis=1), 0.99)
+        somewhere = usual + np.quantile((rise - usual).max(axis=1), 0.99)
+        return somewhere, np.quantile(levels, NOISE_SHARE, axis=0) - floors
 
 
 def band_matrix(n_fft: int, sample_rate: int, low_hz: float, high_hz: float, n_bands: int) -> np.ndarray:
@@ -166,10 +179,14 @@ def band_matrix(n_fft: int, sample_rate: int, low_hz: float, high_hz: float, n_b
 
 
 class SpectrumSource:
-    """Samples in, spectra above the noise floor out: `Frames` whose features are a of the module's docstring."""
+    """Samples in, spectra above the noise floor out: `Frames` whose features are a of the module's docstring.
 
-    def __init__(self, spectrum: Spectrum) -> None:
-        self._spectrum = spectrum
+    With `clips`, of notes cut out closely, a band may sound all the time and is then never at its floor. The floor of a
+    band is then that of the quietest band within an octave of it.
+    """
+
+    def __init__(self, spectrum: Spectrum, *, clips: bool = False) -> None:
+        self._spectrum, self._clips = spectrum, clips
         self._blocks = Reblock(FRAMES_AT_ONCE * spectrum.hop)
         self._frames = FrameStream(spectrum.window, spectrum.hop)
         self._floor = LevelFloor(spectrum.frame_rate)
@@ -194,10 +211,18 @@ class SpectrumSource:
         return self._above(self._floor.push(levels))
 
     def _above(self, floors: np.ndarray) -> Frames:
-        levels, self._waiting = self._waiting[: len(floors)], self._waiting[len(floors) :]
+        levels, floors = self._next(floors)
         activity = self._spectrum.activity(levels, floors)
         tenth = EXPONENT / 10.0 * np.log(10.0)
-        return Frames(np.maximum(np.exp(tenth * levels) - np.exp(tenth * floors), 0.0), activity)
+        noise = np.exp(tenth * (floors + self._spectrum.margin_db))
+        return Frames(np.maximum(np.exp(tenth * levels) - noise, 0.0), activity)
+
+    def _next(self, floors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The levels that these floors are for, and the floors as they are used."""
+        levels, self._waiting = self._waiting[: len(floors)], self._waiting[len(floors) :]
+        if self._clips:
+            floors = minimum_filter1d(floors, 2 * self._spectrum.bands_in_an_octave + 1, axis=1)
+        return levels, floors
 
     def _none(self) -> Frames:
         return Frames(np.empty((0, self._spectrum.settings.n_bands)), np.empty(0))
