@@ -80,3 +80,13 @@ def test_clips_may_be_files_of_several_rates(tmp_path):
     assert NoteDetector().fit(paths, LABELS).sample_rate_ == SAMPLE_RATE
     with pytest.raises(AudioError, match=r"missing\.wav"):
         NoteDetector().fit([tmp_path / "missing.wav"], ["A"])
+
+
+def test_digital_silence_is_no_note():
+    noise = np.random.default_rng(0).normal(size=3000)
+    with pytest.raises(InputError, match=r"clip 1 \('b'\) holds nothing but digital silence; leave it out"):
+        NoteDetector().fit([noise, np.zeros(3000)], ["a", "b"], 22050)
+    recording = np.concatenate([noise, np.zeros(3000)])
+    marks = [Segment(start=3100, end=5000, sample_rate=22050, label="a")]
+    with pytest.raises(InputError, match=r"the note at 0\.141 s of recording 0 \('a'\) holds nothing but"):
+        NoteDetector().fit_recordings([recording], [marks], 22050)

@@ -20,8 +20,9 @@ WAY = 0.8
 LEAST_LOW = 0.75
 #: The share of the score of its training notes that a new note of a class reaches: for the default describer.
 OWN_SHARE = 0.84
-#: Every further note of a class may lower that share by this much.
-SHARE_OF_A_NOTE = 0.02
+#: Every further note of a class may lower that share by this much; less where the notes are clips, because nothing else
+#: was heard that could say how low is too low.
+SHARE_OF_A_NOTE, SHARE_OF_A_CLIP = 0.015, 0.005
 #: From so many left-out notes of a class on there are p-values: the smallest is then below .05.
 ENOUGH_NOTES = 20
 
@@ -63,7 +64,9 @@ def raised(thresholds: np.ndarray) -> np.ndarray:
     return np.maximum(thresholds, thresholds.mean())
 
 
-def bounded(thresholds: np.ndarray, levels: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def bounded(
+    thresholds: np.ndarray, levels: np.ndarray, counts: np.ndarray, *, share: float = SHARE_OF_A_NOTE
+) -> np.ndarray:
     """Thresholds (C,) held near the share `OWN_SHARE` of what the training notes themselves score.
 
     A handful of left-out notes says little about where a class ends. Never higher than that share, which new notes of a
@@ -76,13 +79,15 @@ def bounded(thresholds: np.ndarray, levels: np.ndarray, counts: np.ndarray) -> n
         The score of the training notes of each class under the model that has seen them.
     counts : ndarray (C,) of int
         How many notes each class has.
+    share : float
+        `SHARE_OF_A_NOTE` or `SHARE_OF_A_CLIP`.
 
     Examples
     --------
     >>> bounded(np.array([1.0, 1.0, 1.9]), np.array([2.0, 2.0, 2.0]), np.array([1, 3, 3])).round(2)
-    array([1.68, 1.6 , 1.68])
+    array([1.68, 1.62, 1.68])
     """
-    lowest = np.maximum(OWN_SHARE - SHARE_OF_A_NOTE * (counts - 1), 0.0)
+    lowest = np.maximum(OWN_SHARE - share * (counts - 1), 0.0)
     return np.clip(thresholds, lowest * levels, OWN_SHARE * levels)
 
 

@@ -53,7 +53,7 @@ class NoteClassifier(OpenSetMixin, ClassifierMixin, BaseEstimator):
         `class_scores(X)` will do.
     threshold : "leave-note-out", float, sequence or mapping
         Where a class begins to accept. By default the `quantile` of the scores that training clips get for their own
-        class when left out.
+        class when left out; of all classes together, because each has a handful.
     quantile : float
         The share of known clips that may be missed.
     outlier_label : label, optional

@@ -78,8 +78,10 @@ def _window(material: Material, scale: float, usual_s: float) -> tuple[float, li
     window_s = max(window_s, LEAST_WINDOW / material.sample_rate)
     if window_s == usual_s:
         return usual_s, []
-    of_notes = f"; the shortest notes last {1e3 * shortest_s:.3g} ms" if window_s != scale * usual_s else ""
-    return window_s, [f"windows of {1e3 * window_s:.3g} ms, where {1e3 * usual_s:g} are usual{of_notes}"]
+    because = "of where it listens"
+    if window_s != scale * usual_s:
+        because = f"the shortest notes last {1e3 * shortest_s:.3g} ms"
+    return window_s, [f"windows of {1e3 * window_s:.3g} ms, where {1e3 * usual_s:g} are usual, because {because}"]
 
 
 def _durations(material: Material) -> list[float]:
@@ -106,7 +108,10 @@ def _span(material: Material, usual: NoteFrontEnd) -> tuple[float, float, str]:
     if own >= too_little * held.max():
         lower, upper = np.interp([OUTSIDE, 1.0 - OUTSIDE], np.concatenate([[0.0], np.cumsum(shares)]), edges)
         told = f"most of their sound lies between {lower:.0f} and {upper:.0f} Hz"
-        return usual.low_hz, usual.high_hz, f"{told}: {_listens(usual.low_hz, usual.high_hz)}"
+        span = (
+            f"the usual span, {usual.low_hz:.0f} to {usual.high_hz:.0f} Hz, holds {100 * own:.0f} % of it and is kept"
+        )
+        return usual.low_hz, usual.high_hz, f"{told}; {span}"
     high_hz = min(ratio * low_hz, highest)
     told = f"only {100 * own:.0f} % of their sound lies between {usual.low_hz:.0f} and {usual.high_hz:.0f} Hz"
     return (

@@ -10,7 +10,14 @@ from scipy.ndimage import maximum_filter1d
 from sklearn.base import clone
 
 from outlark.errors import InputError
-from outlark.notes.calibration import bounded, note_p_values, note_thresholds, raised
+from outlark.notes.calibration import (
+    SHARE_OF_A_CLIP,
+    SHARE_OF_A_NOTE,
+    bounded,
+    note_p_values,
+    note_thresholds,
+    raised,
+)
 from outlark.notes.edges import Edges, learn_edges
 from outlark.notes.front_ends.base import Frames
 from outlark.notes.front_ends.note import NoteFrontEnd
@@ -99,7 +106,9 @@ def fit_whole_notes(
         scores = fitted.class_scores(X)
         of_class = [np.flatnonzero(y == label) for label in fitted.classes_]
         levels = np.array([np.median(scores[rows, c]) for c, rows in enumerate(of_class)])
-        thresholds = bounded(thresholds, levels, np.array([len(np.unique(groups[rows])) for rows in of_class]))
+        counts = np.array([len(np.unique(groups[rows])) for rows in of_class])
+        share = SHARE_OF_A_CLIP if clips else SHARE_OF_A_NOTE
+        thresholds = bounded(thresholds, levels, counts, share=share)
     marked = [(note.spectra, note.start, note.start + note.length, note.label) for note in notes]
     edges = learn_edges(marked, fitted.classes_.tolist(), inside=clips)
     return replace(model, thresholds=thresholds, edges=edges, left_out=[np.sort(scores) for scores in own])
