@@ -61,8 +61,9 @@ def test_a_class_of_noise():
     rng = np.random.default_rng(0)
     hiss = [0.1 * rng.normal(size=4000) for _ in range(4)]
     findings = examine(NoteDetector().fit(hiss, ["hiss"] * 4, SAMPLE_RATE))
-    problems = [f for f in findings if f.severity == "problem"]
-    assert any("noise" in f.check and "'hiss'" in f.what and "threshold" in f.what for f in problems)
+    problems = [f for f in findings if f.severity == "problem" and "noise" in f.check]
+    assert problems
+    assert all("'hiss'" in f.what and "threshold" in f.what for f in problems)
     assert all("fit_recordings" in f.advice for f in problems)
 
 
@@ -73,7 +74,7 @@ def test_a_class_of_noise_beside_a_good_one():
     hiss = [0.1 * rng.normal(size=1200) for _ in range(4)]
     findings = examine(NoteDetector().fit(known + hiss, labels + ["hiss"] * 4, SAMPLE_RATE))
     problems = [f.what for f in findings if f.severity == "problem"]
-    assert [what.split(":")[0] for what in problems] == ["bursts of white noise", "bursts of pink noise"]
+    assert {what.split(":")[0] for what in problems} >= {"bursts of white noise", "bursts of pink noise"}
     assert all("taken for a note, such as 'hiss'" in what and "cach-E" not in what for what in problems)
 
 
