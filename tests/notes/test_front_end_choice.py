@@ -75,6 +75,15 @@ def test_wind_does_not_move_it():
     assert choice.front_end.get_params() == USUAL.get_params()
 
 
+def test_a_voice_does_not_move_it():
+    """Loud below the usual span, but told apart by what is in it."""
+    rate = 22050
+    clips = [sweep(150, 450, rate, 0.3, seed=s) + sweep(600, 2500, rate, 0.3, seed=9 + s) for s in range(3)]
+    choice = chosen(clips, rate)
+    assert choice.front_end.get_params() == USUAL.get_params()
+    assert int(re.search(r"holds (\d+) % of it", choice.why[0])[1]) < 80
+
+
 def test_silence_tells_nothing():
     choice = chosen([np.zeros(4000), np.zeros(4000)], 22050)
     assert choice.front_end.get_params() == USUAL.get_params()

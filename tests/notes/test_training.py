@@ -1,11 +1,14 @@
 """Training material: clips and marks end up at the right samples and frames."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from outlark.errors import InputError
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.notes import whole_notes
+from outlark.notes.calibration import OWN_SHARE, SHARE_OF_A_CLIP, SHARE_OF_A_NOTE
 from outlark.notes.detector import NoteDetector, default_note_describer
 from outlark.notes.frame_notes import frame_samples, scores_of_other_notes
 from outlark.notes.front_ends.base import Frames
@@ -13,6 +16,7 @@ from outlark.notes.front_ends.hlds import HLDSFrontEnd
 from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.segments import Segment
 from outlark.notes.training import Material, at_one_rate, join_clips, note_frames
+from outlark.notes.whole_notes import MarkedNote, note_samples
 
 
 def mark(start, end, label="A", rate=1000):
@@ -147,3 +151,23 @@ def test_what_a_model_was_made_of_is_kept(tmp_path):
     detector = NoteDetector().fit([n.samples for n in clips], [n.label for n in clips], SAMPLE_RATE)
     assert [record["label"] for record in detector.training_] == [n.label for n in clips]
     assert len({record["sha256"] for record in detector.training_}) == 4
+
+
+@pytest.mark.parametrize(("clips", "share"), [(True, SHARE_OF_A_CLIP), (False, SHARE_OF_A_NOTE)])
+def test_a_class_of_many_kinds_lowers_its_threshold_as_far_as_its_notes_allow(clips, share):
+    kinds = ["tuti-F", "cach-D", "cach-Z", "tuti-D", "cach-C"]
+    different = [notes(counts={kind: 1})[0] for kind in kinds]
+    if clips:
+        detector = NoteDetector().fit([n.samples for n in different], ["x"] * 5, SAMPLE_RATE)
+        material = join_clips([n.samples for n in different], ["x"] * 5, SAMPLE_RATE, 0.1)
+        recording, marks = material.recordings[0], material.segments[0]
+    else:
+        recording, marks = concatenate(different, edge_s=0.3, gap_s=0.2, rng=np.random.default_rng(0))
+        marks = [replace(mark, label="x") for mark in marks]
+        detector = NoteDetector().fit_recordings([recording], [marks], SAMPLE_RATE)
+    front_end = detector.front_end_
+    spectra = (front_end.transform_clips if clips else front_end.transform)(recording).features
+    hop = front_end.hop_samples_
+    marked = [MarkedNote(spectra, m.start / hop, (m.end - m.start) / hop, "x") for m in marks]
+    level = np.median(detector.describer_.class_scores(note_samples(front_end, marked)[0]))
+    assert detector.layout_.thresholds[0] == pytest.approx((OWN_SHARE - 4 * share) * level)
