@@ -10,7 +10,6 @@ import numpy as np
 from scipy.fft import dct
 
 from outlark.experiment.template_matching import correlations
-from outlark.notes.framing import FrameStream
 from outlark.notes.front_ends.clip import ClipFrontEnd
 from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.front_ends.spectrum import Spectrum, SpectrumSettings
@@ -63,8 +62,7 @@ class MfccNeighbour:
         return np.column_stack([-distances[:, self._y == label].min(axis=1) for label in self.classes_])
 
     def _coefficients(self, clip: np.ndarray) -> np.ndarray:
-        frames = FrameStream(self._spectrum.window, self._spectrum.hop)
-        levels = self._spectrum.levels(np.concatenate([frames.push(clip), frames.finish()]))
+        levels = self._spectrum.levels_of(clip)
         found = dct(np.maximum(levels, levels.max() - 80.0), norm="ortho", axis=1)[:, 1 : N_COEFFICIENTS + 1]
         return np.concatenate([found.mean(axis=0), found.std(axis=0)])
 

@@ -11,7 +11,6 @@ over the draws; draws share clips, so they are no independent trials and p-value
 
 import argparse
 import csv
-import platform
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -20,15 +19,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy
-import sklearn
 from flight_call_rivals import MfccNeighbour, RememberingFrontEnd, Templates
 from real_note_tasks import data_folder
-from real_notes import as_text
-from scipy.stats import wilcoxon
+from real_notes import as_text, difference_text, mean_text, versions_text
 from threadpoolctl import threadpool_limits
 
-import outlark
 from outlark import PKNN, NoteClassifier
 from outlark.embeddings import BirdNET, is_there
 from outlark.experiment.describers import ClassMahalanobis, ClassSVM, NearestNeighbour
@@ -127,7 +122,7 @@ def results_table(values: np.ndarray, task: Task, rows: Sequence[str]) -> Table:
     """Mean ± standard error over the draws, from (n_draws, n_rows, n_measures), and what a guess gets."""
     table = [["", *task.measures]]
     for r, row in enumerate(rows):
-        table.append([ROWS[row][0], *(_mean(values[:, r, m]) for m in range(len(task.measures)))])
+        table.append([ROWS[row][0], *(mean_text(values[:, r, m]) for m in range(len(task.measures)))])
     return [*table, ["chance", *(f"{chance:.3f}" for _, chance in task.measures.values())]]
 
 
@@ -138,18 +133,8 @@ def paired_table(values: np.ndarray, task: Task, rows: Sequence[str], ours: str)
     for r, row in enumerate(rows):
         if row != ours:
             differences = own - values[:, r]
-            table.append([ROWS[row][0], *(_difference(differences[:, m]) for m in range(len(task.measures)))])
+            table.append([ROWS[row][0], *(difference_text(differences[:, m]) for m in range(len(task.measures)))])
     return table
-
-
-def _mean(values: np.ndarray) -> str:
-    error = f" ± {values.std(ddof=1) / np.sqrt(len(values)):.3f}" if len(values) > 1 else ""
-    return f"{values.mean():.3f}{error}"
-
-
-def _difference(differences: np.ndarray) -> str:
-    p = wilcoxon(differences).pvalue if np.any(differences) else 1.0
-    return f"{differences.mean():+.3f} (p {p:.2g})"
 
 
 @cache
@@ -210,10 +195,7 @@ def main(arguments: Sequence[str]) -> None:
     rows = options.rows
     results = {name: run(TASKS[name], rows, options.draws, options.examples) for name in options.tasks}
     print(" ".join(["python benchmarks/flight_calls.py", *arguments]))
-    versions = {"Python": platform.python_version()} | {
-        m.__name__: m.__version__ for m in (outlark, np, scipy, sklearn)
-    }
-    print(*(f"{name} {version}" for name, version in versions.items()), sep=", ")
+    print(versions_text())
     print(f"{options.examples} examples of each species, seeds 0 to {options.draws - 1}\n")
     for name, values in results.items():
         task = TASKS[name]

@@ -193,7 +193,7 @@ def results_table(results: Results, examples: int, task: str, rows: Iterable[str
     for row in rows:
         values = values_of(results, examples, task, row)
         if len(values):
-            cells = [_mean(values[:, m], digits) for m, digits in enumerate(COLUMNS.values())]
+            cells = [mean_text(values[:, m], digits) for m, digits in enumerate(COLUMNS.values())]
             table.append([ROWS[row][0], *cells, f"{values[:, -1].mean():.1f}"])
     return table
 
@@ -210,7 +210,7 @@ def missing(results: Results, examples: int, task: str, rows: Iterable[str]) -> 
     return lines
 
 
-def _mean(values: np.ndarray, digits: int) -> str:
+def mean_text(values: np.ndarray, digits: int = 3) -> str:
     there = values[~np.isnan(values)]
     if not len(there):
         return "-"
@@ -229,7 +229,7 @@ def paired_table(results: Results, measure: int, examples: int, sets: Sequence[s
         if row != OURS:
             differences = [differences_of(results, measure, examples, s, row) for s in sets]
             together = [] if family else [_together(differences)]
-            table.append([ROWS[row][0], *map(_difference, [*differences, *together])])
+            table.append([ROWS[row][0], *map(difference_text, [*differences, *together])])
     return table
 
 
@@ -247,7 +247,7 @@ def _together(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
     return np.concatenate(there) if len(there) == len(parts) else None
 
 
-def _difference(differences: np.ndarray | None) -> str:
+def difference_text(differences: np.ndarray | None) -> str:
     if differences is None:
         return "-"
     p = wilcoxon(differences).pvalue if np.any(differences) else 1.0
@@ -304,6 +304,13 @@ def joined(paths: Iterable[Path]) -> Results:
     return results
 
 
+def versions_text() -> str:
+    versions = {"Python": platform.python_version()} | {
+        m.__name__: m.__version__ for m in (outlark, np, scipy, sklearn)
+    }
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
 def as_text(title: str, table: Table, markdown: bool) -> str:
     if not markdown:
         return f"{title}\n{aligned_table(table)}"
@@ -337,10 +344,7 @@ def computed(options: argparse.Namespace) -> Results:
     data_folder()
     if options.csv:
         start_csv(options.csv)
-    versions = {"Python": platform.python_version()} | {
-        m.__name__: m.__version__ for m in (outlark, np, scipy, sklearn)
-    }
-    print(*(f"{name} {version}" for name, version in versions.items()), sep=", ")
+    print(versions_text())
     results: Results = {}
     jobs = possible(options.sets, options.examples or [EXAMPLES], options.draws or DRAWS)
     for of_draw in run(jobs, options.rows, options.jobs):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from outlark.notes.front_ends.spectrum import ROUNDING
+from outlark.notes.front_ends.spectrum import ROUNDING, unit_rows
 
 #: Spectra to each side of an edge that are compared.
 LOOK = 12
@@ -59,11 +59,12 @@ class Edges:
         array([[-2,  3]])
         """
         found, inside = np.zeros((len(starts), 2), dtype=np.int64), self.starts.shape[1] == LOOK + 1
+        powers = spectra.sum(axis=1), (spectra**2).sum(axis=1)
         for c in np.unique(classes):
             rows = np.flatnonzero(classes == c)
-            found[rows, 0] = _best_moves(spectra, self.starts[c], _first(True, inside), starts[rows])
+            found[rows, 0] = _best_moves(spectra, powers, self.starts[c], _first(True, inside), starts[rows])
             if not inside:
-                found[rows, 1] = _best_moves(spectra, self.ends[c], _first(False, inside), ends[rows])
+                found[rows, 1] = _best_moves(spectra, powers, self.ends[c], _first(False, inside), ends[rows])
         return found
 
 
@@ -96,23 +97,23 @@ def edge_patches(spectra: np.ndarray, edges: Sequence[float], at_start: bool, *,
     around = first + np.arange(LOOK + 1 if inside else 2 * LOOK + 1)
     rows = np.rint(np.asarray(edges, dtype=float)[:, np.newaxis] + around).astype(int)
     patches = np.where(_there(rows, spectra)[..., np.newaxis], spectra[np.clip(rows, 0, len(spectra) - 1)], 0.0)
-    means = patches.mean(axis=(1, 2), keepdims=True)
-    patches = patches - means
-    lengths = np.sqrt((patches**2).sum(axis=(1, 2), keepdims=True))
-    shaped = lengths > ROUNDING * means
-    return np.where(shaped, patches, 0.0) / np.where(shaped, lengths, 1.0)
+    return unit_rows(patches.reshape(len(patches), -1)).reshape(patches.shape)
 
 
-def _best_moves(spectra: np.ndarray, patch: np.ndarray, first: int, edges: np.ndarray) -> np.ndarray:
-    """For each edge (N,) the move that makes what is around it most like the patch (n, n_bands), which has mean 0."""
+def _best_moves(
+    spectra: np.ndarray, powers: tuple[np.ndarray, np.ndarray], patch: np.ndarray, first: int, edges: np.ndarray
+) -> np.ndarray:
+    """For each edge (N,) the move that makes what is around it most like the patch (n, n_bands), which has mean 0.
+
+    `powers` are the sum of each spectrum and of its squares, (T,) both.
+    """
     places, of_place = np.unique(edges[:, np.newaxis] + MOVES, return_inverse=True)
     rows = places[:, np.newaxis] + first + np.arange(len(patch))
     there = _there(rows, spectra)
     rows = np.clip(rows, 0, len(spectra) - 1)
     # every spectrum with every row of the patch, then the diagonals: no copy of the spectra for every place
     shared = np.where(there, (spectra @ patch.T)[rows, np.arange(len(patch))], 0.0).sum(axis=1)
-    total = np.where(there, spectra.sum(axis=1)[rows], 0.0).sum(axis=1)
-    squares = np.where(there, (spectra**2).sum(axis=1)[rows], 0.0).sum(axis=1)
+    total, squares = (np.where(there, power[rows], 0.0).sum(axis=1) for power in powers)
     spread = squares - total**2 / patch.size
     alike = np.divide(
         shared, np.sqrt(np.maximum(spread, 0.0)), out=np.zeros(len(places)), where=spread > ROUNDING * squares

@@ -100,7 +100,8 @@ class NoteScorer:
         self._activity = np.concatenate([self._activity, frames.activity])
         n_ready = max(0, len(self._held) - self._after) // self._at_once * self._at_once
         blocks = [self._block_at(at) for at in range(0, n_ready, self._at_once)]
-        self._before = np.concatenate([self._before, self._held[:n_ready]])[-LOOK - MOST :]
+        if n_ready:
+            self._before = self._held[n_ready - LOOK - MOST : n_ready].copy()
         self._held, self._activity = self._held[n_ready:], self._activity[n_ready:]
         return joined_scores([self.none(), *blocks])
 
@@ -115,7 +116,7 @@ class NoteScorer:
         block = self._scored(self._held[at:end], self._activity[at:end])
         if self._edges is None:
             return block
-        before = np.concatenate([self._before, self._held[:at]])[-LOOK - MOST :]
+        before = self._held[at - LOOK - MOST : at] if at else self._before
         moves = self._moves(block, before, self._held[at:end])
         return ScoreBlock(block.values, block.activity, block.lengths, moves)
 

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from outlark.errors import InputError
 from outlark.notes.audio import check_sample_rate
-from outlark.notes.framing import FrameStream
-from outlark.notes.front_ends.spectrum import EXPONENT, HIGHEST_SHARE, ROUNDING, Spectrum, SpectrumSettings, check_count
+from outlark.notes.front_ends.note import root_of_change
+from outlark.notes.front_ends.spectrum import HIGHEST_SHARE, ROUNDING, Spectrum, SpectrumSettings, above, check_count
 
 #: Where energy is looked for: from here to `HIGHEST_SHARE` of the sample rate.
 LOWEST_HZ = 150.0
@@ -109,14 +109,15 @@ class ClipFrontEnd(BaseEstimator):
             self.range_.high_hz * step**self._reach,
             self.n_bands_ + 2 * self._reach,
         )
-        D = np.diff(np.eye(self.n_slices), axis=0)
-        self._root = np.linalg.cholesky(np.eye(self.n_slices) + self.change * D.T @ D).T
+        here, next_one = root_of_change(self.n_slices, self.change)
+        self._root = np.diag(here) + np.diag(next_one, 1)
         return self
 
     def views(self, clip: np.ndarray) -> np.ndarray:
         """The clip (n,) in each crop and shift, (n_crops·n_shifts, n_slices·n_bands_); 0 where there is no sound."""
         check_is_fitted(self)
-        slices = self._slices(_above(_levels(self._shifted, clip)))
+        levels = self._shifted.levels_of(clip)
+        slices = self._slices(above(levels, _floor(levels)))
         changed, of_one = self._root @ slices, self._root.sum(axis=1)
         found = np.empty((len(slices), len(self.shifts), self.n_slices, self.n_bands_))
         for k, shift in enumerate(self.shifts):
@@ -190,12 +191,6 @@ def energy_range(profiles: np.ndarray, labels: np.ndarray, low_hz: float, high_h
     )
 
 
-def _levels(spectrum: Spectrum, clip: np.ndarray) -> np.ndarray:
-    """The level of each band in dB, (T, n_bands)."""
-    frames = FrameStream(spectrum.window, spectrum.hop)
-    return spectrum.levels(np.concatenate([frames.push(clip), frames.finish()]))
-
-
 def _floor(levels: np.ndarray) -> np.ndarray:
     """The noise floor of each band in dB, (n_bands,).
 
@@ -204,19 +199,13 @@ def _floor(levels: np.ndarray) -> np.ndarray:
     return np.minimum(np.quantile(levels, FLOOR_QUANTILE, axis=0), np.median(levels))
 
 
-def _above(levels: np.ndarray) -> np.ndarray:
-    """Spectra above the noise floor; see `outlark.notes.front_ends.spectrum`."""
-    tenth = EXPONENT / 10.0 * np.log(10.0)
-    return np.maximum(np.exp(tenth * levels) - np.exp(tenth * _floor(levels)), 0.0)
-
-
 def _profile(spectrum: Spectrum, clip: np.ndarray) -> np.ndarray:
     """How much of the sound of a clip lies in each band, (n_bands,), in shares of all.
 
     What counts is how far a band rises above what noise reaches there, in dB, and by the fourth power, so that a call
     counts far more than wind and traffic, which have more energy.
     """
-    levels = _levels(spectrum, clip)
+    levels = spectrum.levels_of(clip)
     rise = np.maximum(spectrum.rise(levels, _floor(levels)) - spectrum.noise_db, 0.0)
     share = (rise**4).mean(axis=0)
     return share / share.sum() if share.any() else share

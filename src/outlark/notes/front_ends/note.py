@@ -90,7 +90,7 @@ class NoteFrontEnd(FrontEnd):
         spectrum = self.spectrum_ = Spectrum(settings, self.sample_rate_)
         self.hop_samples_, self.offset_samples_, self.n_features_ = spectrum.hop, 0, settings.n_bands
         self.context_samples_, self.delay_samples_ = spectrum.context, spectrum.delay
-        self._root = _root(self.n_slices, self.change)
+        self._root = root_of_change(self.n_slices, self.change)
         return self
 
     def stream(self) -> SpectrumSource:
@@ -163,10 +163,10 @@ class NoteFrontEnd(FrontEnd):
         return x
 
 
-def _root(n_slices: int, change: float) -> tuple[np.ndarray, np.ndarray]:
+def root_of_change(n_slices: int, change: float) -> tuple[np.ndarray, np.ndarray]:
     """The diagonal of U (n_slices,) and what stands right of it (n_slices - 1,); all else is 0.
 
-    >>> here, next_one = _root(3, 1.0)
+    >>> here, next_one = root_of_change(3, 1.0)
     >>> U = np.diag(here) + np.diag(next_one, 1)
     >>> (U.T @ U).round(12).tolist()
     [[2.0, -1.0, 0.0], [-1.0, 3.0, -1.0], [0.0, -1.0, 2.0]]

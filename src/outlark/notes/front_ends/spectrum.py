@@ -122,6 +122,11 @@ class Spectrum:
         """How many samples a spectrum waits, at most: for its block, and for the noise floor."""
         return self.window + self.hop * (FRAMES_AT_ONCE + LevelFloor(self.frame_rate).delay)
 
+    def levels_of(self, signal: np.ndarray) -> np.ndarray:
+        """The levels of a whole signal (n,), which is short, (T, n_bands)."""
+        frames = FrameStream(self.window, self.hop)
+        return self.levels(np.concatenate([frames.push(signal), frames.finish()]))
+
     def levels(self, frames: np.ndarray) -> np.ndarray:
         """Windows (T, window) → the level of each band in dB, (T, n_bands)."""
         spectra = rfft(frames * self.shape, self.n_fft, axis=1)
@@ -213,9 +218,7 @@ class SpectrumSource:
     def _above(self, floors: np.ndarray) -> Frames:
         levels, floors = self._next(floors)
         activity = self._spectrum.activity(levels, floors)
-        tenth = EXPONENT / 10.0 * np.log(10.0)
-        noise = np.exp(tenth * (floors + self._spectrum.margin_db))
-        return Frames(np.maximum(np.exp(tenth * levels) - noise, 0.0), activity)
+        return Frames(above(levels, floors + self._spectrum.margin_db), activity)
 
     def _next(self, floors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The levels that these floors are for, and the floors as they are used."""
@@ -226,6 +229,16 @@ class SpectrumSource:
 
     def _none(self) -> Frames:
         return Frames(np.empty((0, self._spectrum.settings.n_bands)), np.empty(0))
+
+
+def above(levels: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """How far levels rise above those of noise, both in dB, as loudness: a of the module's docstring.
+
+    >>> above(np.array([0.0, -50.0]), np.array([-50.0, 0.0])).round(3)
+    array([0.9, 0. ])
+    """
+    tenth = EXPONENT / 10.0 * np.log(10.0)
+    return np.maximum(np.exp(tenth * levels) - np.exp(tenth * noise), 0.0)
 
 
 def one_channel(samples: ArrayLike) -> np.ndarray:
