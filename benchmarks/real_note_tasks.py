@@ -25,6 +25,9 @@ from outlark.notes.segments import Segment, in_order
 
 #: Clips of each known and of each unknown digit in the test.
 KNOWN_DIGITS, UNKNOWN_DIGITS = 12, 7
+#: Where known classes are drawn: examples last longer than this, the test holds so many notes of a class at least, and
+#: so often it is tried.
+SHORTEST_S, LEAST_TO_FIND, TRIES = 0.02, 3, 100
 SPEAKERS = ("jackson", "theo")
 FIELD = ("hermit_lbh1.flac", "hermit_lbh2.flac", "spinetail.flac")
 #: Test clips of each syllable in noise, what the noise is taken from, and its levels.
@@ -108,6 +111,50 @@ def _zebra_finch(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
     known = sorted(rng.choice(labels, 3, replace=False).tolist())
     train = {name: recordings[name] for name in order[:4]}
     return Draw(_with_examples(train, known, n_examples, rng), [recordings[name] for name in order[4:]], known)
+
+
+def _bengalese_finch(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
+    """3 of 9 syllables of one bird are known; examples from two recordings, test on the other 13."""
+    return _known_among_others("bengalese-finch-syllables", 2, 3, rng, n_examples)
+
+
+def _canary(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
+    """3 of 12 syllables of one bird are known; classes occur in few recordings, so the rest of the same is the test."""
+    recordings = _annotated("canary-syllables")
+    pool = [label for label, n in _counts(recordings.values()).items() if n >= n_examples + LEAST_TO_FIND]
+    known = sorted(rng.choice(pool, 3, replace=False).tolist())
+    train = _with_examples(recordings, known, n_examples, rng, SHORTEST_S)
+    examples = [s for r in train for s in r.segments]
+    test = [
+        replace(
+            r, segments=[s for s in r.segments if s not in examples], left_out=[s for s in r.segments if s in examples]
+        )
+        for r in recordings.values()
+    ]
+    return Draw(train, test, known)
+
+
+def _neotropical_songs(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
+    """One song or call of one species is known; examples from four recordings of any species, test on the other 26."""
+    return _known_among_others("field-neotropical-songs", 4, 1, rng, n_examples)
+
+
+def _known_among_others(folder: str, n_train: int, n_known: int, rng: np.random.Generator, n_examples: int) -> Draw:
+    """Known classes that the training recordings hold enough of, and the others something to find."""
+    recordings = _annotated(folder)
+    for _ in range(TRIES):
+        order = rng.permutation(sorted(recordings)).tolist()
+        train, test = ({name: recordings[name] for name in names} for names in (order[:n_train], order[n_train:]))
+        there, to_find = _counts(train.values()), _counts(test.values())
+        pool = [label for label in there if there[label] >= n_examples and to_find.get(label, 0) >= LEAST_TO_FIND]
+        if len(pool) >= n_known:
+            known = sorted(rng.choice(pool, n_known, replace=False).tolist())
+            return Draw(
+                _with_examples(train, known, n_examples, rng, SHORTEST_S),
+                [_without_odd(r) for r in test.values()],
+                known,
+            )
+    raise TooFewError(f"no {n_train} recordings of {folder} hold {n_examples} examples of {n_known} classes")
 
 
 def _finch(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
@@ -201,9 +248,24 @@ def _digits(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
     return _clip_draw(folder, train, test, known, rng)
 
 
+def _counts(recordings: Iterable[Recording]) -> dict[str, int]:
+    """How many notes of each class there are; very short and odd ones and sounds of other birds are not counted."""
+    labels = sorted(s.label for r in recordings for s in r.segments if s.duration_s > SHORTEST_S)
+    return {label: labels.count(label) for label in labels if label != "other_bird" and not label.endswith("_odd")}
+
+
+def _without_odd(recording: Recording) -> Recording:
+    """Notes that their README says to ignore are left out of the scoring."""
+    odd = [s for s in recording.segments if s.label.endswith("_odd")]
+    return replace(recording, segments=[s for s in recording.segments if s not in odd], left_out=odd)
+
+
 IN_NOISE_FAMILY = "zebra-finch-in-noise"
 TASKS: Mapping[str, Task] = {
     "zebra-finch-syllables": Task(_zebra_finch),
+    "bengalese-finch-syllables": Task(_bengalese_finch),
+    "canary-syllables": Task(_canary),
+    "field-neotropical-songs": Task(_neotropical_songs, min_iou=0.3),
     "finch-segmentation": Task(_finch),
     "field-recordings-small": Task(_field, min_iou=0.3),
     "screaming-piha-field": Task(_piha, min_iou=0.3),
@@ -268,12 +330,21 @@ def _some(rows: Clips, label: str, n: int, rng: np.random.Generator) -> Clips:
 
 
 def _with_examples(
-    recordings: Mapping[str, Recording], known: Iterable[str], n_examples: int, rng: np.random.Generator
+    recordings: Mapping[str, Recording],
+    known: Iterable[str],
+    n_examples: int,
+    rng: np.random.Generator,
+    shortest_s: float = 0.0,
 ) -> list[Recording]:
-    """The recordings that hold a drawn example, with nothing but the examples marked."""
+    """The recordings that hold a drawn example, longer than `shortest_s`, with nothing but the examples marked."""
     drawn = defaultdict(list)
     for label in known:
-        pool = [(name, s) for name, r in recordings.items() for s in r.segments if s.label == label]
+        pool = [
+            (name, s)
+            for name, r in recordings.items()
+            for s in r.segments
+            if s.label == label and s.duration_s > shortest_s
+        ]
         for i in rng.permutation(len(pool))[:n_examples]:
             drawn[pool[i][0]].append(pool[i][1])
     return [replace(recordings[name], segments=in_order(drawn[name])) for name in sorted(drawn)]

@@ -121,7 +121,10 @@ def test_all_that_fit_learns_is_kept(fitted, name, tmp_path):
         assert again.note_model_.describer is again.describer_
     if detector.choice_:
         assert again.front_end is None  # it chooses itself again
-    for part in ("describer",) if detector.choice_ else ("front_end", "describer"):
+    absolute = detector.note_model_ is not None and detector.note_model_.contrast_db is not None
+    if absolute:
+        assert again.describer is None  # the absolute scale once more
+    for part in ([] if detector.choice_ else ["front_end"]) + ([] if absolute else ["describer"]):
         spelt_out = getattr(again, part)
         same(spelt_out.get_params(), getattr(detector, f"{part}_").get_params())
         assert not [key for key in vars(spelt_out) if key.endswith("_")]
@@ -174,7 +177,7 @@ def test_the_header_tells_what_is_in_the_file(fitted, tmp_path):
     assert header["classes"] == ["cach-Z", "tuti-D", "tuti-F"]
     assert header["sample_rate"] == SAMPLE_RATE
     assert header["front_end"]["kind"] == "NoteFrontEnd"
-    assert header["front_end"]["parameters"]["n_slices"] == 8  # a default, spelt out
+    assert header["front_end"]["parameters"]["n_slices"] == 12  # a default, spelt out
     assert header["describer"]["kind"] == "MDDKM"
     assert header["decisions"]["parameters"]["decoder"] == "auto"
     assert set(header["versions"]) == {"outlark", "numpy", "scipy", "scikit-learn"}
@@ -287,7 +290,7 @@ def test_arrays_must_be_there_and_fit(kept, name, tmp_path):
     for key in [*ours, "describer/thresholds"]:
         field = key.split("/")[1]
         rest = {other: array for other, array in arrays.items() if other != key}
-        if field != "note_thresholds":  # not every detector has them
+        if field not in ("note_thresholds", "contrast_db"):  # not every detector has them
             assert f"array {field!r} is missing" in refused(tmp_path, header, rest)
         array = arrays[key]
         longer = np.concatenate([array, array])
@@ -315,6 +318,32 @@ def test_files_from_before_there_were_edges(kept, tmp_path):
     assert detector.scores(np.zeros(22050), 22050).block.moves is None
     half = {name: arrays[name][:, :5] for name in ("notes/starts", "notes/ends")}
     assert "array 'starts' has 5 spectra" in refused(tmp_path, header, arrays | half)
+
+
+def test_files_from_before_notes_had_surroundings(tmp_path):
+    """And before there was an absolute scale: front end and describer as they were, and nothing else is known."""
+    examples = notes(counts=COUNTS)
+    front_end = NoteFrontEnd(n_slices=8, surroundings_s=0.0, shifts_s=(-0.008, -0.004, 0.0, 0.004, 0.008))
+    detector = NoteDetector(front_end, MDDKM(metric="euclidean", sigma=1.0, sigma_reg=0.1**0.5))
+    detector.fit([n.samples for n in examples], [n.label for n in examples], SAMPLE_RATE)
+    save(detector, tmp_path / "new")
+    header, arrays = read(tmp_path / "new")
+    assert header["front_end"]["parameters"].pop("surroundings_s") == 0.0
+    assert "notes/contrast_db" not in arrays
+    write(tmp_path / "old", header, arrays)
+    old, audio = load(tmp_path / "old"), recording()
+    assert old.front_end.surroundings_s == old.front_end_.surroundings_s == 0.0
+    assert old.describer is not None
+    segments = old.detect(audio, SAMPLE_RATE)
+    assert segments == detector.detect(audio, SAMPLE_RATE)
+    assert {s.label for s in segments} > {None}
+
+
+@pytest.mark.parametrize("contrast_db", [5.9, 40.1, -1.0])
+def test_a_contrast_that_cannot_be(kept, contrast_db, tmp_path):
+    header, arrays = kept("whole notes")
+    message = refused(tmp_path, header, {**arrays, "notes/contrast_db": np.array([contrast_db])})
+    assert f"array 'contrast_db' is {contrast_db:g}, not 6 to 40" in message
 
 
 def test_files_from_before_left_out_scores_were_kept(kept, tmp_path):
@@ -397,9 +426,11 @@ def test_more_than_is_known_is_no_harm_and_less_takes_defaults(kept, tmp_path):
         (("gap_s",), -1.0, "gap_s=-1.0"),
         (("front_end", "parameters", "hop_s"), 1.0, "hop_s=1.0"),
         (("front_end", "parameters", "window_s"), 1e9, "more than 262144 samples"),
-        (("front_end", "parameters", "n_bands"), 10**9, "NoteFrontEnd gives 8000000000 features"),
+        (("front_end", "parameters", "n_bands"), 10**9, "NoteFrontEnd gives 12000000000 features"),
+        (("front_end", "parameters", "surroundings_s"), 1e9, "surroundings_s=1000000000.0 is more than 262144 samples"),
+        (("front_end", "parameters", "surroundings_s"), -1.0, "surroundings_s=-1.0 must be"),
         (("front_end", "parameters", "n_bands"), "forty", "n_bands='forty'"),
-        (("front_end", "parameters", "n_slices"), 10, "gives 400 features, but its describer takes 320"),
+        (("front_end", "parameters", "n_slices"), 10, "gives 400 features, but its describer takes 480"),
         (("decisions", "parameters", "decoder"), "dice", "decoder='dice'"),
         (("decisions", "parameters", "decoder"), "rules", "decoder='rules' is for scores of frames"),
         (("decisions", "parameters", "max_region_s"), 0.0, "max_region_s=0.0"),
@@ -461,7 +492,7 @@ def test_files_that_are_no_models_or_cut_short(fitted, tmp_path):
 def test_the_fields_of_detector_layout_and_note_model_are_those_that_are_kept(fitted):
     """Add to outlark.notes.state what you add to these."""
     detector = fitted("whole notes")
-    kept_of_notes = {"describer", "lengths", "allowed", "thresholds", "edges", "left_out"}
+    kept_of_notes = {"describer", "lengths", "allowed", "thresholds", "edges", "left_out", "contrast_db"}
     assert {f.name for f in fields(detector.note_model_)} == kept_of_notes
     kept_of_layout = {"thresholds", "shortest_s", "longest_s", "sample_rate", "hop_samples", "offset_samples"}
     assert {f.name for f in fields(detector.layout_)} == {"classes", "note_thresholds"} | kept_of_layout

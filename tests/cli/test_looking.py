@@ -114,7 +114,7 @@ def test_inspect_tells_what_it_is(model, recording, tmp_path):
     assert re.search(
         r"class +cach-Z: 3 examples, 0.\d+ to 0.\d+ s, threshold \d.\d+\n +recording 6, 0.000 to", of_model
     )
-    assert "listens to  whole notes, 8 slices of each; spectra of 40 bands from 500 to 10000 Hz" in of_model
+    assert "listens to  whole notes, 12 slices of each; spectra of 40 bands from 500 to 10000 Hz" in of_model
     assert "front end   NoteFrontEnd: change 1.0, high_hz 10000.0" in of_model
     assert re.search(r"sound +22050 Hz, 1 channel, 0:00:0\d.\d{3}\n", of_recording)
     assert re.search(r"peak +-\d+.\d dB re full scale\n", of_recording)

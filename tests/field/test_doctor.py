@@ -5,13 +5,14 @@ import warnings
 import numpy as np
 import pytest
 
-import outlark.notes.whole_notes
-from outlark import PKNN, ArrayFrontEnd, HLDSFrontEnd, NoteDetector, NoteFrontEnd, Segment, model_file
+from outlark import MDDKM, PKNN, ArrayFrontEnd, HLDSFrontEnd, NoteDetector, NoteFrontEnd, Segment, model_file
 from outlark.errors import InputError
 from outlark.experiment.synthetic import KNOWN, SAMPLE_RATE, concatenate, notes
 from outlark.field.doctor import Finding, examine
 from outlark.field.doctor_notes import note_scores
 from outlark.field.doctor_sounds import click, hum, in_background, pink, trials, whistle
+from outlark.notes.copies import note_samples
+from outlark.notes.whole_notes import NOTE_SETTINGS, marked_notes
 
 SOUNDS = {
     "digital silence", "steady white noise", "steady pink noise", "bursts of white noise", "bursts of pink noise",
@@ -58,25 +59,29 @@ def test_a_model_from_a_file_has_the_same_findings(good, findings_of_good, tmp_p
 
 
 def test_a_class_of_noise():
+    """No burst of noise is like another: its own notes would be missed, and that is told."""
     rng = np.random.default_rng(0)
     hiss = [0.1 * rng.normal(size=4000) for _ in range(4)]
     findings = examine(NoteDetector().fit(hiss, ["hiss"] * 4, SAMPLE_RATE))
-    problems = [f for f in findings if f.severity == "problem" and "noise" in f.check]
-    assert problems
-    assert all("'hiss'" in f.what and "threshold" in f.what for f in problems)
-    assert all("fit_recordings" in f.advice for f in problems)
+    (missed,) = [f for f in findings if f.check == "left-out notes"]
+    assert missed.severity == "problem"
+    assert missed.what.startswith("4 of 4 notes of 'hiss' would be missed if it had not seen them")
+    (bursts,) = told(findings, "bursts of pink noise")  # its threshold is as low as may be
+    assert bursts.severity in ("warning", "problem")
+    assert "such as 'hiss' (score 0." in bursts.what
+    assert "threshold 0.1" in bursts.what
+    assert "fit_recordings" in bursts.advice
 
 
 def test_a_class_of_noise_beside_a_good_one():
-    """It takes every burst of noise for its note, and that is told; the other class does not."""
+    """The good one holds up the threshold of both: nothing else is taken for a note."""
     rng = np.random.default_rng(0)
     known, labels = clips({"cach-E": 4})
     hiss = [0.1 * rng.normal(size=1200) for _ in range(4)]
     findings = examine(NoteDetector().fit(known + hiss, labels + ["hiss"] * 4, SAMPLE_RATE))
-    problems = [f.what for f in findings if f.severity == "problem"]
-    bursts = ["bursts of white noise", "bursts of pink noise", "hum switched on and off"]
-    assert [what.split(":")[0] for what in problems] == bursts
-    assert all("taken for a note, such as 'hiss'" in what and "cach-E" not in what for what in problems)
+    (missed,) = [f for f in findings if f.severity != "good"]
+    assert (missed.severity, missed.check) == ("problem", "left-out notes")
+    assert "4 of 4 notes of 'hiss'" in missed.what
 
 
 def test_two_classes_with_the_same_notes():
@@ -145,37 +150,72 @@ def test_a_finding_has_a_severity():
 # --- the notes ------------------------------------------------------------------------------------------------------
 
 
-def test_left_out_scores_are_those_of_detectors_without_the_note(monkeypatch):
-    """The closed form, against what training finds by leaving notes out and fitting again."""
-    found = []
-    original = outlark.notes.whole_notes.left_out_note_scores
-    monkeypatch.setattr(
-        outlark.notes.whole_notes, "left_out_note_scores", lambda *given: found.append(original(*given)) or found[0]
+@pytest.mark.parametrize("describer", [None, MDDKM(**NOTE_SETTINGS)], ids=["absolute scale", "unknown scale"])
+def test_left_out_scores_are_those_of_a_class_without_the_note(describer):
+    """The closed form, against detectors that have not seen the note; masks and steps of pitch are no notes.
+
+    On an unknown scale the notes that both have seen tell what a class loses by being smaller.
+    """
+    audio, marks = concatenate(
+        notes(counts={"tuti-D": 4, "cach-Z": 3}), gap_s=0.3, edge_s=0.5, rng=np.random.default_rng(0)
     )
-    fitted = trained({"tuti-D": 5, "tuti-F": 4, "cach-Z": 5})
-    for label, refitted in zip(fitted.classes_, found[0], strict=True):
-        ours = [note.own for note in note_scores(fitted) if note.label == label]
-        # the search around the marks finds a little more
-        np.testing.assert_allclose(np.sort(ours), np.sort(refitted), atol=0.06)
+    whole = NoteDetector(describer=describer).fit_recordings([audio], [marks], SAMPLE_RATE)
+    front_end, in_order = whole.front_end_, sorted(marks, key=lambda m: (m.label, m.start))
+    every = marked_notes(front_end, [front_end.transform(audio)], [in_order])
+    for i, (found, mark) in enumerate(zip(note_scores(whole), in_order, strict=True)):
+        rest = [m for m in in_order if m is not mark]
+        without = NoteDetector(describer=describer).fit_recordings([audio], [rest], SAMPLE_RATE)
+        c = whole.classes_.tolist().index(mark.label)
+        own = without.describer_.class_scores(note_samples(front_end, every[i : i + 1])[0])[:, c].max()
+        both = note_samples(front_end, [n for j, n in enumerate(every) if j != i and n.label == mark.label])[0]
+        before, after = (np.median(d.describer_.class_scores(both)[:, c]) for d in (whole, without))
+        assert found.label == mark.label
+        assert before > after + 0.02
+        assert found.own == pytest.approx(own + (0.0 if describer is None else before - after), abs=1e-6)
+
+
+def test_the_only_note_of_a_class_cannot_be_left_out():
+    findings = examine(trained({"tuti-D": 1, "tuti-F": 4}))
+    assert [f.what for f in told(findings, "left-out notes")] == ["left-out notes: all 4 would be found"]
+
+
+def on_disk(folder, clips):
+    import soundfile
+
+    paths = [folder / f"clip{i}.wav" for i in range(len(clips))]
+    for path, samples in zip(paths, clips, strict=True):
+        soundfile.write(path, samples, SAMPLE_RATE)
+    return paths
 
 
 def test_a_note_that_would_be_missed_is_named(tmp_path):
-    import soundfile
-
-    known, labels = clips({"tuti-D": 5, "cach-Z": 5})
+    """Of four notes it is not known which of them is odd."""
+    known, labels = clips({"tuti-D": 3, "cach-Z": 5})
     wrong = notes(seed=9, counts={"cach-E": 1})[0].samples
-    paths = []
-    for i, samples in enumerate([*known, wrong]):
-        soundfile.write(tmp_path / f"clip{i}.wav", samples, SAMPLE_RATE)
-        paths.append(tmp_path / f"clip{i}.wav")
-    findings = examine(NoteDetector().fit(paths, [*labels, "tuti-D"]))
+    findings = examine(NoteDetector().fit(on_disk(tmp_path, [*known, wrong]), [*labels, "tuti-D"]))
     (missed,) = [f for f in told(findings, "left-out notes") if f.severity != "good"]
     assert missed.severity == "warning"
-    assert missed.what.startswith("1 of 6 notes of 'tuti-D' would be missed if it had not seen them (clip10.wav: ")
+    assert missed.what.startswith("1 of 4 notes of 'tuti-D' would be missed if it had not seen them (clip8.wav: ")
+    assert not told(findings, "notes not used")
+
+
+def test_a_note_that_was_not_used_is_named(tmp_path):
+    """And is neither left out nor taken for another: the class does not know it."""
+    known, labels = clips({"tuti-D": 5, "cach-Z": 5})
+    wrong = notes(seed=9, counts={"cach-E": 1})[0].samples
+    paths = on_disk(tmp_path, [wrong, *known])
+    with pytest.warns(UserWarning, match="of the 6 notes of 'tuti-D'"):
+        fitted = NoteDetector().fit(paths, ["tuti-D", *labels])
+    model_file.save(fitted, tmp_path / "m.outlark")
+    findings = examine(model_file.load(tmp_path / "m.outlark"))
+    (unused,) = [f for f in findings if f.severity != "good"]
+    assert (unused.severity, unused.check) == ("warning", "notes not used")
+    assert unused.what == "labelled 'tuti-D', but unlike all other notes of it, and therefore not used: clip0.wav"
+    assert [note.name for note in note_scores(fitted)] == [path.name for path in [*paths[6:], *paths[1:6]]]
 
 
 def test_a_wrong_label_is_named():
-    known, labels = clips({"tuti-D": 5, "cach-Z": 5})
+    known, labels = clips({"tuti-D": 4, "cach-Z": 3})
     labels[2] = "cach-Z"
     findings = examine(NoteDetector().fit(known, labels, SAMPLE_RATE))
     (suspected,) = told(findings, "suspected labels")

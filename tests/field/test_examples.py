@@ -104,7 +104,10 @@ def test_odd_clips_are_told(tmp_path):
     (folder / "tuti-F" / "again.wav").write_bytes((folder / "tuti-F" / "0.wav").read_bytes())
     soundfile.write(folder / "tuti-F" / "long.wav", 0.1 * np.sin(np.arange(SAMPLE_RATE * 6)), SAMPLE_RATE)
     soundfile.write(folder / "tuti-F" / "low.wav", 0.1 * np.sin(np.arange(4000)), 16000)
-    remarks = learn(find_examples([folder])).remarks
+    with pytest.warns(
+        UserWarning, match="of the 6 notes of 'tuti-F', in their order, number 6 is unlike all the others"
+    ):
+        remarks = learn(find_examples([folder])).remarks
     assert remarks[0] == "sample rates from 16000 to 22050 Hz; all of it is heard at 16000 Hz"
     assert remarks[1].startswith("1 clip longer than 5 s: long.wav (tuti-F) 6.0 s")
     assert remarks[2].startswith("the same sound twice: 0.wav at 0.000 s (tuti-F) and again.wav at 0.000 s (tuti-F)")

@@ -12,6 +12,7 @@ from outlark.errors import InputError
 from outlark.maths.description import (
     describe,
     distances,
+    distances_without,
     left_out_distances,
     score,
     shares,
@@ -148,3 +149,13 @@ def test_shares_sum_to_what_the_class_knows(X, Z):
 def test_too_small_a_regulariser_names_the_knob():
     with pytest.raises(InputError, match=r"not positive definite.*sigma_reg"):
         describe(np.zeros((5, 2)), 1.0, 1e-18)
+
+
+@settings(deadline=None, max_examples=30)
+@given(n=st.integers(3, 12), m=st.integers(1, 5), n_out=st.integers(1, 2), ratio=st.sampled_from([0.01, 0.1, 1.0]))
+def test_distances_without_a_part_are_those_of_a_refit(n, m, n_out, ratio):
+    rng = np.random.default_rng([n, m, n_out])
+    X, Z, part = rng.normal(size=(n, 3)), rng.normal(size=(m, 3)), rng.permutation(n)[:n_out]
+    found = distances_without(describe(X, 1.3, ratio).precision, part, squared_exponential(X, Z, 1.3))
+    refit = describe(np.delete(X, part, axis=0), 1.3, ratio)
+    np.testing.assert_allclose(found, distances(refit, Z), rtol=1e-7, atol=1e-9)

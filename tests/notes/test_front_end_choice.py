@@ -15,6 +15,7 @@ from outlark.notes.segments import Segment
 from outlark.notes.training import at_one_rate, join_clips
 
 USUAL = NoteFrontEnd()
+USUAL_FOR_CLIPS = NoteFrontEnd(surroundings_s=0.0)  # nothing is known of what surrounds them
 
 
 def sweep(low_hz, high_hz, rate, duration_s, noise=0.001, seed=0):
@@ -32,7 +33,7 @@ def chosen(clips, rate, labels=None):
 @pytest.mark.parametrize(("low", "high", "rate"), [(1000, 4000, 22050), (600, 1500, 22050), (2000, 9000, 48000)])
 def test_usual_notes_keep_the_usual_settings(low, high, rate):
     choice = chosen([sweep(low, high, rate, 0.1, seed=s) for s in range(3)], rate)
-    assert choice.front_end.get_params() == USUAL.get_params()
+    assert choice.front_end.get_params() == USUAL_FOR_CLIPS.get_params()
     assert choice.why[0].startswith("most of their sound lies between")
     assert re.search(r"; the usual span, 500 to 10000 Hz, holds \d+ % of it and is kept$", choice.why[0])
 
@@ -44,7 +45,7 @@ def test_bats():
     assert front_end.high_hz > 60_000
     assert front_end.window_s < 0.004
     assert front_end.hop_s == pytest.approx(front_end.window_s / 8)
-    assert np.ptp(front_end.shifts_s) == pytest.approx(0.75 * front_end.window_s)
+    assert np.ptp(front_end.shifts_s) == pytest.approx(0.5 * front_end.window_s)
     assert "only" in choice.why[0]
     assert "where 16 are usual, because of where it listens" in choice.why[1]
 
@@ -75,18 +76,28 @@ def test_wind_does_not_move_it():
     assert choice.front_end.get_params() == USUAL.get_params()
 
 
+def test_surroundings_change_with_the_windows():
+    rate, quiet = 22050, 0.001 * np.random.default_rng(1).normal(size=22050)
+    note = sweep(3000, 5000, rate, 0.012)
+    mark = Segment(start=rate, end=rate + len(note), sample_rate=rate, label="a")
+    front_end = choose_front_end(at_one_rate([np.concatenate([quiet, note, quiet])], [rate], [[mark]], rate)).front_end
+    assert front_end.window_s < 0.007
+    for name in ("hop_s", "surroundings_s"):
+        assert getattr(front_end, name) / getattr(USUAL, name) == pytest.approx(front_end.window_s / USUAL.window_s)
+
+
 def test_a_voice_does_not_move_it():
     """Loud below the usual span, but told apart by what is in it."""
     rate = 22050
     clips = [sweep(150, 450, rate, 0.3, seed=s) + sweep(600, 2500, rate, 0.3, seed=9 + s) for s in range(3)]
     choice = chosen(clips, rate)
-    assert choice.front_end.get_params() == USUAL.get_params()
+    assert choice.front_end.get_params() == USUAL_FOR_CLIPS.get_params()
     assert int(re.search(r"holds (\d+) % of it", choice.why[0])[1]) < 80
 
 
 def test_silence_tells_nothing():
     choice = chosen([np.zeros(4000), np.zeros(4000)], 22050)
-    assert choice.front_end.get_params() == USUAL.get_params()
+    assert choice.front_end.get_params() == USUAL_FOR_CLIPS.get_params()
     assert choice.why[0].startswith("they hardly rise above noise")
 
 

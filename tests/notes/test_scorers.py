@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from outlark.notes.contrast import Contrast
+from outlark.notes.edges import LOOK, MOST, learn_edges
 from outlark.notes.front_ends.base import Frames
 from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.scorers import ACTIVE_SHARE, FRAMES_AT_ONCE, FrameScorer, NoteScorer
@@ -24,13 +26,15 @@ class Likeness:
         return np.abs(np.einsum("ij,jk->ik", X, self.directions))
 
 
-@pytest.fixture(scope="module")
-def front_end():
-    return NoteFrontEnd(n_bands=5, n_slices=3).fit([], 8000)
+@pytest.fixture(scope="module", params=[0.0, 0.02, 0.1], ids="{:g} s around".format)
+def front_end(request):
+    """Without surroundings, with those that are usual, and with more than is looked at around edges."""
+    return NoteFrontEnd(n_bands=5, n_slices=3, surroundings_s=request.param).fit([], 8000)
 
 
 def some_frames(rng, n, width=5):
-    activity = np.where(rng.random(n) < 0.3, -5.0, 5.0)
+    """A third of them in silence, the others at 1 to 20 dB."""
+    activity = np.where(rng.random(n) < 0.3, -5.0, rng.uniform(1.0, 20.0, n))
     return Frames(rng.random((n, width)) * (activity > 0)[:, np.newaxis], activity)
 
 
@@ -54,7 +58,7 @@ def one_by_one(front_end, describer, frames, step):
     return values, lengths
 
 
-@pytest.mark.parametrize("step", [1, 2, 3])
+@pytest.mark.parametrize("step", [1, 2, 3, 7, FRAMES_AT_ONCE + 88])
 @pytest.mark.parametrize("n", [0, 1, 3, 40, FRAMES_AT_ONCE - 1, 2 * FRAMES_AT_ONCE + 77])
 def test_whole_notes_are_those_of_a_transcription(front_end, rng, step, n):
     describer, frames = Likeness(15), some_frames(rng, n)
@@ -66,12 +70,64 @@ def test_whole_notes_are_those_of_a_transcription(front_end, rng, step, n):
     np.testing.assert_array_equal(found.activity, frames.activity)
 
 
+@pytest.mark.parametrize("step", [2, 7, FRAMES_AT_ONCE + 88])
+def test_scores_are_raised_by_what_noise_takes_off(front_end, rng, step):
+    """Block by block: by the share after its own frames."""
+    describer, frames = Likeness(15), some_frames(rng, 4 * FRAMES_AT_ONCE)
+    scorer = NoteScorer(front_end, describer, LENGTHS, ALLOWED, step, contrast=Contrast(38.0, front_end.frame_rate))
+    found = joined_scores([scorer.push(frames), scorer.finish()])
+    values, lengths = one_by_one(front_end, describer, frames, step)
+    contrast, shares = Contrast(38.0, front_end.frame_rate), []
+    at_once = max(step, FRAMES_AT_ONCE // step * step)
+    for at in range(0, len(frames), at_once):
+        shares.append(contrast.push(frames.activity[at : at + at_once]))
+        values[at : at + at_once] /= shares[-1]
+    assert shares[0] > shares[-1]
+    np.testing.assert_allclose(found.values, values, atol=1e-12)
+    np.testing.assert_array_equal(found.lengths[found.values > 0], lengths[found.values > 0])
+
+
+def test_edges_are_looked_at_from_half_the_threshold_on(front_end, rng):
+    """So that thresholds may be lowered afterwards; and raised scores are what counts."""
+    describer, frames = Likeness(15), some_frames(rng, 4 * FRAMES_AT_ONCE)
+    marks = [(frames.features, at, at + 25.0, label) for at, label in ((100.0, "a"), (300.0, "b"), (500.0, "a"))]
+    edges = learn_edges(marks, ["a", "b"], inside=False)
+    found = []
+    for contrast in (None, Contrast(38.0, front_end.frame_rate)):
+        for thresholds in (np.zeros(2), np.full(2, 4.0)):
+            scorer = NoteScorer(front_end, describer, LENGTHS, ALLOWED, 2, edges, thresholds, contrast)
+            found.append(joined_scores([scorer.push(frames), scorer.finish()]))
+    plain, plain_high, raised, raised_high = found
+    assert plain.moves.any(axis=2).sum() > 100
+    for everywhere, high in ((plain, plain_high), (raised, raised_high)):
+        looked_at = high.values >= 2.0
+        assert looked_at.any()
+        np.testing.assert_array_equal(high.moves, np.where(looked_at[..., np.newaxis], everywhere.moves, 0))
+    assert (raised.values >= 2.0).sum() > (plain.values >= 2.0).sum()
+
+
+def test_moves_are_those_of_the_whole_recording(front_end, rng):
+    describer, frames = Likeness(15), some_frames(rng, 2 * FRAMES_AT_ONCE + 77)
+    marks = [(frames.features, at, at + 25.0, label) for at, label in ((100.0, "a"), (300.0, "b"), (500.0, "a"))]
+    edges = learn_edges(marks, ["a", "b"], inside=False)
+    scorer = NoteScorer(front_end, describer, LENGTHS, ALLOWED, 2, edges, np.zeros(2))
+    found = joined_scores([scorer.push(frames), scorer.finish()])
+    around = np.zeros((LOOK + MOST + 40, 5))
+    spectra = np.concatenate([around, frames.features, around])
+    starts, classes = np.nonzero(found.values > 0.0)
+    ends = starts + found.lengths[starts, classes]
+    expected = edges.moves(spectra, len(around) + starts, len(around) + ends, classes)
+    inside = ends + LOOK + MOST <= len(frames)  # what is beyond the end is for edges to judge
+    np.testing.assert_array_equal(found.moves[starts, classes][inside], expected[inside])
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.integers(0, 1500), max_size=6))
 def test_pushes_do_not_matter(front_end, cuts):
     frames = some_frames(np.random.default_rng(0), 1500)
     for make in (
         lambda: NoteScorer(front_end, Likeness(15), LENGTHS, ALLOWED, 2),
+        lambda: NoteScorer(front_end, Likeness(15), LENGTHS, ALLOWED, 2, contrast=Contrast(38.0, front_end.frame_rate)),
         lambda: FrameScorer(Likeness(5), 2),
     ):
         whole, pieces = make(), make()

@@ -11,6 +11,7 @@ from outlark.notes import rules
 from outlark.notes.regions import Batch
 from outlark.notes.scores import ScoreBlock
 from outlark.notes.viterbi import (
+    GIVE,
     NEAR,
     TINY,
     best_intervals,
@@ -202,3 +203,45 @@ def test_a_long_note_beats_the_short_ones_inside_it():
 
 def test_whole_notes_end_with_their_region():
     assert notes_of(tracks(".4....", "......"), 9, regions=[[1, 4]]) == ".AAA.."
+
+
+def whole_notes(n, *rows):
+    """Notes (start, length, class) that score 4 where 2 is enough, decoded."""
+    values, lengths = np.zeros((n, 2)), np.ones((n, 2), dtype=int)
+    for start, length, c in rows:
+        values[start, c], lengths[start, c] = 4.0, length
+    decoded = decode_notes(batch_of(values, lengths=lengths), np.zeros(n, dtype=bool), np.full(2, 2.0))
+    return decoded.notes.tolist(), decoded.scored.tolist()
+
+
+def test_notes_that_overlap_a_little_meet_half_way():
+    give = int(GIVE * 40)
+    assert give == 2
+    notes, scored = whole_notes(90, (0, 40, 0), (36, 40, 1))  # 2 frames of each
+    assert notes == [[0, 38, 0], [38, 76, 1]]
+    assert scored == [[0, 40], [36, 76]]  # as they were scored
+    assert whole_notes(90, (0, 40, 0), (37, 40, 1))[0] == [[0, 38, 0], [38, 77, 1]]
+    assert whole_notes(90, (0, 40, 0), (40, 40, 1))[0] == [[0, 40, 0], [40, 80, 1]]
+    assert len(whole_notes(90, (0, 40, 0), (35, 40, 1))[0]) == 1  # a frame too much
+
+
+def test_short_notes_give_nothing():
+    assert int(GIVE * 19) == 0
+    assert len(whole_notes(40, (0, 19, 0), (18, 19, 1))[0]) == 1
+    assert whole_notes(40, (0, 19, 0), (19, 19, 1))[0] == [[0, 19, 0], [19, 38, 1]]
+
+
+def test_both_ends_of_a_note_may_give():
+    notes, _ = whole_notes(200, (0, 40, 0), (37, 60, 1), (93, 40, 0))
+    assert notes == [[0, 38, 0], [38, 95, 1], [95, 133, 0]]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 180), st.integers(1, 90), st.integers(0, 1)), max_size=12))
+def test_notes_never_overlap_and_keep_nearly_all_that_was_scored(rows):
+    notes, scored = whole_notes(200, *rows)
+    for (_, end, _), (start, _, _) in pairwise(notes):
+        assert end <= start
+    for (start, end, _), (was_start, was_end) in zip(notes, scored, strict=True):
+        assert was_start <= start < end <= was_end
+        assert end - start >= (1 - 4 * GIVE) * (was_end - was_start) - 1

@@ -50,6 +50,8 @@ class Engine:
             raise ModelFileError(f"{task.model}: was changed during the run; start again")
         self._decisions = clone(self._detector.decisions).set_params(**task.decisions)
         self._detector.set_params(decisions=self._decisions)
+        if task.thresholds is not None:
+            self._detector.set_thresholds(task.thresholds)
         # what does not fit, or needs a package that is not there, shows now and not with every recording
         state_of(self._detector)
         self._try_formats()
@@ -106,6 +108,9 @@ class Engine:
                 f"{source.path}: scores of another model (sha256 {kept.model_sha256!s:.12}…), not of {self.task.model} "
                 f"({self.task.model_sha256:.12}…); give that model, or detect again"
             )
+        if self.task.thresholds is not None:
+            layout = replace(kept.scores.layout, thresholds=self._detector.layout_.thresholds)
+            kept = replace(kept, scores=replace(kept.scores, layout=layout))
         marks = self._marks(kept.decide(self._detector), kept.recording or source.name, kept.channel)
         return list(marks), kept.n_samples / kept.sample_rate, kept.channel
 
@@ -121,6 +126,8 @@ class Engine:
             "channel": "mix" if channel is None else channel,
             "verdicts": list(self.task.verdicts),
         }
+        if self.task.thresholds is not None:
+            settings["thresholds"] = list(self.task.thresholds)
         return About(version=__version__, model_sha256=self.task.model_sha256, settings=settings)
 
     def _try_formats(self) -> None:

@@ -37,6 +37,8 @@ class Task:
     channel : int or None
         Counted from 1; None for the mean of all.
     keep_scores : bool
+    thresholds : tuple of float, or None
+        Of the classes, in their order, in place of those of the model.
     """
 
     model: str
@@ -48,16 +50,19 @@ class Task:
     decisions: Mapping[str, Any] = field(default_factory=dict)
     channel: int | None = None
     keep_scores: bool = False
+    thresholds: tuple[float, ...] | None = None
 
     @property
     def identity(self) -> dict[str, Any]:
         """What the content of the results depends on, besides the recording."""
+        thresholds = {} if self.thresholds is None else {"thresholds": list(self.thresholds)}
         return {
             "version": __version__,
             "model_sha256": self.model_sha256,
             "decisions": dict(self.decisions),
             "channel": self.channel,
             "verdicts": list(self.verdicts),
+            **thresholds,
         }
 
     @property
@@ -72,7 +77,9 @@ class Task:
     def loads(cls, text: str | bytes) -> Self:
         """The task that `dumps` was given."""
         given = json.loads(text)
-        return cls(**{**given, "formats": tuple(given["formats"]), "verdicts": tuple(given["verdicts"])})
+        thresholds = None if given["thresholds"] is None else tuple(given["thresholds"])
+        tuples = {"formats": tuple(given["formats"]), "verdicts": tuple(given["verdicts"]), "thresholds": thresholds}
+        return cls(**{**given, **tuples})
 
 
 def sha256_of(path: str | Path) -> str:

@@ -6,6 +6,7 @@ import click
 
 from outlark.batch.sources import find
 from outlark.cli import options
+from outlark.cli.calibrate import calibrated
 from outlark.cli.many import task_of, work_through
 
 
@@ -19,9 +20,10 @@ from outlark.cli.many import task_of, work_through
     is_flag=True,
     help="Keep the scores of all classes, for 'outlark decide'; memory then grows with the recording.",
 )
+@options.calibration
 @options.decisions
 @options.reporting
-def command(recordings: tuple[str, ...], channel: int | str, keep_scores: bool, **given: Any) -> None:
+def command(recordings: tuple[str, ...], channel: int | str, keep_scores: bool, calibrate: bool, **given: Any) -> None:
     """Find notes in RECORDINGS with a MODEL.
 
     RECORDINGS are sound files and folders, which are searched with all folders within. Each recording gets a table in
@@ -29,4 +31,5 @@ def command(recordings: tuple[str, ...], channel: int | str, keep_scores: bool, 
     was when the same command is given again.
     """
     number = None if isinstance(channel, str) else channel
-    work_through(task_of(given, channel=number, keep_scores=keep_scores), find(recordings), given)
+    task, sources = task_of(given, channel=number, keep_scores=keep_scores), find(recordings)
+    work_through(calibrated(task, sources, given["quiet"]) if calibrate else task, sources, given)

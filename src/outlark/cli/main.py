@@ -22,6 +22,7 @@ ERROR, UNREADABLE, STOPPED = 1, 3, 130
 #: In the order of use. The text is here so that help needs no import of the verbs.
 VERBS = {
     "train": "Learn classes of notes from examples.",
+    "calibrate": "Fit the thresholds of a model to recordings, without labels.",
     "detect": "Find notes in recordings.",
     "decide": "Decide again on scores that were kept, without the recordings.",
     "evaluate": "Compare what was found with the truth.",

@@ -92,6 +92,13 @@ reporting = options_together(
     ),
 )
 
+#: --calibrate, as `calibrate`.
+calibration = click.option(
+    "--calibrate",
+    is_flag=True,
+    help="First fit the thresholds to all that is given, as 'outlark calibrate' does; the model file stays as it is.",
+)
+
 #: --channel: "mix", or a number from 1.
 channel = click.option(
     "--channel",

@@ -19,7 +19,7 @@ from outlark.experiment.describers import (
 )
 from outlark.experiment.template_matching import TemplateMatching
 from outlark.notes.decisions import Decisions
-from outlark.notes.detector import GAP_S, NOTE_SETTINGS, NoteDetector
+from outlark.notes.detector import GAP_S, UNIT_SETTINGS, NoteDetector
 from outlark.notes.front_ends.base import FrontEnd
 from outlark.notes.front_ends.hlds import HLDSFrontEnd
 from outlark.notes.front_ends.note import NoteFrontEnd
@@ -48,7 +48,7 @@ def _occgp(front: str) -> IndependentOCCGP:
     if front == "hlds-top":
         return IndependentOCCGP.paper()
     frames = {"metric": "euclidean", "sigma_reg": "condition"}
-    return _alone(partial(IndependentOCCGP, **(frames if front == "hlds" else NOTE_SETTINGS)), front)
+    return _alone(partial(IndependentOCCGP, **(frames if front == "hlds" else UNIT_SETTINGS)), front)
 
 
 def _pknn(front: str) -> PKNN:

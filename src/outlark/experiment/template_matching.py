@@ -21,11 +21,11 @@ from outlark.notes.decisions import Decisions
 from outlark.notes.detector import GAP_S
 from outlark.notes.front_end_choice import choose_front_end
 from outlark.notes.front_ends.base import Frames
+from outlark.notes.learnt_thresholds import SEARCH, SINGLE_NOTE_SHARE
 from outlark.notes.resampling import resample
 from outlark.notes.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.notes.segments import Segment
 from outlark.notes.training import Material, at_one_rate, check_marks, check_material, join_clips
-from outlark.notes.whole_notes import SEARCH, SINGLE_NOTE_SHARE
 
 #: A patch this many times weaker than the strongest has no shape to compare: what is left of it is rounding.
 NOTHING = 1e-4

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from outlark.field.doctor_notes import NoteScore, note_scores
+from outlark.field.doctor_notes import NoteScore, name_of, note_scores, unused_notes
 from outlark.field.doctor_set_up import set_up, training_set
 from outlark.field.doctor_sounds import Trial, trials
 from outlark.field.finding import GOOD, PROBLEM, WARNING, Finding, listing
@@ -52,6 +52,7 @@ def examine(detector: NoteDetector) -> list[Finding]:
     return [
         *found,
         *_left_out(scores),
+        *_unused(unused_notes(detector)),
         *_mistaken(scores),
         *_mislabelled(scores),
         *training_set(detector),
@@ -107,6 +108,19 @@ def _left_out(notes: list[NoteScore]) -> Iterator[Finding]:
             what=f"{len(of_class)} of {n_notes} notes of {label!r} would be missed if it had not seen them ({listed})",
             advice="Listen to these: take out what is no such note, mark them more closely, or give more notes like "
             "them; two kinds of notes may be two classes",
+        )
+
+
+def _unused(notes: list[dict[str, Any]]) -> Iterator[Finding]:
+    """Which notes were not learnt from."""
+    for label in dict.fromkeys(note["label"] for note in notes):
+        listed = listing([name_of(note) for note in notes if note["label"] == label])
+        yield Finding(
+            severity=WARNING,
+            check="notes not used",
+            what=f"labelled {label!r}, but unlike all other notes of it, and therefore not used: {listed}",
+            advice="Listen to them: correct the label or the mark, give a second note like it, or make it a class of "
+            "its own",
         )
 
 

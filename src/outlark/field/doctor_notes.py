@@ -47,16 +47,19 @@ def note_scores(detector: Any) -> list[NoteScore]:
         return _own_scores_only(detector)
     whole = detector.note_model_ is not None
     over_note = np.max if whole else np.mean
+    # Copies in noise or of another pitch follow the shifts of a note (`outlark.notes.copies`): nobody sang them.
+    n_own = len(detector.front_end_.shifts_s) if whole else None
     thresholds = _thresholds(detector)
     labels, found = describer.classes_.tolist(), []
     for c, label in enumerate(labels):
         X, notes = describer.descriptions_[c].X, describer.notes_[c]
-        own = _left_out_scores(describer, c, whole)
+        own = _left_out_scores(detector, c)
         others = np.column_stack(
             [f * scores(d, X) for d, f in zip(describer.descriptions_, describer.size_factors_, strict=True)]
         )
         others[:, c] = -np.inf
-        for rows in parts_of(notes):
+        for of_note in parts_of(notes):
+            rows = of_note[:n_own]
             note = detector.training_[int(notes[rows[0]])]
             by_class = over_note(others[rows], axis=0)
             best = int(by_class.argmax())
@@ -75,18 +78,30 @@ def note_scores(detector: Any) -> list[NoteScore]:
     return found
 
 
-def _left_out_scores(describer: MDDKM, c: int, whole_notes: bool) -> np.ndarray:
-    """The score of each sample of class c without its note, (n,).
+def unused_notes(detector: Any) -> list[dict[str, Any]]:
+    """Those of `training_` that were unlike all others of their class, so that training left them out."""
+    if detector.note_model_ is None or not isinstance(detector.describer_, MDDKM):
+        return []
+    used = set(np.concatenate(detector.describer_.notes_).tolist())
+    return [note for number, note in enumerate(detector.training_) if number not in used]
 
-    The thresholds of whole notes make up for what a class loses by being smaller by one note (`left_out_note_scores`
-    in `outlark.notes.whole_notes`); so must scores that are held against them.
+
+def _left_out_scores(detector: Any, c: int) -> np.ndarray:
+    """The score of each sample of class c without its note, (n,); NaN where there is no other note.
+
+    On the absolute scale thresholds are set by what left-out notes score, as it is: what a class loses by being smaller
+    by one note is part of what they say. The thresholds of a describer of unknown scale, and those in files from before
+    there was an absolute one, are of scores that make up for it (`left_out_by_refit` in
+    `outlark.notes.learnt_thresholds`); so must scores that are held against them.
     """
+    describer, model = detector.describer_, detector.note_model_
     description, factor = describer.descriptions_[c], float(describer.size_factors_[c])
-    left_out = np.array(describer.left_out_scores_[c])
-    if not len(left_out):
+    parts = parts_of(merge_copies(description.X, describer.notes_[c]))
+    if len(parts) == 1:  # what the describer has left out instead are samples of the only note
         return np.full(len(description.X), np.nan)
-    if whole_notes and not description.center:
-        for rows in parts_of(merge_copies(description.X, describer.notes_[c])):
+    left_out = np.array(describer.left_out_scores_[c])
+    if model is not None and model.contrast_db is None and not description.center:
+        for rows in parts:
             left_out[rows] += factor * _loss(description, rows)
     return left_out
 

@@ -60,11 +60,15 @@ def in_words(front_end: FrontEnd) -> str:
     """What a front end listens to.
 
     >>> in_words(NoteFrontEnd())
-    'whole notes, 8 slices of each; spectra of 40 bands from 500 to 10000 Hz, of 16 ms every 2 ms'
+    'whole notes, 12 slices of each and 20 ms around it; spectra of 40 bands from 500 to 10000 Hz, of 16 ms every 2 ms'
+    >>> in_words(NoteFrontEnd(surroundings_s=0.0))
+    'whole notes, 12 slices of each; spectra of 40 bands from 500 to 10000 Hz, of 16 ms every 2 ms'
     """
     match front_end:
         case NoteFrontEnd():
-            return f"whole notes, {front_end.n_slices} slices of each; {_spectra(front_end)}"
+            around_ms = 1e3 * front_end.surroundings_s
+            around = f" and {around_ms:.3g} ms around it" if around_ms else ""
+            return f"whole notes, {front_end.n_slices} slices of each{around}; {_spectra(front_end)}"
         case PatchFrontEnd():
             size = f"{1e3 * front_end.context_s:g} ms around each moment"
             return f"patches of {size}, as {front_end.n_components} numbers; {_spectra(front_end)}"

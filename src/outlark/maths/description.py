@@ -151,6 +151,40 @@ def left_out_distances(
     return np.maximum(d, description.floor)
 
 
+def distances_without(P: np.ndarray, part: np.ndarray, k: np.ndarray) -> np.ndarray:
+    """Eq. (11) in units of σ² for new samples, under the description **without some of its own**; no refitting.
+
+    With the part G, the rest B and ``P = (K/σ² + ρI)⁻¹``, ``K_BB⁻¹ = P_BB - P_BG P_GG⁻¹ P_GB``.
+
+    Parameters
+    ----------
+    P : ndarray (n, n)
+        The precision of the description, which is not centred.
+    part : ndarray of int
+        What is left out.
+    k : ndarray (n, m)
+        The kernel between the samples of the description and the new ones.
+
+    Returns
+    -------
+    ndarray (m,)
+
+    Examples
+    --------
+    >>> X, Z = np.array([[0.0], [0.1], [5.0]]), np.array([[4.0]])
+    >>> k = squared_exponential(X, Z, 1.0)
+    >>> distances_without(describe(X, 1.0, 0.1).precision, np.array([2]), k).round(6)
+    array([1.])
+    >>> distances(describe(X[:2], 1.0, 0.1), Z).round(6)
+    array([1.])
+    """
+    k = k.copy()
+    k[part] = 0.0
+    V = P @ k
+    V_G = V[part]
+    return 1.0 - np.einsum("ij,ij->j", k, V) + np.einsum("ij,ij->j", V_G, np.linalg.solve(P[np.ix_(part, part)], V_G))
+
+
 def score(d: np.ndarray, far: float | np.ndarray = 1.0) -> np.ndarray:
     """``-log √(d/σ²)`` ≥ 0: zero means "knows nothing about this", larger means nearer to the class."""
     return np.maximum(-0.5 * np.log(d / far), 0.0)

@@ -1,4 +1,4 @@
-"""Where a class of whole notes begins to accept, from the training recordings alone.
+"""Where a class begins to accept when the scale of its scores is not known, from the training recordings alone.
 
 The low end of a class lies a few spreads below the middle of its own notes when left out. What else there is in the
 training recordings scores below that; what scores above is taken for notes that nobody marked. The threshold lies
@@ -18,11 +18,6 @@ LEAST_SPREAD = 0.02
 WAY = 0.8
 #: A class never ends below this share of its middle: notes that differ that much are marked wrongly, or are no class.
 LEAST_LOW = 0.75
-#: The share of the score of its training notes that a new note of a class reaches: for the default describer.
-OWN_SHARE = 0.84
-#: Every further note of a class may lower that share by this much; less where the notes are clips, because nothing else
-#: was heard that could say how low is too low.
-SHARE_OF_A_NOTE, SHARE_OF_A_CLIP = 0.015, 0.005
 #: From so many left-out notes of a class on there are p-values: the smallest is then below .05.
 ENOUGH_NOTES = 20
 
@@ -62,33 +57,6 @@ def raised(thresholds: np.ndarray) -> np.ndarray:
     array([2., 2., 3.])
     """
     return np.maximum(thresholds, thresholds.mean())
-
-
-def bounded(
-    thresholds: np.ndarray, levels: np.ndarray, counts: np.ndarray, *, share: float = SHARE_OF_A_NOTE
-) -> np.ndarray:
-    """Thresholds (C,) held near the share `OWN_SHARE` of what the training notes themselves score.
-
-    A handful of left-out notes says little about where a class ends. Never higher than that share, which new notes of a
-    class reach; and lower only by as much as the number of notes allows.
-
-    Parameters
-    ----------
-    thresholds : ndarray (C,)
-    levels : ndarray (C,)
-        The score of the training notes of each class under the model that has seen them.
-    counts : ndarray (C,) of int
-        How many notes each class has.
-    share : float
-        `SHARE_OF_A_NOTE` or `SHARE_OF_A_CLIP`.
-
-    Examples
-    --------
-    >>> bounded(np.array([1.0, 1.0, 1.9]), np.array([2.0, 2.0, 2.0]), np.array([1, 3, 3])).round(2)
-    array([1.68, 1.62, 1.68])
-    """
-    lowest = np.maximum(OWN_SHARE - share * (counts - 1), 0.0)
-    return np.clip(thresholds, lowest * levels, OWN_SHARE * levels)
 
 
 def note_p_values(scores: np.ndarray, left_out: np.ndarray) -> np.ndarray:

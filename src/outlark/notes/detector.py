@@ -32,6 +32,7 @@ from outlark.notes.scorers import FrameScorer, NoteScorer
 from outlark.notes.scores import ScoreLayout, Scores
 from outlark.notes.segments import Segment
 from outlark.notes.training import Material, at_one_rate, check_marks, check_material, join_clips, training_record
+from outlark.notes.valley import FROM, ClassCalibration, calibrated
 from outlark.notes.verdicts import check_decoder
 from outlark.notes.whole_notes import NoteModel, fit_whole_notes, segment_p_values
 
@@ -39,11 +40,8 @@ from outlark.notes.whole_notes import NoteModel, fit_whole_notes, segment_p_valu
 GAP_S = 0.1
 #: Samples that are taken from a file at once.
 BLOCK = 2**17
-#: MDD-KM for descriptions of length 1: σ = 1, and σ_reg²/σ² = .1 because there are few of them in many dimensions.
-NOTE_SETTINGS: dict[str, Any] = {"metric": "euclidean", "sigma": 1.0, "sigma_reg": 0.1**0.5}
-#: ℓ for whole notes, whose distances are at most 2. The target xᵀx is the same for all of them, so that the cost
-#: (Eq. 7) is lowest at the largest ℓ that is tried and says nothing about it (docs/decisions/007-one-example.md).
-NOTE_LENGTH_SCALE = 8.0
+#: MDD-KM for frames of length 1: σ = 1, and σ_reg²/σ² = .1 because there are few of them in many dimensions.
+UNIT_SETTINGS: dict[str, Any] = {"metric": "euclidean", "sigma": 1.0, "sigma_reg": 0.1**0.5}
 #: "Well-conditioned" (Alg. 1, caption) for the system of the paper. Its τ = 1.8/μ is of use only where μ, the best
 #: score of a training frame, is between 2 and 3: far above, everything is accepted, below 1.34 nothing. This bound
 #: gives 2.4.
@@ -79,6 +77,8 @@ class NoteDetector(BaseEstimator):
         What it was made from: see `training_record`.
     choice_ : list of str
         Why the front end has its settings; empty where it was given.
+    calibration_ : list of ClassCalibration
+        What `calibrate` did to the threshold of each class; empty before.
 
     Examples
     --------
@@ -92,6 +92,7 @@ class NoteDetector(BaseEstimator):
 
     layout_: ScoreLayout
     note_model_: NoteModel | None
+    calibration_: list[ClassCalibration]
 
     def __init__(
         self,
@@ -170,9 +171,7 @@ class NoteDetector(BaseEstimator):
         sample_rate : int
             Of an array; files bring their own. Left out: that of the training recordings.
         """
-        stream, blocks = self._opened(audio, sample_rate)
-        found = [segment for block in blocks for segment in stream.push(block).segments]
-        return found + stream.finish().segments
+        return self._detected(audio, sample_rate)
 
     def decide(self, scores: Scores) -> list[Segment]:
         """Segments from scores, without the recording; in samples of the model's rate."""
@@ -181,15 +180,91 @@ class NoteDetector(BaseEstimator):
             raise InputError(f"decide takes what scores() gives, not {type(scores).__name__}")
         return self._decisions().decide(scores)
 
+    def calibrate(
+        self, recordings: Sequence[Any], sample_rate: int | Sequence[int] | None = None, *, progress: Any = None
+    ) -> Self:
+        """Move the threshold of each class to the valley of its scores in these recordings; no labels are needed.
+
+        Give the recordings that are to be searched, or some hours of them. The thresholds of the training are kept in
+        `calibration_`, and calibrating again starts from them. A class with too few peaks keeps its threshold, which
+        `calibration_` says.
+
+        Parameters
+        ----------
+        recordings : sequence of arrays (n,) or (n, channels), paths, or `Scores` of this detector
+        sample_rate : int or sequence of int
+            Of the arrays; paths bring their own.
+        progress : function, optional
+            Called with the number of recordings that are done, and of all.
+
+        Raises
+        ------
+        InputError
+            For a detector whose scores are not on the absolute scale: one of frames, or with a describer of its own.
+
+        Examples
+        --------
+        >>> from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+        >>> known = notes(counts={"tuti-F": 4, "cach-D": 4})
+        >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+        >>> audio, _ = concatenate(notes(seed=1), gap_s=0.2, rng=np.random.default_rng(0))
+        >>> [found.in_words for found in detector.calibrate([audio], SAMPLE_RATE).calibration_][0]
+        'threshold 0.233 kept: 7 peaks above it and 0 below, 10 of each are needed; give more recordings'
+        """
+        check_is_fitted(self)
+        model = self.note_model_
+        if model is None or model.contrast_db is None:
+            raise InputError(
+                "only a detector of whole notes with the default describer is on the absolute scale and can be "
+                "calibrated; train one without front_end and describer"
+            )
+        priors = np.array([c.prior for c in self.calibration_]) if self.calibration_ else np.array(model.thresholds)
+        layout = replace(self.layout_, thresholds=FROM * priors)
+        peaks: dict[Any, list[float]] = {label: [] for label in self.classes_.tolist()}
+        rates = np.broadcast_to(np.array(sample_rate, dtype=object), len(recordings)).tolist()
+        for number, (audio, rate) in enumerate(zip(recordings, rates, strict=True)):
+            scores = replace(audio, layout=layout) if isinstance(audio, Scores) else None
+            for segment in self._detected(audio, rate, layout) if scores is None else self.decide(scores):
+                if segment.label is not None:
+                    peaks[segment.label].append(float(segment.score))
+            if progress is not None:
+                progress(number + 1, len(recordings))
+        found = [calibrated(label, p, peaks[label]) for label, p in zip(peaks, priors.tolist(), strict=True)]
+        self.set_thresholds([c.threshold for c in found])
+        self.calibration_ = found
+        return self
+
+    def set_thresholds(self, thresholds: ArrayLike) -> Self:
+        """Let each class accept from its own threshold on, (C,) in the order of `classes_`.
+
+        Examples
+        --------
+        >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
+        >>> known = notes(counts={"tuti-F": 2})
+        >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+        >>> detector.set_thresholds([0.5]).layout_.thresholds
+        array([0.5])
+        """
+        check_is_fitted(self)
+        given = np.asarray(thresholds, dtype=float)
+        if given.shape != (len(self.classes_),) or not (given > 0.0).all():
+            raise InputError(
+                f"thresholds={thresholds!r:.200}; give a number above 0 for each class of {self.classes_.tolist()}"
+            )
+        self.layout_ = replace(self.layout_, thresholds=given)
+        if self.note_model_ is not None:
+            self.note_model_ = replace(self.note_model_, thresholds=given)
+        self.calibration_ = []
+        return self
+
     def p_values(self, segments: Iterable[Segment]) -> np.ndarray:
         """How typical each found note is of its class, (n,): its rank among the training notes when left out.
 
         ``p = (1 + #{notes of the class that score no higher when left out}) / (n_notes + 1)``. What this bounds is the
         share of known notes that are *missed*: if new notes of a class are exchangeable with its training notes,
         ``p ≤ a`` for at most a share a of those that are looked at. Nothing is promised about how many unknown notes
-        are accepted. Left-out scores are made up for the notes that were not seen (`left_out_note_scores`), so that the
-        bound is no exact one: of new made-up notes, of which 20 of each class were known, a share of .08 had p ≤ .05,
-        and .12 had p ≤ .1.
+        are accepted. The model that a left-out note is scored by is smaller by that note, so that the bound is not an
+        exact one: found notes score a little higher.
 
         Parameters
         ----------
@@ -213,8 +288,8 @@ class NoteDetector(BaseEstimator):
         >>> found = [s for s in detector.detect(audio, SAMPLE_RATE) if s.label is not None]
         >>> for segment, p in zip(found, detector.p_values(found), strict=True):
         ...     print(segment.label, p.round(2))
-        tuti-F 0.19
-        tuti-F 0.9
+        tuti-F 0.24
+        tuti-F 0.81
         cach-D nan
         """
         check_is_fitted(self)
@@ -223,12 +298,21 @@ class NoteDetector(BaseEstimator):
     def stream(self, sample_rate: int | None = None) -> DetectorStream:
         """A fresh stream: `push` blocks of any size, then `finish`; the same segments as `detect`."""
         check_is_fitted(self)
-        rate = self._rate(sample_rate if sample_rate is not None else self.sample_rate_)
-        return DetectorStream(
-            self.front_end_, self._scorer(), self._decisions(), self.layout_, sample_rate=rate, signal=self._signal
-        )
+        return self._stream(sample_rate, self.layout_)
 
     # ------------------------------------------------------------------ inside
+
+    def _stream(self, sample_rate: int | None, layout: ScoreLayout) -> DetectorStream:
+        rate = self._rate(sample_rate if sample_rate is not None else self.sample_rate_)
+        return DetectorStream(
+            self.front_end_, self._scorer(), self._decisions(), layout, sample_rate=rate, signal=self._signal
+        )
+
+    def _detected(self, audio: Any, sample_rate: int | None, layout: ScoreLayout | None = None) -> list[Segment]:
+        """The segments of a recording, by thresholds other than the model's if a layout is given."""
+        stream, blocks = self._opened(audio, sample_rate, layout)
+        found = [segment for block in blocks for segment in stream.push(block).segments]
+        return found + stream.finish().segments
 
     def _fit(self, material: Material) -> Self:
         check_material(material)
@@ -237,9 +321,8 @@ class NoteDetector(BaseEstimator):
         transform = front_end.transform_clips if material.clips else front_end.transform
         frames = [transform(recording) for recording in material.recordings]
         if isinstance(front_end, NoteFrontEnd):
-            describer = default_note_describer() if self.describer is None else self.describer
             model: NoteModel | FrameModel = fit_whole_notes(
-                front_end, describer, frames, material.segments, hold=_is_default(describer), clips=material.clips
+                front_end, self.describer, frames, material.segments, clips=material.clips
             )
         else:
             model = fit_frames(front_end, self._frame_describer(front_end), frames, material)
@@ -249,6 +332,7 @@ class NoteDetector(BaseEstimator):
         self.sample_rate_ = material.sample_rate
         self.layout_ = _layout(front_end, model, material)
         self.training_ = training_record(material)
+        self.calibration_ = []
         return self
 
     def _check_parameters(self) -> None:
@@ -264,7 +348,7 @@ class NoteDetector(BaseEstimator):
         if self.describer is not None:
             return clone(self.describer)
         # Patches and embeddings have length 1 as whole notes have; other frames tell their own units.
-        return MDDKM(**(NOTE_SETTINGS if isinstance(front_end, PatchFrontEnd | EmbeddingFrontEnd) else {}))
+        return MDDKM(**(UNIT_SETTINGS if isinstance(front_end, PatchFrontEnd | EmbeddingFrontEnd) else {}))
 
     def _rate(self, sample_rate: Any) -> int:
         return (check_series_rate if isinstance(self.front_end, ArrayFrontEnd) else check_sample_rate)(sample_rate)
@@ -291,24 +375,17 @@ class NoteDetector(BaseEstimator):
             return self.note_model_.scorer(self.front_end_)
         return FrameScorer(self.describer_, len(self.classes_))
 
-    def _opened(self, audio: Any, sample_rate: int | None) -> tuple[DetectorStream, Iterable[np.ndarray]]:
+    def _opened(
+        self, audio: Any, sample_rate: int | None, layout: ScoreLayout | None = None
+    ) -> tuple[DetectorStream, Iterable[np.ndarray]]:
         """A stream for the recording, and its blocks."""
+        check_is_fitted(self)
+        layout = self.layout_ if layout is None else layout
         if is_path(audio):
             file = AudioFile(audio)
-            return self.stream(file.sample_rate), file.blocks(BLOCK)
+            return self._stream(file.sample_rate, layout), file.blocks(BLOCK)
         signal = self._signal(audio)
-        return self.stream(sample_rate), (signal[at : at + BLOCK] for at in range(0, len(signal), BLOCK))
-
-
-def default_note_describer() -> MDDKM:
-    """MDD-KM for whole notes: descriptions have length 1, so that σ is 1; thresholds come from whole notes as well."""
-    return MDDKM(**NOTE_SETTINGS, length_scale=NOTE_LENGTH_SCALE, threshold=0.0)
-
-
-def _is_default(describer: Any) -> bool:
-    """Whether scores are on the scale of the default describer; a detector from a file has a describer like it."""
-    usual = default_note_describer()
-    return isinstance(describer, MDDKM) and repr(describer) == repr(usual)
+        return self._stream(sample_rate, layout), (signal[at : at + BLOCK] for at in range(0, len(signal), BLOCK))
 
 
 def _layout(front_end: FrontEnd, model: NoteModel | FrameModel, material: Material) -> ScoreLayout:

@@ -58,15 +58,21 @@ def choose_front_end(material: Material) -> Choice:
     >>> choice.why[0]
     'only 0 % of their sound lies between 500 and 10000 Hz: it listens from 50 to 1009 Hz, where 95 % lies'
     """
-    usual = NoteFrontEnd()
+    usual = NoteFrontEnd(surroundings_s=0.0) if material.clips else NoteFrontEnd()
     low_hz, high_hz, where = _span(material, usual)
     scale = usual.low_hz / low_hz
     window_s, how_long = _window(material, 1.0 if 1.0 / FAR < scale < FAR else scale, usual.window_s)
     if low_hz == usual.low_hz and window_s == usual.window_s:
         return Choice(usual, [where])
     factor = window_s / usual.window_s
-    shifts_s = tuple(factor * shift for shift in usual.shifts_s)
-    front_end = NoteFrontEnd(window_s, factor * usual.hop_s, low_hz=low_hz, high_hz=high_hz, shifts_s=shifts_s)
+    front_end = NoteFrontEnd(
+        window_s,
+        factor * usual.hop_s,
+        low_hz=low_hz,
+        high_hz=high_hz,
+        surroundings_s=factor * usual.surroundings_s,
+        shifts_s=tuple(factor * shift for shift in usual.shifts_s),
+    )
     return Choice(front_end, [where, *how_long])
 
 

@@ -6,6 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from outlark.notes.blocks import Reblock
+from outlark.notes.contrast import Contrast
 from outlark.notes.edges import LOOK, MOST, Edges
 from outlark.notes.front_ends.base import Frames
 from outlark.notes.front_ends.note import NoteFrontEnd, cumulated
@@ -13,6 +14,8 @@ from outlark.notes.scores import ScoreBlock, joined_scores
 
 #: Frames, or starts of notes, that are scored at once: the same blocks whatever came in, so the same scores.
 FRAMES_AT_ONCE = 512
+#: The edges of notes that reach this share of their threshold are looked at closely.
+LOOKED_AT = 0.5
 #: At least this share of the frames of a note must rise above the noise.
 ACTIVE_SHARE = 0.5
 
@@ -69,9 +72,11 @@ class NoteScorer:
     step : int
         Notes start at every so many frames.
     edges : Edges, optional
-        With it the edges of notes at or above their thresholds are looked at closely.
+        With it the edges of notes are looked at closely.
     thresholds : ndarray (C,), optional
-        Goes with `edges`.
+        Goes with `edges`: notes that reach half of it are looked at, so that thresholds may be lowered afterwards.
+    contrast : Contrast, optional
+        With it scores are what they would be in as little noise as the training notes had.
     """
 
     def __init__(
@@ -83,14 +88,17 @@ class NoteScorer:
         step: int,
         edges: Edges | None = None,
         thresholds: np.ndarray | None = None,
+        contrast: Contrast | None = None,
     ) -> None:
         self._front_end, self._describer = front_end, describer
         self._lengths, self._allowed, self._step = lengths, allowed, step
-        self._edges, self._thresholds = edges, thresholds
-        self._after = int(np.ceil(lengths.max())) + 2 + LOOK + MOST
-        self._at_once = FRAMES_AT_ONCE - FRAMES_AT_ONCE % step
+        self._edges, self._thresholds, self._contrast = edges, thresholds, contrast
+        # spectra that are looked at before and after a note: its surroundings, and those around its edges
+        self._around = max(LOOK + MOST, int(np.ceil(front_end.surroundings)) + 1)
+        self._after = int(np.ceil(lengths.max())) + 2 + self._around
+        self._at_once = max(step, FRAMES_AT_ONCE - FRAMES_AT_ONCE % step)
         self._held, self._activity = np.empty((0, front_end.n_features_)), np.empty(0)
-        self._before = np.empty((0, front_end.n_features_))  # the last spectra whose starts have been scored
+        self._before = np.zeros((self._around, front_end.n_features_))  # silence before a recording begins
 
     def push(self, frames: Frames) -> ScoreBlock:
         """The scores of the starts from which the longest note has been heard in full."""
@@ -101,7 +109,7 @@ class NoteScorer:
         n_ready = max(0, len(self._held) - self._after) // self._at_once * self._at_once
         blocks = [self._block_at(at) for at in range(0, n_ready, self._at_once)]
         if n_ready:
-            self._before = self._held[n_ready - LOOK - MOST : n_ready].copy()
+            self._before = np.concatenate([self._before, self._held[:n_ready]])[-self._around :]
         self._held, self._activity = self._held[n_ready:], self._activity[n_ready:]
         return joined_scores([self.none(), *blocks])
 
@@ -113,27 +121,30 @@ class NoteScorer:
     def _block_at(self, at: int) -> ScoreBlock:
         """Scores of the block of starts that begins `at` frames after the first start that is held."""
         end = at + self._at_once + self._after
-        block = self._scored(self._held[at:end], self._activity[at:end])
+        before = np.concatenate([self._before, self._held[max(0, at - self._around) : at]])[-self._around :]
+        spectra = np.concatenate([before, self._held[at:end]])
+        block = self._scored(spectra, self._activity[at:end])
+        if self._contrast is not None:
+            block.values[...] /= self._contrast.push(block.activity)
         if self._edges is None:
             return block
-        before = self._held[at - LOOK - MOST : at] if at else self._before
-        moves = self._moves(block, before, self._held[at:end])
-        return ScoreBlock(block.values, block.activity, block.lengths, moves)
+        return ScoreBlock(block.values, block.activity, block.lengths, self._moves(block, spectra))
 
-    def _moves(self, block: ScoreBlock, before: np.ndarray, spectra: np.ndarray) -> np.ndarray:
-        """Of a block of starts, from the spectra before it, in it and after it."""
+    def _moves(self, block: ScoreBlock, spectra: np.ndarray) -> np.ndarray:
+        """Of a block of starts, from the spectra around it."""
         assert self._edges is not None
+        assert self._thresholds is not None
         assert block.lengths is not None
         moves = np.zeros((*block.values.shape, 2), dtype=np.int64)
-        starts, classes = np.nonzero(block.values >= self._thresholds)
+        starts, classes = np.nonzero(block.values >= LOOKED_AT * self._thresholds)
         if len(starts):
             ends = starts + block.lengths[starts, classes]
-            all_spectra, first = np.concatenate([before, spectra]), len(before)
-            moves[starts, classes] = self._edges.moves(all_spectra, first + starts, first + ends, classes)
+            found = self._edges.moves(spectra, self._around + starts, self._around + ends, classes)
+            moves[starts, classes] = found
         return moves
 
     def _scored(self, spectra: np.ndarray, activity: np.ndarray) -> ScoreBlock:
-        """Scores of a block of starts, from its frames and those after it."""
+        """Scores of a block of starts, from the spectra around it and the activity of its frames and those after it."""
         values = np.zeros((min(self._at_once, len(activity)), self._allowed.shape[1]))
         lengths = np.ones(values.shape, dtype=np.int64)
         block = ScoreBlock(values, activity[: len(values)], lengths)
@@ -155,7 +166,8 @@ class NoteScorer:
     ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
         """For each length, by its number: the starts of spans that rise above the noise, and their descriptions."""
         heard = np.concatenate([[0], np.cumsum(active)])
-        starts, sums = np.arange(0, n_starts, self._step), cumulated(spectra)
+        silence = np.zeros((self._around, spectra.shape[1]))  # after a recording has ended
+        starts, sums = np.arange(0, n_starts, self._step), cumulated(np.concatenate([spectra, silence]))
         for number, length in enumerate(self._lengths):
             whole = _whole(length)
             fitting = starts[starts + whole <= len(active)]
@@ -163,7 +175,7 @@ class NoteScorer:
             if len(rows):
                 samples = self._front_end.describe(
                     spectra,
-                    start=float(fitting[rows[0]]),
+                    start=float(self._around + fitting[rows[0]]),
                     n_starts=int(rows[-1] - rows[0] + 1),
                     length=float(length),
                     step=self._step,

@@ -3,6 +3,7 @@
 What was left to the defaults is spelt out, so that another outlark, with other defaults, still gives these segments.
 """
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from outlark.errors import InputError, ModelFileError
 from outlark.estimators import state as estimator_state
 from outlark.estimators.state_fields import NEWER, Fields, decoded, encoded, put_kind, scalar, take_kind
 from outlark.notes.background import check_seconds
+from outlark.notes.contrast import CLEAR_DB, SOUND_DB
 from outlark.notes.decisions import Decisions
 from outlark.notes.detector import NoteDetector
 from outlark.notes.edges import LOOK, Edges
@@ -22,11 +24,15 @@ from outlark.notes.front_ends.base import FrontEnd
 from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.front_ends.state import WRONG
 from outlark.notes.scores import ScoreLayout
+from outlark.notes.valley import BINS, ClassCalibration
 from outlark.notes.whole_notes import NoteModel
 
 KIND = "NoteDetector"
 DECISIONS = {"Decisions": Decisions}
-#: What is known of a training note, and of which type.
+#: What is known of the calibration of a class, and of a training note, and of which type.
+CALIBRATION = {
+    "label": object, "prior": float, "threshold": float, "n_below": int, "n_above": int, "counts": list,
+}  # fmt: skip
 RECORD = {"recording": int, "name": str | None, "label": object, "start_s": float, "end_s": float, "sha256": str}
 
 
@@ -57,6 +63,10 @@ def state_of(detector: NoteDetector) -> tuple[dict[str, Any], dict[str, np.ndarr
         "decisions": put_kind(detector._decisions(), DECISIONS),
         "training": [{**note, "label": encoded(note["label"], "label")} for note in detector.training_],
     }
+    if detector.calibration_:
+        header["calibration"] = [
+            {**asdict(c), "label": encoded(c.label, "label"), "counts": list(c.counts)} for c in detector.calibration_
+        ]
     found = {name: getattr(layout, name) for name in ("thresholds", "shortest_s", "longest_s", "note_thresholds")}
     arrays = {f"layout/{name}": np.array(array, float) for name, array in found.items() if array is not None}
     if detector.note_model_ is not None:
@@ -64,6 +74,8 @@ def state_of(detector: NoteDetector) -> tuple[dict[str, Any], dict[str, np.ndarr
         arrays |= {f"notes/{name}": getattr(model, name) for name in ("lengths", "allowed", "thresholds")}
         if model.edges is not None:
             arrays |= {"notes/starts": model.edges.starts, "notes/ends": model.edges.ends}
+        if model.contrast_db is not None:
+            arrays["notes/contrast_db"] = np.array([model.contrast_db])
         if model.left_out is not None:
             arrays["notes/left_out"] = np.concatenate(model.left_out).astype(float)
             arrays["notes/left_out_counts"] = np.array([len(scores) for scores in model.left_out], dtype=np.int64)
@@ -87,9 +99,10 @@ def from_state(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> NoteDet
     )
     try:
         choice = _choice(header.get("choice", []))
+        absolute = "notes/contrast_db" in arrays
         detector = NoteDetector(
             None if choice else clone(front_end),  # what chose itself does so again
-            clone(describer),
+            None if absolute else clone(describer),
             take_kind(header.get("decisions"), DECISIONS, "way to decide"),
             gap_s=check_seconds("gap_s", decoded(header.get("gap_s"), "gap_s"), zero=True),
         )
@@ -99,6 +112,7 @@ def from_state(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> NoteDet
         detector.note_model_ = _note_model(front_end, describer, Fields({}, _part(arrays, "notes/")))
         detector.choice_ = choice
         detector.training_ = _training(header.get("training"), detector.classes_.tolist())
+        detector.calibration_ = _calibration(header.get("calibration", []), detector.layout_)
         _try(detector)
     except ModelFileError:
         raise
@@ -158,8 +172,19 @@ def _note_model(front_end: FrontEnd, describer: Any, fields: Fields) -> NoteMode
         edges = Edges(starts, fields.array("ends", *starts.shape))
     return NoteModel(
         describer=describer, lengths=lengths, allowed=allowed, thresholds=thresholds, edges=edges,
-        left_out=_left_out(fields, C),
+        left_out=_left_out(fields, C), contrast_db=_contrast_db(fields),
     )  # fmt: skip
+
+
+def _contrast_db(fields: Fields) -> float | None:
+    if "contrast_db" not in fields.arrays:
+        return None
+    (contrast_db,) = fields.array("contrast_db", 1).tolist()
+    if not SOUND_DB <= contrast_db <= CLEAR_DB:
+        raise ModelFileError(
+            f"array 'contrast_db' is {contrast_db:g}, not {SOUND_DB:g} to {CLEAR_DB:g}; save the model again"
+        )
+    return float(contrast_db)
 
 
 def _left_out(fields: Fields, n_classes: int) -> list[np.ndarray] | None:
@@ -180,6 +205,27 @@ def _choice(sentences: Any) -> list[str]:
     if not isinstance(sentences, list) or not all(isinstance(sentence, str) for sentence in sentences):
         raise ModelFileError(f"its choice of a front end is {sentences!r:.100}, not sentences; save the model again")
     return sentences
+
+
+def _calibration(found: Any, layout: ScoreLayout) -> list[ClassCalibration]:
+    """What `calibrate` did; its thresholds are those of the model."""
+    if not isinstance(found, list):
+        raise ModelFileError(f"its calibration is {found!r:.100}, not a list; save the model again")
+    calibration = []
+    for row, label, threshold in zip(found, layout.classes.tolist(), layout.thresholds.tolist(), strict=bool(found)):
+        fits = isinstance(row, dict) and row.keys() == CALIBRATION.keys()
+        fits = fits and all(isinstance(row[name], kind) and row[name] is not True for name, kind in CALIBRATION.items())
+        if (
+            not fits
+            or decoded(row["label"], "label") != label
+            or row["threshold"] != threshold
+            or not row["prior"] > 0.0
+        ):
+            raise ModelFileError(f"the calibration of {label!r:.50} is {row!r:.200}, which cannot be; save it again")
+        if len(row["counts"]) != len(BINS) - 1 or not all(type(n) is int and n >= 0 for n in row["counts"]):
+            raise ModelFileError(f"the histogram of {label!r:.50} is {row['counts']!r:.100}; save the model again")
+        calibration.append(ClassCalibration(**{**row, "label": label, "counts": tuple(row["counts"])}))
+    return calibration
 
 
 def _training(notes: Any, classes: list[Any]) -> list[dict[str, Any]]:

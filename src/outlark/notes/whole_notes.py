@@ -1,47 +1,38 @@
-"""Training on whole notes: samples, trial lengths, and thresholds from what the training recordings tell."""
+"""Training on whole notes: samples, trial lengths, thresholds and edges."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.ndimage import maximum_filter1d
 from sklearn.base import clone
 
 from outlark.errors import InputError
-from outlark.notes.calibration import (
-    SHARE_OF_A_CLIP,
-    SHARE_OF_A_NOTE,
-    bounded,
-    note_p_values,
-    note_thresholds,
-    raised,
-)
+from outlark.estimators.mddkm import MDDKM
+from outlark.notes import absolute_scale
+from outlark.notes.calibration import note_p_values, note_thresholds, raised
+from outlark.notes.contrast import Contrast, contrast_of
+from outlark.notes.copies import MASKS, MarkedNote, note_samples
 from outlark.notes.edges import Edges, learn_edges
 from outlark.notes.front_ends.base import Frames
 from outlark.notes.front_ends.note import NoteFrontEnd
+from outlark.notes.learnt_thresholds import left_out_by_refit, scores_of_the_rest
 from outlark.notes.scorers import NoteScorer
 from outlark.notes.segments import Segment
 
-#: At most so many times the describer is fitted without some of the notes.
-FOLDS = 10
-#: A left-out note is looked for this share of its length before and after its mark.
-SEARCH = 0.3
-#: A class of a single note cannot be left out: this share of the score of its own training samples stands in.
-SINGLE_NOTE_SHARE = 0.9
-#: Notes start at every so many frames.
-STEP = 2
-
-
-@dataclass(frozen=True, eq=False)
-class MarkedNote:
-    """A training note in frames: where it starts and how long it is, in the frames of its recording."""
-
-    spectra: np.ndarray
-    start: float
-    length: float
-    label: Any
+#: Notes start at every so many frames at least, and at so many places along the shortest note.
+STEP, PLACES = 2, 40
+#: MDD-KM for descriptions of length 1, on the scale of `outlark.notes.absolute_scale`: sizes are not balanced, because
+#: t0 grows with the number of notes, and thresholds are not those of samples but of whole notes.
+NOTE_SETTINGS: dict[str, Any] = {
+    "metric": "euclidean",
+    "sigma": 1.0,
+    "sigma_reg": absolute_scale.RATIO**0.5,
+    "length_scale": absolute_scale.LENGTH_SCALE,
+    "balance": None,
+    "threshold": 0.0,
+}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,8 +49,10 @@ class NoteModel:
     edges : Edges or None
         What starts and ends look like; None in files from before there were any.
     left_out : list of ndarray, or None
-        For each class the scores of its training notes when left out, sorted (of a single note: a guess); None in
+        For each class the scores of its training notes when left out, sorted; empty for a class of one note, None in
         files from before they were kept.
+    contrast_db : float or None
+        How far loud sounds stand out in the training recordings, for scores on the absolute scale.
     """
 
     describer: Any
@@ -68,12 +61,20 @@ class NoteModel:
     thresholds: np.ndarray
     edges: Edges | None = None
     left_out: list[np.ndarray] | None = None
+    contrast_db: float | None = None
 
     def scorer(self, front_end: NoteFrontEnd) -> NoteScorer:
         """A fresh stream of scores."""
+        contrast = None if self.contrast_db is None else Contrast(self.contrast_db, front_end.frame_rate)
         return NoteScorer(
-            front_end, self.describer, self.lengths, self.allowed, STEP, edges=self.edges, thresholds=self.thresholds
-        )
+            front_end, self.describer, self.lengths, self.allowed, self.step,
+            edges=self.edges, thresholds=self.thresholds, contrast=contrast,
+        )  # fmt: skip
+
+    @property
+    def step(self) -> int:
+        """From one start that is tried to the next, in frames."""
+        return max(STEP, int(self.lengths.min() / PLACES))
 
 
 def fit_whole_notes(
@@ -82,36 +83,102 @@ def fit_whole_notes(
     frames: Sequence[Frames],
     segments: Sequence[Sequence[Segment]],
     *,
-    hold: bool = False,
     clips: bool = False,
 ) -> NoteModel:
     """Describe the marked notes and find where each class begins to accept.
 
-    With `hold`, for a describer whose scale is known, thresholds stay near a share of what training notes score. With
-    `clips`, nothing is known of what is around the notes.
+    Without a describer, by `MDDKM` on the absolute scale. The scale of any other one is not known and is learnt from
+    what left-out notes and the rest of the recordings score. With `clips`, nothing is known of the surroundings.
     """
-    notes = [
-        MarkedNote(f.features, s.start / front_end.hop_samples_, (s.end - s.start) / front_end.hop_samples_, s.label)
-        for f, marks in zip(frames, segments, strict=True)
+    notes = marked_notes(front_end, frames, segments, clips=clips)
+    marked = [(note.spectra, note.start, note.start + note.length, note.label) for note in notes]
+    model = (
+        _on_the_absolute_scale(front_end, notes, frames)
+        if describer is None
+        else _learnt(front_end, describer, notes, frames, segments)
+    )
+    return replace(model, edges=learn_edges(marked, model.describer.classes_.tolist(), inside=clips))
+
+
+def marked_notes(
+    front_end: NoteFrontEnd, frames: Sequence[Frames], segments: Sequence[Sequence[Segment]], *, clips: bool = False
+) -> list[MarkedNote]:
+    """The marked notes in frames. Every clip is a recording of its own."""
+    hop = front_end.hop_samples_
+    found = [
+        MarkedNote(f.features, s.start / hop, (s.end - s.start) / hop, s.label, r)
+        for r, (f, marks) in enumerate(zip(frames, segments, strict=True))
         for s in marks
     ]
+    return [replace(note, origin=number) for number, note in enumerate(found)] if clips else found
+
+
+def _on_the_absolute_scale(front_end: NoteFrontEnd, notes: Sequence[MarkedNote], frames: Sequence[Frames]) -> NoteModel:
+    classes = np.unique([note.label for note in notes])
+    pitch = absolute_scale.pitch_matters(front_end, notes, _lengths_of_classes(front_end, notes, classes))
+    kept = _without_odd_ones(front_end, notes, classes, pitch)
+    own = [notes[i] for i in kept]
+    lengths, allowed = trial_lengths(front_end, own, classes)
+    X, y, groups = note_samples(front_end, own, masks=MASKS, pitch=pitch)
+    fitted = MDDKM(**NOTE_SETTINGS).fit(X, y, groups=np.array(kept)[groups])
+    left_out = absolute_scale.left_out_scores(front_end, own, [lengths[column] for column in allowed.T], pitch=pitch)
+    return NoteModel(
+        describer=fitted,
+        lengths=lengths,
+        allowed=allowed,
+        thresholds=absolute_scale.thresholds(_absolute_thresholds(front_end, own, classes, pitch), left_out),
+        left_out=[np.sort(of_notes) for of_notes in left_out],
+        contrast_db=float(np.median([contrast_of(f.activity, front_end.frame_rate) for f in frames])),
+    )
+
+
+def _without_odd_ones(
+    front_end: NoteFrontEnd, notes: Sequence[MarkedNote], classes: np.ndarray, pitch: bool
+) -> list[int]:
+    """The numbers of the notes that are like another one of their class; which are not is told in a warning."""
+    lengths, kept = _lengths_of_classes(front_end, notes, classes), []
+    left_out = absolute_scale.left_out_scores(front_end, notes, lengths, pitch=pitch)
+    t0 = _absolute_thresholds(front_end, notes, classes, pitch)
+    for c, (label, of_notes) in enumerate(zip(classes.tolist(), left_out, strict=True)):
+        own = [i for i, note in enumerate(notes) if note.label == label]
+        odd = absolute_scale.odd_one(of_notes, t0[c])
+        kept += [i for number, i in enumerate(own) if number != odd]
+        if odd is not None:
+            warnings.warn(
+                f"of the {len(own)} notes of {label!r}, in their order, number {odd + 1} is unlike all the others and "
+                "is not used: it would open the class to other sounds; give a second one like it, or its own class",
+                stacklevel=2,
+            )
+    return sorted(kept)
+
+
+def _absolute_thresholds(
+    front_end: NoteFrontEnd, notes: Sequence[MarkedNote], classes: np.ndarray, pitch: bool
+) -> np.ndarray:
+    """t0 of each class, (C,)."""
+    of_class = [[n.length / front_end.frame_rate for n in notes if n.label == label] for label in classes.tolist()]
+    return np.array([absolute_scale.absolute_threshold(len(d), float(np.median(d)), pitch=pitch) for d in of_class])
+
+
+def _lengths_of_classes(front_end: NoteFrontEnd, notes: Sequence[MarkedNote], classes: np.ndarray) -> list[np.ndarray]:
+    lengths, allowed = trial_lengths(front_end, notes, classes)
+    return [lengths[column] for column in allowed.T]
+
+
+def _learnt(
+    front_end: NoteFrontEnd,
+    describer: Any,
+    notes: Sequence[MarkedNote],
+    frames: Sequence[Frames],
+    segments: Sequence[Sequence[Segment]],
+) -> NoteModel:
     X, y, groups = note_samples(front_end, notes)
     fitted = clone(describer).fit(X, y, groups=groups)
     lengths, allowed = trial_lengths(front_end, notes, fitted.classes_)
     model = NoteModel(describer=fitted, lengths=lengths, allowed=allowed, thresholds=np.zeros(len(fitted.classes_)))
-    own = left_out_note_scores(front_end, describer, notes, model)
+    own = left_out_by_refit(front_end, describer, notes, model)
     rest = scores_of_the_rest(front_end, model, frames, segments)
-    thresholds = raised(note_thresholds(own, rest))
-    if hold:
-        scores = fitted.class_scores(X)
-        of_class = [np.flatnonzero(y == label) for label in fitted.classes_]
-        levels = np.array([np.median(scores[rows, c]) for c, rows in enumerate(of_class)])
-        counts = np.array([len(np.unique(groups[rows])) for rows in of_class])
-        share = SHARE_OF_A_CLIP if clips else SHARE_OF_A_NOTE
-        thresholds = bounded(thresholds, levels, counts, share=share)
-    marked = [(note.spectra, note.start, note.start + note.length, note.label) for note in notes]
-    edges = learn_edges(marked, fitted.classes_.tolist(), inside=clips)
-    return replace(model, thresholds=thresholds, edges=edges, left_out=[np.sort(scores) for scores in own])
+    return replace(model, thresholds=raised(note_thresholds(own, rest)), left_out=[np.sort(scores) for scores in own])
 
 
 def segment_p_values(model: NoteModel | None, segments: Iterable[Segment]) -> np.ndarray:
@@ -134,18 +201,6 @@ def segment_p_values(model: NoteModel | None, segments: Iterable[Segment]) -> np
     return p
 
 
-def note_samples(front_end: NoteFrontEnd, notes: Sequence[MarkedNote]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X, y, groups: every note at every shift."""
-    shifts = np.array(front_end.shifts_s) * front_end.frame_rate
-    X = [
-        front_end.describe(note.spectra, start=note.start + shift, n_starts=1, length=note.length)[0]
-        for note in notes
-        for shift in shifts
-    ]
-    y = np.repeat(np.array([note.label for note in notes]), len(shifts))
-    return np.array(X), y, np.repeat(np.arange(len(notes)), len(shifts))
-
-
 def trial_lengths(
     front_end: NoteFrontEnd, notes: Sequence[MarkedNote], classes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -159,82 +214,3 @@ def trial_lengths(
         allowed[:, c] = (lengths >= own[0] * (1 - 1e-9)) & (lengths <= own[-1] * (1 + 1e-9))
     used = allowed.any(axis=1)
     return lengths[used], allowed[used]
-
-
-def left_out_note_scores(
-    front_end: NoteFrontEnd, describer: Any, notes: Sequence[MarkedNote], model: NoteModel
-) -> list[np.ndarray]:
-    """For each class the best score of each of its notes, near its mark, under a describer that has not seen it.
-
-    A describer that has seen fewer notes gives lower scores for that reason alone. The notes that both have seen tell
-    by how much; this is made up for.
-    """
-    classes = model.describer.classes_.tolist()
-    own: list[list[float]] = [[] for _ in classes]
-    for held_out, seen in _folds(notes, classes):
-        X, y, groups = note_samples(front_end, [notes[i] for i in seen])
-        with warnings.catch_warnings():  # of single notes: the describer's own thresholds are not used
-            warnings.simplefilter("ignore", UserWarning)
-            fitted = clone(describer).fit(X, y, groups=groups)
-        for i in held_out:
-            c = classes.index(notes[i].label)
-            both = X[y == notes[i].label]
-            gain = np.median(model.describer.class_scores(both)[:, c]) - np.median(fitted.class_scores(both)[:, c])
-            own[c].append(_best_near(front_end, fitted, notes[i], model.lengths[model.allowed[:, c]], c) + float(gain))
-    for c, label in enumerate(classes):
-        if not own[c]:
-            own[c].append(_guess(front_end, model, next(n for n in notes if n.label == label), c))
-    return [np.array(scores) for scores in own]
-
-
-def scores_of_the_rest(
-    front_end: NoteFrontEnd, model: NoteModel, frames: Sequence[Frames], segments: Sequence[Sequence[Segment]]
-) -> list[np.ndarray]:
-    """For each class the peaks of its scores in the training recordings where none of its notes is marked."""
-    classes = model.describer.classes_.tolist()
-    found: list[list[np.ndarray]] = [[np.zeros(1)] for _ in classes]
-    for recording, marks in zip(frames, segments, strict=True):
-        scorer = model.scorer(front_end)
-        values = np.concatenate([scorer.push(recording).values, scorer.finish().values])
-        for c, label in enumerate(classes):
-            column = values[:, c].copy()
-            for mark in (m for m in marks if m.label == label):
-                length = (mark.end - mark.start) / front_end.hop_samples_
-                start = mark.start / front_end.hop_samples_
-                column[max(0, int(start - length)) : int(start + length) + 1] = 0.0
-            width = int(model.lengths[model.allowed[:, c]].min()) | 1
-            found[c].append(column[(column > 0.0) & (column == maximum_filter1d(column, width))])
-    return [np.concatenate(peaks) for peaks in found]
-
-
-def _folds(notes: Sequence[MarkedNote], classes: Sequence[Any]) -> Iterator[tuple[list[int], list[int]]]:
-    """Notes to leave out and notes to keep; of every class the same number at a time, and never all of a class."""
-    of_class = [[i for i, note in enumerate(notes) if note.label == label] for label in classes]
-    n_folds = min(FOLDS, max(len(numbers) for numbers in of_class))
-    for fold in range(n_folds):
-        held_out = [i for numbers in of_class if len(numbers) > 1 for i in numbers[fold::n_folds]]
-        if held_out:
-            yield held_out, [i for i in range(len(notes)) if i not in held_out]
-
-
-def _guess(front_end: NoteFrontEnd, model: NoteModel, note: MarkedNote, c: int) -> float:
-    """What the only note of class c might score if it could be left out."""
-    warnings.warn(
-        f"class {note.label!r} has a single training note, so its threshold is a guess; give two or more",
-        stacklevel=2,
-    )
-    return SINGLE_NOTE_SHARE * _best_near(front_end, model.describer, note, model.lengths[model.allowed[:, c]], c)
-
-
-def _best_near(front_end: NoteFrontEnd, describer: Any, note: MarkedNote, lengths: np.ndarray, c: int) -> float:
-    """The best score of class c for a span near the mark of the note."""
-    first = np.floor(note.start - SEARCH * note.length)
-    n_starts = int(2 * SEARCH * note.length / STEP) + 2
-    return max(
-        float(
-            describer.class_scores(
-                front_end.describe(note.spectra, start=first, n_starts=n_starts, length=length, step=STEP)
-            )[:, c].max()
-        )
-        for length in lengths
-    )

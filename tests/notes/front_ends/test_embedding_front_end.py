@@ -17,7 +17,7 @@ from outlark.errors import InputError
 from outlark.experiment.synthetic import SAMPLE_RATE, Note, concatenate, note
 from outlark.field.model_content import in_words
 from outlark.notes.decisions import Decisions
-from outlark.notes.detector import NOTE_SETTINGS
+from outlark.notes.detector import UNIT_SETTINGS
 from outlark.notes.front_ends.base import joined
 from outlark.notes.front_ends.embedding import EmbeddingFrontEnd
 from outlark.notes.segments import Segment
@@ -329,7 +329,7 @@ def test_other_decisions(detector):
 
 def test_the_describer_has_the_settings_for_length_1(detector):
     parameters = detector.describer_.get_params()
-    assert {name: parameters[name] for name in NOTE_SETTINGS} == NOTE_SETTINGS
+    assert {name: parameters[name] for name in UNIT_SETTINGS} == UNIT_SETTINGS
 
 
 def test_saving_is_refused_with_the_reason(detector, tmp_path):

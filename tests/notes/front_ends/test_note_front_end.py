@@ -25,8 +25,9 @@ def mean_between(spectra, start, end):
     return total / (end - start)
 
 
-def described_by_hand(spectra, start, length, n_slices, change):
+def described_by_hand(spectra, start, length, n_slices, change, around):
     """The slices and their differences side by side: as long as the description, and with the same inner products."""
+    start, length = start - around, length + 2 * around
     edges = [start + length * i / n_slices for i in range(n_slices + 1)]
     slices = np.array([mean_between(spectra, a, b) for a, b in pairwise(edges)])
     slices = slices - slices.mean()
@@ -49,15 +50,17 @@ def signal(rng):
     step=st.integers(1, 4),
     n_slices=st.integers(1, 9),
     change=st.sampled_from([0.0, 0.5, 1.0, 7.0]),
+    around=st.sampled_from([0.0, 0.7, 3.0, 10.0]),
     seed=st.integers(0, 99),
 )
-def test_descriptions_are_integrals(n, start, length, n_starts, step, n_slices, change, seed):
-    front_end = NoteFrontEnd(n_slices=n_slices, change=change).fit([], 8000)
+def test_descriptions_are_integrals(n, start, length, n_starts, step, n_slices, change, around, seed):
+    front_end = NoteFrontEnd(n_slices=n_slices, change=change, surroundings_s=around / 500).fit([], 8000)
+    assert front_end.surroundings == pytest.approx(around)
     spectra = np.random.default_rng(seed).uniform(size=(n, 4))
     found = front_end.describe(spectra, start=start, n_starts=n_starts, length=length, step=step)
     assert found.shape == (n_starts, n_slices * 4)
     starts = start + step * np.arange(n_starts)
-    expected = np.array([described_by_hand(spectra, at, length, n_slices, change) for at in starts])
+    expected = np.array([described_by_hand(spectra, at, length, n_slices, change, around) for at in starts])
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-6)
     if change == 0.0:
         np.testing.assert_allclose(found, expected[:, : n_slices * 4], atol=1e-6)
@@ -65,9 +68,9 @@ def test_descriptions_are_integrals(n, start, length, n_starts, step, n_slices, 
 
 def test_descriptions_have_length_one_whatever_the_mean(rng):
     spectra = rng.uniform(size=(200, 40))
-    found = FITTED.describe(spectra, start=3.3, n_starts=100, length=41.7)
+    found = FITTED.describe(spectra, start=13.3, n_starts=100, length=41.7)  # its surroundings are inside as well
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0)
-    louder = FITTED.describe(spectra + 0.7, start=3.3, n_starts=100, length=41.7)
+    louder = FITTED.describe(spectra + 0.7, start=13.3, n_starts=100, length=41.7)
     np.testing.assert_allclose(louder, found, atol=1e-12)
 
 
@@ -79,7 +82,7 @@ def test_silence_has_no_shape_even_after_a_loud_sound(rng, start):
 
 
 def test_noise_that_is_flat_has_no_shape():
-    assert not FITTED.describe(np.full((100, 40), 0.3), start=10.0, n_starts=5, length=20.0).any()
+    assert not FITTED.describe(np.full((100, 40), 0.3), start=20.0, n_starts=5, length=20.0).any()
 
 
 def test_loudness_does_not_matter(signal):
@@ -92,14 +95,28 @@ def test_loudness_does_not_matter(signal):
 
 
 def test_a_stretched_note_is_described_alike():
-    descriptions = []
+    """The note itself: what surrounds it is as long as it was."""
+    front_end, descriptions = NoteFrontEnd(surroundings_s=0.0).fit([], 22050), []
     for seconds in (0.1, 0.2):
         t = np.arange(round(seconds * 22050)) / 22050 / seconds  # the same glide, slower
         note = 0.3 * np.sin(2 * np.pi * np.cumsum(2000 + 4000 * t) / 22050) * np.sin(np.pi * t)
-        spectra = FITTED.transform(np.pad(note, 11025) + 1e-4 * np.random.default_rng(0).normal(size=len(t) + 22050))
-        length = seconds * FITTED.frame_rate
-        descriptions.append(FITTED.describe(spectra.features, start=11025 / 44, n_starts=1, length=length)[0])
+        spectra = front_end.transform(np.pad(note, 11025) + 1e-4 * np.random.default_rng(0).normal(size=len(t) + 22050))
+        length = seconds * front_end.frame_rate
+        descriptions.append(front_end.describe(spectra.features, start=11025 / 44, n_starts=1, length=length)[0])
     assert descriptions[0] @ descriptions[1] > 0.9
+
+
+def test_a_piece_of_a_longer_sound_is_no_note():
+    """With surroundings a note has to begin and to end; without them a piece is as good as the whole."""
+    likeness = {}
+    short, long = np.zeros((300, 40)), np.zeros((300, 40))
+    short[140:160, 7] = long[80:220, 7] = 1.0
+    for seconds in (0.0, 0.02):
+        front_end = NoteFrontEnd(surroundings_s=seconds).fit([], 22050)
+        one, other = (front_end.describe(s, start=140.0, n_starts=1, length=20.0)[0] for s in (short, long))
+        likeness[seconds] = one @ other
+    assert likeness[0.0] == pytest.approx(1.0)
+    assert likeness[0.02] < 0.8
 
 
 @settings(deadline=None)
@@ -169,7 +186,7 @@ def test_short_signals(n):
         frames = FITTED.transform(x)
         assert frames.features.shape == (-(-n // 44), 40)
         found = FITTED.describe(frames.features, start=-3.0, n_starts=2, length=10.0)
-        assert found.shape == (2, 320)
+        assert found.shape == (2, 480)
         assert np.isfinite(found).all()
 
 
@@ -187,6 +204,8 @@ def test_every_sample_rate(rate):
         ({"n_slices": 2.5}, "n_slices=2.5 must be a whole number"),
         ({"change": -0.1}, "change=-0.1 must be a number, 0 or more"),
         ({"change": "much"}, "change='much' must be"),
+        ({"surroundings_s": -0.01}, "surroundings_s=-0.01 must be"),
+        ({"surroundings_s": np.inf}, "surroundings_s=inf must be"),
         ({"n_bands": 1}, "n_bands=1 must be"),
         ({"hop_s": 0.0}, "hop_s=0.0 must be"),
     ],

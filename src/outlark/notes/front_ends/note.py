@@ -4,7 +4,8 @@ r"""Whole notes as samples: a note is a few slices in time of its spectrum, what
 
 with the mean spectra :math:`\bar a` above the noise floor of n slices of equal length, and D the differences of
 successive slices. Inner products, which are all that a kernel sees, are then those of the slices and of √κ times their
-differences side by side, in half as many numbers.
+differences side by side, in half as many numbers. The slices cover the note and a little of what surrounds it: a note
+has to begin and to end, so that a short one is not found again and again inside a longer sound.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from outlark.errors import InputError
 from outlark.notes.audio import check_sample_rate
-from outlark.notes.background import is_number
+from outlark.notes.background import check_seconds, is_number
 from outlark.notes.front_ends.base import Frames, FrontEnd, joined
 from outlark.notes.front_ends.spectrum import ROUNDING, Spectrum, SpectrumSettings, SpectrumSource, check_count
 from outlark.notes.segments import Segment
@@ -39,6 +40,9 @@ class NoteFrontEnd(FrontEnd):
         Slices of a note.
     change : float
         κ: how much the change from slice to slice counts beside the slices.
+    surroundings_s : float
+        How much before and after a note belongs to its description. 0 for notes that come as clips, whose surroundings
+        are not known.
     shifts_s : sequence of float
         Every training note is taken in at each of these shifts as well, because marks are never exact.
 
@@ -51,7 +55,7 @@ class NoteFrontEnd(FrontEnd):
     >>> front_end = NoteFrontEnd().fit([], sample_rate=22050)
     >>> frames = front_end.transform(np.random.default_rng(0).normal(size=22050))
     >>> frames.features.shape, front_end.describe(frames.features, start=100.0, n_starts=3, length=40.0).shape
-    ((502, 40), (3, 320))
+    ((502, 40), (3, 480))
     """
 
     def __init__(
@@ -62,9 +66,10 @@ class NoteFrontEnd(FrontEnd):
         low_hz: float = 500.0,
         high_hz: float = 10_000.0,
         n_bands: int = 40,
-        n_slices: int = 8,
+        n_slices: int = 12,
         change: float = 1.0,
-        shifts_s: Sequence[float] = (-0.006, -0.002, 0.0, 0.002, 0.006),
+        surroundings_s: float = 0.02,
+        shifts_s: Sequence[float] = (-0.004, 0.0, 0.004),
     ) -> None:
         self.window_s = window_s
         self.hop_s = hop_s
@@ -73,6 +78,7 @@ class NoteFrontEnd(FrontEnd):
         self.n_bands = n_bands
         self.n_slices = n_slices
         self.change = change
+        self.surroundings_s = surroundings_s
         self.shifts_s = shifts_s
 
     def fit(
@@ -85,6 +91,7 @@ class NoteFrontEnd(FrontEnd):
         check_count("n_slices", self.n_slices)
         if not is_number(self.change) or not 0.0 <= self.change < np.inf:
             raise InputError(f"change={self.change!r} must be a number, 0 or more")
+        check_seconds("surroundings_s", self.surroundings_s, zero=True)
         settings = SpectrumSettings.of(self)
         self.sample_rate_ = check_sample_rate(sample_rate)
         spectrum = self.spectrum_ = Spectrum(settings, self.sample_rate_)
@@ -103,6 +110,11 @@ class NoteFrontEnd(FrontEnd):
         check_is_fitted(self)
         stream = SpectrumSource(self.spectrum_, clips=True)
         return joined([stream.push(signal), stream.finish()])
+
+    @property
+    def surroundings(self) -> float:
+        """What belongs to a description before and after a note, in frames."""
+        return self.surroundings_s * self.frame_rate
 
     def lengths(self, durations_s: Iterable[float]) -> np.ndarray:
         """Lengths in frames at which to look for notes of these durations."""
@@ -134,14 +146,14 @@ class NoteFrontEnd(FrontEnd):
             Frames.
         step : int
         sums : ndarray, optional
-            `cumulated` spectra, for many lengths of the same spectra; no note may then reach beyond them.
+            `cumulated` spectra, for many lengths of the same spectra; no note, with its surroundings, may then reach
+            beyond them.
 
         Returns
         -------
         ndarray (n_starts, n_slices·n_bands)
         """
-        edges = length * np.arange(self.n_slices + 1) / self.n_slices
-        edges += start
+        edges = start + np.linspace(-self.surroundings, length + self.surroundings, self.n_slices + 1)
         sums = _sums_at(spectra, edges, n_starts, step) if sums is None else _read_off(sums, edges, n_starts, step)
         means = (sums[-1] - sums[0]).mean(axis=1) / self.n_slices
         x = self._with_change(np.diff(sums, axis=0))

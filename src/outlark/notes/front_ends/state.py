@@ -24,7 +24,7 @@ KINDS: dict[str, type[FrontEnd]] = {
     kind.__name__: kind for kind in (HLDSFrontEnd, NoteFrontEnd, PatchFrontEnd, ArrayFrontEnd)
 }
 #: No more than this: otherwise a file could ask for all the memory there is. In samples, …
-MOST_SAMPLES = {"window_s": 2**18, "context_s": 2**22, "lag_s": 2**22}
+MOST_SAMPLES = {"window_s": 2**18, "surroundings_s": 2**18, "context_s": 2**22, "lag_s": 2**22}
 #: … and in numbers of them.
 MOST_SPECTRA, MOST_LAYERS = 2**16, 100
 #: What wrong settings raise, one way or another, where they are used.
@@ -78,6 +78,8 @@ def from_state(settings: Any, arrays: dict[str, np.ndarray], sample_rate: Any, w
         When something is missing or does not fit the rest; the message names the field.
     """
     front_end = take_kind(settings, KINDS, "front end")
+    if isinstance(front_end, NoteFrontEnd) and "surroundings_s" not in settings["parameters"]:
+        front_end.surroundings_s = 0.0  # files from before notes had surroundings
     try:
         _check_size(front_end, check_series_rate(sample_rate))
         fields = Fields(dict(settings), arrays)

@@ -1,0 +1,91 @@
+"""`outlark calibrate`: thresholds from the recordings that are to be searched, without labels."""
+
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from outlark.batch.sources import Sources, find
+from outlark.batch.task import SCORES, Task, sha256_of
+from outlark.cli import options
+from outlark.cli.main import UNREADABLE
+from outlark.cli.steps import counted
+
+if TYPE_CHECKING:
+    from outlark.notes.detector import NoteDetector
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.argument("recordings", nargs=-1, required=True, type=click.Path())
+@click.option("--output", "-o", type=click.Path(), help="The model to write. Without it: MODEL itself.")
+@click.option(
+    "--figure", type=click.Path(), help="Also draw the scores of each class and its threshold: .png, .svg or .pdf."
+)
+@options.reporting
+def command(model: str, recordings: tuple[str, ...], output: str | None, figure: str | None, **given: Any) -> None:
+    """Fit the thresholds of a MODEL to RECORDINGS, which need no labels.
+
+    RECORDINGS are sound files and folders: those that are to be searched, or some hours of them. The threshold of each
+    class moves to the valley between the scores of its notes and those of all else, near where training has put it. A
+    class with too few sounds on either side keeps its threshold, and the output says so. The thresholds of the training
+    stay in the model, and calibrating again starts from them.
+    """
+    from outlark.model_file import load, save
+
+    detector = load(model)
+    failures = calibrate(detector, find(recordings), given["quiet"])
+    save(detector, output or model)
+    if figure is not None:
+        from outlark.field.calibration_figure import calibration_figure
+        from outlark.field.figure import save as save_figure
+
+        save_figure(calibration_figure(detector.calibration_), figure)
+    if not given["quiet"]:
+        tell(detector)
+        click.echo(f"in {output or model}", err=True)
+    for name, message in failures:
+        click.echo(f"{name}: {message}", err=True)
+    if given["as_json"]:
+        classes = [{**asdict(of_class), "moved": of_class.moved} for of_class in detector.calibration_]
+        options.answer({"output": output or model, "model_sha256": sha256_of(output or model), "classes": classes})
+    click.get_current_context().exit(UNREADABLE if failures else 0)
+
+
+def calibrate(detector: "NoteDetector", sources: Sources, quiet: bool) -> list[tuple[str, str]]:
+    """Calibrate on all recordings, or kept scores, that can be read; the others by name, and why not."""
+    from outlark.errors import OutlarkError
+    from outlark.notes.audio import AudioFile
+    from outlark.notes.scores_file import load_scores
+
+    readable: list[Any] = []
+    failures = [(failure.name, failure.message) for failure in sources.failures]
+    for source in sources.files:
+        try:
+            if source.path.suffix == SCORES:
+                readable.append(load_scores(source.path).scores)
+            else:
+                AudioFile(source.path)
+                readable.append(source.path)
+        except OutlarkError as error:
+            failures.append((source.name, str(error)))
+    with counted(quiet, "recordings heard") as progress:
+        detector.calibrate(readable, progress=progress)
+    return failures
+
+
+def calibrated(task: Task, sources: Sources, quiet: bool) -> Task:
+    """The task with the thresholds of its model once that is calibrated on these files."""
+    from outlark.model_file import load
+
+    detector = load(task.model)
+    calibrate(detector, sources, quiet)  # what cannot be read is told by the run
+    if not quiet:
+        tell(detector)
+    return replace(task, thresholds=tuple(detector.layout_.thresholds.tolist()))
+
+
+def tell(detector: "NoteDetector") -> None:
+    """What became of the threshold of each class, on standard error."""
+    for of_class in detector.calibration_:
+        click.echo(f"{of_class.label}: {of_class.in_words}", err=True)

@@ -1,0 +1,67 @@
+"""How far sounds stand out of the noise, now and in the training recordings.
+
+Noise covers a part of a note and is added to the rest, so that a true note scores less in noise than the clean examples
+promise: half as much at 10 dB. How loud the loud sounds of the last minute are above the noise floor tells how noisy it
+is, whatever the gain of the recorder, and scores are raised by what noise takes off.
+"""
+
+import numpy as np
+
+#: Only frames with at least this activity, in dB, are sounds.
+SOUND_DB = 6.0
+#: The contrast is this quantile of the activity of sounds.
+LOUD = 0.9
+#: Older sounds fade with this time constant, in seconds.
+MEMORY_S = 60.0
+#: What the training recordings had counts as this many seconds of sound: a recording often begins with small noises.
+PRIOR_S = 0.15
+#: More contrast than this, in dB, changes nothing any more.
+CLEAR_DB = 40.0
+#: Scores are raised at most to this share's inverse: below, noise itself would be raised to notes.
+LEAST = 0.55
+#: Activity is counted in steps of 1 dB up to this.
+HIGHEST_DB = 120
+
+
+def contrast_of(activity: np.ndarray, frame_rate: float) -> float:
+    """How far the loud sounds of a recording stand out, in dB, at most `CLEAR_DB`; that where there is hardly a sound.
+
+    >>> contrast_of(np.repeat([0.0, 20.0, 30.0], [500, 80, 20]), frame_rate=500.0)
+    30.0
+    """
+    sounds = activity[(activity >= SOUND_DB) & np.isfinite(activity)]
+    if len(sounds) < PRIOR_S * frame_rate:
+        return CLEAR_DB
+    return min(CLEAR_DB, float(np.quantile(sounds, LOUD)))
+
+
+class Contrast:
+    """Activity in, block by block; what true notes score, in shares of what they score in training, out.
+
+    Parameters
+    ----------
+    reference_db : float
+        `contrast_of` the training recordings.
+    frame_rate : float
+
+    Examples
+    --------
+    >>> contrast = Contrast(reference_db=40.0, frame_rate=100.0)
+    >>> contrast.push(np.full(10, 5.0)), contrast.push(np.full(1000, 30.0)), contrast.push(np.full(9000, 8.0))
+    (1.0, 0.7530864197530864, 0.55)
+    """
+
+    def __init__(self, reference_db: float, frame_rate: float) -> None:
+        self.reference_db, self._frame_rate = int(reference_db) + 0.5, frame_rate  # the middle of its step
+        self._prior = np.zeros(HIGHEST_DB + 1)
+        self._prior[int(reference_db)] = PRIOR_S * frame_rate
+        self._heard = np.zeros_like(self._prior)
+
+    def push(self, activity: np.ndarray) -> float:
+        """The share after these frames, (T,)."""
+        sounds = activity[(activity >= SOUND_DB) & np.isfinite(activity)]
+        self._heard *= np.exp(-len(activity) / (MEMORY_S * self._frame_rate))
+        self._heard += np.bincount(np.minimum(sounds, HIGHEST_DB).astype(int), minlength=HIGHEST_DB + 1)
+        up_to = np.cumsum(self._heard + self._prior)
+        loud_db = int(np.searchsorted(up_to, LOUD * up_to[-1])) + 0.5
+        return float(np.clip(loud_db / self.reference_db, LEAST, 1.0))
