@@ -456,3 +456,13 @@ def test_one_mark_in_the_background_is_left_out_and_told(name):
     np.testing.assert_array_equal(detector.describer_.descriptions_[0].X, without.describer_.descriptions_[0].X)
     assert detector.describer_.notes_[0].tolist() == np.repeat([1, 2, 3, 4, 5], 11).tolist()  # as in training_
     assert len(detector.training_) == 6
+
+
+def test_surroundings_of_clips_do_not_count_even_if_they_are_asked_for():
+    clips, labels = training()
+    given = NoteDetector(NoteFrontEnd(surroundings_s=0.03)).fit(clips, labels, SAMPLE_RATE)
+    assert given.front_end_.surroundings_s == 0.0
+    assert given.front_end.surroundings_s == 0.03  # what was given stays as it was
+    audio, marks = concatenate(notes(seed=0, counts=COUNTS), gap_s=0.2, edge_s=0.2, rng=np.random.default_rng(0))
+    marked = NoteDetector(NoteFrontEnd(surroundings_s=0.03)).fit_recordings([audio], [marks], SAMPLE_RATE)
+    assert marked.front_end_.surroundings_s == 0.03

@@ -317,6 +317,8 @@ class NoteDetector(BaseEstimator):
     def _fit(self, material: Material) -> Self:
         check_material(material)
         front_end, self.choice_ = choose_front_end(material) if self.front_end is None else (clone(self.front_end), [])
+        if material.clips and isinstance(front_end, NoteFrontEnd):
+            front_end.set_params(surroundings_s=0.0)  # silence that we put between clips is no evidence
         front_end.fit(material.recordings, material.sample_rate, material.segments)
         transform = front_end.transform_clips if material.clips else front_end.transform
         frames = [transform(recording) for recording in material.recordings]

@@ -41,8 +41,8 @@ class NoteFrontEnd(FrontEnd):
     change : float
         κ: how much the change from slice to slice counts beside the slices.
     surroundings_s : float
-        How much before and after a note belongs to its description. 0 for notes that come as clips, whose surroundings
-        are not known.
+        How much before and after a note belongs to its description. `NoteDetector.fit` sets it to 0: the surroundings
+        of clips are not known.
     shifts_s : sequence of float
         Every training note is taken in at each of these shifts as well, because marks are never exact.
 
