@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from real_note_tasks import TASKS, TooFewError, draw
-from real_notes import aligned_table, compare, versions_text
+from real_note_tasks import TASKS, draw
+from real_notes import aligned_table, compare, possible, versions_text
 from threadpoolctl import threadpool_limits
 
 from outlark import NoteDetector
@@ -85,15 +85,7 @@ def _event_f(detector: Any, drawn: Any, scores: Sequence[Any], taus: np.ndarray)
 
 def measured(sets: Sequence[str], examples: Sequence[int], draws: int, jobs: int) -> dict[tuple[str, int], np.ndarray]:
     """Event F (n_draws, n_combinations) of each set and number of examples."""
-    todo = []
-    for name, n in itertools.product(sets, examples):
-        try:
-            for seed in range(draws):
-                draw(name, seed, n)
-        except TooFewError as error:
-            print(f"{name} is left out with {n} examples: {error}")
-        else:
-            todo += [(name, seed, n) for seed in range(draws)]
+    todo = possible(sets, examples, draws)
     found: dict[tuple[str, int], list[np.ndarray]] = {}
     with Parallel(n_jobs=jobs, return_as="generator") as parallel:
         for number, (job, f) in enumerate(
