@@ -14,7 +14,7 @@ import numpy as np
 
 from outlark.notes.front_ends.note import NoteFrontEnd
 
-#: In shares of the loudest part of a note: what noise may cover. From (.4,) to (.25, .5) nothing changes on any set.
+#: In shares of the loudest part of a note: what noise may cover.
 MASKS = (0.25, 0.5)
 #: The loudest part is what this share of a note's spectra lies below.
 LOUDEST = 0.99
