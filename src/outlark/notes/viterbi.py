@@ -15,8 +15,8 @@ from outlark.notes.regions import Batch
 TINY = float(np.nextafter(0.0, 1.0))
 #: Of starts of one class that are at most this many frames apart, the best is a candidate.
 NEAR = 2
-#: This share of a note at each of its ends may lie in the next one, because lengths are tried in steps. Up to
-#: .15 the booth sets stay the same; songs in the field lose .01.
+#: This share of a note at each of its ends may lie in the next one, because lengths are tried in steps. Up to .15 the
+#: booth sets stay the same; songs in the field lose .01.
 GIVE = 0.05
 #: In units of the classes' median threshold: the most that one frame counts for or against a class, what it costs to
 #: call an active frame silent or an inactive one unknown, and what it costs to begin something else.
