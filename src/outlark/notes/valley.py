@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-#: w, in natural logarithms: how far from t0 the valley is looked for. At .3 songs in the field lose up to .05 in event F.
+#: w, in natural logarithms: how far from t0 the valley is looked for. At .3 songs in the field lose up to .05.
 WIDTH = 0.2
 #: Smoothing of the peaks, in natural logarithms.
 SMOOTHING = 0.06
