@@ -115,30 +115,34 @@ def marked_notes(
 
 def _on_the_absolute_scale(front_end: NoteFrontEnd, notes: Sequence[MarkedNote], frames: Sequence[Frames]) -> NoteModel:
     classes = np.unique([note.label for note in notes])
-    pitch = absolute_scale.pitch_matters(front_end, notes, _lengths_of_classes(front_end, notes, classes))
-    kept = _without_odd_ones(front_end, notes, classes, pitch)
+    lengths, allowed = trial_lengths(front_end, notes, classes)
+    of_class = [lengths[column] for column in allowed.T]
+    pitch = absolute_scale.pitch_matters(front_end, notes, of_class)
+    left_out = absolute_scale.left_out_scores(front_end, notes, of_class, pitch=pitch)
+    t0 = _absolute_thresholds(front_end, notes, classes, pitch)
+    kept = _without_odd_ones(notes, classes, left_out, t0)
     own = [notes[i] for i in kept]
-    lengths, allowed = trial_lengths(front_end, own, classes)
+    if len(own) < len(notes):
+        lengths, allowed = trial_lengths(front_end, own, classes)
+        of_class = [lengths[column] for column in allowed.T]
+        left_out = absolute_scale.left_out_scores(front_end, own, of_class, pitch=pitch)
+        t0 = _absolute_thresholds(front_end, own, classes, pitch)
     X, y, groups = note_samples(front_end, own, masks=MASKS, pitch=pitch)
-    fitted = MDDKM(**NOTE_SETTINGS).fit(X, y, groups=np.array(kept)[groups])
-    left_out = absolute_scale.left_out_scores(front_end, own, [lengths[column] for column in allowed.T], pitch=pitch)
     return NoteModel(
-        describer=fitted,
+        describer=MDDKM(**NOTE_SETTINGS).fit(X, y, groups=np.array(kept)[groups]),
         lengths=lengths,
         allowed=allowed,
-        thresholds=absolute_scale.thresholds(_absolute_thresholds(front_end, own, classes, pitch), left_out),
+        thresholds=absolute_scale.thresholds(t0, left_out),
         left_out=[np.sort(of_notes) for of_notes in left_out],
         contrast_db=float(np.median([contrast_of(f.activity, front_end.frame_rate) for f in frames])),
     )
 
 
 def _without_odd_ones(
-    front_end: NoteFrontEnd, notes: Sequence[MarkedNote], classes: np.ndarray, pitch: bool
+    notes: Sequence[MarkedNote], classes: np.ndarray, left_out: Sequence[np.ndarray], t0: np.ndarray
 ) -> list[int]:
     """The numbers of the notes that are like another one of their class; which are not is told in a warning."""
-    lengths, kept = _lengths_of_classes(front_end, notes, classes), []
-    left_out = absolute_scale.left_out_scores(front_end, notes, lengths, pitch=pitch)
-    t0 = _absolute_thresholds(front_end, notes, classes, pitch)
+    kept: list[int] = []
     for c, (label, of_notes) in enumerate(zip(classes.tolist(), left_out, strict=True)):
         own = [i for i, note in enumerate(notes) if note.label == label]
         odd = absolute_scale.odd_one(of_notes, t0[c])
@@ -158,11 +162,6 @@ def _absolute_thresholds(
     """t0 of each class, (C,)."""
     of_class = [[n.length / front_end.frame_rate for n in notes if n.label == label] for label in classes.tolist()]
     return np.array([absolute_scale.absolute_threshold(len(d), float(np.median(d)), pitch=pitch) for d in of_class])
-
-
-def _lengths_of_classes(front_end: NoteFrontEnd, notes: Sequence[MarkedNote], classes: np.ndarray) -> list[np.ndarray]:
-    lengths, allowed = trial_lengths(front_end, notes, classes)
-    return [lengths[column] for column in allowed.T]
 
 
 def _learnt(
