@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from outlark.cli.main import main
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.model_file import load
+from outlark.model_file import load, save
 from tests.recordings_on_disk import contents, outlark
 
 
@@ -51,6 +51,36 @@ def test_what_cannot_be_read_is_told_and_the_rest_counts(model, tmp_path):
     assert done.exit_code == 3
     assert "broken.wav: " in done.stderr
     assert load(tmp_path / "m").calibration_
+
+
+def test_scores_of_another_model_do_not_count(model, tmp_path):
+    folder, found, other = songs(tmp_path / "songs", 1), tmp_path / "found", tmp_path / "other.outlark"
+    save(load(model).set_thresholds([0.5] * len(load(model).classes_)), other)
+    done = CliRunner().invoke(main, ["detect", str(other), str(folder), "-o", str(found), "--keep-scores", "-q"])
+    assert done.exit_code == 0, done.stderr
+    (kept,) = found.glob("*.scores")
+    done = CliRunner().invoke(main, ["calibrate", str(model), str(kept), "-o", str(tmp_path / "m")])
+    assert done.exit_code == 3
+    assert "song0.wav.scores: scores of another model (sha256 " in done.stderr
+    done = CliRunner().invoke(main, ["calibrate", str(other), str(kept), "-o", str(tmp_path / "m")])
+    assert done.exit_code == 0, done.stderr
+
+
+def test_the_channel_that_is_searched_is_the_one_that_counts(model, tmp_path):
+    """The second channel is silent: nothing is to be found on it, whatever the first one holds."""
+    folder, stereo = songs(tmp_path / "songs", 3), tmp_path / "stereo"
+    stereo.mkdir()
+    for path in folder.iterdir():
+        audio, rate = soundfile.read(path)
+        soundfile.write(stereo / path.name, np.column_stack([audio, np.zeros_like(audio)]), rate)
+    for verb, more in (("calibrate", []), ("detect", ["--calibrate"])):
+        told = {}
+        for channel in ("1", "2"):
+            output = tmp_path / f"{verb}{channel}"
+            given = [verb, str(model), str(stereo), "-o", str(output), "--channel", channel, *more]
+            told[channel] = CliRunner().invoke(main, given).stderr
+        assert "0 peaks above" not in told["1"]
+        assert told["2"].count("0 peaks above it and 0 below") == len(load(model).classes_)
 
 
 def test_detect_and_decide_calibrate_first_and_agree(model, tmp_path):

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from outlark.batch.sources import Source
 from outlark.batch.task import DECIDE, SCORES, Task, sha256_of
-from outlark.errors import AudioError, InputError, ModelFileError
+from outlark.errors import AudioError, ModelFileError
 from outlark.model_file import load
 from outlark.notes.audio import AudioFile
 from outlark.notes.detector import BLOCK
@@ -80,7 +80,7 @@ class Engine:
             self._clean()
 
     def _detect(self, source: Source, progress: Progress) -> tuple[list[Mark], float, int | None]:
-        task, audio = self.task, _opened(source.path, self.task.channel)
+        task, audio = self.task, opened(source.path, self.task.channel)
         expected = max(1, soundfile.info(str(source.path)).frames)  # a guess for MP3, good enough to tell how far
         stream = self._detector.stream(audio.sample_rate)
         whose: dict[str, Any] = {"recording": source.name, "channel": task.channel, "model_sha256": task.model_sha256}
@@ -102,12 +102,7 @@ class Engine:
         return marks, stream.n_samples / audio.sample_rate, task.channel
 
     def _decide(self, source: Source, progress: Progress) -> tuple[list[Mark], float, int | None]:
-        kept = load_scores(source.path)
-        if kept.model_sha256 != self.task.model_sha256:
-            raise InputError(
-                f"{source.path}: scores of another model (sha256 {kept.model_sha256!s:.12}…), not of {self.task.model} "
-                f"({self.task.model_sha256:.12}…); give that model, or detect again"
-            )
+        kept = load_scores(source.path, self.task.model_sha256)
         if self.task.thresholds is not None:
             layout = replace(kept.scores.layout, thresholds=self._detector.layout_.thresholds)
             kept = replace(kept, scores=replace(kept.scores, layout=layout))
@@ -152,7 +147,7 @@ class Engine:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
 
-def _opened(path: Path, channel: int | None) -> AudioFile:
+def opened(path: Path, channel: int | None) -> AudioFile:
     """The recording; the channel counted from 1."""
     audio = AudioFile(path)
     if channel is None:

@@ -22,8 +22,16 @@ if TYPE_CHECKING:
 @click.option(
     "--figure", type=click.Path(), help="Also draw the scores of each class and its threshold: .png, .svg or .pdf."
 )
+@options.channel
 @options.reporting
-def command(model: str, recordings: tuple[str, ...], output: str | None, figure: str | None, **given: Any) -> None:
+def command(
+    model: str,
+    recordings: tuple[str, ...],
+    output: str | None,
+    figure: str | None,
+    channel: int | str,
+    **given: Any,
+) -> None:
     """Fit the thresholds of a MODEL to RECORDINGS, which need no labels.
 
     RECORDINGS are sound files and folders: those that are to be searched, or some hours of them. The threshold of each
@@ -34,7 +42,8 @@ def command(model: str, recordings: tuple[str, ...], output: str | None, figure:
     from outlark.model_file import load, save
 
     detector = load(model)
-    failures = calibrate(detector, find(recordings), given["quiet"])
+    number = None if isinstance(channel, str) else channel
+    failures = calibrate(detector, sha256_of(model), find(recordings), given["quiet"], number)
     save(detector, output or model)
     if figure is not None:
         from outlark.field.calibration_figure import calibration_figure
@@ -52,25 +61,25 @@ def command(model: str, recordings: tuple[str, ...], output: str | None, figure:
     click.get_current_context().exit(UNREADABLE if failures else 0)
 
 
-def calibrate(detector: "NoteDetector", sources: Sources, quiet: bool) -> list[tuple[str, str]]:
+def calibrate(
+    detector: "NoteDetector", model_sha256: str, sources: Sources, quiet: bool, channel: int | None = None
+) -> list[tuple[str, str]]:
     """Calibrate on all recordings, or kept scores, that can be read; the others by name, and why not."""
+    from outlark.batch.engine import opened
     from outlark.errors import OutlarkError
-    from outlark.notes.audio import AudioFile
     from outlark.notes.scores_file import load_scores
 
-    readable: list[Any] = []
-    failures = [(failure.name, failure.message) for failure in sources.failures]
-    for source in sources.files:
-        try:
-            if source.path.suffix == SCORES:
-                readable.append(load_scores(source.path).scores)
-            else:
-                AudioFile(source.path)
-                readable.append(source.path)
-        except OutlarkError as error:
-            failures.append((source.name, str(error)))
+    peaks, failures = [], [(failure.name, failure.message) for failure in sources.failures]
     with counted(quiet, "recordings heard") as progress:
-        detector.calibrate(readable, progress=progress)
+        for number, source in enumerate(sources.files, start=1):
+            try:
+                kept = source.path.suffix == SCORES
+                heard: Any = load_scores(source.path, model_sha256).scores if kept else opened(source.path, channel)
+                peaks.append(detector.peaks(heard))
+            except OutlarkError as error:
+                failures.append((source.name, str(error)))
+            progress(number, len(sources.files))
+    detector.calibrate_peaks(peaks)
     return failures
 
 
@@ -79,7 +88,7 @@ def calibrated(task: Task, sources: Sources, quiet: bool) -> Task:
     from outlark.model_file import load
 
     detector = load(task.model)
-    calibrate(detector, sources, quiet)  # what cannot be read is told by the run
+    calibrate(detector, task.model_sha256, sources, quiet, task.channel)  # what cannot be read is told by the run
     if not quiet:
         tell(detector)
     return replace(task, thresholds=tuple(detector.layout_.thresholds.tolist()))

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import repeat
+from numbers import Integral
 from os import PathLike, fsdecode
 from os.path import basename
 from typing import Any, Self
@@ -180,9 +182,7 @@ class NoteDetector(BaseEstimator):
             raise InputError(f"decide takes what scores() gives, not {type(scores).__name__}")
         return self._decisions().decide(scores)
 
-    def calibrate(
-        self, recordings: Sequence[Any], sample_rate: int | Sequence[int] | None = None, *, progress: Any = None
-    ) -> Self:
+    def calibrate(self, recordings: Iterable[Any], sample_rate: int | Sequence[int] | None = None) -> Self:
         """Move the threshold of each class to the valley of its scores in these recordings; no labels are needed.
 
         Give the recordings that are to be searched, or some hours of them. The thresholds of the training are kept in
@@ -191,11 +191,10 @@ class NoteDetector(BaseEstimator):
 
         Parameters
         ----------
-        recordings : sequence of arrays (n,) or (n, channels), paths, or `Scores` of this detector
+        recordings : iterable of arrays (n,) or (n, channels), paths, `AudioFile`, or `Scores` of this detector
+            One of them is in memory at a time.
         sample_rate : int or sequence of int
-            Of the arrays; paths bring their own.
-        progress : function, optional
-            Called with the number of recordings that are done, and of all.
+            Of the arrays; files bring their own.
 
         Raises
         ------
@@ -211,25 +210,33 @@ class NoteDetector(BaseEstimator):
         >>> [found.in_words for found in detector.calibrate([audio], SAMPLE_RATE).calibration_][0]
         'threshold 0.233 kept: 7 peaks above it and 0 below, 10 of each are needed; give more recordings'
         """
+        one_rate = sample_rate is None or isinstance(sample_rate, Integral)
+        rates: Any = repeat(sample_rate) if one_rate else sample_rate
+        return self.calibrate_peaks([self.peaks(*each) for each in zip(recordings, rates, strict=not one_rate)])
+
+    def peaks(self, recording: Any, sample_rate: int | None = None) -> list[np.ndarray]:
+        """For each class the scores of what could be its notes in a recording, for `calibrate_peaks`.
+
+        Parameters
+        ----------
+        recording : array, path, `AudioFile` or `Scores`, as `calibrate` takes them
+        sample_rate : int
+            Of an array.
+        """
         check_is_fitted(self)
-        model = self.note_model_
-        if model is None or model.contrast_db is None:
-            raise InputError(
-                "only a detector of whole notes with the default describer is on the absolute scale and can be "
-                "calibrated; train one without front_end and describer"
-            )
-        priors = np.array([c.prior for c in self.calibration_]) if self.calibration_ else np.array(model.thresholds)
-        layout = replace(self.layout_, thresholds=FROM * priors)
-        peaks: dict[Any, list[float]] = {label: [] for label in self.classes_.tolist()}
-        rates = np.broadcast_to(np.array(sample_rate, dtype=object), len(recordings)).tolist()
-        for number, (audio, rate) in enumerate(zip(recordings, rates, strict=True)):
-            scores = replace(audio, layout=layout) if isinstance(audio, Scores) else None
-            for segment in self._detected(audio, rate, layout) if scores is None else self.decide(scores):
-                if segment.label is not None:
-                    peaks[segment.label].append(float(segment.score))
-            if progress is not None:
-                progress(number + 1, len(recordings))
-        found = [calibrated(label, p, peaks[label]) for label, p in zip(peaks, priors.tolist(), strict=True)]
+        layout = replace(self.layout_, thresholds=FROM * self._priors())
+        found = (
+            self.decide(replace(recording, layout=layout))
+            if isinstance(recording, Scores)
+            else self._detected(recording, sample_rate, layout)
+        )
+        return [np.array([float(s.score) for s in found if s.label == label]) for label in self.classes_.tolist()]
+
+    def calibrate_peaks(self, peaks: Sequence[Sequence[np.ndarray]]) -> Self:
+        """Calibrate by what `peaks` gave for each recording; a night can be listened to piece by piece."""
+        priors, labels = self._priors(), self.classes_.tolist()
+        of_class = [np.concatenate([*(p[c] for p in peaks), []]) for c in range(len(labels))]
+        found = [calibrated(*each) for each in zip(labels, priors.tolist(), of_class, strict=True)]
         self.set_thresholds([c.threshold for c in found])
         self.calibration_ = found
         return self
@@ -301,6 +308,16 @@ class NoteDetector(BaseEstimator):
         return self._stream(sample_rate, self.layout_)
 
     # ------------------------------------------------------------------ inside
+
+    def _priors(self) -> np.ndarray:
+        """The thresholds that training has given, (C,)."""
+        check_is_fitted(self)
+        if self.note_model_ is None or self.note_model_.contrast_db is None:
+            raise InputError(
+                "only a detector of whole notes with the default describer is on the absolute scale and can be "
+                "calibrated; train one without front_end and describer"
+            )
+        return np.array([c.prior for c in self.calibration_] or self.note_model_.thresholds, dtype=float)
 
     def _stream(self, sample_rate: int | None, layout: ScoreLayout) -> DetectorStream:
         rate = self._rate(sample_rate if sample_rate is not None else self.sample_rate_)
@@ -383,8 +400,8 @@ class NoteDetector(BaseEstimator):
         """A stream for the recording, and its blocks."""
         check_is_fitted(self)
         layout = self.layout_ if layout is None else layout
-        if is_path(audio):
-            file = AudioFile(audio)
+        if is_path(audio) or isinstance(audio, AudioFile):
+            file = audio if isinstance(audio, AudioFile) else AudioFile(audio)
             return self._stream(file.sample_rate, layout), file.blocks(BLOCK)
         signal = self._signal(audio)
         return self._stream(sample_rate, layout), (signal[at : at + BLOCK] for at in range(0, len(signal), BLOCK))

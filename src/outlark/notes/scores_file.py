@@ -153,14 +153,32 @@ def save_scores(kept: KeptScores, path: str | os.PathLike[str]) -> None:
     keeper.save(path, n_samples=kept.n_samples, n_model_samples=kept.scores.n_samples)
 
 
-def load_scores(path: str | os.PathLike[str]) -> KeptScores:
+def load_scores(path: str | os.PathLike[str], model_sha256: str | None = None) -> KeptScores:
     """The scores that were saved, to the last bit.
+
+    Parameters
+    ----------
+    path : path of the file
+    model_sha256 : str, optional
+        Of the model that must have given them: thresholds of one model say nothing about the scores of another.
 
     Raises
     ------
     ModelFileError
         For anything but a whole, undamaged file of scores; the message begins with the path.
+    InputError
+        For scores of another model.
     """
+    kept = _loaded(path)
+    if model_sha256 is not None and kept.model_sha256 != model_sha256:
+        raise InputError(
+            f"{path}: scores of another model (sha256 {kept.model_sha256!s:.12}…), not of this one "
+            f"({model_sha256:.12}…); give that model, or detect again"
+        )
+    return kept
+
+
+def _loaded(path: str | os.PathLike[str]) -> KeptScores:
     header, arrays = read(path)
     with about(path, "read", "keep the scores again: outlark detect --keep-scores"):
         if header.get("kind") != KIND:

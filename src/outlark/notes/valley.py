@@ -9,11 +9,11 @@ with the number :math:`\hat n(t)` of peaks near t, smoothed on the logarithmic a
 often among the notes themselves; with few peaks there is no valley to see, and t0 stays.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 #: w, in natural logarithms: how far from t0 the valley is looked for. At .3 songs in the field lose up to .05.
 WIDTH = 0.2
@@ -67,7 +67,7 @@ class ClassCalibration:
         return f"threshold {self.prior:.3f} kept: {peaks}, {LEAST_PEAKS} of each are needed; give more recordings"
 
 
-def calibrated(label: Any, prior: float, peaks: Sequence[float]) -> ClassCalibration:
+def calibrated(label: Any, prior: float, peaks: ArrayLike) -> ClassCalibration:
     """The calibration of a class from the peaks of its score.
 
     Examples
