@@ -29,11 +29,11 @@ def training_set(detector: Any) -> Iterator[Finding]:
         same[note["sha256"]].append(note)
     few = {label: n for label, n in counts.items() if n < ENOUGH_NOTES}
     for label, n in few.items():
-        guess = "so that its threshold is a guess" if n == 1 else "so that its threshold rests on little"
+        little = "which cannot tell how much they vary" if n == 1 else "which tell little of how much they vary"
         yield Finding(
             severity=WARNING,
             check="number of notes",
-            what=f"{label!r} has {n} training note{'s' if n > 1 else ''}, {guess}",
+            what=f"{label!r} has {n} training note{'s' if n > 1 else ''}, {little}",
             advice=f"Give {ENOUGH_NOTES} or more, better five to ten, from different recordings",
         )
     if counts and not few:

@@ -91,12 +91,12 @@ def fit_whole_notes(
     what left-out notes and the rest of the recordings score. With `clips`, nothing is known of the surroundings.
     """
     notes = marked_notes(front_end, frames, segments, clips=clips)
-    marked = [(note.spectra, note.start, note.start + note.length, note.label) for note in notes]
-    model = (
+    model, used = (
         _on_the_absolute_scale(front_end, notes, frames)
         if describer is None
-        else _learnt(front_end, describer, notes, frames, segments)
+        else (_learnt(front_end, describer, notes, frames, segments), notes)
     )
+    marked = [(note.spectra, note.start, note.start + note.length, note.label) for note in used]
     return replace(model, edges=learn_edges(marked, model.describer.classes_.tolist(), inside=clips))
 
 
@@ -113,7 +113,10 @@ def marked_notes(
     return [replace(note, origin=number) for number, note in enumerate(found)] if clips else found
 
 
-def _on_the_absolute_scale(front_end: NoteFrontEnd, notes: Sequence[MarkedNote], frames: Sequence[Frames]) -> NoteModel:
+def _on_the_absolute_scale(
+    front_end: NoteFrontEnd, notes: Sequence[MarkedNote], frames: Sequence[Frames]
+) -> tuple[NoteModel, Sequence[MarkedNote]]:
+    """The model, and the notes that it was learnt from."""
     classes = np.unique([note.label for note in notes])
     lengths, allowed = trial_lengths(front_end, notes, classes)
     of_class = [lengths[column] for column in allowed.T]
@@ -128,7 +131,7 @@ def _on_the_absolute_scale(front_end: NoteFrontEnd, notes: Sequence[MarkedNote],
         left_out = absolute_scale.left_out_scores(front_end, own, of_class, pitch=pitch)
         t0 = _absolute_thresholds(front_end, own, classes, pitch)
     X, y, groups = note_samples(front_end, own, masks=MASKS, pitch=pitch)
-    return NoteModel(
+    model = NoteModel(
         describer=MDDKM(**NOTE_SETTINGS).fit(X, y, groups=np.array(kept)[groups]),
         lengths=lengths,
         allowed=allowed,
@@ -136,6 +139,7 @@ def _on_the_absolute_scale(front_end: NoteFrontEnd, notes: Sequence[MarkedNote],
         left_out=[np.sort(of_notes) for of_notes in left_out],
         contrast_db=float(np.median([contrast_of(f.activity, front_end.frame_rate) for f in frames])),
     )
+    return model, own
 
 
 def _without_odd_ones(
