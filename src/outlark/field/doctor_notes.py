@@ -131,8 +131,10 @@ def _fitting(detector: Any, note: Mapping[str, Any]) -> np.ndarray:
 
 
 def _thresholds(detector: Any) -> np.ndarray:
-    """What a whole note is held against, (C,)."""
+    """What a whole note is held against, (C,): by the first stage, where there are two."""
     layout = detector.layout_
+    if detector.second_stage_ is not None:
+        return np.asarray(detector.note_model_.thresholds, dtype=float)
     if layout.note_thresholds is None or not detector._decisions().confirm:
         return np.asarray(layout.thresholds, dtype=float)
     return np.asarray(layout.note_thresholds, dtype=float)

@@ -142,11 +142,11 @@ def _found(detector: NoteDetector, seen: Stretch) -> Found:
     """What the detector finds in the stretch, in seconds of the recording."""
     around = with_surroundings(seen.sound, seen.start_s, seen.end_s, detector)
     offset_s = around.start / seen.sound.sample_rate
-    scores = detector.scores(around.samples, seen.sound.sample_rate)
+    scores, found = detector.scores_and_segments(around.samples, seen.sound.sample_rate)
     times_s = scores.times_s + offset_s
     segments = [
         (segment.start_s + offset_s, segment.end_s + offset_s, segment)
-        for segment in detector.decide(scores)
+        for segment in found
         if segment.start_s + offset_s < seen.end_s and segment.end_s + offset_s > seen.start_s
     ]
     return Found(scores=scores, times_s=times_s, segments=segments)

@@ -6,17 +6,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from outlark.container import about, read
+from outlark.container import read
+from outlark.model_file import load
 from outlark.notes.detector import NoteDetector
 from outlark.notes.front_ends.array import ArrayFrontEnd
 from outlark.notes.front_ends.base import FrontEnd
-from outlark.notes.front_ends.embedding import EmbeddingFrontEnd
 from outlark.notes.front_ends.hlds import HLDSFrontEnd
 from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.front_ends.patch import PatchFrontEnd
 from outlark.notes.scores_file import KIND as SCORES
 from outlark.notes.scores_file import load_scores
-from outlark.notes.state import from_state
 
 
 def model_content(path: str | PathLike[str]) -> dict[str, Any]:
@@ -32,7 +31,7 @@ def model_content(path: str | PathLike[str]) -> dict[str, Any]:
     ModelFileError
         For anything but a whole, undamaged file; the message begins with the path.
     """
-    header, arrays = read(path)
+    header, _ = read(path)
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     whole = {
@@ -43,8 +42,8 @@ def model_content(path: str | PathLike[str]) -> dict[str, Any]:
     }
     if header.get("kind") == SCORES:
         return {"kind": "scores", **whole, **_scores(path)}
-    with about(path, "read", "save the model again"):
-        detector = from_state(header, arrays)
+    detector = load(path)
+    stage = header.get("second_stage")
     return {
         "kind": "model",
         **whole,
@@ -53,6 +52,7 @@ def model_content(path: str | PathLike[str]) -> dict[str, Any]:
         "front_end": _part(header["front_end"], in_words(detector.front_end_)) | {"why": detector.choice_},
         "describer": _part(header["describer"]),
         "decisions": _part(header["decisions"]),
+        "second_stage": None if stage is None else {"embedding": stage["embedding"], "threshold": stage["threshold"]},
     }
 
 
@@ -75,9 +75,6 @@ def in_words(front_end: FrontEnd) -> str:
         case HLDSFrontEnd():
             span = f"{1e3 * front_end.window_s:.3g} ms every {1e3 * front_end.hop_s:.3g} ms"
             return f"frames of {span}: level, slope and curvature of each band, as in the paper"
-        case EmbeddingFrontEnd():
-            name = getattr(front_end.embedding, "__name__", type(front_end.embedding).__name__)
-            return f"embeddings by {name} of {front_end.window_s:g} s around each moment, every {front_end.hop_s:g} s"
         case ArrayFrontEnd():
             return "a series of numbers that is no sound"
     return type(front_end).__name__

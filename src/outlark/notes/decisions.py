@@ -13,7 +13,7 @@ from outlark.notes.regions import Batch, RegionStream, part_of
 from outlark.notes.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.notes.segments import Segment
 from outlark.notes.stretches import ACTIVE, NOTE, Stretches, StretchStream, stretches_of
-from outlark.notes.verdicts import PAPER_LEAST_S, PAPER_SURE_S, Limits, Verdicts, mean_scores, rival_scores
+from outlark.notes.verdicts import PAPER_LEAST_S, PAPER_SURE_S, Joined, Limits, Verdicts, mean_scores, rival_scores
 from outlark.notes.viterbi import NEAR, TINY, Decoded, decode_notes, decode_rules, decode_viterbi
 
 #: Frames that are looked at together: few enough for a fast memory. It changes no result.
@@ -88,9 +88,13 @@ class Decisions(BaseEstimator):
             decoder="rules", least_s=PAPER_LEAST_S, sure_s=PAPER_SURE_S, bridge_s=0.0, activity_db=None, confirm=False
         )
 
-    def stream(self, layout: ScoreLayout) -> "DecisionStream":
-        """A fresh stream: `push` any blocks, then `finish`; the same segments whatever the blocks."""
-        return DecisionStream(self, layout)
+    def stream(self, layout: ScoreLayout, joined: Joined | None = None) -> "DecisionStream":
+        """A fresh stream: `push` any blocks, then `finish`; the same segments whatever the blocks.
+
+        With `joined`, for whole notes, what reaches the thresholds of the layout are candidates, and a note is what
+        reaches its `note_thresholds` with the joined scores (`outlark.notes.second_stage`).
+        """
+        return DecisionStream(self, layout, joined)
 
     def decide(self, scores: Scores) -> list[Segment]:
         """The segments of a whole recording."""
@@ -101,7 +105,8 @@ class Decisions(BaseEstimator):
 class DecisionStream:
     """Blocks of scores in, final segments out; made by `Decisions.stream`. Holds one region and some sums."""
 
-    def __init__(self, settings: Decisions, layout: ScoreLayout) -> None:
+    def __init__(self, settings: Decisions, layout: ScoreLayout, joined: Joined | None = None) -> None:
+        self._joined = joined
         self.layout, self.limits = layout, Limits.of(layout, **settings.get_params())
         self._decoder = settings.decoder
         thresholds = np.asarray(layout.thresholds, dtype=float)
@@ -162,7 +167,7 @@ class DecisionStream:
             most=self._most_of_whole_notes() if whole_notes else limits.most,
         )
         layout = replace(self.layout, thresholds=self._thresholds)
-        self._verdicts = Verdicts(layout, limits, whole_notes=whole_notes)
+        self._verdicts = Verdicts(layout, limits, whole_notes=whole_notes, joined=self._joined)
 
     def _pad(self, whole_notes: bool) -> int:
         """Frames before and after a region in which its notes may start and end."""

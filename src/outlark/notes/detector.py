@@ -23,7 +23,6 @@ from outlark.notes.front_end_choice import choose_front_end
 from outlark.notes.front_ends.array import ArrayFrontEnd
 from outlark.notes.front_ends.base import FrontEnd
 from outlark.notes.front_ends.channels import as_columns, check_series_rate
-from outlark.notes.front_ends.embedding import EmbeddingFrontEnd
 from outlark.notes.front_ends.hlds import HLDSFrontEnd
 from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.front_ends.patch import PatchFrontEnd
@@ -32,11 +31,12 @@ from outlark.notes.loading import is_path, loaded
 from outlark.notes.resampling import resample
 from outlark.notes.scorers import FrameScorer, NoteScorer
 from outlark.notes.scores import ScoreLayout, Scores
+from outlark.notes.second_stage import Embedding, Memory, SecondStage
 from outlark.notes.segments import Segment
 from outlark.notes.training import Material, at_one_rate, check_marks, check_material, join_clips, training_record
 from outlark.notes.valley import FROM, ClassCalibration, calibrated
 from outlark.notes.verdicts import check_decoder
-from outlark.notes.whole_notes import NoteModel, fit_whole_notes, segment_p_values
+from outlark.notes.whole_notes import NOTE_SETTINGS, NoteModel, fit_whole_notes, segment_p_values
 
 #: Digital silence between training clips: longer than any context of a front end.
 GAP_S = 0.1
@@ -64,6 +64,10 @@ class NoteDetector(BaseEstimator):
         From class scores to segments.
     gap_s : float
         Digital silence between training clips.
+    embedding : callable, optional
+        A second stage, for the default front end and describer: ``embedding(samples, sample_rate)`` → vector (d,)
+        describes each candidate once more (`outlark.notes.second_stage`).
+        ``outlark.embeddings.BirdNET(output="species")`` is one.
 
     Attributes
     ----------
@@ -75,6 +79,8 @@ class NoteDetector(BaseEstimator):
         Thresholds, durations, frame rate.
     note_model_ : NoteModel or None
         For whole notes.
+    second_stage_ : SecondStage or None
+        With an embedding; `layout_` then has the thresholds of the joined scores.
     training_ : list of dict
         What it was made from: see `training_record`.
     choice_ : list of str
@@ -94,6 +100,7 @@ class NoteDetector(BaseEstimator):
 
     layout_: ScoreLayout
     note_model_: NoteModel | None
+    second_stage_: SecondStage | None
     calibration_: list[ClassCalibration]
 
     def __init__(
@@ -103,11 +110,13 @@ class NoteDetector(BaseEstimator):
         decisions: Decisions | None = None,
         *,
         gap_s: float = GAP_S,
+        embedding: Embedding | None = None,
     ) -> None:
         self.front_end = front_end
         self.describer = describer
         self.decisions = decisions
         self.gap_s = gap_s
+        self.embedding = embedding
 
     @classmethod
     def paper(cls, describer: Any = None) -> Self:
@@ -159,10 +168,19 @@ class NoteDetector(BaseEstimator):
         return self._fit(replace(material, names=_names(recordings)))
 
     def scores(self, audio: ArrayLike | str | PathLike[str], sample_rate: int | None = None) -> Scores:
-        """The class scores of a whole recording, for `decide`."""
+        """The class scores of a whole recording, for `decide`; with an embedding, those of the first stage."""
+        return self.scores_and_segments(audio, sample_rate)[0]
+
+    def scores_and_segments(
+        self, audio: ArrayLike | str | PathLike[str], sample_rate: int | None = None
+    ) -> tuple[Scores, list[Segment]]:
+        """What `scores` and `detect` give, in one go."""
         stream, blocks = self._opened(audio, sample_rate)
-        found = [*(stream.push(block) for block in blocks), stream.finish()]
-        return Scores(layout=self.layout_, block=together(found).scores, n_samples=stream.n_model_samples)
+        found = together([*(stream.push(block) for block in blocks), stream.finish()])
+        layout = self.layout_
+        if self.second_stage_ is not None and self.note_model_ is not None:
+            layout = replace(layout, thresholds=self.note_model_.thresholds)
+        return Scores(layout=layout, block=found.scores, n_samples=stream.n_model_samples), found.segments
 
     def detect(self, audio: ArrayLike | str | PathLike[str], sample_rate: int | None = None) -> list[Segment]:
         """The segments of a recording, from its start to its end.
@@ -180,6 +198,11 @@ class NoteDetector(BaseEstimator):
         check_is_fitted(self)
         if not isinstance(scores, Scores):
             raise InputError(f"decide takes what scores() gives, not {type(scores).__name__}")
+        if self.second_stage_ is not None:
+            raise InputError(
+                "a detector with an embedding has to hear the candidates, so that scores are not enough to decide; "
+                "give detect() the recording"
+            )
         return self._decisions().decide(scores)
 
     def calibrate(self, recordings: Iterable[Any], sample_rate: int | Sequence[int] | None = None) -> Self:
@@ -259,7 +282,7 @@ class NoteDetector(BaseEstimator):
                 f"thresholds={thresholds!r:.200}; give a number above 0 for each class of {self.classes_.tolist()}"
             )
         self.layout_ = replace(self.layout_, thresholds=given)
-        if self.note_model_ is not None:
+        if self.note_model_ is not None and self.second_stage_ is None:
             self.note_model_ = replace(self.note_model_, thresholds=given)
         self.calibration_ = []
         return self
@@ -317,13 +340,19 @@ class NoteDetector(BaseEstimator):
                 "only a detector of whole notes with the default describer is on the absolute scale and can be "
                 "calibrated; train one without front_end and describer"
             )
-        return np.array([c.prior for c in self.calibration_] or self.note_model_.thresholds, dtype=float)
+        return np.array([c.prior for c in self.calibration_] or self.layout_.thresholds, dtype=float)
 
     def _stream(self, sample_rate: int | None, layout: ScoreLayout) -> DetectorStream:
         rate = self._rate(sample_rate if sample_rate is not None else self.sample_rate_)
+        memory = None
+        if self.second_stage_ is not None:
+            assert self.note_model_ is not None
+            layout = self.second_stage_.layout(layout, self.note_model_.thresholds)
+            memory = Memory(self.second_stage_, self.sample_rate_)
         return DetectorStream(
-            self.front_end_, self._scorer(), self._decisions(), layout, sample_rate=rate, signal=self._signal
-        )
+            self.front_end_, self._scorer(), self._decisions(), layout,
+            sample_rate=rate, signal=self._signal, memory=memory,
+        )  # fmt: skip
 
     def _detected(self, audio: Any, sample_rate: int | None, layout: ScoreLayout | None = None) -> list[Segment]:
         """The segments of a recording, by thresholds other than the model's if a layout is given."""
@@ -350,9 +379,20 @@ class NoteDetector(BaseEstimator):
         self.front_end_, self.classes_ = front_end, self.describer_.classes_
         self.sample_rate_ = material.sample_rate
         self.layout_ = _layout(front_end, model, material)
+        self.second_stage_ = None if self.embedding is None else self._second_stage(model, material)
         self.training_ = training_record(material)
         self.calibration_ = []
         return self
+
+    def _second_stage(self, model: Any, material: Material) -> SecondStage:
+        """Learnt from the notes that the first stage has learnt from; the layout gets the joined thresholds."""
+        used = np.unique(np.concatenate(model.describer.notes_))
+        assert self.embedding is not None
+        stage = SecondStage.fit(
+            self.embedding, NOTE_SETTINGS, material.recordings, [material.notes[i] for i in used.tolist()]
+        )
+        self.layout_ = replace(self.layout_, thresholds=stage.thresholds(model.thresholds))
+        return stage
 
     def _check_parameters(self) -> None:
         for name, kind in (("front_end", FrontEnd), ("decisions", Decisions)):
@@ -360,14 +400,28 @@ class NoteDetector(BaseEstimator):
             if value is not None and not isinstance(value, kind):
                 raise InputError(f"{name}={value!r} must be a {kind.__name__}, such as {kind.__name__}(), or None")
         check_seconds("gap_s", self.gap_s, zero=True)
+        if self.embedding is not None:
+            self._check_embedding()
         if self.decisions is not None:
             check_decoder(self.decisions.decoder)
+
+    def _check_embedding(self) -> None:
+        if not callable(self.embedding) or isinstance(self.embedding, type):
+            raise InputError(
+                f"embedding={self.embedding!r:.100} must be a function from (samples, sample_rate) to a vector (d,), "
+                'or an object that can be called so, such as BirdNET(output="species")'
+            )
+        if self.describer is not None or not (self.front_end is None or isinstance(self.front_end, NoteFrontEnd)):
+            raise InputError(
+                "an embedding goes with the default front end and describer, whose scores it can be joined with; leave "
+                "front_end and describer out"
+            )
 
     def _frame_describer(self, front_end: FrontEnd) -> Any:
         if self.describer is not None:
             return clone(self.describer)
-        # Patches and embeddings have length 1 as whole notes have; other frames tell their own units.
-        return MDDKM(**(UNIT_SETTINGS if isinstance(front_end, PatchFrontEnd | EmbeddingFrontEnd) else {}))
+        # Patches have length 1 as whole notes have; other frames tell their own units.
+        return MDDKM(**(UNIT_SETTINGS if isinstance(front_end, PatchFrontEnd) else {}))
 
     def _rate(self, sample_rate: Any) -> int:
         return (check_series_rate if isinstance(self.front_end, ArrayFrontEnd) else check_sample_rate)(sample_rate)

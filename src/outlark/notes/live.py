@@ -15,6 +15,7 @@ from outlark.notes.front_ends.base import Frames, FrameSource, FrontEnd
 from outlark.notes.resampling import Resampler
 from outlark.notes.scorers import FrameScorer, NoteScorer
 from outlark.notes.scores import ScoreBlock, ScoreLayout, joined_scores
+from outlark.notes.second_stage import Memory
 from outlark.notes.segments import Segment
 from outlark.verdict_names import SILENCE
 
@@ -48,6 +49,8 @@ class DetectorStream:
         Of the samples to come.
     signal : function
         From what is pushed to samples as the front end takes them.
+    memory : Memory, optional
+        With a second stage: the samples that it may still look at; the layout is then that of `SecondStage.layout`.
 
     Attributes
     ----------
@@ -66,6 +69,7 @@ class DetectorStream:
         *,
         sample_rate: int,
         signal: Callable[[ArrayLike], np.ndarray],
+        memory: Memory | None = None,
     ) -> None:
         self.sample_rate = sample_rate
         self.n_samples = self.n_model_samples = 0
@@ -73,7 +77,8 @@ class DetectorStream:
         self._resampler = _resampler(front_end, sample_rate, layout.sample_rate)
         self._frames: FrameSource = front_end.stream()
         self._scorer = scorer
-        self._decisions = decisions.stream(layout)
+        self._memory = memory
+        self._decisions = decisions.stream(layout, None if memory is None else memory.joined)
         self._signal = signal
 
     def push(self, samples: ArrayLike) -> Found:
@@ -102,13 +107,18 @@ class DetectorStream:
 
     def _through(self, samples: np.ndarray) -> Found:
         self.n_model_samples += len(samples)
+        if self._memory is not None:
+            self._memory.push(samples)
         return self._scored(self._frames.push(samples))
 
     def _scored(self, frames: Frames) -> Found:
         return self._decided(self._scorer.push(frames))
 
     def _decided(self, block: ScoreBlock) -> Found:
-        return Found(block, at_rate(self._decisions.push(block), self.sample_rate))
+        segments = self._decisions.push(block)
+        if self._memory is not None and segments:
+            self._memory.forget(segments[-1].end)
+        return Found(block, at_rate(segments, self.sample_rate))
 
 
 def at_rate(segments: list[Segment], rate: int) -> list[Segment]:

@@ -3,6 +3,7 @@
 What was left to the defaults is spelt out, so that another outlark, with other defaults, still gives these segments.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -24,6 +25,7 @@ from outlark.notes.front_ends.base import FrontEnd
 from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.front_ends.state import WRONG
 from outlark.notes.scores import ScoreLayout
+from outlark.notes.second_stage import Embedding, SecondStage
 from outlark.notes.valley import BINS, ClassCalibration
 from outlark.notes.whole_notes import NoteModel
 
@@ -63,6 +65,12 @@ def state_of(detector: NoteDetector) -> tuple[dict[str, Any], dict[str, np.ndarr
         "decisions": put_kind(detector._decisions(), DECISIONS),
         "training": [{**note, "label": encoded(note["label"], "label")} for note in detector.training_],
     }
+    stage, stage_arrays = detector.second_stage_, dict[str, np.ndarray]()
+    if stage is not None:
+        described, stage_arrays = estimator_state.state_of(stage.describer)
+        parameters = encoded(stage.identity["parameters"], "parameters of the embedding")
+        embedding = {**stage.identity, "parameters": parameters}
+        header["second_stage"] = {"embedding": embedding, "threshold": stage.threshold, "describer": described}
     if detector.calibration_:
         header["calibration"] = [
             {**asdict(c), "label": encoded(c.label, "label"), "counts": list(c.counts)} for c in detector.calibration_
@@ -80,11 +88,16 @@ def state_of(detector: NoteDetector) -> tuple[dict[str, Any], dict[str, np.ndarr
             arrays["notes/left_out"] = np.concatenate(model.left_out).astype(float)
             arrays["notes/left_out_counts"] = np.array([len(scores) for scores in model.left_out], dtype=np.int64)
     arrays |= {f"front_end/{name}": array for name, array in front_end_arrays.items()}
+    arrays |= {f"second_stage/{name}": array for name, array in stage_arrays.items()}
     return header, arrays | {f"describer/{name}": array for name, array in describer_arrays.items()}
 
 
-def from_state(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> NoteDetector:
-    """The detector that `state_of` was given. It takes the arrays over.
+def from_state(
+    header: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    embedding: Callable[[dict[str, Any]], Embedding] | None = None,
+) -> NoteDetector:
+    """The detector that `state_of` was given. It takes the arrays over; `embedding` finds one by its identity.
 
     Raises
     ------
@@ -110,6 +123,11 @@ def from_state(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> NoteDet
         detector.sample_rate_ = detector._rate(front_end.sample_rate_)
         detector.layout_ = _layout(header, front_end, describer.classes_, Fields({}, _part(arrays, "layout/")))
         detector.note_model_ = _note_model(front_end, describer, Fields({}, _part(arrays, "notes/")))
+        detector.second_stage_ = _second_stage(header.get("second_stage"), _part(arrays, "second_stage/"), embedding)
+        if detector.second_stage_ is not None:
+            if detector.second_stage_.describer.classes_.tolist() != detector.classes_.tolist():
+                raise ModelFileError("its two stages know different classes; save the model again")
+            detector.embedding = detector.second_stage_.embedding
         detector.choice_ = choice
         detector.training_ = _training(header.get("training"), detector.classes_.tolist())
         detector.calibration_ = _calibration(header.get("calibration", []), detector.layout_)
@@ -174,6 +192,26 @@ def _note_model(front_end: FrontEnd, describer: Any, fields: Fields) -> NoteMode
         describer=describer, lengths=lengths, allowed=allowed, thresholds=thresholds, edges=edges,
         left_out=_left_out(fields, C), contrast_db=_contrast_db(fields),
     )  # fmt: skip
+
+
+def _second_stage(
+    found: Any, arrays: dict[str, np.ndarray], embedding: Callable[[dict[str, Any]], Embedding] | None
+) -> SecondStage | None:
+    if found is None:
+        return None
+    match found:
+        case {
+            "embedding": {"name": str(), "version": str(), "parameters": parameters} as identity,
+            "threshold": float(threshold),
+        } if threshold > 0.0:
+            pass
+        case _:
+            raise ModelFileError(f"its second stage is {found!r:.200}, which cannot be; save the model again")
+    if embedding is None:
+        raise ModelFileError(f"it needs the embedding {identity['name']!r:.100}; load it with outlark.model_file.load")
+    made = embedding({**identity, "parameters": decoded(parameters, "parameters of the embedding")})
+    describer = estimator_state.from_state(found.get("describer"), arrays)
+    return SecondStage(embedding=made, describer=describer, threshold=threshold)
 
 
 def _contrast_db(fields: Fields) -> float | None:

@@ -1,6 +1,7 @@
 """What is long and loud enough, and from a span of frames and its scores to a segment with the reason in words."""
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -16,6 +17,8 @@ DECODERS = ("auto", "rules", "viterbi", "notes")
 PAPER_LEAST_S, PAPER_SURE_S = 35 * 48 / 22050, 60 * 48 / 22050
 #: "auto": the shortest note as a share of the shortest training note, a gap and unknown sound as shares of that.
 LEAST_SHARE, BRIDGE_SHARE, UNKNOWN_SHARE = 0.5, 0.25, 1.0
+#: Scores (C,), the first sample of a whole note and the one after its last → scores (C,).
+Joined = Callable[[np.ndarray, int, int], np.ndarray]
 
 
 class Limits(NamedTuple):
@@ -134,12 +137,16 @@ class Verdicts:
     limits : Limits
     whole_notes : bool
         Whether the scores are those of whole notes.
+    joined : function, optional
+        For a second stage: from the scores (C,) of a whole note, its first sample and the one after its last to the
+        joined scores, which have the `note_thresholds` of the layout.
     """
 
-    def __init__(self, layout: ScoreLayout, limits: Limits, *, whole_notes: bool) -> None:
-        self.layout, self.limits, self.whole_notes = layout, limits, whole_notes
+    def __init__(self, layout: ScoreLayout, limits: Limits, *, whole_notes: bool, joined: Joined | None = None) -> None:
+        self.layout, self.limits, self.whole_notes, self.joined = layout, limits, whole_notes, joined
         self.thresholds = np.asarray(layout.thresholds, dtype=float)
-        self.note_thresholds = None if whole_notes or not limits.confirm else layout.note_thresholds
+        confirmed = joined is not None or (limits.confirm and not whole_notes)
+        self.note_thresholds = layout.note_thresholds if confirmed else None
         self.labels = [label.item() if isinstance(label, np.generic) else label for label in layout.classes]
 
     def note(self, start: int, end: int, label: int, scores: np.ndarray, share: float) -> Segment:
@@ -148,19 +155,23 @@ class Verdicts:
         Of the classes that accept a whole note the one with the best score has it: scores are on one scale, and a class
         that accepts too much must not take the notes of others.
         """
+        if self.joined is not None:
+            scores = self.joined(scores, *self._samples(start, end))
         if self.whole_notes:
             accepting = (c for c in range(len(scores)) if self._accepts(c, scores))
             label = max(accepting, key=scores.__getitem__, default=label)
         if self.note_thresholds is not None and scores[label] < self.note_thresholds[label]:
             return self._unconfirmed(start, end, label, scores)
         rival = self._next_best(label, scores)
-        own = self._against(scores[label], self.thresholds[label], share)
+        thresholds = self.thresholds if self.joined is None else self.note_thresholds
+        assert thresholds is not None
+        own = self._against(scores[label], thresholds[label], share)
         verdict, reason = KNOWN, f"{self.labels[label]} {own}"
         if rival is not None and self._accepts(rival, scores):
-            theirs = self._against(scores[rival], self.thresholds[rival], 1.0)
+            theirs = self._against(scores[rival], thresholds[rival], 1.0)
             verdict, reason = AMBIGUOUS, f"between {self.labels[label]} ({own}) and {self.labels[rival]} ({theirs})"
         elif rival is not None:
-            reason += f"; next {self.labels[rival]} {_number(scores[rival], self.thresholds[rival])}"
+            reason += f"; next {self.labels[rival]} {_number(scores[rival], thresholds[rival])}"
         return self._segment(start, end, scores, label, rival, label=self.labels[label], verdict=verdict, reason=reason)
 
     def _unconfirmed(self, start: int, end: int, label: int, scores: np.ndarray) -> Segment:
@@ -168,13 +179,14 @@ class Verdicts:
         assert self.note_thresholds is not None
         least = float(self.note_thresholds[label])
         digits = _digits(scores[label], least)
-        reason = f"mean score {scores[label]:.{digits}f} ({self.labels[label]}) < {least:.{digits}f} of whole notes"
+        score = f"{scores[label]:.{digits}f} ({self.labels[label]}) < {least:.{digits}f}"
+        reason = f"mean score {score} of whole notes" if self.joined is None else f"joined score {score}"
         rival = self._next_best(label, scores)
         return self._segment(start, end, scores, label, rival, verdict=UNKNOWN, reason=reason)
 
     def _accepts(self, c: int, scores: np.ndarray) -> bool:
         confirmed = self.note_thresholds is None or scores[c] >= self.note_thresholds[c]
-        return bool(scores[c] >= self.thresholds[c] and confirmed)
+        return bool(confirmed and (self.joined is not None or scores[c] >= self.thresholds[c]))
 
     def stretch(self, start: int, end: int, active: bool, means: np.ndarray, highest: np.ndarray) -> Segment:
         """A stretch without a note; `means` (C + 1,) and `highest` (2C + 1,) as in `Stretches`."""
@@ -194,16 +206,21 @@ class Verdicts:
         return Segment(start=0, end=n_samples, sample_rate=rate, verdict=verdict, reason="shorter than one frame")
 
     def _segment(self, start: int, end: int, scores: np.ndarray, best: int, rival: int | None, **more: Any) -> Segment:
-        hop, offset = self.layout.hop_samples, self.layout.offset_samples
+        first, stop = self._samples(start, end)
         if rival is not None:
             more.update(runner_up=self.labels[rival], runner_up_score=float(scores[rival]))
         return Segment(
-            start=offset + start * hop if start else 0,
-            end=offset + end * hop,
+            start=first,
+            end=stop,
             sample_rate=self.layout.sample_rate,
             score=float(scores[best]),
             **more,
         )
+
+    def _samples(self, start: int, end: int) -> tuple[int, int]:
+        """The first sample of these frames, and the one after the last."""
+        hop, offset = self.layout.hop_samples, self.layout.offset_samples
+        return offset + start * hop if start else 0, offset + end * hop
 
     def _next_best(self, label: int, scores: np.ndarray) -> int | None:
         """The best other class; one that accepts comes before one that does not."""

@@ -14,7 +14,6 @@ from outlark.estimators.state_fields import Fields, put_kind, take_kind
 from outlark.notes.front_ends.array import ArrayFrontEnd
 from outlark.notes.front_ends.base import FrontEnd
 from outlark.notes.front_ends.channels import check_series_rate
-from outlark.notes.front_ends.embedding import EmbeddingFrontEnd
 from outlark.notes.front_ends.hlds import HLDSFrontEnd
 from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.front_ends.patch import PatchFrontEnd
@@ -42,12 +41,6 @@ def state_of(front_end: FrontEnd) -> tuple[dict[str, Any], dict[str, np.ndarray]
     >>> from_state(settings, arrays, sample_rate=22050, width=12).layers_
     (96, 24, 12)
     """
-    if isinstance(front_end, EmbeddingFrontEnd):
-        raise InputError(
-            f"a detector with EmbeddingFrontEnd cannot be saved: its embedding, {front_end.embedding!r:.100}, is code, "
-            "and a model file holds numbers and text only; keep the training notes and fit it again, or train one to "
-            f"save with {', '.join(KINDS)}"
-        )
     fields = Fields(put_kind(front_end, KINDS), {})
     _check_size(front_end, front_end.sample_rate_)
     if isinstance(front_end, PatchFrontEnd):
