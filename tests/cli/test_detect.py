@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import time
+from datetime import datetime
 
 import numpy as np
 import pytest
@@ -173,3 +174,26 @@ def test_what_does_not_go_together(model, recordings, tmp_path, args, code, told
     done = CliRunner().invoke(main, ["detect", str(model), str(recordings), "-o", str(tmp_path), *args])
     assert done.exit_code == code
     assert told in done.stderr
+
+
+def test_tables_have_the_time_of_day_where_the_recorder_tells_it(model, tmp_path):
+    (tmp_path / "night").mkdir()
+    for name in ("SITE_20231024_235959.wav", "unnamed.wav"):
+        soundfile.write(tmp_path / "night" / name, np.tile(song(0), 4), SAMPLE_RATE)
+    args = ("-f", "csv,raven,audacity", "--all")
+    ran("detect", model, tmp_path / "night", "-o", tmp_path / "out", *args, "--keep-scores")
+    (began, nothing) = sorted((tmp_path / "out").rglob("*.outlark.csv"))
+    marks = read_table(began).marks
+    assert marks[0].start_time == "2023-10-24T23:59:59.000000"
+    began_at = datetime(2023, 10, 24, 23, 59, 59)
+    for mark in marks:
+        late = datetime.fromisoformat(mark.start_time) - began_at
+        assert late.total_seconds() == pytest.approx(mark.start_s, abs=1e-6)
+    assert any(mark.start_time.startswith("2023-10-25T00:00:0") for mark in marks)
+    assert {mark.start_time for mark in read_table(nothing).marks} == {None}
+    raven = read_table(tmp_path / "out/SITE_20231024_235959.wav.Table.1.selections.txt").marks
+    assert [m.start_time for m in raven] == [m.start_time for m in marks if m.verdict != "silence"]
+    beside = json.loads((tmp_path / "out/SITE_20231024_235959.wav.labels.txt.about.json").read_text())
+    assert beside["recording"] == {"began": "2023-10-24T23:59:59", "source": "file name"}
+    ran("decide", model, tmp_path / "out", "-o", tmp_path / "again", *args)
+    assert contents(tmp_path / "again") == {k: v for k, v in contents(tmp_path / "out").items() if ".scores" not in k}

@@ -306,3 +306,15 @@ def test_only_some_classes():
     assert example_list(a=2, b=1).of_classes(["b"]).labels == ["b"]
     with pytest.raises(InputError, match="no examples of the class 'c'; there are a, b"):
         example_list(a=2, b=1).of_classes(["a", "c"])
+
+
+def test_a_recording_that_was_cut_short_is_told(tmp_path):
+    marks = recording(tmp_path)
+    write_table(tmp_path / "night.csv", marks[:4], format="csv")
+    path = tmp_path / "night.wav"
+    blob = path.read_bytes()
+    path.write_bytes(blob[: blob.index(b"data") + 8 + 4 * round(6.5 * SAMPLE_RATE)])
+    remarks = learn(find_examples([tmp_path / "night.csv"])).remarks
+    assert (
+        "night.wav: cut short: its header announces 8.000 s, and 6.500 s are there; get a whole copy if there is one"
+    ) in remarks

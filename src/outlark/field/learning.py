@@ -7,6 +7,7 @@ from pathlib import Path
 
 from outlark.errors import AudioError
 from outlark.field.around_marks import Stretch, around_marks, margin
+from outlark.field.cut_short import cut_short
 from outlark.field.examples import Example, Examples
 from outlark.field.excerpt import Sound
 from outlark.notes.audio import read
@@ -116,7 +117,7 @@ def learn(
     detector = NoteDetector() if detector is None else detector
     told = watch or (lambda done, total: None)
     heard = (_learn_clips if examples.clips else _learn_marks)(examples, detector, channel, told)
-    return replace(heard, remarks=(*examples.remarks, *heard.remarks, *_odd(heard)))
+    return replace(heard, remarks=(*examples.remarks, *_cut_short(heard.examples), *heard.remarks, *_odd(heard)))
 
 
 # ---------------------------------------------------------------------- clips
@@ -192,6 +193,14 @@ def _on_rates(rates: Sequence[int]) -> list[str]:
     if len(set(rates)) < 2:
         return []
     return [f"sample rates from {min(rates)} to {max(rates)} Hz; all of it is heard at {min(rates)} Hz"]
+
+
+def _cut_short(examples: Examples) -> Iterator[str]:
+    """Which of the recordings hold less than they announce."""
+    for path in dict.fromkeys(note.recording for note in examples.notes):
+        short = cut_short(path)
+        if short is not None:
+            yield f"{path.name}: {short}"
 
 
 def _odd(heard: Learnt) -> Iterator[str]:

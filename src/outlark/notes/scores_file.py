@@ -5,7 +5,8 @@ something was scored are stored; with whole notes that is at most every second o
 """
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,8 @@ class KeptScores:
         Counted from 1; None for the mean of all.
     model_sha256 : str, optional
         Of the model file that gave the scores.
+    facts : mapping
+        What else is to be said of the recording, as JSON values; see `outlark.batch.facts.Facts`.
     """
 
     scores: Scores
@@ -49,6 +52,7 @@ class KeptScores:
     recording: str | None = None
     channel: int | None = None
     model_sha256: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def decide(self, detector: NoteDetector) -> list[Segment]:
         """The segments that `detector.detect` finds in the recording, by the decisions that the detector has now."""
@@ -94,7 +98,14 @@ class ScoreKeeper:
         if len(block) or not self._parts:
             self._parts.append(_packed(block))
 
-    def save(self, path: str | os.PathLike[str], *, n_samples: int, n_model_samples: int) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        n_samples: int,
+        n_model_samples: int,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
         """Write them all, of a recording of `n_samples`, at the rate of the model `n_model_samples`."""
         layout, fields = self._layout, Fields({}, {})
         fields.put_labels("classes", layout.classes)
@@ -107,6 +118,7 @@ class ScoreKeeper:
             "samples": int(n_samples),
             "layout": {**counts, "samples": int(n_model_samples)},
             "classes": fields.settings,
+            "facts": dict(facts or {}),
         }
         # the first block tells which arrays there are: frames have no lengths
         joined = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
@@ -150,7 +162,7 @@ def save_scores(kept: KeptScores, path: str | os.PathLike[str]) -> None:
         model_sha256=kept.model_sha256,
     )
     keeper.push(kept.scores.block)
-    keeper.save(path, n_samples=kept.n_samples, n_model_samples=kept.scores.n_samples)
+    keeper.save(path, n_samples=kept.n_samples, n_model_samples=kept.scores.n_samples, facts=kept.facts)
 
 
 def load_scores(path: str | os.PathLike[str]) -> KeptScores:
@@ -191,6 +203,7 @@ def _kept(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> KeptScores:
         recording=header["recording"],
         channel=header["channel"],
         model_sha256=header["model_sha256"],
+        facts=dict(header.get("facts", {})),  # files of earlier versions have none
     )
 
 

@@ -34,6 +34,10 @@ class Mark:
     low_hz, high_hz : float or None
     sample_rate : int or None
         Of the recording. With it, the times stand for whole samples.
+    start_time : str or None
+        Date and time of day of the start, ISO 8601, where it is known when the recording began.
+    remark : str
+        What is odd about the recording, such as that it was cut short.
     more : mapping of str to str
         Columns that have no place above.
     line : int or None
@@ -62,6 +66,8 @@ class Mark:
     low_hz: float | None = None
     high_hz: float | None = None
     sample_rate: int | None = None
+    start_time: str | None = None
+    remark: str = ""
     more: Mapping[str, str] = field(default_factory=dict)
     line: int | None = None
 
@@ -176,15 +182,20 @@ class About:
         Of the model file.
     settings : mapping
         JSON values.
+    recording : mapping
+        What is to say of the recording of a table about one, JSON values: when it began, what is odd about it. Rows of
+        CSV do not repeat it; they have columns for it.
     """
 
     version: str
     model_sha256: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    recording: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The three as a JSON object."""
-        return {"version": self.version, "model_sha256": self.model_sha256, "settings": dict(self.settings)}
+        """All of it as a JSON object."""
+        run = {"version": self.version, "model_sha256": self.model_sha256, "settings": dict(self.settings)}
+        return {**run, **({"recording": dict(self.recording)} if self.recording else {})}
 
 
 def _finite(name: str, value: Any) -> float:
