@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 @click.option(
     "--paper", is_flag=True, help="The system of the paper to the letter, instead of the one that works best."
 )
+@click.option(
+    "--trim", is_flag=True, help="Cut off the quiet margins of clips; digital silence at their ends always is."
+)
 @click.option("--force", is_flag=True, help="Replace a model that is there.")
 @click.option(
     "--check/--no-check",
@@ -124,7 +127,8 @@ def _learn(examples: "Examples", given: Mapping[str, Any], tell: Any) -> "tuple[
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         detector = NoteDetector.paper() if given["paper"] else NoteDetector()
-        learnt = learn(examples, detector, channel=options.channel_index(given["channel"]), watch=watch)
+        channel = options.channel_index(given["channel"])
+        learnt = learn(examples, detector, channel=channel, trim=given["trim"], watch=watch)
     return learnt, list(dict.fromkeys(str(warning.message) for warning in caught))
 
 
