@@ -17,6 +17,7 @@ from outlark.batch.fingerprint import fingerprint
 from outlark.batch.sources import Source
 from outlark.batch.task import DECIDE, SCORES, Task, sha256_of
 from outlark.errors import AudioError, InputError, ModelFileError
+from outlark.field.bandwidth import Bandwidth, listens_up_to, remark_on_bandwidth
 from outlark.model_file import load
 from outlark.notes.audio import AudioFile
 from outlark.notes.detector import BLOCK
@@ -110,11 +111,17 @@ class Engine:
             if keeper is not None:
                 keeper.push(found.scores)
 
+        bandwidth = Bandwidth(audio.sample_rate)
         for block in audio.blocks(BLOCK):
             take(stream.push(block))
+            bandwidth.push(block)
             progress(stream.n_samples / audio.sample_rate, min(1.0, stream.n_samples / expected))
         take(stream.finish())
         seconds = stream.n_samples / audio.sample_rate
+        listens_hz = listens_up_to(self._detector.front_end_)
+        if listens_hz is not None:
+            remark = remark_on_bandwidth(audio.sample_rate, bandwidth.ends_hz(), listens_hz)
+            facts = replace(facts, remarks=() if remark is None else (remark,))
         if fingerprint(source.path) != before:
             facts = replace(facts, partial=_changed(source.path, before, seconds))
         if keeper is not None:

@@ -53,7 +53,7 @@ def work_through(task: Task, sources: Sources, given: Mapping[str, Any]) -> None
     tell_failures(_pairs(report.failures), report.failures_file)
     tell_failures(_pairs(report.partial), report.failures_file, "done in part")
     if not given["quiet"]:
-        tell_failures(_pairs(report.remarks), report.remarks_file, "remarks")
+        tell_failures(_pairs(report.remarks), report.remarks_file, "with remarks")
     if given["as_json"]:
         answer(_content(report, task, elapsed_s))
     click.get_current_context().exit(UNREADABLE if report.failures or report.partial else 0)
