@@ -17,6 +17,7 @@ from outlark.estimators.state_fields import Fields
 from outlark.notes.decisions import Decisions
 from outlark.notes.detector import NoteDetector
 from outlark.notes.live import at_rate, last_segments
+from outlark.notes.note_bounds import NOTHING
 from outlark.notes.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.notes.segments import Segment
 from outlark.version import __version__
@@ -122,7 +123,8 @@ class ScoreKeeper:
         }
         # the first block tells which arrays there are: frames have no lengths
         joined = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
-        write(path, header, {**fields.arrays, **joined, "scored": np.packbits(joined["scored"])})
+        spans = _packed_spans(joined.pop("spans")) if "spans" in joined else {}
+        write(path, header, {**fields.arrays, **joined, "scored": np.packbits(joined["scored"]), **spans})
 
 
 def save_scores(kept: KeptScores, path: str | os.PathLike[str]) -> None:
@@ -181,7 +183,7 @@ def load_scores(path: str | os.PathLike[str]) -> KeptScores:
             )
         try:
             return _kept(header, arrays)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, ModelFileError | InputError):
                 raise
             message = f"damaged: {type(error).__name__} {error!s:.200}; keep the scores again"
@@ -219,7 +221,34 @@ def _packed(block: ScoreBlock) -> dict[str, np.ndarray]:
     lengths = np.asarray(block.lengths, dtype=np.int64)[scored]
     short = not lengths.size or (lengths.min() >= 0 and lengths.max() < 2**16)
     arrays["lengths"] = lengths.astype(np.uint16) if short else lengths
+    if block.spans is not None:
+        arrays["spans"] = block.spans
     return arrays if block.moves is None else {**arrays, "moves": block.moves[scored].astype(np.int8)}
+
+
+def _packed_spans(spans: np.ndarray) -> dict[str, np.ndarray]:
+    """The spans of frames that were heard, in three bytes each: there are as many frequencies as bands, not more."""
+    heard = spans[:, 0] > NOTHING
+    frequencies, numbers = np.unique(spans[heard, 1:], return_inverse=True)
+    return {
+        "heard": np.packbits(heard),
+        "span_levels": spans[heard, 0].astype(np.int16),
+        "span_hz": frequencies,
+        "span_edges": numbers.reshape(-1, 2).astype(np.uint8 if len(frequencies) <= 2**8 else np.uint32),
+    }
+
+
+def _unpacked_spans(arrays: dict[str, np.ndarray], n_frames: int) -> np.ndarray | None:
+    """None for files of before bounds were kept."""
+    if "heard" not in arrays:
+        return None
+    heard = np.unpackbits(arrays["heard"], count=n_frames).astype(bool)
+    spans = np.zeros((n_frames, 3), dtype=np.float32)
+    spans[:, 0] = NOTHING
+    spans[heard, 0] = arrays["span_levels"]
+    if heard.any():
+        spans[heard, 1:] = np.take(arrays["span_hz"], arrays["span_edges"])
+    return spans
 
 
 def _unpacked(arrays: dict[str, np.ndarray], n_classes: int) -> ScoreBlock:
@@ -231,8 +260,9 @@ def _unpacked(arrays: dict[str, np.ndarray], n_classes: int) -> ScoreBlock:
         return ScoreBlock(values, activity)
     lengths = np.ones(values.shape, dtype=np.int64)
     lengths[scored] = arrays["lengths"]
+    spans = _unpacked_spans(arrays, len(activity))
     if "moves" not in arrays:
-        return ScoreBlock(values, activity, lengths)
+        return ScoreBlock(values, activity, lengths, None, spans)
     moves = np.zeros((*values.shape, 2), dtype=np.int64)
     moves[scored] = arrays["moves"]
-    return ScoreBlock(values, activity, lengths, moves)
+    return ScoreBlock(values, activity, lengths, moves, spans)

@@ -3,7 +3,7 @@
 import hashlib
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -179,7 +179,8 @@ def note_frames(front_end: FrontEnd, frames: Frames, segment: Segment) -> np.nda
 
 def _moved(mark: Segment, n_samples: int, rate: int, new_rate: int, number: int) -> Segment:
     if mark.sample_rate != rate:
-        mark = Segment.from_seconds(mark.start_s, mark.end_s, mark.label, rate)
+        bounds = {"low_hz": mark.low_hz, "high_hz": mark.high_hz}
+        mark = Segment.from_seconds(mark.start_s, mark.end_s, mark.label, rate, **bounds)
     if mark.start >= n_samples:
         raise InputError(
             f"recording {number} ends at {n_samples / rate:.3f} s, but a note {mark.label!r} is marked at "
@@ -194,7 +195,7 @@ def _moved(mark: Segment, n_samples: int, rate: int, new_rate: int, number: int)
         )
     start = mark.start * new_rate // rate
     end = max(start + 1, min(mark.end, n_samples) * new_rate // rate)
-    return Segment(start=start, end=end, sample_rate=new_rate, label=_plain(mark.label))
+    return replace(mark, start=start, end=end, sample_rate=new_rate, label=_plain(mark.label))
 
 
 def _plain(label: Any) -> Any:

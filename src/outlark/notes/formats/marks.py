@@ -114,6 +114,8 @@ class Mark:
             runner_up=None if rival is None else str(rival),
             runner_up_score=None if rival is None else segment.runner_up_score,
             reason=segment.reason,
+            low_hz=segment.low_hz,
+            high_hz=segment.high_hz,
             sample_rate=segment.sample_rate,
         )
 
@@ -136,6 +138,8 @@ class Mark:
                 runner_up=self.runner_up,
                 runner_up_score=self.runner_up_score or 0.0,
                 reason=self.reason,
+                low_hz=self.low_hz,
+                high_hz=self.high_hz,
             )
         except InputError as error:
             where = f"line {self.line}: " if self.line is not None else ""
