@@ -4,7 +4,7 @@ import hashlib
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ import soundfile
 from sklearn.base import clone
 
 from outlark.batch.facts import Facts
-from outlark.batch.fingerprint import fingerprint
+from outlark.batch.fingerprint import Print, fingerprint
 from outlark.batch.sources import Source
 from outlark.batch.task import DECIDE, SCORES, Task, sha256_of
 from outlark.errors import AudioError, InputError, ModelFileError
@@ -84,7 +84,7 @@ class Engine:
         try:
             before = fingerprint(source.path)
             find = self._decide if self.task.verb == DECIDE else self._detect
-            heard = find(source, progress)
+            heard = find(source, before, progress)
             about = self._about(heard)
             marks = [heard.facts.on(mark) for mark in heard.marks]
             for name in self.task.formats:
@@ -97,9 +97,9 @@ class Engine:
         finally:
             self._clean()
 
-    def _detect(self, source: Source, progress: Progress) -> Heard:
+    def _detect(self, source: Source, before: Print, progress: Progress) -> Heard:
         task, audio = self.task, _opened(source.path, self.task.channel)
-        before, facts = fingerprint(source.path), Facts.of_file(source.path)
+        facts = Facts.of_file(source.path)
         expected = max(1, soundfile.info(str(source.path)).frames)  # a guess for MP3, good enough to tell how far
         stream = self._detector.stream(audio.sample_rate)
         whose: dict[str, Any] = {"recording": source.name, "channel": task.channel, "model_sha256": task.model_sha256}
@@ -120,16 +120,16 @@ class Engine:
         seconds = stream.n_samples / audio.sample_rate
         listens_hz = listens_up_to(self._detector.front_end_)
         if listens_hz is not None:
-            remark = remark_on_bandwidth(audio.sample_rate, bandwidth.ends_hz(), listens_hz)
-            facts = replace(facts, remarks=() if remark is None else (remark,))
-        if fingerprint(source.path) != before:
-            facts = replace(facts, partial=_changed(source.path, before, seconds))
+            facts = facts.and_also(remark_on_bandwidth(audio.sample_rate, bandwidth.ends_hz(), listens_hz))
+        after = fingerprint(source.path)
+        if after != before:
+            facts = replace(facts, partial=_changed(before, after, seconds))
         if keeper is not None:
             path, facts_kept = self._finished / (_stem(source) + SCORES), facts.as_dict()
             keeper.save(path, n_samples=stream.n_samples, n_model_samples=stream.n_model_samples, facts=facts_kept)
         return Heard(marks, seconds, task.channel, facts)
 
-    def _decide(self, source: Source, progress: Progress) -> Heard:
+    def _decide(self, source: Source, before: Print, progress: Progress) -> Heard:
         kept = load_scores(source.path)
         if kept.model_sha256 != self.task.model_sha256:
             raise InputError(
@@ -199,9 +199,8 @@ def _opened(path: Path, channel: int | None) -> AudioFile:
     return AudioFile(path, channel - 1)
 
 
-def _changed(path: Path, before: Mapping[str, Any] | None, seconds: float) -> str:
+def _changed(before: Print, after: Print, seconds: float) -> str:
     """That a recording is not what it was when it was opened."""
-    after = fingerprint(path)
     sizes = [0 if known is None else known["size"] for known in (before, after)]
     how = "grew" if sizes[1] > sizes[0] else "shrank" if sizes[1] < sizes[0] else "changed"
     return (

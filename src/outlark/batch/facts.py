@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
+from outlark.errors import InputError
 from outlark.field.cut_short import cut_short
 from outlark.field.recorder_time import RecorderTime, recorder_time
 from outlark.notes.formats import Mark
@@ -49,12 +50,30 @@ class Facts:
         when: dict[str, Any] = {}
         if clock is not None:
             when = {"began": clock.began.isoformat(), "source": clock.source, "expansion": clock.expansion}
+            when["remarks"] = clock.differences
         return cls(partial=None if short is None else str(short), **when)
 
     @classmethod
     def of_dict(cls, kept: Mapping[str, Any]) -> Self:
-        """From what `as_dict` gave."""
-        return cls(**{**kept, "remarks": tuple(kept.get("remarks", ()))})
+        """From what `as_dict` gave.
+
+        Raises
+        ------
+        InputError
+            For what it cannot have given.
+        """
+        try:
+            facts = cls(**{**kept, "remarks": tuple(kept.get("remarks", ()))})
+            facts.on(Mark(start_s=1.0, end_s=1.0))
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise InputError(
+                f"what is said of the recording is damaged ({error!s:.100}); keep the scores again"
+            ) from None
+        return facts
+
+    def and_also(self, remark: str | None) -> Self:
+        """With one more remark, if there is one."""
+        return self if remark is None else replace(self, remarks=(*self.remarks, remark))
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values; what is not known, or as usual, is left out."""

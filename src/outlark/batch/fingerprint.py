@@ -2,16 +2,19 @@
 
 import hashlib
 import os
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
+#: Of a file as it was at some moment; None if it was not there.
+Print = Mapping[str, Any] | None
 #: Bytes at the head and at the tail that are looked at, and of each block in between.
 ENDS, BLOCK = 2**16, 2**12
 #: Blocks between head and tail, evenly spread. Files up to 192 KiB are looked at as a whole.
 BLOCKS = 16
 
 
-def fingerprint(path: str | PathLike[str]) -> dict[str, Any] | None:
+def fingerprint(path: str | PathLike[str]) -> Print:
     """Size, time and a digest of head, tail and some blocks of a file; None if it is not there.
 
     Recorders that are switched on together write files of the same name, size and time. What is in them differs

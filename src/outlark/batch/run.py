@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from outlark.batch.fingerprint import Print
 from outlark.batch.journal import DONE, FAILED, NAME, Journal
 from outlark.batch.lock import TakenError, lock
 from outlark.batch.results import FAILURES, REMARKS, write_combined, write_list
 from outlark.batch.sources import Failure, Source, Sources
-from outlark.batch.standing import Print, check_same, is_done, prints_of
+from outlark.batch.standing import check_same, is_done, prints_of
 from outlark.batch.task import Task
 from outlark.batch.workers import work
 from outlark.errors import InputError

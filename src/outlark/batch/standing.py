@@ -4,15 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from outlark.batch.fingerprint import fingerprint
+from outlark.batch.fingerprint import Print, fingerprint
 from outlark.batch.journal import DONE, Journal
 from outlark.batch.sources import Sources
 from outlark.batch.task import Task
 from outlark.errors import InputError
 
 REMEDY = "choose another output folder, or --no-resume to do all again"
-#: Of a file as it is now; None if it is not there.
-Print = Mapping[str, Any] | None
 
 
 def prints_of(sources: Sources, journal: Journal) -> dict[str, Print]:
