@@ -14,6 +14,7 @@ import pytest
 import soundfile
 
 from outlark.batch.engine import Engine
+from outlark.batch.fingerprint import fingerprint
 from outlark.batch.lock import lock
 from outlark.batch.run import run
 from outlark.batch.sources import Source, find
@@ -156,6 +157,24 @@ def test_another_recorder_with_files_of_the_same_name_size_and_time_is_refused(m
     ):
         go(model, tmp_path / "out", tmp_path / "B")
     assert contents(tmp_path / "out") == before
+
+
+def test_copies_are_left_alone_but_every_byte_counts(model, tmp_path):
+    for folder in "AB":
+        (tmp_path / folder).mkdir()
+        soundfile.write(tmp_path / folder / "0430.wav", np.resize(song(0), 200_000), SAMPLE_RATE)
+        os.utime(tmp_path / folder / "0430.wav", ns=(10**18, 10**18))
+    go(model, tmp_path / "out", tmp_path / "A")
+    assert go(model, tmp_path / "out", tmp_path / "B").skipped == 1
+    copy = tmp_path / "B/0430.wav"
+    blob = bytearray(copy.read_bytes())
+    before = fingerprint(copy)
+    blob[90_000] ^= 1  # between the blocks that are looked at
+    copy.write_bytes(blob)
+    os.utime(copy, ns=(10**18, 10**18))
+    assert fingerprint(copy) == before
+    with pytest.raises(InputError, match=r"holds results of another 0430.wav"):
+        go(model, tmp_path / "out", tmp_path / "B")
 
 
 def test_a_card_that_was_swapped_under_one_mount_point_is_seen(model, tmp_path):

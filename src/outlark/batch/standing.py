@@ -1,5 +1,6 @@
 """What the journal of an output folder says about a task: what is done already, and what does not go together."""
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -47,11 +48,26 @@ def check_same(task: Task, sources: Sources, journal: Journal, prints: Mapping[s
             raise InputError(f"{task.output} holds results that were made otherwise ({name}: {changes}); {REMEDY}")
     for source in sources.files:
         before = done.get(source.name)
-        if before and before["path"] != str(source.path) and before["file"] != prints[source.name]:
+        if before and before["path"] != str(source.path) and not _moved(before, source.path, prints[source.name]):
             raise InputError(
                 f"{task.output} holds results of another {source.name}, {before['path']}, and would now get those of "
                 f"{source.path}; {REMEDY}"
             )
+
+
+def _moved(before: Mapping[str, Any], path: Path, now: Print) -> bool:
+    """Whether a file is one that was done at another place. If that one is still there too, all bytes have to agree."""
+    if before["file"] != now:
+        return False
+    try:
+        return _digest(before["path"]) == _digest(path)
+    except OSError:
+        return True
+
+
+def _digest(path: str | Path) -> str:
+    with open(path, "rb") as file:  # filecmp would take size and time for the content once more
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_age(entry: Mapping[str, Any], output: str | Path) -> None:
