@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 import soundfile
 
+from outlark.batch.engine import Engine
+from outlark.batch.fingerprint import fingerprint
 from outlark.batch.lock import lock
 from outlark.batch.run import run
-from outlark.batch.sources import find
+from outlark.batch.sources import Source, find
 from outlark.batch.task import Task, sha256_of
 from outlark.errors import InputError, ModelFileError
 from outlark.experiment.synthetic import SAMPLE_RATE
@@ -140,6 +142,115 @@ def test_a_new_format_is_made_of_all(model, four, done):
 def test_recordings_that_moved_with_their_folder_are_not_done_again(model, four, done, tmp_path):
     shutil.move(four, tmp_path / "moved")
     assert go(model, done, tmp_path / "moved").skipped == 4
+
+
+def test_another_recorder_with_files_of_the_same_name_size_and_time_is_refused(model, tmp_path):
+    """Recorders that are switched on together write such files."""
+    for folder, seed in (("A", 0), ("B", 1)):
+        (tmp_path / folder).mkdir()
+        soundfile.write(tmp_path / folder / "0430.wav", np.resize(song(seed), 9000), SAMPLE_RATE)
+        os.utime(tmp_path / folder / "0430.wav", ns=(10**18, 10**18))
+    go(model, tmp_path / "out", tmp_path / "A")
+    before = contents(tmp_path / "out")
+    with pytest.raises(
+        InputError, match=r"holds results of another 0430.wav, .*A/0430.wav, and would now get those of "
+    ):
+        go(model, tmp_path / "out", tmp_path / "B")
+    assert contents(tmp_path / "out") == before
+
+
+def test_copies_are_left_alone_but_every_byte_counts(model, tmp_path):
+    for folder in "AB":
+        (tmp_path / folder).mkdir()
+        soundfile.write(tmp_path / folder / "0430.wav", np.resize(song(0), 200_000), SAMPLE_RATE)
+        os.utime(tmp_path / folder / "0430.wav", ns=(10**18, 10**18))
+    go(model, tmp_path / "out", tmp_path / "A")
+    assert go(model, tmp_path / "out", tmp_path / "B").skipped == 1
+    copy = tmp_path / "B/0430.wav"
+    blob = bytearray(copy.read_bytes())
+    before = fingerprint(copy)
+    blob[90_000] ^= 1  # between the blocks that are looked at
+    copy.write_bytes(blob)
+    os.utime(copy, ns=(10**18, 10**18))
+    assert fingerprint(copy) == before
+    with pytest.raises(InputError, match=r"holds results of another 0430.wav"):
+        go(model, tmp_path / "out", tmp_path / "B")
+
+
+def test_a_card_that_was_swapped_under_one_mount_point_is_seen(model, tmp_path):
+    (tmp_path / "card").mkdir()
+    for seed in (0, 1):
+        soundfile.write(tmp_path / "card/0430.wav", np.resize(song(seed), 9000), SAMPLE_RATE)
+        os.utime(tmp_path / "card/0430.wav", ns=(10**18, 10**18))
+        report = go(model, tmp_path / "out", tmp_path / "card")
+        assert (report.done, report.skipped, report.changed) == (1, 0, ("0430.wav",) if seed else ())
+    go(model, tmp_path / "anew", tmp_path / "card")
+    assert contents(tmp_path / "out") == contents(tmp_path / "anew")
+
+
+def test_the_journal_of_an_earlier_version_is_refused(model, four, done):
+    journal = done / ".outlark/journal.jsonl"
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    for line in lines:
+        line["file"] = {"size": line["file"]["size"], "mtime_ns": line["file"]["mtime_ns"]}
+        line["outputs"] = list(line["outputs"])
+        del line["partial"], line["remarks"]
+    journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    before = contents(done)
+    with pytest.raises(
+        InputError, match=r"holds results of an earlier outlark, .* size and time .* or --no-resume to do"
+    ):
+        go(model, done, four)
+    assert contents(done) == before
+    assert go(model, done, four, resume=False).done == 4
+    assert go(model, done, four).skipped == 4
+
+
+def cut(path, seconds, new):
+    """A copy of a WAV of 16 bits without all that comes after so many seconds."""
+    new.write_bytes(path.read_bytes()[: 44 + 2 * round(seconds * SAMPLE_RATE)])
+
+
+def test_a_recording_that_was_cut_short_is_done_in_part(model, four, tmp_path):
+    soundfile.write(tmp_path / "whole.wav", np.tile(song(0), 3), SAMPLE_RATE)
+    whole_s = soundfile.info(tmp_path / "whole.wav").duration
+    cut(tmp_path / "whole.wav", 0.7, four / "cut.wav")
+    for skipped in (0, 5):  # it is told again when nothing is left to do
+        report = go(model, tmp_path / "out", four, combined=True, formats=("csv", "raven", "audacity"))
+        assert (report.recordings, report.skipped, report.failures) == (5, skipped, ())
+        ((name, message),) = [(partial.name, partial.message) for partial in report.partial]
+        assert name == "cut.wav"
+        assert f"its header announces {whole_s:.3f} s, and 0.700 s are there" in message
+        with report.failures_file.open(newline="") as file:
+            assert [row["recording"] for row in csv.DictReader(file)] == ["cut.wav"]
+        with report.combined.open(newline="") as file:
+            remarks = {row["recording"]: row["remark"] for row in csv.DictReader(file)}
+        assert remarks["cut.wav"] == f"partial: {message}"
+        assert not any(remark for name, remark in remarks.items() if name != "cut.wav")
+    raven = (tmp_path / "out/cut.wav.Table.1.selections.txt").read_text().splitlines()
+    assert all(row.endswith(f"\tpartial: {message}") for row in raven[1:])
+    beside = json.loads((tmp_path / "out/cut.wav.labels.txt.about.json").read_text())
+    assert beside["recording"] == {"partial": message}
+    shutil.copy(tmp_path / "whole.wav", four / "cut.wav")  # a whole copy is found
+    mended = go(model, tmp_path / "out", four, formats=("csv", "raven", "audacity"))
+    assert (mended.done, mended.partial, mended.failures_file) == (1, (), None)
+
+
+@pytest.mark.parametrize(("how", "told"), [(1, "grew"), (-1, "shrank")])
+def test_a_recording_that_changes_while_it_is_read_is_done_in_part(model, tmp_path, how, told):
+    path = tmp_path / "a.wav"
+    soundfile.write(path, np.tile(song(0), 20), SAMPLE_RATE)
+    size = path.stat().st_size
+
+    def recorder(seconds, share):
+        os.truncate(path, size + how * 1000)
+
+    (tmp_path / "out").mkdir()
+    engine = Engine(task_for(model, tmp_path / "out"), tmp_path / "scratch")
+    found = engine.work(Source(path, "a.wav"), recorder)
+    assert f"{told} while it was read: {size} bytes before, {size + how * 1000} after" in found["partial"]
+    assert found["file"]["size"] == size  # so that the next run sees that it is another one
+    assert "partial: " in (tmp_path / "out/a.wav.outlark.csv").read_text()
 
 
 def test_another_recording_of_the_same_name_is_refused(model, four, done, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from outlark.batch.standing import is_done
 from outlark.batch.task import Task
 
-NOW = {"size": 5, "mtime_ns": 7}
+NOW = {"size": 5, "mtime_ns": 7, "sha256": "ab"}
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def task(tmp_path):
 
 @pytest.fixture
 def entry():
-    return {"state": "done", "file": NOW, "formats": ["csv", "raven"], "scores": False, "outputs": ["a.csv"]}
+    return {"state": "done", "file": NOW, "formats": ["csv", "raven"], "scores": False, "outputs": {"a.csv": "cd"}}
 
 
 def test_done(task, entry):
@@ -31,6 +31,8 @@ def test_not_done(task, entry):
     assert not is_done(task, {**entry, "state": "failed"}, NOW)
     assert not is_done(task, entry, {**NOW, "size": 6})
     assert not is_done(task, entry, {**NOW, "mtime_ns": 6})
-    assert not is_done(task, {**entry, "outputs": ["a.csv", "b.csv"]}, NOW)
+    assert not is_done(task, entry, {**NOW, "sha256": "cd"})
+    assert not is_done(task, entry, None)
+    assert not is_done(task, {**entry, "outputs": {"a.csv": "cd", "b.csv": "ef"}}, NOW)
     assert not is_done(replace(task, formats=("csv", "jsonl")), entry, NOW)
     assert not is_done(replace(task, keep_scores=True), entry, NOW)

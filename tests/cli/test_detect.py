@@ -1,11 +1,14 @@
 """`outlark detect` and `outlark decide`: the same segments as the library and the stream, whatever the way there."""
 
+import csv
 import json
 import os
 import re
 import signal
 import subprocess
 import time
+from dataclasses import replace
+from datetime import datetime
 
 import numpy as np
 import pytest
@@ -15,7 +18,9 @@ from click.testing import CliRunner
 from outlark import Decisions, model_file
 from outlark.cli.main import main
 from outlark.experiment.synthetic import SAMPLE_RATE
+from outlark.field.bandwidth import remark_on_bandwidth
 from outlark.notes.formats import About, Mark, read_table, write_table
+from outlark.notes.resampling import resample
 from outlark.version import __version__
 from tests.recordings_on_disk import contents, journal_lines, outlark, save_model, song, start
 
@@ -53,7 +58,8 @@ def test_library_command_and_stream_find_the_same(model, recordings, detected, t
         }
         about = About(version=__version__, model_sha256=report["model_sha256"], settings=settings)
         assert found.about == about.as_dict()
-        marks = [Mark.from_segment(segment, name) for segment in by_library]
+        low = remark_on_bandwidth(rate, None, 10_000.0) or ""
+        marks = [replace(Mark.from_segment(segment, name), remark=low) for segment in by_library]
         write_table(tmp_path / "library.csv", marks, format="csv", about=about)
         assert (tmp_path / "library.csv").read_bytes() == table.read_bytes()
         assert [mark.segment(rate).start for mark in found.marks] == [segment.start for segment in by_library]
@@ -65,6 +71,11 @@ def test_what_is_reported(recordings, detected):
     assert report["segments"].keys() == {"known", "ambiguous", "unknown", "silence"}
     assert report["segments"]["known"] >= 4
     assert report["segments"]["silence"] >= 12
+    (low,) = [name for name in sorted(contents(recordings)) if soundfile.info(recordings / name).samplerate == 8000][:1]
+    assert report["remarks"][0]["recording"] == low
+    assert "ends at 4000 Hz (sample rate 8000 Hz), but the model listens up to 10000" in report["remarks"][0]["message"]
+    with (out / "remarks.csv").open(newline="") as file:
+        assert [row["recording"] for row in csv.DictReader(file)] == [one["recording"] for one in report["remarks"]]
     assert report["combined"] == str(out / "combined.csv")
     assert len(read_table(report["combined"]).marks) == sum(report["segments"].values())
     assert report["seconds_of_sound"] == pytest.approx(
@@ -84,7 +95,11 @@ def test_decide_gives_what_detect_gives(model, detected, tmp_path):
     assert report["done"] == 12
     scores = {name for name in contents(detected[0]) if name.endswith(".scores")}
     assert len(scores) == 12
-    assert contents(tmp_path) == {name: blob for name, blob in contents(detected[0]).items() if name not in scores}
+    others = {*scores, "remarks.csv"}  # which names the files that were worked on
+    decided, expected = contents(tmp_path), contents(detected[0])
+    assert {name: blob for name, blob in decided.items() if name not in others} == {
+        name: blob for name, blob in expected.items() if name not in others
+    }
 
 
 def test_decide_otherwise(model, recordings, detected, tmp_path):
@@ -150,7 +165,9 @@ def test_what_is_said(model, recordings, tmp_path):
     done = outlark("detect", model, tmp_path / "bad.wav", recordings, "-o", tmp_path / "out", "-f", "audacity", "-j", 1)
     assert done.returncode == 3
     assert done.stdout == ""
-    summary, failed, which = done.stderr.splitlines()[-3:]
+    lines = done.stderr.splitlines()  # on a busy machine how far it is comes first
+    summary, failed, which, odd, *_ = lines[next(i for i, line in enumerate(lines) if " done in " in line) :]
+    assert odd == f"2 with remarks, see {tmp_path / 'out/remarks.csv'}:"
     assert re.match(r"12 of 13 files done in 0:0\d:\d\d, ", summary)
     assert summary.endswith(f"; in {tmp_path / 'out'}")
     assert failed == f"1 failed, see {tmp_path / 'out/failures.csv'}:"
@@ -173,3 +190,42 @@ def test_what_does_not_go_together(model, recordings, tmp_path, args, code, told
     done = CliRunner().invoke(main, ["detect", str(model), str(recordings), "-o", str(tmp_path), *args])
     assert done.exit_code == code
     assert told in done.stderr
+
+
+def test_a_recording_that_was_resampled_upwards_is_told(model, tmp_path):
+    low = resample(np.tile(song(0), 4), SAMPLE_RATE, 8000)
+    low += 0.003 * np.random.default_rng(0).normal(size=len(low))
+    soundfile.write(tmp_path / "up.wav", resample(low, 8000, SAMPLE_RATE), SAMPLE_RATE)
+    report = ran("detect", model, tmp_path / "up.wav", "-o", tmp_path / "out", "-f", "csv,raven")
+    (remark,) = report["remarks"]
+    assert re.match(r"holds no sound above (39|40)\d\d Hz \(resampled .* listens up to 10000 Hz", remark["message"])
+    for table in (tmp_path / "out/up.wav.outlark.csv", tmp_path / "out/up.wav.Table.1.selections.txt"):
+        assert {mark.remark for mark in read_table(table).marks} == {remark["message"]}
+    said = outlark("detect", model, tmp_path / "up.wav", "-o", tmp_path / "out", "-f", "csv,raven").stderr
+    assert f"1 with remarks, see {tmp_path / 'out/remarks.csv'}:\n  up.wav: holds no sound above" in said
+
+
+def test_tables_have_the_time_of_day_where_the_recorder_tells_it(model, tmp_path):
+    (tmp_path / "night").mkdir()
+    for name in ("SITE_20231024_235959.wav", "unnamed.wav"):
+        soundfile.write(tmp_path / "night" / name, np.tile(song(0), 4), SAMPLE_RATE)
+    args = ("-f", "csv,raven,audacity", "--all")
+    ran("detect", model, tmp_path / "night", "-o", tmp_path / "out", *args, "--keep-scores")
+    (began, nothing) = sorted((tmp_path / "out").rglob("*.outlark.csv"))
+    marks = read_table(began).marks
+    assert marks[0].start_time == "2023-10-24T23:59:59.000000"
+    began_at = datetime(2023, 10, 24, 23, 59, 59)
+    for mark in marks:
+        late = datetime.fromisoformat(mark.start_time) - began_at
+        assert late.total_seconds() == pytest.approx(mark.start_s, abs=1e-6)
+    assert any(mark.start_time.startswith("2023-10-25T00:00:0") for mark in marks)
+    assert {mark.start_time for mark in read_table(nothing).marks} == {None}
+    raven = read_table(tmp_path / "out/SITE_20231024_235959.wav.Table.1.selections.txt").marks
+    assert [m.start_time for m in raven] == [m.start_time for m in marks if m.verdict != "silence"]
+    bounds = [(m.low_hz, m.high_hz) for m in marks if m.verdict != "silence"]
+    assert [(m.low_hz, m.high_hz) for m in raven] == bounds  # those of the note, not 0 to half the sample rate
+    assert all(500.0 < low < high < 10_000.0 for low, high in bounds)
+    beside = json.loads((tmp_path / "out/SITE_20231024_235959.wav.labels.txt.about.json").read_text())
+    assert beside["recording"] == {"began": "2023-10-24T23:59:59", "source": "file name"}
+    ran("decide", model, tmp_path / "out", "-o", tmp_path / "again", *args)
+    assert contents(tmp_path / "again") == {k: v for k, v in contents(tmp_path / "out").items() if ".scores" not in k}

@@ -168,3 +168,19 @@ def test_a_model_that_would_miss_its_own_notes_is_told(tmp_path):
     assert f"problem: {problem['what']}" in done.stderr
     unchecked = ran(tmp_path / "clips", "-o", tmp_path / "n.outlark", "--json", "--no-check")
     assert json.loads(unchecked.stdout)["problems"] == []
+
+
+def test_quiet_margins_are_told_with_the_command_that_trims_them(tmp_path):
+    (tmp_path / "clips/tuti-F").mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    for i, note in enumerate(notes(counts={"tuti-F": 2})):
+        samples = np.pad(note.samples, SAMPLE_RATE // 2)
+        samples += 1e-3 * rng.normal(size=len(samples))
+        soundfile.write(tmp_path / f"clips/tuti-F/{i}.wav", samples, SAMPLE_RATE)
+    model = tmp_path / "m.outlark"
+    said = ran(tmp_path / "clips", "-o", model, "--no-check").stderr
+    assert "Note: 2 clips with quiet margins that last longer than the note, such as 0.9" in said
+    assert "outlark train … --trim cuts them off" in said
+    said = ran(tmp_path / "clips", "-o", model, "--no-check", "--trim", "--force").stderr
+    assert "Note: 2 clips trimmed, such as 0.9" in said
+    assert model_file.load(model).layout_.longest_s[0] < 0.25

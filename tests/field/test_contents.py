@@ -199,3 +199,11 @@ def test_what_is_nothing(tmp_path):
         content_of(tmp_path / "gone")
     with pytest.raises(AudioError, match="no sound file"):
         sound_content(tmp_path / "a.txt")
+
+
+def test_a_wav_that_was_cut_short(tmp_path):
+    soundfile.write(tmp_path / "a.wav", np.zeros(round(7.5 * RATE)), RATE, subtype="PCM_16")
+    (tmp_path / "a.wav").write_bytes((tmp_path / "a.wav").read_bytes()[: 44 + 2 * round(3.4 * RATE)])
+    found = sound_content(tmp_path / "a.wav")
+    assert (found["duration_s"], found["told_s"]) == (3.4, 7.5)
+    assert "its header announces 7.500 s, and 3.400 s are there" in found["cut_short"]

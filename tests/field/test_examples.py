@@ -1,6 +1,7 @@
 """Examples as people have them, and what is learnt from them."""
 
 import dataclasses
+import warnings
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import soundfile
 
 from outlark import NoteDetector, Segment
 from outlark.errors import AnnotationError, AudioError, InputError
-from outlark.experiment.synthetic import SAMPLE_RATE, notes
+from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.field import around_marks
 from outlark.field.examples import Example, Examples, find_examples
 from outlark.field.learning import learn
@@ -111,6 +112,62 @@ def test_odd_clips_are_told(tmp_path):
     assert remarks[0] == "sample rates from 16000 to 22050 Hz; all of it is heard at 16000 Hz"
     assert remarks[1].startswith("1 clip longer than 5 s: long.wav (tuti-F) 6.0 s")
     assert remarks[2].startswith("the same sound twice: 0.wav at 0.000 s (tuti-F) and again.wav at 0.000 s (tuti-F)")
+
+
+def padded(folder, level, n=2):
+    """Clips of one class with half a second around the note: digital silence, or quiet noise."""
+    rng = np.random.default_rng(2)
+    (folder / "tuti-F").mkdir(parents=True)
+    around = SAMPLE_RATE // 2
+    for i, note in enumerate(notes(counts={"tuti-F": n})):
+        samples = np.pad(note.samples, around)
+        samples += level * rng.normal(size=len(samples))
+        soundfile.write(folder / "tuti-F" / f"{i}.wav", samples, SAMPLE_RATE, subtype="PCM_16")
+    return folder
+
+
+def recall(detector):
+    audio, truth = concatenate(notes(seed=1, counts={"tuti-F": 5}), gap_s=0.3, edge_s=0.5, rng=np.random.default_rng(0))
+    return sum(segment.label == "tuti-F" for segment in detector.detect(audio, SAMPLE_RATE)) / len(truth)
+
+
+def test_digital_silence_around_clips_is_cut_off_and_told(tmp_path):
+    learnt = learn(find_examples([padded(tmp_path, 0.0)]))
+    assert recall(learnt.detector) == 1.0
+    (remark,) = learnt.remarks
+    assert remark == "digital silence at the ends of 2 clips was cut off, such as 1.000 s of 0.wav (tuti-F)"
+    first = learnt.detector.training_[0]
+    assert first["start_s"] == pytest.approx(0.5, abs=1e-3)
+    assert first["end_s"] - first["start_s"] == pytest.approx(0.169, abs=2e-3)
+
+
+def test_digital_silence_in_arrays_is_warned_of():
+    clip = np.pad(notes(counts={"tuti-F": 1})[0].samples, SAMPLE_RATE // 2)
+    with pytest.warns(UserWarning, match=r"clip 0 \('a'\) has 1.000 s of digital silence at its ends"):
+        NoteDetector().fit([clip], ["a"], SAMPLE_RATE)
+
+
+def test_quiet_margins_of_clips_are_told_and_trimmed_on_demand(tmp_path):
+    found = find_examples([padded(tmp_path, 1e-3)])
+    (remark,) = learn(found).remarks
+    assert remark.startswith("2 clips with quiet margins that last longer than the note, such as 0.9")
+    assert remark.endswith(".wav (tuti-F); outlark train … --trim cuts them off")
+    learnt = learn(found, trim=True)
+    assert recall(learnt.detector) == 1.0
+    assert learnt.remarks[0].startswith("2 clips trimmed, such as 0.9")
+    assert learnt.detector.training_[0]["start_s"] == pytest.approx(0.49, abs=0.01)
+
+
+def test_clips_without_margins_are_not_spoken_of(tmp_path):
+    found = find_examples([clip_folder(tmp_path)])
+    assert learn(found).remarks == ()
+    same(learn(found).detector, learn(found, trim=True).detector)
+
+
+def test_marks_are_not_trimmed(tmp_path):
+    write_table(tmp_path / "night.csv", recording(tmp_path), format="csv")
+    with pytest.raises(InputError, match="--trim is for clips"):
+        learn(find_examples([tmp_path / "night.csv"]), trim=True)
 
 
 def test_a_folder_of_sounds_alone(tmp_path):
@@ -227,6 +284,30 @@ def test_a_mark_after_the_end(tmp_path):
         learn(find_examples([tmp_path / "night.labels.txt"]))
 
 
+def test_a_mark_that_reaches_beyond_the_end_is_told(tmp_path):
+    recording(tmp_path)
+    (tmp_path / "night.labels.txt").write_text("0.6\t0.9\ta\n7.2\t8.3\ta\n7.5\t8.0004\ta\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the marks are not alike
+        learnt = learn(find_examples([tmp_path / "night.labels.txt"]))
+    (remark,) = [remark for remark in learnt.remarks if "marked" in remark]
+    assert "night.labels.txt, line 2: 'a' is marked from 7.200 to 8.300 s, but " in remark
+    assert remark.endswith("ends at 8.000 s: it is learnt up to there")
+    assert [record["end_s"] for record in learnt.detector.training_] == pytest.approx([0.9, 8.0, 8.0])
+    (tmp_path / "night.labels.txt").write_text("0.6\t0.9\ta\n7.8\t8.3\ta\n")
+    with pytest.raises(AnnotationError, match=r"line 2: 'a' is marked from 7.800 to 8.300 s, but .* do they belong"):
+        learn(find_examples([tmp_path / "night.labels.txt"]))
+
+
+def test_a_mark_that_reaches_beyond_the_end_of_an_array_is_warned_of():
+    audio = 0.01 * np.random.default_rng(0).normal(size=SAMPLE_RATE)
+    audio[5000:9000] += np.sin(np.arange(4000))
+    marks = [Segment(start=5000, end=9000, sample_rate=SAMPLE_RATE, label="a")]
+    marks.append(dataclasses.replace(marks[0], start=19000, end=25000))
+    with pytest.warns(UserWarning, match=r"recording 0 ends at 1.000 s, but a note 'a' is marked from 0.862 to 1.134"):
+        NoteDetector().fit_recordings([audio], [marks], SAMPLE_RATE)
+
+
 def test_a_mark_that_is_shorter_than_a_sample(tmp_path):
     recording(tmp_path)
     (tmp_path / "night.labels.txt").write_text("1\t2\ta\n3\t3.000001\ta\n")
@@ -306,3 +387,15 @@ def test_only_some_classes():
     assert example_list(a=2, b=1).of_classes(["b"]).labels == ["b"]
     with pytest.raises(InputError, match="no examples of the class 'c'; there are a, b"):
         example_list(a=2, b=1).of_classes(["a", "c"])
+
+
+def test_a_recording_that_was_cut_short_is_told(tmp_path):
+    marks = recording(tmp_path)
+    write_table(tmp_path / "night.csv", marks[:4], format="csv")
+    path = tmp_path / "night.wav"
+    blob = path.read_bytes()
+    path.write_bytes(blob[: blob.index(b"data") + 8 + 4 * round(6.5 * SAMPLE_RATE)])
+    remarks = learn(find_examples([tmp_path / "night.csv"])).remarks
+    assert (
+        "night.wav: cut short: its header announces 8.000 s, and 6.500 s are there; get a whole copy if there is one"
+    ) in remarks

@@ -44,9 +44,10 @@ def test_marks_move_with_the_recording(rng):
     assert np.abs(material.recordings[0][:950]).max() < 0.05
 
 
-def test_a_mark_beyond_the_end_is_cut_or_refused(rng):
+def test_a_mark_beyond_the_end_is_cut_with_a_warning_or_refused(rng):
     audio = rng.normal(size=1000)
-    (marks,) = at_one_rate([audio], [1000], [[mark(900, 1200)]], 1000).segments
+    with pytest.warns(UserWarning, match=r"is marked from 0.900 to 1.200 s; it is learnt up to the end"):
+        (marks,) = at_one_rate([audio], [1000], [[mark(900, 1200)]], 1000).segments
     assert marks[0].end == 1000
     with pytest.raises(InputError, match="do marks and recording belong together"):
         at_one_rate([audio], [1000], [[mark(1000, 1200)]], 1000)

@@ -13,6 +13,8 @@ from typing import Any
 DONE, FAILED = "done", "failed"
 #: What a line about a file that is done has to say.
 NEEDED = frozenset({"path", "file", "formats", "scores", "identity", "outputs", "segments"})
+#: Where in the workshop of an output folder it is.
+NAME = "journal.jsonl"
 
 
 class Journal:
@@ -43,7 +45,7 @@ class Journal:
         self.path = path
         path.touch()
         _cut_torn_line(path)
-        self.entries = {entry["recording"]: entry for entry in _entries(path)}
+        self.entries = {entry["recording"]: entry for entry in entries_in(path)}
 
     def add(self, entry: Mapping[str, Any]) -> None:
         """Write a line about ``entry["recording"]``; it is on the disk when this returns, or an OSError is raised."""
@@ -61,7 +63,8 @@ class Journal:
         self.entries = {}
 
 
-def _entries(path: Path) -> Iterator[dict[str, Any]]:
+def entries_in(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a journal that say something, in their order; the file is only read."""
     shared = None
     with path.open("rb") as file:
         for line in file:

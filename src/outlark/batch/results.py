@@ -1,4 +1,4 @@
-"""What a run leaves besides the tables of each file: one table of all, and what failed."""
+"""What a run leaves besides the tables of each file: one table of all, what failed, and what is odd."""
 
 import csv
 import os
@@ -10,7 +10,7 @@ from outlark.batch.sources import Failure
 from outlark.batch.task import Task
 from outlark.errors import InputError
 
-COMBINED, FAILURES = "combined.csv", "failures.csv"
+COMBINED, FAILURES, REMARKS = "combined.csv", "failures.csv", "remarks.csv"
 #: How outlark's own tables of each file end; `outlark.notes.formats.FORMATS["csv"].suffix`, which is slow to import.
 ROWS = ".outlark.csv"
 
@@ -37,16 +37,16 @@ def write_combined(task: Task, outputs: Iterable[str]) -> Path:
     return target
 
 
-def write_failures(task: Task, failures: Sequence[Failure]) -> Path | None:
-    """A table of what failed; none, and none left from before, if nothing did."""
-    aside, target = task.workshop / FAILURES, Path(task.output, FAILURES)
-    if not failures:
+def write_list(task: Task, name: str, told: Sequence[Failure]) -> Path | None:
+    """A table of recordings and of what is told of each; none, and none left from before, if there is nothing."""
+    aside, target = task.workshop / name, Path(task.output, name)
+    if not told:
         target.unlink(missing_ok=True)
         return None
     with aside.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["recording", "message"])
-        writer.writerows([_guarded(failure.name), _guarded(failure.message)] for failure in failures)
+        writer.writerows([_guarded(failure.name), _guarded(failure.message)] for failure in told)
         file.flush()
         os.fsync(file.fileno())
     os.replace(aside, target)

@@ -2,17 +2,18 @@
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from outlark.batch.journal import DONE, FAILED, Journal
+from outlark.batch.fingerprint import Print
+from outlark.batch.journal import DONE, FAILED, NAME, Journal
 from outlark.batch.lock import TakenError, lock
-from outlark.batch.results import write_combined, write_failures
+from outlark.batch.results import FAILURES, REMARKS, write_combined, write_list
 from outlark.batch.sources import Failure, Source, Sources
-from outlark.batch.standing import check_same, fingerprint, is_done
+from outlark.batch.standing import check_same, is_done, prints_of
 from outlark.batch.task import Task
 from outlark.batch.workers import work
 from outlark.errors import InputError
@@ -34,6 +35,13 @@ class State:
     seconds : float
         Of sound that was worked on.
     failures : list of Failure
+        What could not be done.
+    partial : list of Failure
+        What was done in part: recordings that were cut short, or written to meanwhile.
+    remarks : list of Failure
+        What else is odd about recordings that are done.
+    changed : list of str
+        Files that had been done before, and were done again because they are not what they were.
     segments : Counter
         How many of each verdict, also of files that had been done before.
     """
@@ -45,6 +53,9 @@ class State:
     bytes_done: float = 0.0
     seconds: float = 0.0
     failures: list[Failure] = field(default_factory=list)
+    partial: list[Failure] = field(default_factory=list)
+    remarks: list[Failure] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
     segments: Counter[str] = field(default_factory=Counter)
 
 
@@ -57,22 +68,30 @@ class Report:
     recordings, done, skipped : int
         All; those that this run did; those that had been done before.
     failures : tuple of Failure
-        By name.
+        What could not be done, by name.
+    partial, remarks : tuple of Failure
+        What was done in part, and what else is odd about recordings that are done; by name, also of earlier runs.
+    changed : tuple of str
+        What had been done before and was done again, because the file had changed.
     segments : dict of str to int
         How many of each verdict were written.
     seconds : float
         Of sound that this run worked on.
-    combined, failures_file : Path or None
+    combined, failures_file, remarks_file : Path or None
     """
 
     recordings: int
     done: int
     skipped: int
     failures: tuple[Failure, ...]
+    partial: tuple[Failure, ...]
+    remarks: tuple[Failure, ...]
+    changed: tuple[str, ...]
     segments: Mapping[str, int]
     seconds: float
     combined: Path | None
     failures_file: Path | None
+    remarks_file: Path | None
 
 
 def run(
@@ -97,7 +116,7 @@ def run(
         How many processes work side by side.
     resume : bool
         Leave alone what has been done with the same model and settings, if the recording has not changed since (by its
-        size and time) and the tables are still there. False: do everything again.
+        size, time and content, see `fingerprint`) and the tables are still there. False: do everything again.
     combined : bool
         Write one table of all; needs the format "csv".
     watch : function
@@ -110,11 +129,12 @@ def run(
         other settings or of other recordings of the same name; when no file can be worked on.
     """
     with _workshop(task.workshop):
-        journal = Journal(task.workshop / "journal.jsonl")
+        journal = Journal(task.workshop / NAME)
         if not resume:
             journal.clear()
-        check_same(task, sources, journal)
-        running = _Run(task, sources, journal, watch)
+        prints = prints_of(sources, journal)
+        check_same(task, sources, journal, prints)
+        running = _Run(task, sources, journal, prints, watch)
         running.work(jobs)
         return running.report(combined)
 
@@ -145,21 +165,28 @@ def _workshop(folder: Path) -> Iterator[None]:
 class _Run:
     """One run, from what the journal says to the report."""
 
-    def __init__(self, task: Task, sources: Sources, journal: Journal, watch: Callable[[State], None]) -> None:
+    def __init__(
+        self,
+        task: Task,
+        sources: Sources,
+        journal: Journal,
+        prints: Mapping[str, Print],
+        watch: Callable[[State], None],
+    ) -> None:
         self.task, self.sources, self.journal, self.watch = task, sources, journal, watch
         self.state = State(total=len(sources.files) + len(sources.failures), failures=list(sources.failures))
         self.state.done = len(sources.failures)
         self._identity = task.identity
-        self._prints: dict[str, dict[str, int]] = {}  # of the files that are left to do
+        self._sizes: dict[str, int] = {}  # of the files that are left to do
         self._under_way: dict[str, tuple[float, float]] = {}  # bytes and seconds of a file that are in the state
         for source in sources.files:
-            self._sort_in(source)
+            self._sort_in(source, prints.get(source.name))
 
     def work(self, jobs: int) -> None:
         """Do what is left to do."""
-        self.state.bytes_total = float(sum(known["size"] for known in self._prints.values()))
+        self.state.bytes_total = float(sum(self._sizes.values()))
         self.watch(self.state)
-        for source, what in work(self.task, [s for s in self.sources.files if s.name in self._prints], jobs):
+        for source, what in work(self.task, [s for s in self.sources.files if s.name in self._sizes], jobs):
             if "share" in what:
                 self._advance(source.name, what["share"], what["seconds"])
             else:
@@ -168,7 +195,8 @@ class _Run:
 
     def report(self, combined: bool) -> Report:
         """What came of it, with the files that tell so."""
-        state, failures = self.state, sorted(self.state.failures, key=lambda failure: failure.name)
+        state = self.state
+        failures, partial, remarks = map(_by_name, (state.failures, state.partial, state.remarks))
         failed = {failure.name for failure in failures}
         done = [source.name for source in self.sources.files if source.name not in failed]
         # of this run and of those before it, as far as they are still there
@@ -179,34 +207,42 @@ class _Run:
             recordings=state.total,
             done=len(done) - state.skipped,
             skipped=state.skipped,
-            failures=tuple(failures),
+            failures=failures,
+            partial=partial,
+            remarks=remarks,
+            changed=tuple(sorted(state.changed)),
             segments={verdict: state.segments[verdict] for verdict in self.task.verdicts},
             seconds=state.seconds,
             combined=write_combined(self.task, tables) if combined else None,
-            failures_file=write_failures(self.task, failures),
+            failures_file=write_list(self.task, FAILURES, _by_name([*failures, *partial])),
+            remarks_file=write_list(self.task, REMARKS, remarks),
         )
 
-    def _sort_in(self, source: Source) -> None:
-        now, entry = fingerprint(source), self.journal.entries.get(source.name, {})
-        if now is None:
+    def _sort_in(self, source: Source, now: Print) -> None:
+        entry = self.journal.entries.get(source.name, {})
+        try:
+            size = source.path.stat().st_size
+        except OSError:
             self._failed(source, f"{source.path} cannot be found; it was there a moment ago")
-        elif is_done(self.task, entry, now):
-            self.state.done += 1
+            return
+        if is_done(self.task, entry, now):
             self.state.skipped += 1
-            self.state.segments.update(entry["segments"])
-        else:
-            self._prints[source.name] = now
+            self._done(source, entry)
+            return
+        self._sizes[source.name] = size
+        if entry.get("state") == DONE and entry["file"] != now:
+            self.state.changed.append(source.name)
 
     def _advance(self, name: str, share: float, seconds: float) -> None:
         before = self._under_way.get(name, (0.0, 0.0))
-        now = (share * self._prints[name]["size"], seconds)
+        now = (share * self._sizes[name], seconds)
         self.state.bytes_done += now[0] - before[0]
         self.state.seconds += now[1] - before[1]
         self._under_way[name] = now
 
     def _end(self, source: Source, what: Mapping[str, Any]) -> None:
         """A file is finished, well or not: to the journal, then to the state."""
-        task, about = self.task, {"recording": source.name, "path": str(source.path), "file": self._prints[source.name]}
+        task, about = self.task, {"recording": source.name, "path": str(source.path)}
         if "failed" in what:
             self.journal.add({**about, "state": FAILED, "message": what["failed"]})
             self._advance(source.name, 1.0, self._under_way.get(source.name, (0.0, 0.0))[1])
@@ -215,9 +251,20 @@ class _Run:
         wrote = {"formats": list(task.formats), "scores": task.keep_scores, "identity": self._identity}
         self.journal.add({**about, "state": DONE, **wrote, **what["done"]})
         self._advance(source.name, 1.0, what["done"]["seconds"])
-        self.state.segments.update(what["done"]["segments"])
+        self._done(source, what["done"])
+
+    def _done(self, source: Source, entry: Mapping[str, Any]) -> None:
+        """What is to be told of a file that is done, now or before."""
+        self.state.segments.update(entry["segments"])
         self.state.done += 1
+        if entry["partial"]:
+            self.state.partial.append(Failure(source.name, entry["partial"]))
+        self.state.remarks += [Failure(source.name, remark) for remark in entry["remarks"]]
 
     def _failed(self, source: Source, message: str) -> None:
         self.state.failures.append(Failure(source.name, message))
         self.state.done += 1
+
+
+def _by_name(told: Iterable[Failure]) -> tuple[Failure, ...]:
+    return tuple(sorted(told, key=lambda failure: failure.name))

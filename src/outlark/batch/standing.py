@@ -1,28 +1,26 @@
 """What the journal of an output folder says about a task: what is done already, and what does not go together."""
 
-import os
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from outlark.batch.fingerprint import Print, fingerprint
 from outlark.batch.journal import DONE, Journal
-from outlark.batch.sources import Source, Sources
+from outlark.batch.sources import Sources
 from outlark.batch.task import Task
 from outlark.errors import InputError
 
 REMEDY = "choose another output folder, or --no-resume to do all again"
 
 
-def fingerprint(source: Source) -> dict[str, int] | None:
-    """By which a changed file is known: its size and time; None if it is not there."""
-    try:
-        found = os.stat(source.path)
-    except OSError:
-        return None
-    return {"size": found.st_size, "mtime_ns": found.st_mtime_ns}
+def prints_of(sources: Sources, journal: Journal) -> dict[str, Print]:
+    """By name, how the files are now that the journal calls done; of the others nothing has to be known."""
+    done = {name for name, entry in journal.entries.items() if entry.get("state") == DONE}
+    return {source.name: fingerprint(source.path) for source in sources.files if source.name in done}
 
 
-def is_done(task: Task, entry: Mapping[str, Any], now: Mapping[str, int]) -> bool:
+def is_done(task: Task, entry: Mapping[str, Any], now: Print) -> bool:
     """Whether, by the journal and the folder, all is there that the task wants of a file as it is now.
 
     What a table says is not looked at, because it may have been worked on since, in Raven for example.
@@ -33,7 +31,7 @@ def is_done(task: Task, entry: Mapping[str, Any], now: Mapping[str, int]) -> boo
     return wanted and all(Path(task.output, name).exists() for name in entry["outputs"])
 
 
-def check_same(task: Task, sources: Sources, journal: Journal) -> None:
+def check_same(task: Task, sources: Sources, journal: Journal, prints: Mapping[str, Print]) -> None:
     """Refuse to mix results of several models or settings, and to overwrite those of other recordings.
 
     Raises
@@ -44,16 +42,46 @@ def check_same(task: Task, sources: Sources, journal: Journal) -> None:
     now = task.identity
     done = {name: entry for name, entry in journal.entries.items() if entry.get("state") == DONE}
     for name, entry in done.items():
+        check_age(entry, task.output)
         if entry["identity"] != now:
             changes = _changes(entry["identity"], now)
             raise InputError(f"{task.output} holds results that were made otherwise ({name}: {changes}); {REMEDY}")
     for source in sources.files:
         before = done.get(source.name)
-        if before and before["path"] != str(source.path) and before["file"] != fingerprint(source):
+        if before and before["path"] != str(source.path) and not _moved(before, source.path, prints[source.name]):
             raise InputError(
                 f"{task.output} holds results of another {source.name}, {before['path']}, and would now get those of "
                 f"{source.path}; {REMEDY}"
             )
+
+
+def _moved(before: Mapping[str, Any], path: Path, now: Print) -> bool:
+    """Whether a file is one that was done at another place. If that one is still there too, all bytes have to agree."""
+    if before["file"] != now:
+        return False
+    try:
+        return _digest(before["path"]) == _digest(path)
+    except OSError:
+        return True
+
+
+def _digest(path: str | Path) -> str:
+    with open(path, "rb") as file:  # filecmp would take size and time for the content once more
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_age(entry: Mapping[str, Any], output: str | Path) -> None:
+    """Refuse a line of a journal that knows neither recordings nor tables by what is in them.
+
+    Raises
+    ------
+    InputError
+    """
+    if not (isinstance(entry["file"], Mapping) and "sha256" in entry["file"] and isinstance(entry["outputs"], Mapping)):
+        raise InputError(
+            f"{output} holds results of an earlier outlark, which knew recordings by size and time alone "
+            f"({entry['recording']}), so that those of another recorder could pass for them; {REMEDY}"
+        )
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -86,7 +86,9 @@ def _recording(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "format", content["what"]
     channels = f"{content['channels']} channel{'s'[: content['channels'] > 1]}"
     yield "sound", f"{content['sample_rate']} Hz, {channels}, {_length(content['duration_s'])}"
-    if content["told_s"] is None or abs(content["told_s"] - content["duration_s"]) > 0.5 / content["sample_rate"]:
+    if content["cut_short"]:
+        yield "damaged", content["cut_short"]
+    elif content["told_s"] is None or abs(content["told_s"] - content["duration_s"]) > 0.5 / content["sample_rate"]:
         told = "nothing" if content["told_s"] is None else _length(content["told_s"])
         yield "", f"the file says {told} of its length, which is not what was decoded"
     if content["damaged"]:

@@ -25,6 +25,7 @@ VERBS = {
     "calibrate": "Fit the thresholds of a model to recordings, without labels.",
     "detect": "Find notes in recordings.",
     "decide": "Decide again on scores that were kept, without the recordings.",
+    "verify": "Check that the results of a run are there and unchanged.",
     "evaluate": "Compare what was found with the truth.",
     "plot": "Draw a stretch of a recording with scores and decisions.",
     "inspect": "Say what is in a model, a recording or a table.",

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from outlark.batch.run import Report, run
-from outlark.batch.sources import Sources
+from outlark.batch.sources import Failure, Sources
 from outlark.batch.task import Task, sha256_of
 from outlark.cli.main import UNREADABLE
 from outlark.cli.options import answer, chosen_verdicts, given_decisions
@@ -50,10 +50,13 @@ def work_through(task: Task, sources: Sources, given: Mapping[str, Any]) -> None
     elapsed_s = time.monotonic() - start
     if not given["quiet"]:
         click.echo(_summary(report, elapsed_s, task.output), err=True)
-    tell_failures([(failure.name, failure.message) for failure in report.failures], report.failures_file)
+    tell_failures(_pairs(report.failures), report.failures_file)
+    tell_failures(_pairs(report.partial), report.failures_file, "done in part")
+    if not given["quiet"]:
+        tell_failures(_pairs(report.remarks), report.remarks_file, "with remarks")
     if given["as_json"]:
         answer(_content(report, task, elapsed_s))
-    click.get_current_context().exit(UNREADABLE if report.failures else 0)
+    click.get_current_context().exit(UNREADABLE if report.failures or report.partial else 0)
 
 
 def _check_output(output: Path) -> None:
@@ -67,19 +70,29 @@ def _summary(report: Report, elapsed_s: float, output: str) -> str:
         told[0] += f", {rate(report.seconds, elapsed_s)} × real time"
     if report.skipped:
         told.append(f"{report.skipped} had been done before")
+    if report.changed:
+        told.append(f"{len(report.changed)} had changed since they were done, and were done again")
     told.append(", ".join(f"{count} {verdict}" for verdict, count in report.segments.items()))
     return f"{'; '.join(told)}; in {output}"
 
 
-def tell_failures(failures: Sequence[tuple[str, str]], file: Path | None) -> None:
+def tell_failures(failures: Sequence[tuple[str, str]], file: Path | None, what: str = "failed") -> None:
     """What failed and why, on standard error; not more than a few, the rest is in the file."""
     if not failures:
         return
-    click.echo(f"{len(failures)} failed, see {file}:", err=True)
+    click.echo(f"{len(failures)} {what}, see {file}:", err=True)
     for name, message in failures[:LISTED]:
         click.echo(f"  {name}: {message}", err=True)
     if len(failures) > LISTED:
         click.echo(f"  … and {len(failures) - LISTED} more", err=True)
+
+
+def _pairs(told: Sequence[Failure]) -> list[tuple[str, str]]:
+    return [(one.name, one.message) for one in told]
+
+
+def _listed(told: Sequence[Failure]) -> list[dict[str, str]]:
+    return [{"recording": name, "message": message} for name, message in _pairs(told)]
 
 
 def _content(report: Report, task: Task, elapsed_s: float) -> Mapping[str, Any]:
@@ -91,7 +104,10 @@ def _content(report: Report, task: Task, elapsed_s: float) -> Mapping[str, Any]:
         "done": report.done,
         "skipped": report.skipped,
         "failed": len(report.failures),
-        "failures": [{"recording": failure.name, "message": failure.message} for failure in report.failures],
+        "failures": _listed(report.failures),
+        "partial": _listed(report.partial),
+        "remarks": _listed(report.remarks),
+        "changed": list(report.changed),
         "segments": dict(report.segments),
         "seconds_of_sound": round(report.seconds, 3),
         "seconds_taken": round(elapsed_s, 3),

@@ -58,6 +58,9 @@ if TYPE_CHECKING:
     help="A second stage, for songs of other birds and places: what could be a note by its spectra is also heard by "
     'BirdNET. It needs pip install "outlark[embeddings]", and BirdNET is for non-commercial use.',
 )
+@click.option(
+    "--trim", is_flag=True, help="Cut off the quiet margins of clips; digital silence at their ends always is."
+)
 @click.option("--force", is_flag=True, help="Replace a model that is there.")
 @click.option(
     "--check/--no-check",
@@ -133,7 +136,8 @@ def _learn(examples: "Examples", given: Mapping[str, Any], tell: Any) -> "tuple[
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         detector = NoteDetector.paper() if given["paper"] else NoteDetector(embedding=_embedding(given["embedding"]))
-        learnt = learn(examples, detector, channel=options.channel_index(given["channel"]), watch=watch)
+        channel = options.channel_index(given["channel"])
+        learnt = learn(examples, detector, channel=channel, trim=given["trim"], watch=watch)
     return learnt, list(dict.fromkeys(str(warning.message) for warning in caught))
 
 

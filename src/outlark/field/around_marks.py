@@ -22,6 +22,8 @@ from outlark.notes.segments import Segment
 WHOLE_S = 600.0
 #: At least so much is heard before and after a mark.
 MARGIN_S = 15.0
+#: Tables round times: a mark that ends this much after its recording ends with it.
+ROUNDING_S = 0.001
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +47,12 @@ def margin(seconds: float, n_marks: int) -> float | None:
 
 
 def around_marks(
-    path: Path, sound: Sound, notes: Sequence[Example], margin_s: float | None, channel: int | str = "mix"
+    path: Path,
+    sound: Sound,
+    notes: Sequence[Example],
+    margin_s: float | None,
+    channel: int | str = "mix",
+    remarks: list[str] | None = None,
 ) -> Iterator[Stretch]:
     """The whole of a recording, or what is within a margin of its marks; stretches that overlap become one.
 
@@ -59,18 +66,20 @@ def around_marks(
     margin_s : float or None
         None: all of it.
     channel : "mix" or int
+    remarks : list of str, optional
+        Marks that reach beyond the end of the recording, and are cut there, are added to it.
 
     Raises
     ------
     AnnotationError
-        For a mark that does not lie in the recording.
+        For a mark that does not lie in the recording, or lies beyond its end for the most part.
     """
-    rate = sound.sample_rate
+    rate, told = sound.sample_rate, [] if remarks is None else remarks
     if margin_s is None:
         samples, _ = read(path, channel)  # to its end, which not all headers tell
-        yield Stretch(path, 0, samples, rate, [_segment(note, rate, len(samples)) for note in notes])
+        yield Stretch(path, 0, samples, rate, [_segment(note, rate, len(samples), told) for note in notes])
         return
-    segments = [_segment(note, rate, sound.n_samples) for note in notes]
+    segments = [_segment(note, rate, sound.n_samples, told) for note in notes]
     for start, end, own in _joined(segments, round(margin_s * rate)):
         moved = [replace(s, start=s.start - start, end=s.end - start) for s in own]
         yield Stretch(path, start, sound.part(start, end), rate, moved)
@@ -89,17 +98,22 @@ def _joined(segments: Sequence[Segment], margin: int) -> list[tuple[int, int, li
     return joined
 
 
-def _segment(note: Example, rate: int, n_samples: int) -> Segment:
-    """The mark in samples; an error if it is not in the recording."""
+def _segment(note: Example, rate: int, n_samples: int, remarks: list[str]) -> Segment:
+    """The mark in samples, up to the end of the recording; an error if it is not in the recording."""
     assert note.mark is not None
     try:
         segment = note.mark.segment(rate)
     except AnnotationError as error:
         raise AnnotationError(f"{note.table}, {error}") from None
-    if segment.start >= n_samples:
-        line = "" if note.mark.line is None else f", line {note.mark.line}"
-        raise AnnotationError(
-            f"{note.table}{line}: {note.label!r} is marked from {note.mark.start_s:.3f} to {note.mark.end_s:.3f} s, "
-            f"but {note.recording} ends at {n_samples / rate:.3f} s; do they belong together?"
-        )
-    return segment
+    if segment.end <= n_samples:
+        return segment
+    line = "" if note.mark.line is None else f", line {note.mark.line}"
+    told = (
+        f"{note.table}{line}: {note.label!r} is marked from {note.mark.start_s:.3f} to {note.mark.end_s:.3f} s, "
+        f"but {note.recording} ends at {n_samples / rate:.3f} s"
+    )
+    if segment.start + segment.end >= 2 * n_samples:
+        raise AnnotationError(f"{told}; do they belong together?")
+    if segment.end - n_samples > ROUNDING_S * rate:
+        remarks.append(f"{told}: it is learnt up to there")
+    return replace(segment, end=n_samples)

@@ -5,12 +5,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from outlark.errors import AudioError
+import numpy as np
+
+from outlark.errors import AudioError, InputError
 from outlark.field.around_marks import Stretch, around_marks, margin
+from outlark.field.cut_short import cut_short
 from outlark.field.examples import Example, Examples
 from outlark.field.excerpt import Sound
 from outlark.notes.audio import read
 from outlark.notes.detector import NoteDetector
+from outlark.notes.margins import Part, is_long, without_quiet, without_silence
 
 #: Notes are rarely longer.
 LONG_NOTE_S = 5.0
@@ -77,6 +81,7 @@ def learn(
     detector: NoteDetector | None = None,
     *,
     channel: int | str = "mix",
+    trim: bool = False,
     watch: Callable[[int, int], None] | None = None,
 ) -> Learnt:
     """Train a detector on examples.
@@ -89,6 +94,9 @@ def learn(
         One with the default settings if left out.
     channel : "mix" or int
         The mean of all channels, or one of them, counted from 0.
+    trim : bool
+        Cut off the quiet margins of clips, as `outlark.notes.margins.without_quiet` finds them. Digital silence at
+        their ends is always cut off.
     watch : function of two numbers, optional
         Is told how many files of how many have been read.
 
@@ -115,17 +123,41 @@ def learn(
     """
     detector = NoteDetector() if detector is None else detector
     told = watch or (lambda done, total: None)
-    heard = (_learn_clips if examples.clips else _learn_marks)(examples, detector, channel, told)
-    return replace(heard, remarks=(*examples.remarks, *heard.remarks, *_odd(heard)))
+    if examples.clips:
+        heard = _learn_clips(examples, detector, channel, trim, told)
+    elif trim:
+        raise InputError("--trim is for clips; marks say where their notes begin and end: leave it out")
+    else:
+        heard = _learn_marks(examples, detector, channel, told)
+    return replace(heard, remarks=(*examples.remarks, *_cut_short(heard.examples), *heard.remarks, *_odd(heard)))
 
 
 # ---------------------------------------------------------------------- clips
 
 
+@dataclass(frozen=True, eq=False)
+class _Clip:
+    """A clip as it was read, and the part of it that is learnt."""
+
+    note: Example
+    samples: np.ndarray
+    rate: int
+    part: Part
+
+    @property
+    def heard(self) -> np.ndarray:
+        return self.samples[self.part.start : self.part.end]
+
+    @property
+    def cut_s(self) -> float:
+        return self.part.outside_s(len(self.samples), self.rate)
+
+
 def _learn_clips(
-    examples: Examples, detector: NoteDetector, channel: int | str, watch: Callable[[int, int], None]
+    examples: Examples, detector: NoteDetector, channel: int | str, trim: bool, watch: Callable[[int, int], None]
 ) -> Learnt:
-    signals, rates, used, unheard = [], [], [], []
+    clips: list[_Clip] = []
+    unheard: list[Unheard] = []
     for number, note in enumerate(examples.notes, start=1):
         try:
             samples, rate = read(note.recording, channel)
@@ -134,24 +166,60 @@ def _learn_clips(
         except AudioError as error:
             unheard.append(Unheard(note.recording, str(error)))
         else:
-            signals.append(samples)
-            rates.append(rate)
-            used.append(note)
+            clips.append(_Clip(note, samples, rate, without_silence(samples, rate)))
         watch(number, len(examples.notes))
-    lost = sorted(set(examples.labels) - {note.label for note in used})
+    lost = sorted(set(examples.labels) - {clip.note.label for clip in clips})
     if lost:
         raise AudioError(f"no clip of the class {lost[0]!r} can be read: {unheard[0].message}")
-    detector.fit(signals, [note.label for note in used], rates)
-    for record, note in zip(detector.training_, used, strict=True):
-        record["name"] = note.recording.name
-    seconds = sum(len(samples) / rate for samples, rate in zip(signals, rates, strict=True))
+    remarks = _on_silence(clips)
+    trimmed = [_trimmed(clip) for clip in clips]
+    remarks += _on_margins(clips, trimmed, trim)
+    used, rates = trimmed if trim else clips, [clip.rate for clip in clips]
+    detector.fit([clip.heard for clip in used], [clip.note.label for clip in used], rates)
+    for record, clip in zip(detector.training_, used, strict=True):
+        before_s = clip.part.start / clip.rate
+        record |= {"name": clip.note.recording.name, "start_s": before_s, "end_s": before_s + record["end_s"]}
     return Learnt(
         detector=detector,
-        examples=replace(examples, notes=tuple(used)),
-        seconds=seconds,
-        remarks=tuple(_on_rates(rates)),
+        examples=replace(examples, notes=tuple(clip.note for clip in used)),
+        seconds=sum(len(clip.heard) / clip.rate for clip in used),
+        remarks=(*remarks, *_on_rates(rates)),
         unheard=tuple(unheard),
     )
+
+
+def _trimmed(clip: _Clip) -> _Clip:
+    """The clip without its quiet margins."""
+    part = without_quiet(clip.heard, clip.rate)
+    return replace(clip, part=Part(clip.part.start + part.start, clip.part.start + part.end))
+
+
+def _on_silence(clips: Sequence[_Clip]) -> list[str]:
+    cut = [clip for clip in clips if clip.cut_s]
+    if not cut:
+        return []
+    most = max(cut, key=lambda clip: clip.cut_s)
+    return [
+        f"digital silence at the ends of {len(cut)} clip{'s' if len(cut) > 1 else ''} was cut off, such as "
+        f"{most.cut_s:.3f} s of {most.note.recording.name} ({most.note.label})"
+    ]
+
+
+def _on_margins(clips: Sequence[_Clip], trimmed: Sequence[_Clip], trim: bool) -> list[str]:
+    """What was trimmed, or what is so long that it should be."""
+    cuts = [(new.cut_s - clip.cut_s, clip) for clip, new in zip(clips, trimmed, strict=True)]
+    if trim:
+        cut = [(cut_s, clip) for cut_s, clip in cuts if cut_s]
+        what, then = "trimmed", ""
+    else:
+        pairs = zip(cuts, trimmed, strict=True)
+        cut = [(cut_s, clip) for (cut_s, clip), new in pairs if is_long(new.part, len(clip.heard), clip.rate)]
+        what, then = "with quiet margins that last longer than the note", "; outlark train … --trim cuts them off"
+    if not cut:
+        return []
+    cut_s, clip = max(cut, key=lambda pair: pair[0])
+    of = f"{cut_s:.3f} of {len(clip.heard) / clip.rate:.3f} s of {clip.note.recording.name} ({clip.note.label})"
+    return [f"{len(cut)} clip{'s' if len(cut) > 1 else ''} {what}, such as {of}{then}"]
 
 
 # ---------------------------------------------------------------------- marks
@@ -167,8 +235,9 @@ def _learn_marks(
     there_s = sum(sound.duration_s for sound in sounds.values())
     margin_s = margin(there_s, len(examples.notes))
     stretches: list[Stretch] = []
+    beyond: list[str] = []
     for number, (path, notes) in enumerate(of_recording.items(), start=1):
-        stretches += around_marks(path, sounds[path], notes, margin_s, channel)
+        stretches += around_marks(path, sounds[path], notes, margin_s, channel, beyond)
         watch(number, len(of_recording))
     rates = [stretch.sample_rate for stretch in stretches]
     detector.fit_recordings([stretch.samples for stretch in stretches], [s.notes for s in stretches], rates)
@@ -182,7 +251,7 @@ def _learn_marks(
     remarks = (
         [] if margin_s is None else [f"of {there_s:.0f} s of recordings, {seconds:.0f} s around the marks are heard"]
     )
-    return Learnt(detector=detector, examples=examples, seconds=seconds, remarks=(*remarks, *_on_rates(rates)))
+    return Learnt(detector=detector, examples=examples, seconds=seconds, remarks=(*beyond, *remarks, *_on_rates(rates)))
 
 
 # -------------------------------------------------------------------- remarks
@@ -192,6 +261,14 @@ def _on_rates(rates: Sequence[int]) -> list[str]:
     if len(set(rates)) < 2:
         return []
     return [f"sample rates from {min(rates)} to {max(rates)} Hz; all of it is heard at {min(rates)} Hz"]
+
+
+def _cut_short(examples: Examples) -> Iterator[str]:
+    """Which of the recordings hold less than they announce."""
+    for path in dict.fromkeys(note.recording for note in examples.notes):
+        short = cut_short(path)
+        if short is not None:
+            yield f"{path.name}: {short}"
 
 
 def _odd(heard: Learnt) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import soundfile
 
+from outlark.field.cut_short import cut_short
 from outlark.field.recorder_time import recorder_time
 from outlark.notes.audio import CHUNK, AudioFile
 
@@ -22,9 +23,10 @@ def sound_content(path: str | PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        JSON values. "duration_s" is what was decoded, "told_s" what the file says of itself, "damaged" why the decoder
-        gave up, or None; "peak_db", "rms_db" and "mean" are lists, with a number for each channel, and None for minus
-        infinity; "clipped" and "silent" are shares of all samples; "clock" is None where nothing tells when it began.
+        JSON values. "duration_s" is what was decoded, "told_s" what the file says of itself; "cut_short" says so if its
+        header announces more than is there, and "damaged" why the decoder gave up; "peak_db", "rms_db" and "mean" are
+        lists, with a number for each channel, and None for minus infinity; "clipped" and "silent" are shares of all
+        samples; "clock" is None where nothing tells when it began.
 
     Raises
     ------
@@ -47,6 +49,7 @@ def sound_content(path: str | PathLike[str]) -> dict[str, Any]:
         stored = {"format": file.format, "subtype": file.subtype, "what": f"{file.format_info}, {file.subtype_info}"}
         heard = _Heard(audio, FULL_8 if file.subtype in ("PCM_U8", "PCM_S8") else FULL_16)
         heard.all_of(file)
+    short = cut_short(audio.path)
     return {
         "kind": "recording",
         "path": str(path),
@@ -56,7 +59,8 @@ def sound_content(path: str | PathLike[str]) -> dict[str, Any]:
         "channels": audio.channels,
         "samples": heard.n,
         "duration_s": heard.n / audio.sample_rate,
-        "told_s": told,
+        "told_s": told if short is None else short.announced_s,
+        "cut_short": None if short is None else str(short),
         **heard.content(),
         "clock": _clock(audio),
     }

@@ -37,10 +37,9 @@ def text_chunks(path: str | os.PathLike[str]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     with open(path, "rb") as file:
-        start = file.read(12)
-        if start[:4] not in FAMILY or start[8:] != b"WAVE":
+        if not is_wave(file):
             return found
-        for name, size in _chunks(file):
+        for name, size in chunks(file):
             if name == b"guan":
                 found.setdefault("guan", _text(file.read(min(size, MOST_BYTES))))
             elif name == b"LIST":
@@ -49,7 +48,13 @@ def text_chunks(path: str | os.PathLike[str]) -> dict[str, str]:
     return found
 
 
-def _chunks(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
+def is_wave(file: BinaryIO) -> bool:
+    """Whether a file, which is at its start, is made of chunks; it is then at the first of them."""
+    start = file.read(12)
+    return start[:4] in FAMILY and start[8:] == b"WAVE"
+
+
+def chunks(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
     """Name and size of each chunk, with the file at the start of what it holds; up to the first that makes no sense."""
     at, end = file.tell(), os.fstat(file.fileno()).st_size
     size_of_sound = ELSEWHERE

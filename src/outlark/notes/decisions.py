@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from outlark.errors import InputError
 from outlark.notes.edges import MOST
+from outlark.notes.note_bounds import BoundsStream
 from outlark.notes.regions import Batch, RegionStream, part_of
 from outlark.notes.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.notes.segments import Segment
@@ -116,6 +117,7 @@ class DecisionStream:
         self._regions: RegionStream | None = None  # made with the first frames, which tell whether notes are whole
         self._stretches = StretchStream(bridge=self.limits.bridge, least=self.limits.unknown)
         self._sums = np.zeros(len(thresholds) + 1)
+        self._bounds = BoundsStream(layout.hop_samples, layout.offset_samples)
         self._finished = False
 
     def push(self, block: ScoreBlock) -> list[Segment]:
@@ -123,6 +125,7 @@ class DecisionStream:
         self._check_open()
         if not len(block):
             return []
+        self._bounds.push(_checked_spans(block.spans, len(block)))
         block = self._checked(block)
         if self._regions is None:
             self._start(whole_notes=block.lengths is not None)
@@ -131,7 +134,7 @@ class DecisionStream:
         for start in range(0, len(block), CHUNK):
             for batch in self._regions.push(part_of(block, start, start + CHUNK)):
                 segments += self._decide(batch)
-        return segments
+        return self._bounds.on(segments)
 
     def finish(self, n_samples: int) -> list[Segment]:
         """The rest of the segments, of a recording with so many samples."""
@@ -154,7 +157,7 @@ class DecisionStream:
         rest = self._stretches.finish()
         segments += self._segments(rest) if rest is not None else []
         segments[-1] = replace(segments[-1], end=n_samples)
-        return segments
+        return self._bounds.on(segments)
 
     def _start(self, *, whole_notes: bool) -> None:
         if self._decoder == "auto":
@@ -261,6 +264,12 @@ class DecisionStream:
     def _check_open(self) -> None:
         if self._finished:
             raise InputError("this stream of decisions is finished; make a new one for a new recording")
+
+
+def _checked_spans(spans: np.ndarray | None, n_frames: int) -> np.ndarray | None:
+    if spans is not None and (np.shape(spans) != (n_frames, 3) or not np.isfinite(spans).all()):
+        raise InputError(f"spans of shape {np.shape(spans)}; expected finite numbers, {(n_frames, 3)}")
+    return spans
 
 
 def _checked_moves(moves: np.ndarray | None, values: np.ndarray, lengths: np.ndarray | None) -> np.ndarray | None:

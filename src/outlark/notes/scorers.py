@@ -10,6 +10,7 @@ from outlark.notes.contrast import Contrast
 from outlark.notes.edges import LOOK, MOST, Edges
 from outlark.notes.front_ends.base import Frames
 from outlark.notes.front_ends.note import NoteFrontEnd, cumulated
+from outlark.notes.note_bounds import spans_of
 from outlark.notes.scores import ScoreBlock, joined_scores
 
 #: Frames, or starts of notes, that are scored at once: the same blocks whatever came in, so the same scores.
@@ -126,9 +127,10 @@ class NoteScorer:
         block = self._scored(spectra, self._activity[at:end])
         if self._contrast is not None:
             block.values[...] /= self._contrast.push(block.activity)
-        if self._edges is None:
-            return block
-        return ScoreBlock(block.values, block.activity, block.lengths, self._moves(block, spectra))
+        heard = Frames(self._held[at : at + len(block)], block.activity)
+        spans = spans_of(heard, self._front_end.spectrum_)
+        moves = None if self._edges is None else self._moves(block, spectra)
+        return ScoreBlock(block.values, block.activity, block.lengths, moves, spans)
 
     def _moves(self, block: ScoreBlock, spectra: np.ndarray) -> np.ndarray:
         """Of a block of starts, from the spectra around it."""
@@ -187,7 +189,8 @@ class NoteScorer:
         """Scores of no starts."""
         n_classes = self._allowed.shape[1]
         lengths, moves = np.empty((0, n_classes), dtype=np.int64), np.empty((0, n_classes, 2), dtype=np.int64)
-        return ScoreBlock(np.empty((0, n_classes)), np.empty(0), lengths, None if self._edges is None else moves)
+        spans = np.empty((0, 3), dtype=np.float32)
+        return ScoreBlock(np.empty((0, n_classes)), np.empty(0), lengths, None if self._edges is None else moves, spans)
 
 
 def _whole(length: float) -> int:

@@ -52,12 +52,15 @@ class ScoreBlock(NamedTuple):
         Of whole notes: how many frames the best note that starts here lasts. None for frame front ends.
     moves : ndarray (T, C, 2) of int, or None
         Of whole notes: how many frames later than that, or earlier, its start and end are when looked at closely.
+    spans : ndarray (T, 3) of float32, or None
+        Level, lowest and highest frequency of each frame, as `outlark.notes.note_bounds.spans_of` gives them.
     """
 
     values: np.ndarray
     activity: np.ndarray
     lengths: np.ndarray | None = None
     moves: np.ndarray | None = None
+    spans: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.values)

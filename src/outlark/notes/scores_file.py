@@ -5,7 +5,8 @@ something was scored are stored; with whole notes that is at most every second o
 """
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from outlark.estimators.state_fields import Fields
 from outlark.notes.decisions import Decisions
 from outlark.notes.detector import NoteDetector
 from outlark.notes.live import at_rate, last_segments
+from outlark.notes.note_bounds import NOTHING
 from outlark.notes.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.notes.segments import Segment
 from outlark.version import __version__
@@ -41,6 +43,8 @@ class KeptScores:
         Counted from 1; None for the mean of all.
     model_sha256 : str, optional
         Of the model file that gave the scores.
+    facts : mapping
+        What else is to be said of the recording, as JSON values; see `outlark.batch.facts.Facts`.
     """
 
     scores: Scores
@@ -49,6 +53,7 @@ class KeptScores:
     recording: str | None = None
     channel: int | None = None
     model_sha256: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def decide(self, detector: NoteDetector) -> list[Segment]:
         """The segments that `detector.detect` finds in the recording, by the decisions that the detector has now."""
@@ -94,7 +99,14 @@ class ScoreKeeper:
         if len(block) or not self._parts:
             self._parts.append(_packed(block))
 
-    def save(self, path: str | os.PathLike[str], *, n_samples: int, n_model_samples: int) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        n_samples: int,
+        n_model_samples: int,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
         """Write them all, of a recording of `n_samples`, at the rate of the model `n_model_samples`."""
         layout, fields = self._layout, Fields({}, {})
         fields.put_labels("classes", layout.classes)
@@ -107,10 +119,12 @@ class ScoreKeeper:
             "samples": int(n_samples),
             "layout": {**counts, "samples": int(n_model_samples)},
             "classes": fields.settings,
+            "facts": dict(facts or {}),
         }
         # the first block tells which arrays there are: frames have no lengths
         joined = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
-        write(path, header, {**fields.arrays, **joined, "scored": np.packbits(joined["scored"])})
+        spans = _packed_spans(joined.pop("spans")) if "spans" in joined else {}
+        write(path, header, {**fields.arrays, **joined, "scored": np.packbits(joined["scored"]), **spans})
 
 
 def save_scores(kept: KeptScores, path: str | os.PathLike[str]) -> None:
@@ -150,7 +164,7 @@ def save_scores(kept: KeptScores, path: str | os.PathLike[str]) -> None:
         model_sha256=kept.model_sha256,
     )
     keeper.push(kept.scores.block)
-    keeper.save(path, n_samples=kept.n_samples, n_model_samples=kept.scores.n_samples)
+    keeper.save(path, n_samples=kept.n_samples, n_model_samples=kept.scores.n_samples, facts=kept.facts)
 
 
 def load_scores(path: str | os.PathLike[str], model_sha256: str | None = None) -> KeptScores:
@@ -187,7 +201,7 @@ def _loaded(path: str | os.PathLike[str]) -> KeptScores:
             )
         try:
             return _kept(header, arrays)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, ModelFileError | InputError):
                 raise
             message = f"damaged: {type(error).__name__} {error!s:.200}; keep the scores again"
@@ -209,6 +223,7 @@ def _kept(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> KeptScores:
         recording=header["recording"],
         channel=header["channel"],
         model_sha256=header["model_sha256"],
+        facts=dict(header.get("facts", {})),  # files of earlier versions have none
     )
 
 
@@ -224,7 +239,34 @@ def _packed(block: ScoreBlock) -> dict[str, np.ndarray]:
     lengths = np.asarray(block.lengths, dtype=np.int64)[scored]
     short = not lengths.size or (lengths.min() >= 0 and lengths.max() < 2**16)
     arrays["lengths"] = lengths.astype(np.uint16) if short else lengths
+    if block.spans is not None:
+        arrays["spans"] = block.spans
     return arrays if block.moves is None else {**arrays, "moves": block.moves[scored].astype(np.int8)}
+
+
+def _packed_spans(spans: np.ndarray) -> dict[str, np.ndarray]:
+    """The spans of frames that were heard, in three bytes each: there are as many frequencies as bands, not more."""
+    heard = spans[:, 0] > NOTHING
+    frequencies, numbers = np.unique(spans[heard, 1:], return_inverse=True)
+    return {
+        "heard": np.packbits(heard),
+        "span_levels": spans[heard, 0].astype(np.int16),
+        "span_hz": frequencies,
+        "span_edges": numbers.reshape(-1, 2).astype(np.uint8 if len(frequencies) <= 2**8 else np.uint32),
+    }
+
+
+def _unpacked_spans(arrays: dict[str, np.ndarray], n_frames: int) -> np.ndarray | None:
+    """None for files of before bounds were kept."""
+    if "heard" not in arrays:
+        return None
+    heard = np.unpackbits(arrays["heard"], count=n_frames).astype(bool)
+    spans = np.zeros((n_frames, 3), dtype=np.float32)
+    spans[:, 0] = NOTHING
+    spans[heard, 0] = arrays["span_levels"]
+    if heard.any():
+        spans[heard, 1:] = np.take(arrays["span_hz"], arrays["span_edges"])
+    return spans
 
 
 def _unpacked(arrays: dict[str, np.ndarray], n_classes: int) -> ScoreBlock:
@@ -236,8 +278,9 @@ def _unpacked(arrays: dict[str, np.ndarray], n_classes: int) -> ScoreBlock:
         return ScoreBlock(values, activity)
     lengths = np.ones(values.shape, dtype=np.int64)
     lengths[scored] = arrays["lengths"]
+    spans = _unpacked_spans(arrays, len(activity))
     if "moves" not in arrays:
-        return ScoreBlock(values, activity, lengths)
+        return ScoreBlock(values, activity, lengths, None, spans)
     moves = np.zeros((*values.shape, 2), dtype=np.int64)
     moves[scored] = arrays["moves"]
-    return ScoreBlock(values, activity, lengths, moves)
+    return ScoreBlock(values, activity, lengths, moves, spans)

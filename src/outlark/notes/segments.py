@@ -30,6 +30,8 @@ class Segment:
     runner_up_score : float
     reason : str
         The verdict in words.
+    low_hz, high_hz : float or None
+        Between which frequencies it lies; None where nobody knows.
 
     Examples
     --------
@@ -47,6 +49,8 @@ class Segment:
     runner_up: Any = None
     runner_up_score: float = 0.0
     reason: str = ""
+    low_hz: float | None = None
+    high_hz: float | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.start < self.end:

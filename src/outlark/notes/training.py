@@ -1,8 +1,9 @@
 """Training material: recordings with marked notes. Clips are joined into one recording, as in the paper."""
 
 import hashlib
+import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from outlark.errors import InputError
 from outlark.notes.audio import mono
 from outlark.notes.front_ends.base import Frames, FrontEnd
+from outlark.notes.margins import without_silence
 from outlark.notes.resampling import resample
 from outlark.notes.segments import Segment, in_order
 
@@ -56,10 +58,23 @@ def join_clips(clips: Sequence[np.ndarray], labels: Sequence[Any], sample_rate: 
     for number, (clip, label) in enumerate(zip(clips, labels, strict=True)):
         if len(clip) == 0:
             raise InputError(f"clip {number} ({label!r}) is empty; leave it out or give its samples")
+        _warn_of_silence(clip, f"clip {number} ({label!r})", sample_rate)
         segments.append(Segment(start=at, end=at + len(clip), sample_rate=sample_rate, label=_plain(label)))
         pieces += [clip, gap]
         at += len(clip) + len(gap)
     return Material(recordings=[np.concatenate(pieces)], segments=[segments], sample_rate=sample_rate, clips=True)
+
+
+def _warn_of_silence(clip: np.ndarray, what: str, sample_rate: int) -> None:
+    """A clip is the note, all of it: what was put around it would be learnt as a part of it."""
+    outside_s = without_silence(clip, sample_rate).outside_s(len(clip), sample_rate) if clip.ndim == 1 else 0.0
+    if outside_s:
+        warnings.warn(
+            f"{what} has {outside_s:.3f} s of digital silence at its ends, which would be learnt as a part of the "
+            "note; cut it off (outlark.notes.margins.without_silence tells where)",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def at_one_rate(
@@ -164,15 +179,23 @@ def note_frames(front_end: FrontEnd, frames: Frames, segment: Segment) -> np.nda
 
 def _moved(mark: Segment, n_samples: int, rate: int, new_rate: int, number: int) -> Segment:
     if mark.sample_rate != rate:
-        mark = Segment.from_seconds(mark.start_s, mark.end_s, mark.label, rate)
+        bounds = {"low_hz": mark.low_hz, "high_hz": mark.high_hz}
+        mark = Segment.from_seconds(mark.start_s, mark.end_s, mark.label, rate, **bounds)
     if mark.start >= n_samples:
         raise InputError(
             f"recording {number} ends at {n_samples / rate:.3f} s, but a note {mark.label!r} is marked at "
             f"{mark.start_s:.3f} to {mark.end_s:.3f} s; do marks and recording belong together?"
         )
+    if mark.end > n_samples + rate // 1000:  # tables round
+        warnings.warn(
+            f"recording {number} ends at {n_samples / rate:.3f} s, but a note {mark.label!r} is marked from "
+            f"{mark.start_s:.3f} to {mark.end_s:.3f} s; it is learnt up to the end of the recording",
+            UserWarning,
+            stacklevel=3,
+        )
     start = mark.start * new_rate // rate
     end = max(start + 1, min(mark.end, n_samples) * new_rate // rate)
-    return Segment(start=start, end=end, sample_rate=new_rate, label=_plain(mark.label))
+    return replace(mark, start=start, end=end, sample_rate=new_rate, label=_plain(mark.label))
 
 
 def _plain(label: Any) -> Any:

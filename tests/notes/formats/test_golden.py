@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pandas
 import pytest
@@ -93,7 +94,7 @@ def test_crowsetta_reads_our_audacity_labels(tmp_path):
         ("birdnet", "Start (s),End (s),Scientific name,Common name,Confidence,File", 6),
         ("dcase", "Audiofilename,Starttime,Endtime", 4),
         ("csv", "recording,start_s,end_s,label,verdict,score,runner_up,runner_up_score,reason,start_sample,end_sample,"
-         "sample_rate,channel,low_hz,high_hz,schema,version,model_sha256,settings", 7),
+         "sample_rate,channel,low_hz,high_hz,schema,version,model_sha256,settings,start_time,remark", 7),
     ],
 )  # fmt: skip
 def test_pandas_reads_our_csv_without_options(name, header, rows, tmp_path):
@@ -150,3 +151,38 @@ def test_the_settings_stand_in_every_row_of_the_csv(tmp_path):
     frame = pandas.read_csv(written("csv", tmp_path))
     assert {json.loads(cell)["decoder"] for cell in frame["settings"]} == {"rules"}
     assert set(frame["model_sha256"]) == {ABOUT.model_sha256}
+
+
+def test_tables_of_before_there_were_times_of_day_are_read_as_our_own(tmp_path):
+    text = (FOLDER / "night.outlark.csv").read_text(encoding="utf-8")
+    assert text.split("\n")[0].endswith(",settings,start_time,remark")
+    earlier = text.replace(",start_time,remark", "").replace(",,\n", "\n")
+    (tmp_path / "night.outlark.csv").write_text(earlier, encoding="utf-8")
+    old, new = read_table(tmp_path / "night.outlark.csv"), read_table(FOLDER / "night.outlark.csv")
+    assert (old.marks, old.about, old.remarks) == (new.marks, new.about, new.remarks)
+
+
+@pytest.mark.parametrize("name", ["csv", "jsonl", "parquet", "raven", "kaleidoscope", "aoef"])
+def test_times_of_day_and_remarks(name, tmp_path):
+    began = datetime.fromisoformat("2026-05-01T23:59:59+02:00")
+    about = replace(ABOUT, recording={"began": began.isoformat()})
+    marks = [
+        replace(
+            mark,
+            start_time=(began + timedelta(seconds=mark.start_s)).isoformat(timespec="microseconds"),
+            remark="partial: =cut",
+        )
+        for mark in SOUNDS
+        if mark.recording == SOUNDS[0].recording
+    ]
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
+    write_table(tmp_path / "t", marks, format=name, about=about)
+    table = read_table(tmp_path / "t", format=name)
+    assert [mark.start_time for mark in table.marks] == [mark.start_time for mark in marks]
+    assert marks[-1].start_time.startswith("2026-05-02T00:00:00.")
+    if name not in ("kaleidoscope", "aoef"):
+        assert {mark.remark for mark in table.marks} == {"partial: =cut"}
+    assert all(mark.more == {} for mark in table.marks)
+    if name != "csv":  # whose rows say it in columns
+        assert table.about["recording"] == {"began": "2026-05-01T23:59:59+02:00"}

@@ -47,7 +47,8 @@ def write(marks: Sequence[Mark], about: About, durations: Mapping[str, float]) -
     """All marks, also silence, as one prediction set."""
     data, aoef = needed("soundevent.data", "aoef"), needed("soundevent.io.aoef", "aoef")
     names = dict.fromkeys(_path(mark) for mark in marks)
-    clips = [_clip(data, name, [m for m in marks if m.recording == name], durations) for name in names]
+    began = about.recording.get("began") if len(names) == 1 and "expansion" not in about.recording else None
+    clips = [_clip(data, name, [m for m in marks if m.recording == name], durations, began) for name in names]
     said = dumps(about.as_dict(), "about")
     whole = data.PredictionSet(
         uuid=uuid5(_SPACE, said + "".join(str(clip.uuid) for clip in clips)),
@@ -113,10 +114,19 @@ def _mark(path: Path, i: int, event: Any, keys: list[str]) -> Mark:
             low_hz=min(frequencies, default=None),
             high_hz=max(frequencies, default=None),
             sample_rate=sound.recording.samplerate,
+            start_time=_start_time(sound.recording, min(times)),
             line=i,
         )
     except InputError as error:
         raise AnnotationError(f"{path}, sound event {i} ({event.uuid}): {error}") from None
+
+
+def _start_time(recording: Any, start_s: float) -> str | None:
+    """Date and time of day, where the recording tells both of its own."""
+    if recording.date is None or recording.time is None or recording.time_expansion != 1.0:
+        return None
+    began = datetime.datetime.combine(recording.date, recording.time)
+    return (began + datetime.timedelta(seconds=start_s)).isoformat(timespec="microseconds")
 
 
 def _bounds(geometry: Any) -> tuple[list[float], list[float]]:
@@ -151,15 +161,18 @@ def _path(mark: Mark) -> str:
     return mark.recording
 
 
-def _clip(data: Any, name: str, marks: list[Mark], durations: Mapping[str, float]) -> Any:
+def _clip(data: Any, name: str, marks: list[Mark], durations: Mapping[str, float], began: str | None) -> Any:
     """One recording with all its marks. Without its duration the recording lasts as long as its last mark."""
     last = max(mark.end_s for mark in marks)
+    when = None if began is None else datetime.datetime.fromisoformat(began)
     recording = data.Recording(
         uuid=uuid5(_SPACE, _text(name)),
         path=Path(_text(name)),
         duration=max(durations.get(name, 0.0), last),
         channels=max(mark.channel or 1 for mark in marks),
         samplerate=max(mark.sample_rate or 1 for mark in marks),
+        date=None if when is None else when.date(),
+        time=None if when is None else when.timetz(),
     )
     clip = data.Clip(
         uuid=uuid5(recording.uuid, "clip"), recording=recording, start_time=0.0, end_time=recording.duration

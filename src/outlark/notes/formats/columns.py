@@ -65,6 +65,7 @@ _OPTIONAL: dict[str, Callable[[str], Any]] = {
     "start_sample": _sample,
     "end_sample": _sample,
     "frequencies": _frequencies,
+    "start_time": _text,
 }
 #: What tells something about other fields and is none itself.
 _NO_FIELDS = ("start_sample", "end_sample", "frequencies")
@@ -150,6 +151,7 @@ class Columns:
                 label=self.cell(row, "label") or None,
                 recording=self.cell(row, "recording") or None,
                 reason=self.cell(row, "reason"),
+                remark=self.cell(row, "remark"),
                 more=more,
                 line=row.line,
                 **{field: value for field, value in found.items() if field not in _NO_FIELDS},

@@ -18,8 +18,11 @@ NAMES: Names = {
     "duration_s": ("duration",),
     "label": ("manual_id", "top1match", "auto_id"),
     "score": ("top1dist",),
+    "start_time": ("start_time",),
 }
 HEADER = ["INDIR", "FOLDER", "IN FILE", "OFFSET", "DURATION", "TOP1MATCH", "TOP1DIST"]
+#: A column of ours, where it is known when the recordings began.
+WHEN = "START TIME"
 _FOLDERS = ("INDIR", "FOLDER")
 
 
@@ -39,13 +42,16 @@ def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None)
 
 def write(marks: Sequence[Mark], about: About, durations: Mapping[str, float]) -> bytes:
     """The columns that Kaleidoscope shows; silence is not written."""
-    lines = [comma_line(HEADER)]
-    for mark in filter(is_sound, marks):
+    sounds = list(filter(is_sound, marks))
+    when = any(mark.start_time for mark in sounds)
+    lines = [comma_line([*HEADER, WHEN] if when else HEADER)]
+    for mark in sounds:
         folder, name = posixpath.split((mark.recording or "").replace("\\", "/"))
         start_s, end_s = (round(time, TIME_DIGITS) for time in (mark.start_s, mark.end_s))
         cells = [guarded(part) for part in (*posixpath.split(folder), name)]
         cells += [decimal(start_s, TIME_DIGITS), decimal(end_s - start_s, TIME_DIGITS)]
-        lines.append(comma_line([*cells, guarded(shown(mark)), decimal(mark.score, SCORE_DIGITS)]))
+        cells += [guarded(shown(mark)), decimal(mark.score, SCORE_DIGITS)]
+        lines.append(comma_line([*cells, mark.start_time or ""] if when else cells))
     return encoded("".join(lines))
 
 

@@ -34,6 +34,10 @@ class Mark:
     low_hz, high_hz : float or None
     sample_rate : int or None
         Of the recording. With it, the times stand for whole samples.
+    start_time : str or None
+        Date and time of day of the start, ISO 8601, where it is known when the recording began.
+    remark : str
+        What is odd about the recording, such as that it was cut short.
     more : mapping of str to str
         Columns that have no place above.
     line : int or None
@@ -62,6 +66,8 @@ class Mark:
     low_hz: float | None = None
     high_hz: float | None = None
     sample_rate: int | None = None
+    start_time: str | None = None
+    remark: str = ""
     more: Mapping[str, str] = field(default_factory=dict)
     line: int | None = None
 
@@ -108,6 +114,8 @@ class Mark:
             runner_up=None if rival is None else str(rival),
             runner_up_score=None if rival is None else segment.runner_up_score,
             reason=segment.reason,
+            low_hz=segment.low_hz,
+            high_hz=segment.high_hz,
             sample_rate=segment.sample_rate,
         )
 
@@ -130,6 +138,8 @@ class Mark:
                 runner_up=self.runner_up,
                 runner_up_score=self.runner_up_score or 0.0,
                 reason=self.reason,
+                low_hz=self.low_hz,
+                high_hz=self.high_hz,
             )
         except InputError as error:
             where = f"line {self.line}: " if self.line is not None else ""
@@ -176,15 +186,20 @@ class About:
         Of the model file.
     settings : mapping
         JSON values.
+    recording : mapping
+        What is to say of the recording of a table about one, JSON values: when it began, what is odd about it. Rows of
+        CSV do not repeat it; they have columns for it.
     """
 
     version: str
     model_sha256: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    recording: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The three as a JSON object."""
-        return {"version": self.version, "model_sha256": self.model_sha256, "settings": dict(self.settings)}
+        """All of it as a JSON object."""
+        run = {"version": self.version, "model_sha256": self.model_sha256, "settings": dict(self.settings)}
+        return {**run, **({"recording": dict(self.recording)} if self.recording else {})}
 
 
 def _finite(name: str, value: Any) -> float:

@@ -32,8 +32,12 @@ FIELDS: dict[str, type] = {
     "channel": int,
     "low_hz": float,
     "high_hz": float,
+    "start_time": str,
+    "remark": str,
 }
-#: What rows say of the run that they are from; the last columns.
+#: Columns that tables of earlier versions do not have.
+LATER = ("start_time", "remark")
+#: What rows say of the run that they are from.
 RUN = ("schema", "version", "model_sha256", "settings")
 OWN_NAMES: Names = {name: (name,) for name in FIELDS}
 #: Tables of others: whatever names the columns have.
@@ -90,7 +94,7 @@ def run_values(about: About) -> dict[str, Any]:
 
 def is_own(sheet: Sheet) -> bool:
     """Whether outlark wrote the table."""
-    return set(sheet.columns) >= {*FIELDS, *RUN}
+    return set(sheet.columns) >= {*FIELDS, *RUN} - set(LATER)
 
 
 def marks_in(sheet: Sheet, label_column: str | int | None, *, own: bool) -> list[Mark]:

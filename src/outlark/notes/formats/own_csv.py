@@ -1,7 +1,7 @@
 """outlark's CSV, and the CSV tables of others.
 
 No comment lines, so that pandas, R and spreadsheets read it without options: what a row must tell of its run stands in
-its last columns. Rows of many files and years can be put under each other and still say where they are from.
+columns of its own. Rows of many files and years can be put under each other and still say where they are from.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from outlark.notes.formats.cells import FREQUENCY_DIGITS, SCORE_DIGITS, TIME_DIG
 from outlark.notes.formats.files import encoded
 from outlark.notes.formats.marks import About, Mark
 from outlark.notes.formats.others import other_columns
-from outlark.notes.formats.own import FIELDS, RUN, about_in, is_own, marks_in, run_values, values
+from outlark.notes.formats.own import FIELDS, LATER, RUN, about_in, is_own, marks_in, run_values, values
 from outlark.notes.formats.sheets import Sheet
 
 DIGITS = {
@@ -20,6 +20,8 @@ DIGITS = {
     "low_hz": FREQUENCY_DIGITS,
     "high_hz": FREQUENCY_DIGITS,
 }
+#: All columns in their order: what came later stands last, so that nothing moves.
+HEADER = [*(name for name in FIELDS if name not in LATER), *RUN, *LATER]
 
 
 def read(
@@ -33,12 +35,13 @@ def read(
 
 def write(marks: Sequence[Mark], about: About, durations: Mapping[str, float]) -> bytes:
     """All marks, also silence."""
-    more = other_columns(marks, [*FIELDS, *RUN])
-    lines = [comma_line([*FIELDS, *RUN, *map(guarded, more.values())])]
-    run = [_cell(name, value) for name, value in run_values(about).items()]
+    more = other_columns(marks, HEADER)
+    lines = [comma_line([*HEADER, *map(guarded, more.values())])]
+    run = run_values(about)
     for mark in marks:
-        cells = [_cell(name, value) for name, value in values(mark).items()]
-        lines.append(comma_line([*cells, *run, *(guarded(mark.more.get(key, "")) for key in more)]))
+        found = {**values(mark), **run}
+        cells = [_cell(name, found[name]) for name in HEADER]
+        lines.append(comma_line([*cells, *(guarded(mark.more.get(key, "")) for key in more)]))
     return encoded("".join(lines))
 
 

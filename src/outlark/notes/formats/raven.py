@@ -38,11 +38,15 @@ NAMES: Names = {
     "runner_up_score": ("runner_up_score",),
     "reason": ("reason",),
     "frequencies": ("frequencies",),
+    "start_time": ("begin_date_time",),
+    "remark": ("remark",),
     "label": ("annotation",),
 }
 LEADING = ["Selection", "View", "Channel", "Begin Time (s)", "End Time (s)", "Low Freq (Hz)", "High Freq (Hz)"]
 OURS = ["Annotation", "Verdict", "Score", "Runner Up", "Runner Up Score", "Reason", "Frequencies"]
 FILES = ["Begin File", "Begin Path", "File Offset (s)"]
+#: Written where there is something to write.
+WHEN, ODD = "Begin Date Time", "Remark"
 #: Top of the band where not even the sample rate is known.
 TOP_HZ = 11025.0
 
@@ -66,13 +70,17 @@ def write(marks: Sequence[Mark], about: About, durations: Mapping[str, float]) -
     """The table; silence is not written."""
     sounds = [mark for mark in marks if is_sound(mark)]
     files = FILES if any(mark.recording is not None for mark in sounds) else []
-    more = other_columns(sounds, [*LEADING, *OURS, *FILES])
+    when = [WHEN] if any(mark.start_time for mark in sounds) else []
+    odd = [ODD] if any(mark.remark for mark in sounds) else []
+    more = other_columns(sounds, [*LEADING, *OURS, *FILES, WHEN, ODD])
     before = _time_before(sounds, durations)
-    lines = [tab_line([*LEADING, *OURS, *files, *(guarded(one_line(name)) for name in more.values())])]
+    lines = [tab_line([*LEADING, *OURS, *files, *when, *odd, *(guarded(one_line(name)) for name in more.values())])]
     top = max((mark.sample_rate / 2 for mark in sounds if mark.sample_rate), default=TOP_HZ)
     for i, mark in enumerate(sounds, start=1):
         cells = _cells(i, mark, before.get(mark.recording or "", 0.0), top)
         cells += _file_cells(mark) if files else []
+        cells += [mark.start_time or ""] if when else []
+        cells += [guarded(one_line(mark.remark))] if odd else []
         lines.append(tab_line([*cells, *(guarded(one_line(mark.more.get(key, ""))) for key in more)]))
     return encoded("".join(lines))
 

@@ -1,0 +1,97 @@
+"""What there is to say of a recording as a whole, besides what was found in it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+
+from outlark.errors import InputError
+from outlark.field.cut_short import cut_short
+from outlark.field.recorder_time import RecorderTime, recorder_time
+from outlark.notes.formats import Mark
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """When a recording began, and what is odd about it; kept with its scores, so that `decide` can say it too.
+
+    Attributes
+    ----------
+    began : str or None
+        As ISO 8601, with a zone only if the recorder tells one; None where nothing tells.
+    source : str or None
+        Where that is from.
+    expansion : float
+        How many seconds of the file one second took.
+    partial : str or None
+        Why not all of it was analysed.
+    remarks : tuple of str
+        What else is odd.
+
+    Examples
+    --------
+    >>> facts = Facts(began="2023-10-24T23:59:59", source="file name", partial="cut short")
+    >>> mark = facts.on(Mark(start_s=1.5, end_s=2.0))
+    >>> mark.start_time, mark.remark
+    ('2023-10-25T00:00:00.500000', 'partial: cut short')
+    """
+
+    began: str | None = None
+    source: str | None = None
+    expansion: float = 1.0
+    partial: str | None = None
+    remarks: tuple[str, ...] = ()
+
+    @classmethod
+    def of_file(cls, path: Path) -> Self:
+        """What the file says of itself, without its sound."""
+        clock, short = recorder_time(path), cut_short(path)
+        when: dict[str, Any] = {}
+        if clock is not None:
+            when = {"began": clock.began.isoformat(), "source": clock.source, "expansion": clock.expansion}
+            when["remarks"] = clock.differences
+        return cls(partial=None if short is None else str(short), **when)
+
+    @classmethod
+    def of_dict(cls, kept: Mapping[str, Any]) -> Self:
+        """From what `as_dict` gave.
+
+        Raises
+        ------
+        InputError
+            For what it cannot have given.
+        """
+        try:
+            facts = cls(**{**kept, "remarks": tuple(kept.get("remarks", ()))})
+            facts.on(Mark(start_s=1.0, end_s=1.0))
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise InputError(
+                f"what is said of the recording is damaged ({error!s:.100}); keep the scores again"
+            ) from None
+        return facts
+
+    def and_also(self, remark: str | None) -> Self:
+        """With one more remark, if there is one."""
+        return self if remark is None else replace(self, remarks=(*self.remarks, remark))
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON values; what is not known, or as usual, is left out."""
+        whole = {**asdict(self), "remarks": list(self.remarks)}
+        usual = {**asdict(Facts()), "remarks": []}
+        return {name: value for name, value in whole.items() if value != usual[name]}
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """All that is odd, in words."""
+        return self.remarks if self.partial is None else (f"partial: {self.partial}", *self.remarks)
+
+    def on(self, mark: Mark) -> Mark:
+        """The mark with its time of day and with what is odd about its recording."""
+        start_time = None
+        if self.began is not None:
+            clock = RecorderTime(
+                began=datetime.fromisoformat(self.began), source=self.source or "", expansion=self.expansion
+            )
+            start_time = clock.at(mark.start_s).isoformat(timespec="microseconds")
+        return replace(mark, start_time=start_time, remark="; ".join(self.told))

@@ -1,0 +1,36 @@
+"""What is said of a recording as a whole."""
+
+import pytest
+import soundfile
+
+from outlark.batch.facts import Facts
+from outlark.errors import InputError
+from outlark.experiment.synthetic import SAMPLE_RATE
+from tests.recordings_on_disk import song
+
+
+def test_there_and_back():
+    facts = Facts(began="2026-05-01T04:30:00+02:00", source="guano", expansion=10.0, partial="cut", remarks=("odd",))
+    assert Facts.of_dict(facts.as_dict()) == facts
+    assert Facts().as_dict() == {}
+    assert Facts.of_dict({}) == Facts()
+    assert facts.told == ("partial: cut", "odd")
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [{"began": "soon"}, {"began": 5}, {"other": 1}, {"began": "2026-05-01T04:30:00", "expansion": 0}, {"remarks": [1]}],
+)
+def test_what_was_never_said(kept):
+    with pytest.raises(InputError, match=r"what is said of the recording is damaged .*; keep the scores again"):
+        Facts.of_dict(kept)
+
+
+def test_clocks_that_differ_are_told(tmp_path):
+    path = tmp_path / "SITE_20231024_120000.wav"
+    with soundfile.SoundFile(path, "w", SAMPLE_RATE, 1) as file:
+        file.comment = "Recorded at 12:34:56 24/10/2023 (UTC) by AudioMoth 24F3190361DA539A"
+        file.write(song(0))
+    facts = Facts.of_file(path)
+    assert facts.began == "2023-10-24T12:34:56+00:00"
+    assert facts.told[0].startswith("the file name says 2023-10-24 12:00:00, 0:34:56 earlier than the comment")

@@ -1,0 +1,75 @@
+"""`outlark verify`: every file of results is there and what the run wrote, or is named."""
+
+import json
+import shutil
+
+import pytest
+from click.testing import CliRunner
+
+from outlark.batch.verification import CHANGED, MISSING, verify
+from outlark.cli.main import main
+from outlark.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def once(model, recordings, tmp_path_factory):
+    out = tmp_path_factory.mktemp("out")
+    args = ["detect", model, recordings, "-o", out, "--format", "csv,raven", "--keep-scores", "-j", 1, "--quiet"]
+    assert CliRunner().invoke(main, list(map(str, args))).exit_code == 0
+    return out
+
+
+@pytest.fixture
+def out(once, tmp_path):
+    return shutil.copytree(once, tmp_path / "out")
+
+
+def ran(out, code):
+    done = CliRunner().invoke(main, ["verify", str(out), "--json"])
+    assert done.exit_code == code, done.stderr
+    return json.loads(done.stdout), done.stderr
+
+
+def test_all_is_there(out):
+    found, said = ran(out, 0)
+    assert (found["recordings"], found["files"], found["wrong"]) == (12, 48, [])
+    assert f"48 files of 12 recordings in {out}: all as they were written" in said
+
+
+def test_what_is_missing_or_changed_is_named(out):
+    tables = sorted(out.rglob("*.outlark.csv"))
+    tables[0].unlink()
+    tables[1].write_bytes(tables[1].read_bytes() + b"\n")
+    scores = sorted(out.rglob("*.scores"))[2]
+    blob = bytearray(scores.read_bytes())
+    blob[-1] ^= 1
+    scores.write_bytes(blob)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    found, said = ran(out, 3)
+    told = {wrong["file"]: wrong["message"] for wrong in found["wrong"]}
+    names = [path.relative_to(out).as_posix() for path in (tables[0], tables[1], scores)]
+    assert told == dict(zip(names, (MISSING, CHANGED, CHANGED), strict=True))
+    assert all(f"{name} {message}" in said for name, message in told.items())
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_the_last_line_of_a_recording_counts_and_a_torn_one_is_left_alone(out):
+    journal = out / ".outlark/journal.jsonl"
+    first = json.loads(journal.read_text().splitlines()[0])
+    old = {**first, "outputs": dict.fromkeys(first["outputs"], "0" * 64)}
+    blob = (json.dumps(old) + "\n").encode() + journal.read_bytes() + b'{"recording": "to'
+    journal.write_bytes(blob)
+    assert verify(out).wrong == ()
+    assert journal.read_bytes() == blob
+
+
+def test_folders_that_cannot_be_verified(out, tmp_path):
+    with pytest.raises(InputError, match=r"has no .outlark/journal.jsonl; give the output folder of outlark detect"):
+        verify(tmp_path)
+    journal = out / ".outlark/journal.jsonl"
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    for line in lines:
+        line["outputs"] = list(line["outputs"])
+    journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(InputError, match=r"holds results of an earlier outlark"):
+        verify(out)
