@@ -101,7 +101,8 @@ def test_left_out_scores_are_those_of_a_refit_without_the_note(rng):
         refitted = frozen.fit(Z[~out], y[~out], groups[~out])
         mine = model.left_out_scores_[0][groups[y == 0] == g]
         np.testing.assert_allclose(mine, refitted.class_scores(Z[out])[:, 0], atol=1e-6)
-    np.testing.assert_allclose(model.thresholds_[0], np.quantile(model.left_out_scores_[0], 0.1))
+    lowest_first = np.sort(model.left_out_scores_[0])
+    assert model.thresholds_[0] == lowest_first[int(0.1 * (len(lowest_first) + 1)) - 1]
     np.testing.assert_allclose(model.left_out_note_scores_[1][0], model.left_out_scores_[1][groups[y == 1] == 4].mean())
 
 
@@ -292,6 +293,32 @@ def test_copies_do_not_spoil_the_thresholds(rng):
     accepted = copied.membership(fresh)[np.arange(len(fresh)), truth]
     plain = MDDKM().fit(X, y).membership(fresh)[np.arange(len(fresh)), truth]
     assert np.mean(accepted) > np.mean(plain) - 0.15
+
+
+def rejected_share(make, n, rng, copies=1, jitter=0.0, repeats=150):
+    """How many new samples of its two classes a model rejects that has seen n of each, each of them `copies` times."""
+    shares = []
+    for _ in range(repeats):
+        X, y = rng.normal(size=(2 * n, 3)), np.arange(2 * n) % 2
+        X, y = np.tile(X, (copies, 1)), np.tile(y, copies)
+        X += jitter * rng.normal(size=X.shape)
+        X[y == 1, 0] += 8.0
+        fresh, truth = rng.normal(size=(200, 3)), np.arange(200) % 2
+        fresh[truth == 1, 0] += 8.0
+        shares.append(1.0 - make().fit(X, y).membership(fresh)[np.arange(200), truth].mean())
+    return float(np.mean(shares))
+
+
+@pytest.mark.parametrize("n", [10, 20])
+def test_thresholds_reject_no_more_than_they_say_with_few_samples(rng, n):
+    fixed = MDDKM(metric="euclidean", sigma=1.0, length_scale=3.0, sigma_reg=0.3)
+    assert rejected_share(lambda: clone(fixed), n, rng) == pytest.approx(0.1, abs=0.03)
+
+
+def test_near_copies_do_not_spoil_the_thresholds(rng):
+    fixed = MDDKM(metric="euclidean", sigma=1.0, length_scale=3.0, sigma_reg=0.3)
+    plain = rejected_share(lambda: clone(fixed), 20, rng, repeats=40)
+    assert rejected_share(lambda: clone(fixed), 20, rng, copies=2, jitter=1e-6, repeats=40) < plain + 0.05
 
 
 def test_p_values_of_a_class_without_left_out_samples_are_not_made_up(rng):

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from outlark.maths.description import Description, shares
-from outlark.maths.notes import parts_of
+from outlark.maths.notes import parts_of, same_samples
 from outlark.maths.robust import FEWEST_NOTES, note_scores, odd_notes
 
 #: A sample that occurs in more notes than this says nothing about copies.
@@ -187,7 +187,7 @@ def _duplicates(
             number[G] = i
             names[c, i], sizes[c, i] = (plain(classes[c]), plain(ids[G[0]])), len(G)
         owner += [(c, int(i)) for i in number]
-    _, row = np.unique(np.concatenate([d.X for d in descriptions]), axis=0, return_inverse=True)
+    row = same_samples(np.concatenate([d.X for d in descriptions]))
     shared: Counter[tuple[tuple[int, int], tuple[int, int]]] = Counter()
     for same in parts_of(row):
         holders = sorted({owner[i] for i in same})

@@ -74,8 +74,8 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
     threshold : "leave-note-out", "paper", "paper-normalized", float, sequence or mapping
         Where a class begins to accept; see `outlark.estimators.open_set.class_thresholds`. Takes effect in `fit`.
     quantile : float
-        For "leave-note-out": the share of true samples that may fall below the threshold. With a handful of samples
-        the share that really does varies a good deal (0 to 50 % at three for each class).
+        For "leave-note-out": the share of new samples of a class that may fall below its threshold; with fewer than
+        1/quantile - 1 training samples it is 1/(n + 1) on average, and varies a good deal.
     outlier_label : label, optional
         What `predict` answers when no class accepts the sample. None: always one of the classes.
     condition : float

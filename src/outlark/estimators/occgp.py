@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outlark.errors import InputError
 from outlark.estimators.checks import check_groups, check_hyper_parameters, check_magnitude
+from outlark.estimators.open_set import low_end
 from outlark.maths.choice import ONE_CLASS_RATIO
 from outlark.maths.description import describe
 from outlark.maths.gp import learn, ratio_from_condition, target
@@ -31,7 +32,7 @@ class OCCGP(OutlierMixin, BaseEstimator):
     sigma, length_scale, sigma_reg, metric, target, condition, max_samples, random_state
         As in `outlark.MDDKM`; with one class there is nothing to choose by, so ``sigma_reg="auto"`` is σ_reg = σ.
     quantile : float
-        The share of training samples that, left out, may fall below `offset_`.
+        The share of new samples of the kind that may fall below `offset_`; see `outlark.MDDKM`.
 
     Attributes
     ----------
@@ -104,7 +105,7 @@ class OCCGP(OutlierMixin, BaseEstimator):
         self.description_ = describe(Z, theta.length_scale, theta.ratio)
         left_out = left_out_predict(self.description_, leave_out_parts(merge_copies(samples, notes)))
         self.left_out_scores_ = measure(self.measure, *left_out, theta.ratio)
-        self.offset_ = float(np.quantile(self.left_out_scores_, self.quantile))
+        self.offset_ = low_end(self.left_out_scores_, self.quantile)
         return self
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
