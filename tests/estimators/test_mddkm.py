@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.metrics import roc_auc_score
@@ -15,7 +15,7 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from outlark import MDDKM, InputError
+from outlark import MDDKM, OCCGP, InputError
 from outlark.maths.gp import HyperParameters, cost, target
 from outlark.maths.threads import blas_threads
 from tests.toy_notes import note, notes
@@ -295,6 +295,20 @@ def test_copies_do_not_spoil_the_thresholds(rng):
     assert np.mean(accepted) > np.mean(plain) - 0.15
 
 
+def test_one_class_alone_is_told_from_the_rest(rng):
+    """ρ = .1, the largest that several classes may choose; with 1, the choice before, the mean was .985."""
+    X, y = load_digits(return_X_y=True)
+    found = []
+    for c in range(10):
+        train = rng.permutation(np.flatnonzero(y == c))[:40]
+        model = MDDKM().fit(X[train], y[train])
+        assert model.sigma_reg_**2 / model.sigma_**2 == pytest.approx(0.1)
+        assert OCCGP().fit(X[train]).sigma_reg_ == pytest.approx(model.sigma_reg_)
+        rest = np.setdiff1d(np.arange(len(X)), train)
+        found.append(roc_auc_score(y[rest] == c, model.score_samples(X[rest])))
+    assert np.mean(found) > 0.99
+
+
 def rejected_share(make, n, rng, copies=1, jitter=0.0, repeats=150):
     """How many new samples of its two classes a model rejects that has seen n of each, each of them `copies` times."""
     shares = []
@@ -477,7 +491,7 @@ def test_blas_has_one_thread_while_fitting_and_the_old_number_after(rng, monkeyp
 def test_one_class(rng):
     X = rng.normal(size=(60, 3))
     model = MDDKM(outlier_label="no").fit(X, ["yes"] * 60)
-    assert model.sigma_reg_ == pytest.approx(model.sigma_)  # nothing to choose by: density counts beside nearness
+    assert model.sigma_reg_**2 == pytest.approx(0.1 * model.sigma_**2)  # nothing to choose by
     assert model.predict([[0.0] * 3, [9.0] * 3]).tolist() == ["yes", "no"]
     np.testing.assert_allclose(model.decision_function(X), model.score_samples(X) - model.offset_)
 

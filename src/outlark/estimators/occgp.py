@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from outlark.errors import InputError
 from outlark.estimators.checks import check_groups, check_hyper_parameters, check_magnitude
 from outlark.estimators.open_set import low_end
-from outlark.maths.choice import ONE_CLASS_RATIO
+from outlark.maths.choice import RATIOS
 from outlark.maths.description import describe
 from outlark.maths.gp import learn, ratio_from_condition, target
 from outlark.maths.metric import candidate_metrics, feature_map, mapped
@@ -30,7 +30,7 @@ class OCCGP(OutlierMixin, BaseEstimator):
     measure : "variance", "mean", "ratio" or "probability"
         What of the prediction is the score; see `outlark.maths.one_class`. "variance" is the paper's.
     sigma, length_scale, sigma_reg, metric, target, condition, max_samples, random_state
-        As in `outlark.MDDKM`; with one class there is nothing to choose by, so ``sigma_reg="auto"`` is σ_reg = σ.
+        As in `outlark.MDDKM`; with one class there is nothing to choose by, so ``sigma_reg="auto"`` is σ_reg² = .1 σ².
     quantile : float
         The share of new samples of the kind that may fall below `offset_`; see `outlark.MDDKM`.
 
@@ -91,7 +91,7 @@ class OCCGP(OutlierMixin, BaseEstimator):
         Z = self._mapped(samples)
         rows = balanced_subset(one, notes, self.max_samples, np.random.default_rng(self.random_state))
         floor = ratio_from_condition(len(samples), self.condition)
-        named = {"auto": max(ONE_CLASS_RATIO, floor), "condition": floor}
+        named = {"auto": max(*RATIOS, floor), "condition": floor}
         with one_blas_thread():
             theta = learn(
                 Z[rows],
