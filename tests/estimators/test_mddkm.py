@@ -15,13 +15,18 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from outlark import MDDKM, OCCGP, InputError
+from outlark import MDDKM, OCCGP, PKNN, InputError
+from outlark.estimators.checks import check_memory, free_memory
+from outlark.estimators.open_set import temperature
 from outlark.maths.gp import HyperParameters, cost, target
 from outlark.maths.threads import blas_threads
 from tests.toy_notes import note, notes
 
 REJECTS = "samples that resemble no class are answered with outlier_label, which the check does not expect"
-EXPECTED = {"check_classifiers_train": REJECTS}
+EXPECTED = {
+    "check_classifiers_train": REJECTS,
+    "check_decision_proba_consistency": "a share of the probability is that of outlier_label, in neither class",
+}
 
 
 @parametrize_with_checks([MDDKM(), MDDKM.paper()])
@@ -582,8 +587,77 @@ def test_a_small_sigma_reg_for_large_values(iris):
 
 def test_labels_of_different_kinds(iris):
     X, _ = iris
-    with pytest.raises(InputError, match=r"y mixes labels of different kinds \(int, str\)"):
-        MDDKM().fit(X, np.array([0, "a"] * 75, dtype=object))
+    for model in (MDDKM(), PKNN()):
+        for y in (np.array([0, "a"] * 75, dtype=object), [0, "a"] * 75):  # of the list NumPy would make text
+            with pytest.raises(InputError, match=r"y mixes labels of different kinds \(number, str\)"):
+                model.fit(X, y)
+        with pytest.raises(InputError, match=r"different kinds \(bool, number\)"):
+            model.fit(X, [2, True] * 75)
+
+
+@pytest.mark.parametrize("make", [MDDKM, PKNN, OCCGP])
+def test_sample_weights_are_refused(iris, make):
+    X, y = iris
+    with pytest.raises(InputError, match=rf"{make.__name__} does not use sample_weight: .*leave out the samples"):
+        make().fit(X, y, sample_weight=np.ones(150))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'weights'"):
+        make().fit(X, y, weights=np.ones(150))
+
+
+@pytest.mark.parametrize("make", [MDDKM, OCCGP])
+def test_what_memory_cannot_hold_is_refused_at_once(make):
+    n = 3_000_000
+    with pytest.raises(InputError, match=r"has 3,000,000 samples: .* GB of memory and .* GB are free; give at most"):
+        make().fit(np.arange(n, dtype=float)[:, np.newaxis], np.zeros(n))
+    small = 4 * 8 * 1000**2
+    check_memory([1000], ["a"])
+    assert free_memory() > small
+
+
+def test_probabilities(iris):
+    X, y = iris
+    model = MDDKM().fit(X, y)
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X))
+    rejecting = clone(model).set_params(outlier_label=-1).fit(X, y)
+    p = rejecting.predict_proba(X)
+    scores = rejecting.class_scores(X)
+    T = temperature(rejecting.left_out_scores_, rejecting.thresholds_)
+    none = 1.0 - p.sum(axis=1)
+    best = scores.argmax(axis=1)
+    # the odds of a class against "none of these" are those of its score against what the best class needs
+    np.testing.assert_allclose(
+        np.log(p[range(150), best] / none), (scores.max(axis=1) - rejecting.thresholds_[best]) / T
+    )
+    assert rejecting.predict_proba(X + 50.0).sum(axis=1).max() < 0.2
+
+
+def test_probabilities_hold_for_unknowns_too(rng):
+    """Digits of four classes are known; of what is said with probability p, about a share p is right."""
+    X, y = load_digits(return_X_y=True)
+    sure, right = [], []
+    for _ in range(3):
+        known = rng.choice(10, 4, replace=False)
+        train = np.concatenate([rng.permutation(np.flatnonzero(y == c))[:25] for c in known])
+        test = np.setdiff1d(np.arange(len(y)), train)
+        model = MDDKM(outlier_label=-1).fit(X[train], y[train])
+        p = model.predict_proba(X[test])
+        p = np.column_stack([p, 1.0 - p.sum(axis=1)])
+        truth = np.where(np.isin(y[test], known), y[test], -1)
+        sure.append(p.max(axis=1))
+        right.append(np.append(model.classes_, -1)[p.argmax(axis=1)] == truth)
+    sure, right = np.concatenate(sure), np.concatenate(right)
+    for low, high in [(0.5, 0.7), (0.7, 0.9), (0.9, 1.01)]:
+        some = (sure >= low) & (sure < high)
+        assert right[some].mean() == pytest.approx(sure[some].mean(), abs=0.1)
+
+
+def test_probabilities_of_single_samples_are_refused():
+    with pytest.warns(UserWarning, match="single sample"):
+        model = MDDKM().fit([[0.0], [1.0]], ["a", "b"])
+    with pytest.raises(InputError, match="probabilities need left-out scores"):
+        model.predict_proba([[0.0]])
 
 
 def test_thresholds_as_an_array(iris):

@@ -214,3 +214,18 @@ def test_bad_data(rng: np.random.Generator) -> None:
         model.class_scores([[0.0, np.nan, 0.0]])
     with pytest.raises(ValueError, match="features"):
         model.class_scores([[0.0, 0.0]])
+
+
+@pytest.mark.parametrize("magnitude", [1e160, 1e-160])
+def test_values_beyond_double_precision_are_refused(rng: np.random.Generator, magnitude: float) -> None:
+    X, y, groups = notes(rng, n_notes=3)
+    with pytest.raises(InputError, match="outside double precision; multiply X by a constant"):
+        PKNN().fit(magnitude * X, y, groups)
+    far = PKNN().fit(X, y, groups).class_scores(X + 1e160)
+    assert np.all(far == 0.0)
+
+
+def test_copies_are_left_out_together(rng: np.random.Generator) -> None:
+    X, y, _ = notes(rng, n_notes=3)
+    copied = PKNN().fit(np.tile(X, (2, 1)) + 1e-9 * rng.normal(size=(2 * len(X), X.shape[1])), np.tile(y, 2))
+    assert all(len(means) == len(X) / 3 for means in copied.left_out_note_scores_)

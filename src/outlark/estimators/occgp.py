@@ -1,6 +1,6 @@
 """OCC-GP: one-class classification with a Gaussian process, the C = 1 case of MDD-KM (Sec. 2.2)."""
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outlark.errors import InputError
-from outlark.estimators.checks import check_groups, check_hyper_parameters, check_magnitude
+from outlark.estimators.checks import check_groups, check_hyper_parameters, check_magnitude, check_memory, refuse
 from outlark.estimators.open_set import low_end
 from outlark.maths.choice import RATIOS
 from outlark.maths.description import describe
@@ -74,13 +74,15 @@ class OCCGP(OutlierMixin, BaseEstimator):
         self.max_samples = max_samples
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None, **unused: Any) -> Self:
         """Learn Θ and describe the samples. `y` is ignored; `groups` are note ids, left out together."""
+        refuse(unused, self)
         if self.measure not in MEASURES:
             raise InputError(f"measure={self.measure!r} must be one of {MEASURES}")
         check_hyper_parameters(self)
         samples = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         check_magnitude(samples)
+        check_memory([len(samples)], ["of the training samples"])
         notes = check_groups(groups, samples)
         one = np.zeros(len(samples), int)
         given = [v for v in (self.sigma, self.length_scale, self.sigma_reg) if not isinstance(v, str | None)]

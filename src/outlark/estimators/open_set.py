@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import minimize_scalar
 
 from outlark.errors import InputError
 from outlark.estimators.checks import check_groups
@@ -186,6 +187,28 @@ def low_end(scores: np.ndarray, quantile: float) -> float:
     """
     place = int(quantile * (len(scores) + 1) + 1e-9)  # .29 · 100 is 28.999…
     return float(np.sort(scores)[min(max(place, 1), len(scores)) - 1])
+
+
+def temperature(left_out: Sequence[np.ndarray], thresholds: np.ndarray) -> float:
+    """T that makes left-out samples most probable, ``P = 1/(1 + exp(-(score - τ)/T))``; classes count alike.
+
+    >>> round(temperature([np.array([0.0, 1.0, 2.0, 3.0])], np.array([0.5])), 2)
+    0.65
+    """
+    margins = [scores - tau for scores, tau in zip(left_out, thresholds, strict=True) if len(scores)]
+    if not margins:
+        raise InputError(
+            "probabilities need left-out scores, and no class has a second sample to leave out; give more examples"
+        )
+    x, weight = np.concatenate(margins), np.concatenate([np.full(len(m), 1.0 / len(m)) for m in margins])
+    spread = max(float(np.max(np.abs(x))), np.finfo(float).tiny)
+
+    def surprise(log_t: float) -> float:
+        return float(np.average(np.logaddexp(0.0, -x / np.exp(log_t)), weights=weight))
+
+    # Where all margins are positive a smaller T is always better: a hundredth of the largest is sure enough.
+    bounds = np.log(0.01 * spread), np.log(10.0 * spread)
+    return float(np.exp(minimize_scalar(surprise, bounds=bounds, method="bounded").x))
 
 
 def _left_out_quantiles(left_out: Sequence[np.ndarray], best_on_train: np.ndarray, quantile: float) -> np.ndarray:

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outlark.errors import InputError
-from outlark.estimators.checks import check_groups
+from outlark.estimators.checks import check_groups, check_magnitude, check_one_kind, encode_labels, refuse
 from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, class_thresholds
 from outlark.maths import pknn
 from outlark.maths.notes import leave_out_parts, merge_copies
@@ -115,7 +115,7 @@ class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
         """The paper's reading: plain weights and τ = .0015; `parameters` go on top."""
         return cls(**{"eta": "plain", "threshold": "paper", **parameters})
 
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, **unused: Any) -> Self:
         """Find prototypes, fuzzy labels, η and thresholds.
 
         Parameters
@@ -131,10 +131,13 @@ class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
         UserWarning
             For a class with several samples of a single note: blocks of consecutive samples stand in for its notes.
         """
+        refuse(unused, self)
+        check_one_kind(y)
         samples, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
+        check_magnitude(samples)
         self._check_parameters()
-        self.classes_, labels = np.unique(y, return_inverse=True)
+        self.classes_, labels = encode_labels(np.asarray(y))
         check_outlier_label(self.outlier_label, self.classes_)
         parts = _notes(samples, labels, check_groups(groups, samples), self.classes_)
         counts = self._counts(np.bincount(labels))
