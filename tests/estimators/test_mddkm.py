@@ -15,7 +15,7 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from outlark import MDDKM, OCCGP, PKNN, InputError
+from outlark import MDDKM, OCCGP, PKNN, InputError, NoteDetector
 from outlark.estimators.checks import check_memory, free_memory
 from outlark.estimators.open_set import temperature
 from outlark.maths.gp import HyperParameters, cost, target
@@ -75,7 +75,7 @@ def test_paper_learns_the_minimum_of_the_cost(iris):
     X, y = iris
     model = MDDKM.paper().fit(X, y)
     assert model.metric_ == "euclidean"
-    assert (model.sigma_reg_ / model.sigma_) ** 2 == pytest.approx(len(X) / (1e8 - 1))
+    assert (model.sigma_reg_ / model.sigma_) ** 2 == pytest.approx(len(X) / (1e3 - 1))
     theta = HyperParameters(model.sigma_, model.length_scale_, model.sigma_reg_)
     gradient = cost(X, target(X), theta)[1]
     assert gradient[1] == pytest.approx(0.0, abs=0.05)
@@ -88,6 +88,27 @@ def test_paper_thresholds(iris):
     best_on_train = max(model.class_scores(X[y == c])[:, c].max() for c in range(3))
     np.testing.assert_allclose(model.thresholds_, 1.8 / best_on_train)
     np.testing.assert_allclose(clone(model).set_params(threshold="paper-normalized").fit(X, y).thresholds_, 1.8)
+
+
+def test_the_three_readings_of_the_threshold(iris):
+    """-log √d as printed, in the units of σ, against 1.8/μ of the same; the other two are of -log √(d/σ²)."""
+    X, y = iris
+    fresh = X + 0.3
+    answers = {}
+    for factor in (1.0, 0.01):
+        for reading in ("paper", "paper-normalized", "paper-raw"):
+            model = MDDKM.paper(threshold=reading).fit(factor * X, y)
+            answers[reading, factor] = model.membership(factor * fresh)
+        printed = -0.5 * np.log(model.distances(factor * X))  # of the last reading
+        mu = max(printed[y == c, c].max() for c in range(3))
+        expected = -0.5 * np.log(model.distances(factor * fresh)) >= 1.8 / mu
+        np.testing.assert_array_equal(answers["paper-raw", factor], expected)
+    np.testing.assert_array_equal(answers["paper", 1.0], answers["paper", 0.01])
+    assert np.any(answers["paper-raw", 1.0] != answers["paper-raw", 0.01])  # it depends on the units of X
+
+
+def test_the_paper_is_one_method_for_tables_and_for_sound():
+    assert NoteDetector.paper().describer.get_params() == MDDKM.paper().get_params()
 
 
 def test_left_out_scores_are_those_of_a_refit_without_the_note(rng):

@@ -229,3 +229,11 @@ def test_copies_are_left_out_together(rng: np.random.Generator) -> None:
     X, y, _ = notes(rng, n_notes=3)
     copied = PKNN().fit(np.tile(X, (2, 1)) + 1e-9 * rng.normal(size=(2 * len(X), X.shape[1])), np.tile(y, 2))
     assert all(len(means) == len(X) / 3 for means in copied.left_out_note_scores_)
+
+
+def test_answers_depend_on_loudness_to_the_letter_and_not_by_default(rng: np.random.Generator) -> None:
+    X, y, groups = notes(rng, n_notes=3)
+    for make, same in ((PKNN, True), (PKNN.paper, False)):
+        quiet = make(outlier_label="?").fit(X, y, groups).predict(X + 0.1)
+        loud = make(outlier_label="?").fit(32768 * X, y, groups).predict(32768 * (X + 0.1))
+        assert (np.mean(quiet == loud) > 0.99) == same

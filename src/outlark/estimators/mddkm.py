@@ -40,6 +40,10 @@ from outlark.maths.threads import one_blas_thread
 CHOICE_SAMPLES = 300
 #: The largest share of a class's notes that ``trim=True`` leaves out.
 TRIM_SHARE = 0.2
+#: "Well-conditioned" (Alg. 1, caption) for the method to the letter. Its τ = 1.8/μ is of use only where μ, the best
+#: score of a training frame, is between 2 and 3: far above, everything is accepted, below 1.34 nothing. This bound
+#: gives 2.4 (docs/decisions/006-made-up-notes.md).
+PAPER_CONDITION = 1e3
 
 
 class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
@@ -75,7 +79,7 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
     trim : bool or float
         Leave out odd and mislabelled training notes, at most this share of a class (True: 0.2). Classes with fewer
         than 8 notes are never trimmed. `health` reports them in any case.
-    threshold : "leave-note-out", "paper", "paper-normalized", float, sequence or mapping
+    threshold : "leave-note-out", "paper", "paper-normalized", "paper-raw", float, sequence or mapping
         Where a class begins to accept; see `outlark.estimators.open_set.class_thresholds`. Takes effect in `fit`.
     quantile : float
         For "leave-note-out": the share of new samples of a class that may fall below its threshold; with fewer than
@@ -166,8 +170,9 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
         """The method to the letter: Alg. 1 with σ_reg from a condition bound, nothing balanced, τ = 1.8/μ."""
-        literal = {
+        literal: dict[str, Any] = {
             "sigma_reg": "condition",
+            "condition": PAPER_CONDITION,
             "metric": "euclidean",
             "target": "paper",
             "balance": None,
@@ -442,6 +447,7 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
             left_out=self.left_out_scores_,
             best_on_train=np.array(best_on_train),
             quantile=self.quantile,
+            log_sigma=float(np.log(self.sigma_)),
         )
 
     @property

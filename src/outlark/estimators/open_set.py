@@ -133,6 +133,7 @@ def class_thresholds(
     left_out: Sequence[np.ndarray],
     best_on_train: np.ndarray,
     quantile: float,
+    log_sigma: float | None = None,
 ) -> np.ndarray:
     """The threshold τ_c of each class, shape (C,).
 
@@ -143,11 +144,15 @@ def class_thresholds(
           that has not seen their note. Needs no unknowns.
         - ``"paper"``: ``1.8/μ`` with μ the highest score of a training sample under its own class (Sec. 4.2).
         - ``"paper-normalized"``: the other reading of the same line, ``score/μ ≥ 1.8/μ``, so 1.8.
+        - ``"paper-raw"``: ``1.8/μ`` where scores and μ are ``-log √d`` as printed, in the units of σ: not divided by
+          σ², so that it depends on the loudness of the sound. For `MDDKM` alone.
         - a number for all classes, a sequence in the order of `classes`, or a mapping from class to number.
     left_out : sequence of arrays
         For each class the left-out scores of its samples; empty where they could not be computed.
     best_on_train : ndarray (C,)
         For each class the highest score of its own training samples.
+    log_sigma : float, optional
+        log σ, by which the scores exceed ``-log √d``.
     """
     if isinstance(threshold, str):
         if threshold == "leave-note-out":
@@ -157,9 +162,13 @@ def class_thresholds(
             return np.full(len(classes), 1.8 / mu if mu > 0 else np.inf)
         if threshold == "paper-normalized":
             return np.full(len(classes), 1.8)
+        if threshold == "paper-raw" and log_sigma is not None:
+            mu = float(np.max(best_on_train)) - log_sigma
+            return np.full(len(classes), 1.8 / mu + log_sigma if mu != 0 else np.inf)
+        names = ("leave-note-out", "paper", "paper-normalized", *(("paper-raw",) if log_sigma is not None else ()))
         raise InputError(
-            f"threshold={threshold!r} is not known; use 'leave-note-out', 'paper', 'paper-normalized', a number, or "
-            "one number for each class"
+            f"threshold={threshold!r} is not known; use {', '.join(map(repr, names))}, a number, or one number for "
+            "each class"
         )
     if isinstance(threshold, Mapping):
         missing = [c for c in classes.tolist() if c not in threshold]

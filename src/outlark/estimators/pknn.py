@@ -112,7 +112,11 @@ class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
 
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
-        """The paper's reading: plain weights and τ = .0015; `parameters` go on top."""
+        """The paper's reading: plain weights and τ = .0015; `parameters` go on top.
+
+        Both are in the units of the features: the same sound 300 times as loud, or in 16-bit numbers, gives other
+        answers (docs/paper-to-code.md). The defaults of `PKNN` do not depend on units.
+        """
         return cls(**{"eta": "plain", "threshold": "paper", **parameters})
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, **unused: Any) -> Self:
