@@ -6,6 +6,7 @@ import kernel_choice
 import numpy as np
 import open_set_data
 import paper_on_recordings
+import paper_readings
 import peers
 import pytest
 import real_note_noise
@@ -327,3 +328,10 @@ def test_the_density_row_is_that_of_left_out_likelihood(rng):
     X[y == 1] += 8.0
     scores = peers.METHODS["KDE"](X, y, 0)(X)
     assert np.all(scores.argmax(axis=1) == y)
+
+
+def test_the_readings_of_the_paper_print_their_table(capsys):
+    paper_readings.main(["--seeds", "1", "--rows", "paper-raw", "-j", "1"])
+    head, quiet, loud = capsys.readouterr().out.splitlines()
+    assert head.split() == ["gain", "window", "F", "note", "F"]
+    assert quiet.split()[2] > loud.split()[2] == "0.195"  # as printed, the formula depends on the loudness
