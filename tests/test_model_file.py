@@ -416,7 +416,8 @@ def test_more_than_is_known_is_no_harm_and_less_takes_defaults(kept, tmp_path):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("kind",), "MDDKM", "it holds a 'MDDKM', not a NoteDetector; written by a newer outlark?"),
+        (("kind",), "MDDKN", "it holds a 'MDDKN', not a NoteDetector; written by a newer outlark?"),
+        (("kind",), "MDDKM", "it holds a describer alone (MDDKM), which hears nothing; read it with"),
         (("classes",), ["cach-Z", "tuti-D"], "its classes are"),
         (("classes",), None, "its classes are None"),
         (("sample_rate",), 44100, "for frames"),
