@@ -23,7 +23,7 @@ METRICS = {
     "within": {"metric": "within"},
     "whiten": {"metric": "whiten"},
     "sigma_reg from condition": {"sigma_reg": "condition"},
-    "paper": {"sigma_reg": "condition", "metric": "euclidean", "target": "paper", "balance": None},
+    "paper, condition 1e8": {"sigma_reg": "condition", "metric": "euclidean", "target": "paper", "balance": None},
 }
 BALANCES = {"size (default)": "size", "subsample": "subsample", "none (paper)": None}
 

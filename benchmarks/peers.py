@@ -8,10 +8,11 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from scipy.special import logsumexp
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import pairwise_distances
 from sklearn.mixture import GaussianMixture
-from sklearn.neighbors import LocalOutlierFactor
+from sklearn.neighbors import KernelDensity, LocalOutlierFactor
 
 from outlark import MDDKM, OCCGP, PKNN
 from outlark.experiment import rivals
@@ -76,6 +77,19 @@ def _gaussian_mixture(X: np.ndarray, seed: int) -> Scorer:
     return min(models, key=lambda model: model.bic(X)).score_samples
 
 
+def _kernel_density(X: np.ndarray, seed: int) -> Scorer:
+    """Log density with a Gaussian kernel, its width by the likelihood of left-out samples."""
+    squared = pairwise_distances(X, metric="sqeuclidean")
+    np.fill_diagonal(squared, np.inf)
+    typical = np.sqrt(np.median(squared.min(axis=1))) or 1.0
+
+    def left_out(width: float) -> float:
+        return float(np.mean(logsumexp(-squared / (2 * width**2), axis=1)) - X.shape[1] * np.log(width))
+
+    width = max(typical * np.geomspace(0.2, 5.0, 25), key=left_out)
+    return KernelDensity(bandwidth=width).fit(X).score_samples
+
+
 def _conformal(X: np.ndarray, seed: int) -> Scorer:
     """Conformal p-value of the distance to the nearest neighbour, among the leave-one-out distances of the class.
 
@@ -119,6 +133,7 @@ METHODS: dict[str, Fit] = {
     "isolation forest": _per_class(_isolation_forest),
     "Mahalanobis": _per_class(lambda X, seed: rivals.mahalanobis(X)),
     "GMM": _per_class(_gaussian_mixture),
+    "KDE": _per_class(_kernel_density),
     "GP classifier": _gp_classifier,
     "SVM-Platt": _platt_svm,
     "conformal k-NN": _per_class(_conformal),

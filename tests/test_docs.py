@@ -67,3 +67,27 @@ def test_make_verbs_are_documented():
     for verb in ("demo", "test", "lint", "format", "bench"):
         assert re.search(rf"^{verb}:", makefile, flags=re.MULTILINE)
         assert f"make {verb}" in documented
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "propagated to other components",
+        "settings that violate these two conditions",
+        "deep features",
+        "different levels of mathematical rigor",
+        "70 point locations",
+        "tree species detection using hyperspectral and lidar",
+        "Freezing of ga[it]",
+        "Landmine detection",
+        "Malware detection",
+        "sparsification",
+        "statistical robustness properties",
+    ],
+)
+def test_what_the_paper_leaves_for_later_has_a_row(sentence):
+    """Sec. 1 and 5 of the paper: what is here, and what is not."""
+    text = (ROOT / "docs" / "paper-to-code.md").read_text(encoding="utf-8")
+    rows = [line for line in text[text.index("## What the paper leaves for later") :].splitlines() if sentence in line]
+    assert len(rows) >= 1
+    assert all(len(line.strip("|").split("|")) == 2 for line in rows)

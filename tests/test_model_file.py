@@ -19,7 +19,8 @@ from outlark import MDDKM, OCCGP, PKNN, InputError
 from outlark.container import read, write
 from outlark.errors import ModelFileError
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.model_file import load, save
+from outlark.field.model_content import model_content
+from outlark.model_file import load, load_estimator, save
 from outlark.notes.decisions import Decisions
 from outlark.notes.detector import NoteDetector
 from outlark.notes.front_ends.array import ArrayFrontEnd
@@ -415,7 +416,8 @@ def test_more_than_is_known_is_no_harm_and_less_takes_defaults(kept, tmp_path):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("kind",), "MDDKM", "it holds a 'MDDKM', not a NoteDetector; written by a newer outlark?"),
+        (("kind",), "MDDKN", "it holds a 'MDDKN', not a NoteDetector; written by a newer outlark?"),
+        (("kind",), "MDDKM", "it holds a describer alone (MDDKM), which hears nothing; read it with"),
         (("classes",), ["cach-Z", "tuti-D"], "its classes are"),
         (("classes",), None, "its classes are None"),
         (("sample_rate",), 44100, "for frames"),
@@ -503,3 +505,35 @@ def test_the_version_is_written_once():
     source = Path(outlark.__file__).parent
     assert f'"{outlark.__version__}"' in (source / "version.py").read_text()
     assert outlark.__version__ not in (source / "__init__.py").read_text()
+
+
+@pytest.mark.parametrize("make", [MDDKM, PKNN])
+def test_an_estimator_by_itself(make, rng, tmp_path):
+    X, y = rng.normal(size=(60, 3)), np.repeat(["a", "b"], 30)
+    X[y == "b"] += 4.0
+    model = make(outlier_label="none").fit(X, y)
+    path = tmp_path / "table.outlark"
+    save(model, path)
+    again = load_estimator(path)
+    assert type(again) is make
+    Z = rng.normal(size=(50, 3)) * 5.0
+    np.testing.assert_array_equal(again.class_scores(Z), model.class_scores(Z))
+    np.testing.assert_array_equal(again.predict(Z), model.predict(Z))
+    assert set(read(path)[0]["versions"]) == {"outlark", "numpy", "scipy", "scikit-learn"}
+    with pytest.raises(ModelFileError, match=rf"table\.outlark: .*describer alone \({make.__name__}\).*load_estimator"):
+        load(path)
+    with pytest.raises(ModelFileError, match="describer alone"):
+        model_content(path)
+
+
+def test_a_detector_is_no_estimator(fitted, tmp_path):
+    path = tmp_path / "song.outlark"
+    save(fitted("paper"), path)
+    with pytest.raises(ModelFileError, match=r"it holds a NoteDetector; read it with outlark\.model_file\.load"):
+        load_estimator(path)
+
+
+def test_other_estimators_are_refused(tmp_path):
+    with pytest.raises(InputError, match="OCCGP cannot be saved; give a NoteDetector, or one of MDDKM, PKNN"):
+        save(OCCGP(), tmp_path / "one.outlark")
+    assert not list(tmp_path.iterdir())

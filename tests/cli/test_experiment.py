@@ -2,6 +2,10 @@
 
 import csv
 import json
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -53,6 +57,26 @@ def test_an_experiment_is_the_same_with_any_number_of_processes(tmp_path):
     assert one == two
     seeds = {row["seed"] for row in csv.DictReader(one.decode().splitlines())}
     assert seeds == {"1", "2"}
+
+
+def test_an_experiment_that_is_stopped_goes_on(tmp_path):
+    args = ["-m", "templates", "--max-test", "1", "-j", "1", "-q"]
+    whole = [sys.executable, "-m", "outlark", "experiment", *args, "-o", str(tmp_path / "a"), "--seeds", "5000"]
+    kept = tmp_path / "a" / "seeds_done.jsonl"
+    process = subprocess.Popen(whole, stderr=subprocess.PIPE, text=True)
+    while not kept.exists() or kept.read_bytes().count(b"\n") < 2:
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    told = process.communicate()[1]
+    assert process.returncode not in (0, None)
+    assert f"kept in {kept}: the same command goes on from there" in told
+    assert [path.name for path in kept.parent.iterdir()] == [kept.name]
+    n_lines = kept.read_bytes().count(b"\n")
+    for folder in "ab":
+        assert outlark("experiment", *args, "-o", tmp_path / folder, "--seeds", n_lines + 1).exit_code == 0
+    assert not kept.exists()
+    assert (tmp_path / "a" / "results.csv").read_bytes() == (tmp_path / "b" / "results.csv").read_bytes()
 
 
 def test_a_folder_of_clips_and_groups(tmp_path):

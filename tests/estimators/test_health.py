@@ -54,6 +54,22 @@ def test_health_names_the_mislabelled_notes(rng, sigma_reg):
         assert suspect.other_score > suspect.left_out_score
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("foreign", [1, 5])
+def test_two_foreign_notes_do_not_vouch_for_each_other(seed, foreign):
+    """Two notes of one other class, known (1) or not (5), among those of class 0: each makes the other look at home."""
+    rng = np.random.default_rng(seed)
+    X, y, groups = notes(rng, [20, 20])
+    for g in (3, 7):
+        X[groups == g] = note(rng, foreign)
+    model = MDDKM(trim=True).fit(X, y, groups)
+    assert {(0, 3), (0, 7)} <= set(model.trimmed_)
+    assert len(model.trimmed_) <= 4
+    suspects = {(s.label, s.note) for s in MDDKM().fit(X, y, groups).health().suspects}
+    assert {(0, 3), (0, 7)} <= suspects
+    assert len(suspects) <= 6
+
+
 def test_a_clean_set_is_left_alone(rng):
     X, y, _, groups = contaminated(rng, wrong=0)
     model = MDDKM(trim=True).fit(X, y, groups)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.metrics import roc_auc_score
@@ -15,13 +15,18 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from outlark import MDDKM, InputError
+from outlark import MDDKM, OCCGP, PKNN, InputError, NoteDetector
+from outlark.estimators.checks import check_memory, free_memory
+from outlark.estimators.open_set import temperature
 from outlark.maths.gp import HyperParameters, cost, target
 from outlark.maths.threads import blas_threads
 from tests.toy_notes import note, notes
 
 REJECTS = "samples that resemble no class are answered with outlier_label, which the check does not expect"
-EXPECTED = {"check_classifiers_train": REJECTS}
+EXPECTED = {
+    "check_classifiers_train": REJECTS,
+    "check_decision_proba_consistency": "a share of the probability is that of outlier_label, in neither class",
+}
 
 
 @parametrize_with_checks([MDDKM(), MDDKM.paper()])
@@ -70,7 +75,7 @@ def test_paper_learns_the_minimum_of_the_cost(iris):
     X, y = iris
     model = MDDKM.paper().fit(X, y)
     assert model.metric_ == "euclidean"
-    assert (model.sigma_reg_ / model.sigma_) ** 2 == pytest.approx(len(X) / (1e8 - 1))
+    assert (model.sigma_reg_ / model.sigma_) ** 2 == pytest.approx(len(X) / (1e3 - 1))
     theta = HyperParameters(model.sigma_, model.length_scale_, model.sigma_reg_)
     gradient = cost(X, target(X), theta)[1]
     assert gradient[1] == pytest.approx(0.0, abs=0.05)
@@ -83,6 +88,27 @@ def test_paper_thresholds(iris):
     best_on_train = max(model.class_scores(X[y == c])[:, c].max() for c in range(3))
     np.testing.assert_allclose(model.thresholds_, 1.8 / best_on_train)
     np.testing.assert_allclose(clone(model).set_params(threshold="paper-normalized").fit(X, y).thresholds_, 1.8)
+
+
+def test_the_three_readings_of_the_threshold(iris):
+    """-log √d as printed, in the units of σ, against 1.8/μ of the same; the other two are of -log √(d/σ²)."""
+    X, y = iris
+    fresh = X + 0.3
+    answers = {}
+    for factor in (1.0, 0.01):
+        for reading in ("paper", "paper-normalized", "paper-raw"):
+            model = MDDKM.paper(threshold=reading).fit(factor * X, y)
+            answers[reading, factor] = model.membership(factor * fresh)
+        printed = -0.5 * np.log(model.distances(factor * X))  # of the last reading
+        mu = max(printed[y == c, c].max() for c in range(3))
+        expected = -0.5 * np.log(model.distances(factor * fresh)) >= 1.8 / mu
+        np.testing.assert_array_equal(answers["paper-raw", factor], expected)
+    np.testing.assert_array_equal(answers["paper", 1.0], answers["paper", 0.01])
+    assert np.any(answers["paper-raw", 1.0] != answers["paper-raw", 0.01])  # it depends on the units of X
+
+
+def test_the_paper_is_one_method_for_tables_and_for_sound():
+    assert NoteDetector.paper().describer.get_params() == MDDKM.paper().get_params()
 
 
 def test_left_out_scores_are_those_of_a_refit_without_the_note(rng):
@@ -101,7 +127,8 @@ def test_left_out_scores_are_those_of_a_refit_without_the_note(rng):
         refitted = frozen.fit(Z[~out], y[~out], groups[~out])
         mine = model.left_out_scores_[0][groups[y == 0] == g]
         np.testing.assert_allclose(mine, refitted.class_scores(Z[out])[:, 0], atol=1e-6)
-    np.testing.assert_allclose(model.thresholds_[0], np.quantile(model.left_out_scores_[0], 0.1))
+    lowest_first = np.sort(model.left_out_scores_[0])
+    assert model.thresholds_[0] == lowest_first[int(0.1 * (len(lowest_first) + 1)) - 1]
     np.testing.assert_allclose(model.left_out_note_scores_[1][0], model.left_out_scores_[1][groups[y == 1] == 4].mean())
 
 
@@ -271,9 +298,26 @@ def test_explanation_names_the_nearest_notes_and_sums_to_one(fitted):
     (best, *_), *_ = model.explain(X[groups == 3][5:6])
     assert (best.label, best.note) == (0, 3)
     assert best.distance == pytest.approx(0.0, abs=1e-12)
-    everything = model.explain(X[:1], n_notes=99)[0]
-    assert sum(e.share for e in everything) == pytest.approx(1.0)
-    assert [e.share for e in everything] == sorted((e.share for e in everything), reverse=True)
+    for sample in (X[:1], X[:1] + 1e3, X[:1] + 1e9):  # far away every kernel value is 0 in double precision
+        everything = model.explain(sample, n_notes=99)[0]
+        assert sum(e.share for e in everything) == pytest.approx(1.0)
+        assert [e.share for e in everything] == sorted((e.share for e in everything), reverse=True)
+
+
+def test_midpoints_of_a_small_and_a_large_class_go_to_either():
+    """Half way between new samples of two classes of one shape; without the correction all go to the large class."""
+    shares = {"size": [], None: []}
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(440, 50)), np.repeat([0, 1], [40, 400])
+        X[y == 1, 0] += 10.0
+        one, other = rng.normal(size=(2, 300, 50))
+        other[:, 0] += 10.0
+        for balance, found in shares.items():
+            scores = MDDKM(balance=balance, metric="euclidean").fit(X, y).class_scores((one + other) / 2)
+            found.append(np.mean(scores[:, 1] > scores[:, 0]))
+    assert np.mean(shares[None]) > 0.99
+    assert np.mean(shares["size"]) == pytest.approx(0.5, abs=0.2)
 
 
 @pytest.mark.parametrize("center", [False, True])
@@ -292,6 +336,46 @@ def test_copies_do_not_spoil_the_thresholds(rng):
     accepted = copied.membership(fresh)[np.arange(len(fresh)), truth]
     plain = MDDKM().fit(X, y).membership(fresh)[np.arange(len(fresh)), truth]
     assert np.mean(accepted) > np.mean(plain) - 0.15
+
+
+def test_one_class_alone_is_told_from_the_rest(rng):
+    """ρ = .1, the largest that several classes may choose; with 1, the choice before, the mean was .985."""
+    X, y = load_digits(return_X_y=True)
+    found = []
+    for c in range(10):
+        train = rng.permutation(np.flatnonzero(y == c))[:40]
+        model = MDDKM().fit(X[train], y[train])
+        assert model.sigma_reg_**2 / model.sigma_**2 == pytest.approx(0.1)
+        assert OCCGP().fit(X[train]).sigma_reg_ == pytest.approx(model.sigma_reg_)
+        rest = np.setdiff1d(np.arange(len(X)), train)
+        found.append(roc_auc_score(y[rest] == c, model.score_samples(X[rest])))
+    assert np.mean(found) > 0.99
+
+
+def rejected_share(make, n, rng, copies=1, jitter=0.0, repeats=150):
+    """How many new samples of its two classes a model rejects that has seen n of each, each of them `copies` times."""
+    shares = []
+    for _ in range(repeats):
+        X, y = rng.normal(size=(2 * n, 3)), np.arange(2 * n) % 2
+        X, y = np.tile(X, (copies, 1)), np.tile(y, copies)
+        X += jitter * rng.normal(size=X.shape)
+        X[y == 1, 0] += 8.0
+        fresh, truth = rng.normal(size=(200, 3)), np.arange(200) % 2
+        fresh[truth == 1, 0] += 8.0
+        shares.append(1.0 - make().fit(X, y).membership(fresh)[np.arange(200), truth].mean())
+    return float(np.mean(shares))
+
+
+@pytest.mark.parametrize("n", [10, 20])
+def test_thresholds_reject_no_more_than_they_say_with_few_samples(rng, n):
+    fixed = MDDKM(metric="euclidean", sigma=1.0, length_scale=3.0, sigma_reg=0.3)
+    assert rejected_share(lambda: clone(fixed), n, rng) == pytest.approx(0.1, abs=0.03)
+
+
+def test_near_copies_do_not_spoil_the_thresholds(rng):
+    fixed = MDDKM(metric="euclidean", sigma=1.0, length_scale=3.0, sigma_reg=0.3)
+    plain = rejected_share(lambda: clone(fixed), 20, rng, repeats=40)
+    assert rejected_share(lambda: clone(fixed), 20, rng, copies=2, jitter=1e-6, repeats=40) < plain + 0.05
 
 
 def test_p_values_of_a_class_without_left_out_samples_are_not_made_up(rng):
@@ -450,7 +534,7 @@ def test_blas_has_one_thread_while_fitting_and_the_old_number_after(rng, monkeyp
 def test_one_class(rng):
     X = rng.normal(size=(60, 3))
     model = MDDKM(outlier_label="no").fit(X, ["yes"] * 60)
-    assert model.sigma_reg_ == pytest.approx(model.sigma_)  # nothing to choose by: density counts beside nearness
+    assert model.sigma_reg_**2 == pytest.approx(0.1 * model.sigma_**2)  # nothing to choose by
     assert model.predict([[0.0] * 3, [9.0] * 3]).tolist() == ["yes", "no"]
     np.testing.assert_allclose(model.decision_function(X), model.score_samples(X) - model.offset_)
 
@@ -524,8 +608,77 @@ def test_a_small_sigma_reg_for_large_values(iris):
 
 def test_labels_of_different_kinds(iris):
     X, _ = iris
-    with pytest.raises(InputError, match=r"y mixes labels of different kinds \(int, str\)"):
-        MDDKM().fit(X, np.array([0, "a"] * 75, dtype=object))
+    for model in (MDDKM(), PKNN()):
+        for y in (np.array([0, "a"] * 75, dtype=object), [0, "a"] * 75):  # of the list NumPy would make text
+            with pytest.raises(InputError, match=r"y mixes labels of different kinds \(number, str\)"):
+                model.fit(X, y)
+        with pytest.raises(InputError, match=r"different kinds \(bool, number\)"):
+            model.fit(X, [2, True] * 75)
+
+
+@pytest.mark.parametrize("make", [MDDKM, PKNN, OCCGP])
+def test_sample_weights_are_refused(iris, make):
+    X, y = iris
+    with pytest.raises(InputError, match=rf"{make.__name__} does not use sample_weight: .*leave out the samples"):
+        make().fit(X, y, sample_weight=np.ones(150))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'weights'"):
+        make().fit(X, y, weights=np.ones(150))
+
+
+@pytest.mark.parametrize("make", [MDDKM, OCCGP])
+def test_what_memory_cannot_hold_is_refused_at_once(make):
+    n = 3_000_000
+    with pytest.raises(InputError, match=r"has 3,000,000 samples: .* GB of memory and .* GB are free; give at most"):
+        make().fit(np.arange(n, dtype=float)[:, np.newaxis], np.zeros(n))
+    small = 4 * 8 * 1000**2
+    check_memory([1000], ["a"])
+    assert free_memory() > small
+
+
+def test_probabilities(iris):
+    X, y = iris
+    model = MDDKM().fit(X, y)
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X))
+    rejecting = clone(model).set_params(outlier_label=-1).fit(X, y)
+    p = rejecting.predict_proba(X)
+    scores = rejecting.class_scores(X)
+    T = temperature(rejecting.left_out_scores_, rejecting.thresholds_)
+    none = 1.0 - p.sum(axis=1)
+    best = scores.argmax(axis=1)
+    # the odds of a class against "none of these" are those of its score against what the best class needs
+    np.testing.assert_allclose(
+        np.log(p[range(150), best] / none), (scores.max(axis=1) - rejecting.thresholds_[best]) / T
+    )
+    assert rejecting.predict_proba(X + 50.0).sum(axis=1).max() < 0.2
+
+
+def test_probabilities_hold_for_unknowns_too(rng):
+    """Digits of four classes are known; of what is said with probability p, about a share p is right."""
+    X, y = load_digits(return_X_y=True)
+    sure, right = [], []
+    for _ in range(3):
+        known = rng.choice(10, 4, replace=False)
+        train = np.concatenate([rng.permutation(np.flatnonzero(y == c))[:25] for c in known])
+        test = np.setdiff1d(np.arange(len(y)), train)
+        model = MDDKM(outlier_label=-1).fit(X[train], y[train])
+        p = model.predict_proba(X[test])
+        p = np.column_stack([p, 1.0 - p.sum(axis=1)])
+        truth = np.where(np.isin(y[test], known), y[test], -1)
+        sure.append(p.max(axis=1))
+        right.append(np.append(model.classes_, -1)[p.argmax(axis=1)] == truth)
+    sure, right = np.concatenate(sure), np.concatenate(right)
+    for low, high in [(0.5, 0.7), (0.7, 0.9), (0.9, 1.01)]:
+        some = (sure >= low) & (sure < high)
+        assert right[some].mean() == pytest.approx(sure[some].mean(), abs=0.1)
+
+
+def test_probabilities_of_single_samples_are_refused():
+    with pytest.warns(UserWarning, match="single sample"):
+        model = MDDKM().fit([[0.0], [1.0]], ["a", "b"])
+    with pytest.raises(InputError, match="probabilities need left-out scores"):
+        model.predict_proba([[0.0]])
 
 
 def test_thresholds_as_an_array(iris):

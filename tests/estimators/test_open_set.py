@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from outlark.errors import InputError
-from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, class_thresholds, with_outliers
+from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, class_thresholds, low_end, with_outliers
 
 CLASSES = np.array(["a", "b", "c"])
 LEFT_OUT = [np.array([1.0, 2.0, 3.0]), np.array([4.0, 4.0]), np.empty(0)]
@@ -26,6 +26,17 @@ def test_each_way_to_set_them():
     assert thresholds("paper") == [0.3] * 3
     assert thresholds("paper-normalized") == [1.8] * 3
     assert thresholds(7) == [7.0] * 3
+
+
+def test_a_new_score_falls_below_the_low_end_as_often_as_asked(rng):
+    """All n + 1 places of a new score among n are as likely: the share that falls below is k/(n + 1), exactly."""
+    for n, quantile, expected in [(10, 0.1, 1 / 11), (19, 0.1, 2 / 20), (20, 0.1, 2 / 21), (99, 0.29, 0.29)]:
+        scores = rng.normal(size=n)
+        below = np.sum(scores < low_end(scores, quantile))
+        assert (below + 1) / (n + 1) == pytest.approx(expected)
+    few = rng.normal(size=4)
+    assert low_end(few, 0.1) == low_end(few, 0.0) == few.min()
+    assert low_end(few, 1.0) == few.max()
 
 
 def test_a_threshold_is_never_zero():

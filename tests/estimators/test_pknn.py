@@ -9,6 +9,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from outlark.errors import InputError
+from outlark.estimators.open_set import low_end
 from outlark.estimators.pknn import PAPER_THRESHOLD, PKNN
 from outlark.maths import pknn
 
@@ -72,7 +73,7 @@ def test_left_out_scores_are_those_of_refits_by_hand(eta: Any, rng: np.random.Ge
     for c, name in enumerate(model.classes_):
         means = [in_order(model, y)[groups == g].mean() for g in np.unique(groups[y == name])]
         np.testing.assert_allclose(model.left_out_note_scores_[c], means)
-        assert model.thresholds_[c] == pytest.approx(np.quantile(model.left_out_scores_[c], 0.1))
+        assert model.thresholds_[c] == low_end(model.left_out_scores_[c], 0.1)
 
 
 def test_more_than_ten_notes_are_left_out_in_ten_folds_of_every_class(
@@ -213,3 +214,26 @@ def test_bad_data(rng: np.random.Generator) -> None:
         model.class_scores([[0.0, np.nan, 0.0]])
     with pytest.raises(ValueError, match="features"):
         model.class_scores([[0.0, 0.0]])
+
+
+@pytest.mark.parametrize("magnitude", [1e160, 1e-160])
+def test_values_beyond_double_precision_are_refused(rng: np.random.Generator, magnitude: float) -> None:
+    X, y, groups = notes(rng, n_notes=3)
+    with pytest.raises(InputError, match="outside double precision; multiply X by a constant"):
+        PKNN().fit(magnitude * X, y, groups)
+    far = PKNN().fit(X, y, groups).class_scores(X + 1e160)
+    assert np.all(far == 0.0)
+
+
+def test_copies_are_left_out_together(rng: np.random.Generator) -> None:
+    X, y, _ = notes(rng, n_notes=3)
+    copied = PKNN().fit(np.tile(X, (2, 1)) + 1e-9 * rng.normal(size=(2 * len(X), X.shape[1])), np.tile(y, 2))
+    assert all(len(means) == len(X) / 3 for means in copied.left_out_note_scores_)
+
+
+def test_answers_depend_on_loudness_to_the_letter_and_not_by_default(rng: np.random.Generator) -> None:
+    X, y, groups = notes(rng, n_notes=3)
+    for make, same in ((PKNN, True), (PKNN.paper, False)):
+        quiet = make(outlier_label="?").fit(X, y, groups).predict(X + 0.1)
+        loud = make(outlier_label="?").fit(32768 * X, y, groups).predict(32768 * (X + 0.1))
+        assert (np.mean(quiet == loud) > 0.99) == same

@@ -11,6 +11,7 @@ from sklearn.svm import SVC, OneClassSVM
 
 from outlark import OCCGP
 from outlark.errors import InputError
+from outlark.estimators.open_set import low_end
 from outlark.experiment.describers import (
     ClassMahalanobis,
     ClassSVM,
@@ -99,7 +100,7 @@ def test_occgps_are_separate_objects(rng):
         alone = OCCGP().fit(X[own], groups=groups[own])
         np.testing.assert_allclose(model.class_scores(Z)[:, c], -0.5 * np.log(-alone.score_samples(Z)), atol=1e-12)
         left_out = -0.5 * np.log(-alone.left_out_scores_)
-        assert model.thresholds_[c] == pytest.approx(np.quantile(left_out, 0.1))
+        assert model.thresholds_[c] == pytest.approx(low_end(left_out, 0.1))
 
 
 def test_occgp_of_one_class_does_not_depend_on_the_others(rng):
@@ -196,7 +197,7 @@ def test_thresholds_accept_nine_of_ten_left_out_samples(rng, kind):
         out = np.isin(groups, (first, first + 5))
         refitted = kind(threshold=0.0).fit(X[~out], y[~out], groups[~out])
         accepted.append((refitted.class_scores(X[out]) >= model.thresholds_)[np.arange(out.sum()), (y[out] == "b") * 1])
-    assert np.mean(accepted) == pytest.approx(0.9, abs=0.01)
+    assert 0.9 <= np.mean(accepted) <= 0.92
 
 
 @pytest.mark.parametrize("kind", ALL)

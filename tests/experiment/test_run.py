@@ -8,7 +8,9 @@ import pytest
 from scipy.stats import ttest_rel, wilcoxon
 
 from outlark.errors import InputError
+from outlark.experiment import run as module
 from outlark.experiment.dataset import Dataset
+from outlark.experiment.kept import Kept
 from outlark.experiment.outcome import OOD, STEP_S, WINDOW_S, outcome, window_times
 from outlark.experiment.protocol import Protocol, draw
 from outlark.experiment.results import OVER_ALL, OVER_KNOWN
@@ -162,3 +164,29 @@ def test_nothing_to_run():
         run(Dataset.synthetic(), methods=[])
     with pytest.raises(InputError, match="at least one method and one seed"):
         run(Dataset.synthetic(), methods=["templates"], seeds=())
+
+
+def test_seeds_that_are_kept_are_not_run_again(results, tmp_path, monkeypatch):
+    run(Dataset.synthetic(), SMALL, methods=METHODS, seeds=(1, 3), kept=Kept(tmp_path))
+    with open(tmp_path / "seeds_done.jsonl", "ab") as file:
+        file.write(b'{"key": "cut sho')  # killed while it wrote
+    ran, seed_of = [], module._seed
+    monkeypatch.setattr(module, "_seed", lambda *args: ran.append(args[-1]) or seed_of(*args))
+    resumed = run(Dataset.synthetic(), SMALL, methods=METHODS, seeds=(1, 2, 3), kept=Kept(tmp_path))
+    assert ran == [2]
+    for name in ("fresh", "resumed"):
+        (results if name == "fresh" else resumed).write_json(tmp_path / name)
+        (results if name == "fresh" else resumed).write_csv(tmp_path / f"{name}.csv")
+    assert (tmp_path / "fresh").read_bytes() == (tmp_path / "resumed").read_bytes()
+    assert (tmp_path / "fresh.csv").read_bytes() == (tmp_path / "resumed.csv").read_bytes()
+    again = Kept(tmp_path)
+    assert len(again) == 3
+    run(Dataset.synthetic(), SMALL, methods=METHODS, seeds=(1, 2, 3), kept=again)
+    assert ran == [2]
+    # other notes, another protocol and other methods are other experiments
+    run(Dataset.synthetic(seed=5), SMALL, methods=METHODS[2:], seeds=(1,), kept=again)
+    run(Dataset.synthetic(), Protocol(max_test=2), methods=METHODS[2:], seeds=(1,), kept=again)
+    run(Dataset.synthetic(), SMALL, methods=METHODS[2:], seeds=(1,), kept=again)
+    assert ran == [2, 1, 1, 1]
+    again.remove()
+    assert len(Kept(tmp_path)) == 0

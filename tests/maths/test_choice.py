@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
 from sklearn.covariance import oas
 from sklearn.metrics import roc_auc_score
 
@@ -19,7 +20,7 @@ from outlark.maths.metric import (
     within_class_scale,
     within_deviations,
 )
-from outlark.maths.notes import balanced_subset, draw_notes, leave_out_parts, merge_copies, parts_of
+from outlark.maths.notes import balanced_subset, draw_notes, leave_out_parts, merge_copies, parts_of, same_samples
 from outlark.maths.size import Setting, Size, mean_left_out_score, size_factor
 from tests.toy_notes import notes
 
@@ -158,6 +159,15 @@ def test_copies_are_one_note():
     X = np.array([[0.0], [1.0], [2.0], [2.0], [3.0], [4.0], [0.0], [1.0], [9.0]])
     first, second, third = merge_copies(X, np.repeat([7, 8, 9], 3))[[0, 3, 6]]
     assert first == third != second
+
+
+def test_the_same_samples_are_those_of_brute_force(rng):
+    X = rng.normal(size=(60, 3))
+    X = np.concatenate([X, X[:20] + 1e-6, X[:10]])
+    limit = 1e-3 * np.median(cdist(X, X))
+    number = same_samples(X)
+    np.testing.assert_array_equal(number[:, None] == number, cdist(X, X) < limit)
+    assert same_samples(np.zeros((3, 2))).tolist() == [0, 0, 0]
 
 
 def test_a_sparse_feature_does_not_rule():

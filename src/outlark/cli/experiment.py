@@ -16,6 +16,7 @@ from outlark.errors import InputError
 
 if TYPE_CHECKING:
     from outlark.experiment.dataset import Dataset
+    from outlark.experiment.kept import Kept
     from outlark.experiment.protocol import Protocol
     from outlark.experiment.results import Results
     from outlark.experiment.sweep import Sweep
@@ -92,12 +93,14 @@ def command(data: tuple[str, ...], **given: Any) -> None:
 
     A few notes of each known class train; all other notes, known and unknown, follow each other in the test clip; this
     is repeated with other draws. DATA is 'synthetic' (without it: that), 'great-tits' (see 'outlark data'), a folder
-    with a sub-folder of clips for each class, or tables of labels and folders of them.
+    with a sub-folder of clips for each class, or tables of labels and folders of them. Stopped or killed, the same
+    command goes on with the seeds that are left.
     """
     if given["list_methods"]:
         _list_methods(given["as_json"])
         return
     start = time.monotonic()
+    from outlark.experiment.kept import Kept
     from outlark.experiment.methods import METHODS, method
     from outlark.experiment.output import write
     from outlark.experiment.protocol import draw
@@ -117,22 +120,27 @@ def command(data: tuple[str, ...], **given: Any) -> None:
     draw(found, protocol, 1)
     for name in given["sweeps"]:
         possible_values(name, _more_notes(found), protocol, range(1, given["sweep_seeds"] + 1))
-    folder = new_folder(given["output"], data)
+    kept = Kept(new_folder(given["output"], data))
     seeds = range(1, given["seeds"] + 1)
-    with counted(given["quiet"], "seeds") as watch, told_when_stopped():
-        results = run(found, protocol, methods=chosen, seeds=seeds, n_jobs=given["jobs"], watch=watch)
-    sweeps = [_swept(name, found, protocol, chosen, given) for name in given["sweeps"]]
-    files = write(folder, results, sweeps=sweeps, command=_command())
+    with counted(given["quiet"], "seeds") as watch, told_when_stopped(kept):
+        results = run(found, protocol, methods=chosen, seeds=seeds, n_jobs=given["jobs"], watch=watch, kept=kept)
+    sweeps = [_swept(name, found, protocol, chosen, given, kept) for name in given["sweeps"]]
+    files = write(kept.path.parent, results, sweeps=sweeps, command=_command())
+    kept.remove()
     tell(results, files, time.monotonic() - start, given)
 
 
 @contextmanager
-def told_when_stopped() -> Iterator[None]:
-    """Ctrl-C is told: an experiment is written at its end."""
+def told_when_stopped(kept: "Kept | None" = None) -> Iterator[None]:
+    """Ctrl-C is told, and what becomes of what was done: tables are written at the end."""
     try:
         yield
     except KeyboardInterrupt:
-        click.echo("\nstopped; nothing is written. Fewer --seeds or methods take less time", err=True)
+        if kept:
+            done = "1 seed is" if len(kept) == 1 else f"{len(kept)} seeds are"
+            click.echo(f"\nstopped; {done} kept in {kept.path}: the same command goes on from there", err=True)
+        else:
+            click.echo("\nstopped; nothing is written. Fewer --seeds or methods take less time", err=True)
         raise
 
 
@@ -178,13 +186,14 @@ def _protocol(given: Mapping[str, Any]) -> "Protocol":
 
 
 def _swept(
-    name: str, data: "Dataset", protocol: "Protocol", methods: Sequence[str], given: Mapping[str, Any]
+    name: str, data: "Dataset", protocol: "Protocol", methods: Sequence[str], given: Mapping[str, Any], kept: "Kept"
 ) -> "Sweep":
     from outlark.experiment.sweep import sweep
 
     seeds = range(1, given["sweep_seeds"] + 1)
-    with counted(given["quiet"], f"of the sweep over {name}") as watch, told_when_stopped():
-        return sweep(name, _more_notes(data), protocol, methods=methods, seeds=seeds, n_jobs=given["jobs"], watch=watch)
+    with counted(given["quiet"], f"of the sweep over {name}") as watch, told_when_stopped(kept):
+        how = {"n_jobs": given["jobs"], "watch": watch, "kept": kept}
+        return sweep(name, _more_notes(data), protocol, methods=methods, seeds=seeds, **how)
 
 
 def _more_notes(data: "Dataset") -> "Dataset":

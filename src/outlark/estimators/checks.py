@@ -1,6 +1,10 @@
 """Checks that the estimators share: what was found, what was expected, what to do."""
 
 import numbers
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,18 +48,69 @@ def check_magnitude(X: np.ndarray) -> None:
     largest = float(np.abs(X).max())
     if largest > LARGEST_MAGNITUDE or 0.0 < largest < SMALLEST_MAGNITUDE:
         raise InputError(
-            f"the largest value in X is {largest:.3g}: its fourth power, which the cost needs, is outside double "
-            "precision; multiply X by a constant (scores do not depend on it) or scale the features"
+            f"the largest value in X is {largest:.3g}: powers of it, which distances and the cost need, are outside "
+            "double precision; multiply X by a constant (scores do not depend on it) or scale the features"
         )
+
+
+def check_memory(class_sizes: Sequence[int], classes: Sequence[Any]) -> None:
+    """Refuse classes whose kernel matrices this machine cannot hold, before hours of work or a killed process.
+
+    A class of n samples keeps one n × n matrix, and while it is described three more of them are there.
+    """
+    sizes = np.asarray(class_sizes, dtype=float)
+    needed = 8.0 * (np.sum(sizes**2) + 3.0 * np.max(sizes) ** 2)
+    free = free_memory()
+    if needed > free:
+        largest = int(np.argmax(sizes))
+        fits = int(np.sqrt(free / 8.0 / (len(sizes) + 3)))
+        raise InputError(
+            f"class {classes[largest]} has {class_sizes[largest]:,} samples: describing the classes takes about "
+            f"{needed / 1e9:,.1f} GB of memory and {free / 1e9:,.1f} GB are free; give at most about {fits:,} samples "
+            "for each class, for example every tenth of a note"
+        )
+
+
+def free_memory() -> float:
+    """Bytes that this process may still take, as far as the system tells; infinite where it does not."""
+    found = [np.inf]
+    with suppress(OSError, ValueError, AttributeError):  # no such thing on this system
+        found.append(os.sysconf("SC_PHYS_PAGES") * float(os.sysconf("SC_PAGE_SIZE")))
+    with suppress(OSError, StopIteration, ValueError, IndexError):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        found.append(1024.0 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1]))
+    return min(found)
+
+
+def check_one_kind(y: Any) -> None:
+    """Refuse labels of several kinds: NumPy would make text of ``[1, "a"]`` without a word."""
+    values = y if isinstance(y, list | tuple) else y.tolist() if getattr(y, "dtype", None) == np.dtype("O") else []
+    kinds = {_kind(label) for label in values}
+    if len(kinds) > 1:
+        raise InputError(f"y mixes labels of different kinds ({', '.join(sorted(kinds))}); use one kind")
+
+
+def _kind(label: Any) -> str:
+    number = isinstance(label, numbers.Number) and not isinstance(label, bool | np.bool_)
+    return "number" if number else "str" if isinstance(label, str) else type(label).__name__
+
+
+def refuse(unused: dict[str, Any], estimator: BaseEstimator) -> None:
+    """Refuse what `fit` was given and cannot use, sample weights with a reason."""
+    name = type(estimator).__name__
+    if "sample_weight" in unused:
+        raise InputError(
+            f"{name} does not use sample_weight: every training sample describes its class alike; leave out the "
+            "samples that should not count, or let outlark find odd ones with MDDKM(trim=True)"
+        )
+    if unused:
+        raise TypeError(f"{name}.fit() got an unexpected keyword argument {next(iter(unused))!r}")
 
 
 def encode_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The sorted classes and the number of the class of each sample."""
-    try:
-        classes, labels = np.unique(y, return_inverse=True)
-    except TypeError:
-        kinds = sorted({type(label).__name__ for label in y})
-        raise InputError(f"y mixes labels of different kinds ({', '.join(kinds)}); use one kind") from None
+    check_one_kind(y)
+    classes, labels = np.unique(y, return_inverse=True)
     return classes, labels
 
 

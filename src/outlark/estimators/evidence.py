@@ -10,8 +10,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from outlark.maths.description import Description, shares
-from outlark.maths.notes import parts_of
-from outlark.maths.robust import FEWEST_NOTES, note_scores, odd_notes
+from outlark.maths.notes import parts_of, same_samples
+from outlark.maths.robust import FEWEST_NOTES, note_scores
 
 #: A sample that occurs in more notes than this says nothing about copies.
 MOST_TWINS = 20
@@ -45,9 +45,7 @@ def evidence(label: Any, description: Description, notes: np.ndarray, Z: np.ndar
     names = [plain(notes[G[0]]) for G in parts]
     contributions = shares(description, Z)
     gaps = cdist(description.X, Z) / description.ell
-    by_note = np.array([contributions[G].sum(axis=0) for G in parts])
-    total = by_note.sum(axis=0)
-    share = np.divide(by_note, total, out=np.zeros_like(by_note), where=total > 0)
+    share = np.array([contributions[G].sum(axis=0) for G in parts])
     nearest = np.array([gaps[G].min(axis=0) for G in parts])
     found = []
     for m in range(len(Z)):
@@ -73,7 +71,9 @@ class NoteHealth:
         Mean score of its samples under its class without it; NaN when the class has no other note.
     other_label, other_score : the other class that describes it best (None with a single class), and its score there
     problem : str
-        "" | "suspected mislabel" (another class describes it better) | "odd one out" (far below the rest of its class)
+        "" | "suspected mislabel" (another class describes it better) | "odd one out" (far below the rest of its class).
+        In a class of 8 notes or more also of two notes that are alike and like none of the others: each is then judged
+        without the other.
     duplicates : tuple of (label, note)
         Notes that hold the same samples.
     """
@@ -157,10 +157,8 @@ def examine(
         lonely = len(scored.parts) == 1
         overlap[c] = np.mean(scored.by_class >= thresholds, axis=0)
         overlap[c, c] = np.nan if lonely else np.mean(scored.own >= thresholds[c])
-        odd = np.zeros(1, bool) if lonely else odd_notes(scored.own)
         for i, G in enumerate(scored.parts):
             b = int(scored.by_class[i].argmax())
-            mislabelled = bool(scored.other[i] > scored.own[i])
             found.append(
                 NoteHealth(
                     label=label,
@@ -169,7 +167,7 @@ def examine(
                     left_out_score=float(scored.own[i]),
                     other_label=labels[b] if len(labels) > 1 else None,
                     other_score=float(scored.other[i]),
-                    problem="suspected mislabel" if mislabelled else "odd one out" if odd[i] else "",
+                    problem="suspected mislabel" if scored.mislabelled[i] else "odd one out" if scored.odd[i] else "",
                     duplicates=tuple(sorted(twins.get((c, i), set()), key=str)),
                 )
             )
@@ -187,7 +185,7 @@ def _duplicates(
             number[G] = i
             names[c, i], sizes[c, i] = (plain(classes[c]), plain(ids[G[0]])), len(G)
         owner += [(c, int(i)) for i in number]
-    _, row = np.unique(np.concatenate([d.X for d in descriptions]), axis=0, return_inverse=True)
+    row = same_samples(np.concatenate([d.X for d in descriptions]))
     shared: Counter[tuple[tuple[int, int], tuple[int, int]]] = Counter()
     for same in parts_of(row):
         holders = sorted({owner[i] for i in same})

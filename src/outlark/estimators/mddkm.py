@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -17,11 +18,14 @@ from outlark.estimators.checks import (
     check_groups,
     check_hyper_parameters,
     check_magnitude,
+    check_memory,
+    check_one_kind,
     encode_labels,
+    refuse,
     single_note_message,
 )
 from outlark.estimators.evidence import Evidence, Health, evidence, examine, plain
-from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, class_thresholds
+from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, class_thresholds, temperature
 from outlark.maths.choice import RATIOS, Trial, choose
 from outlark.maths.description import Description, describe, left_out_scores, score, scores
 from outlark.maths.gp import learn, ratio_from_condition, target
@@ -36,6 +40,10 @@ from outlark.maths.threads import one_blas_thread
 CHOICE_SAMPLES = 300
 #: The largest share of a class's notes that ``trim=True`` leaves out.
 TRIM_SHARE = 0.2
+#: "Well-conditioned" (Alg. 1, caption) for the method to the letter. Its τ = 1.8/μ is of use only where μ, the best
+#: score of a training frame, is between 2 and 3: far above, everything is accepted, below 1.34 nothing. This bound
+#: gives 2.4 (docs/decisions/006-made-up-notes.md).
+PAPER_CONDITION = 1e3
 
 
 class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
@@ -71,11 +79,11 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
     trim : bool or float
         Leave out odd and mislabelled training notes, at most this share of a class (True: 0.2). Classes with fewer
         than 8 notes are never trimmed. `health` reports them in any case.
-    threshold : "leave-note-out", "paper", "paper-normalized", float, sequence or mapping
+    threshold : "leave-note-out", "paper", "paper-normalized", "paper-raw", float, sequence or mapping
         Where a class begins to accept; see `outlark.estimators.open_set.class_thresholds`. Takes effect in `fit`.
     quantile : float
-        For "leave-note-out": the share of true samples that may fall below the threshold. With a handful of samples
-        the share that really does varies a good deal (0 to 50 % at three for each class).
+        For "leave-note-out": the share of new samples of a class that may fall below its threshold; with fewer than
+        1/quantile - 1 training samples it is 1/(n + 1) on average, and varies a good deal.
     outlier_label : label, optional
         What `predict` answers when no class accepts the sample. None: always one of the classes.
     condition : float
@@ -162,8 +170,9 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
         """The method to the letter: Alg. 1 with σ_reg from a condition bound, nothing balanced, τ = 1.8/μ."""
-        literal = {
+        literal: dict[str, Any] = {
             "sigma_reg": "condition",
+            "condition": PAPER_CONDITION,
             "metric": "euclidean",
             "target": "paper",
             "balance": None,
@@ -171,7 +180,7 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         }
         return cls(**(literal | parameters))
 
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, **unused: Any) -> Self:
         """Learn Θ from all classes together, then describe each class (Alg. 1).
 
         Parameters
@@ -187,17 +196,22 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         InputError
             When a parameter or the data cannot be used; the message says which and what to do.
         """
+        refuse(unused, self)
         check_hyper_parameters(self)
         check_choice(self, "balance", ("size", "subsample", None))
         check_choice(self, "precision", ("double", "single"))
         if not isinstance(self.trim, bool | numbers.Real) or not 0.0 <= float(self.trim) <= 1.0:
             raise InputError(f"trim={self.trim!r} must be True, False or a share between 0 and 1")
+        check_one_kind(y)
         samples, targets = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         self.classes_, labels = encode_labels(targets)
         check_classification_targets(targets)
         check_magnitude(samples)
         check_outlier_label(self.outlier_label, self.classes_)
         notes = check_groups(groups, samples)
+        sizes = np.bincount(labels)
+        subsampled = self.balance == "subsample" and not self.trim
+        check_memory((np.minimum(sizes, sizes.min()) if subsampled else sizes).tolist(), self.classes_.tolist())
 
         with one_blas_thread():
             self._fit(samples, labels, notes)
@@ -211,6 +225,40 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         """``-log √(d_c/σ²)``, shape (n, C), corrected for class size (`size_factors_`): 0 = resembles nothing."""
         d = self._unit_distances(X)
         return score(d, np.array([description.far for description in self.descriptions_])) * self.size_factors_
+
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        r"""How probable each class is, shape (n, C), with "none of these" as one more answer.
+
+        .. math:: P(c|x) = \frac{e^{s_c/T}}{\sum_b e^{s_b/T} + e^{τ/T}},\quad P(none|x) = 1 - \sum_c P(c|x)
+
+        "None of these" scores what the best class needs to accept, τ; T is the one number with which left-out training
+        samples are accepted with the highest probability. No unknowns are used, so the mass of "none" is what it would
+        be if unknowns were as frequent as a class; where they are rarer or more frequent, it is too large or too small.
+
+        With ``outlier_label=None`` there is no such answer and the rows sum to one. Otherwise they sum to less, and
+        what is missing is the probability of `outlier_label`.
+
+        Raises
+        ------
+        InputError
+            When no training sample could be left out.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).normal(size=(40, 2)) + np.repeat([[0.0], [6.0]], 20, axis=0)
+        >>> model = MDDKM(outlier_label="none").fit(X, np.repeat(["a", "b"], 20))
+        >>> model.predict_proba([[0.0, 0.0], [6.0, 6.0], [99.0, 0.0]]).round(1)
+        array([[1., 0.],
+               [0., 1.],
+               [0., 0.]])
+        """
+        class_scores = self.class_scores(X)
+        needed = self.thresholds_[class_scores.argmax(axis=1)]
+        if self.outlier_label is None:
+            needed = np.full(len(class_scores), -np.inf)
+        T = temperature(self.left_out_scores_, self.thresholds_)
+        exponents = np.column_stack([class_scores, needed]) / T
+        return softmax(exponents, axis=1)[:, :-1]
 
     def explain(self, X: ArrayLike, n_notes: int = 3) -> list[list[Evidence]]:
         """For each sample the training notes of its best class that speak most for it, with their share of the score.
@@ -399,6 +447,7 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
             left_out=self.left_out_scores_,
             best_on_train=np.array(best_on_train),
             quantile=self.quantile,
+            log_sigma=float(np.log(self.sigma_)),
         )
 
     @property

@@ -1,6 +1,6 @@
 """OCC-GP: one-class classification with a Gaussian process, the C = 1 case of MDD-KM (Sec. 2.2)."""
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,8 +8,9 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outlark.errors import InputError
-from outlark.estimators.checks import check_groups, check_hyper_parameters, check_magnitude
-from outlark.maths.choice import ONE_CLASS_RATIO
+from outlark.estimators.checks import check_groups, check_hyper_parameters, check_magnitude, check_memory, refuse
+from outlark.estimators.open_set import low_end
+from outlark.maths.choice import RATIOS
 from outlark.maths.description import describe
 from outlark.maths.gp import learn, ratio_from_condition, target
 from outlark.maths.metric import candidate_metrics, feature_map, mapped
@@ -29,9 +30,9 @@ class OCCGP(OutlierMixin, BaseEstimator):
     measure : "variance", "mean", "ratio" or "probability"
         What of the prediction is the score; see `outlark.maths.one_class`. "variance" is the paper's.
     sigma, length_scale, sigma_reg, metric, target, condition, max_samples, random_state
-        As in `outlark.MDDKM`; with one class there is nothing to choose by, so ``sigma_reg="auto"`` is σ_reg = σ.
+        As in `outlark.MDDKM`; with one class there is nothing to choose by, so ``sigma_reg="auto"`` is σ_reg² = .1 σ².
     quantile : float
-        The share of training samples that, left out, may fall below `offset_`.
+        The share of new samples of the kind that may fall below `offset_`; see `outlark.MDDKM`.
 
     Attributes
     ----------
@@ -73,13 +74,15 @@ class OCCGP(OutlierMixin, BaseEstimator):
         self.max_samples = max_samples
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, groups: ArrayLike | None = None, **unused: Any) -> Self:
         """Learn Θ and describe the samples. `y` is ignored; `groups` are note ids, left out together."""
+        refuse(unused, self)
         if self.measure not in MEASURES:
             raise InputError(f"measure={self.measure!r} must be one of {MEASURES}")
         check_hyper_parameters(self)
         samples = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         check_magnitude(samples)
+        check_memory([len(samples)], ["of the training samples"])
         notes = check_groups(groups, samples)
         one = np.zeros(len(samples), int)
         given = [v for v in (self.sigma, self.length_scale, self.sigma_reg) if not isinstance(v, str | None)]
@@ -90,7 +93,7 @@ class OCCGP(OutlierMixin, BaseEstimator):
         Z = self._mapped(samples)
         rows = balanced_subset(one, notes, self.max_samples, np.random.default_rng(self.random_state))
         floor = ratio_from_condition(len(samples), self.condition)
-        named = {"auto": max(ONE_CLASS_RATIO, floor), "condition": floor}
+        named = {"auto": max(*RATIOS, floor), "condition": floor}
         with one_blas_thread():
             theta = learn(
                 Z[rows],
@@ -104,7 +107,7 @@ class OCCGP(OutlierMixin, BaseEstimator):
         self.description_ = describe(Z, theta.length_scale, theta.ratio)
         left_out = left_out_predict(self.description_, leave_out_parts(merge_copies(samples, notes)))
         self.left_out_scores_ = measure(self.measure, *left_out, theta.ratio)
-        self.offset_ = float(np.quantile(self.left_out_scores_, self.quantile))
+        self.offset_ = low_end(self.left_out_scores_, self.quantile)
         return self
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import minimize_scalar
 
 from outlark.errors import InputError
 from outlark.estimators.checks import check_groups
@@ -132,21 +133,26 @@ def class_thresholds(
     left_out: Sequence[np.ndarray],
     best_on_train: np.ndarray,
     quantile: float,
+    log_sigma: float | None = None,
 ) -> np.ndarray:
     """The threshold τ_c of each class, shape (C,).
 
     Parameters
     ----------
     threshold : str, number, sequence or mapping
-        - ``"leave-note-out"``: the `quantile` of the scores that the class's own training samples get from a model
+        - ``"leave-note-out"``: the `low_end` of the scores that the class's own training samples get from a model
           that has not seen their note. Needs no unknowns.
         - ``"paper"``: ``1.8/μ`` with μ the highest score of a training sample under its own class (Sec. 4.2).
         - ``"paper-normalized"``: the other reading of the same line, ``score/μ ≥ 1.8/μ``, so 1.8.
+        - ``"paper-raw"``: ``1.8/μ`` where scores and μ are ``-log √d`` as printed, in the units of σ: not divided by
+          σ², so that it depends on the loudness of the sound. For `MDDKM` alone.
         - a number for all classes, a sequence in the order of `classes`, or a mapping from class to number.
     left_out : sequence of arrays
         For each class the left-out scores of its samples; empty where they could not be computed.
     best_on_train : ndarray (C,)
         For each class the highest score of its own training samples.
+    log_sigma : float, optional
+        log σ, by which the scores exceed ``-log √d``.
     """
     if isinstance(threshold, str):
         if threshold == "leave-note-out":
@@ -156,9 +162,13 @@ def class_thresholds(
             return np.full(len(classes), 1.8 / mu if mu > 0 else np.inf)
         if threshold == "paper-normalized":
             return np.full(len(classes), 1.8)
+        if threshold == "paper-raw" and log_sigma is not None:
+            mu = float(np.max(best_on_train)) - log_sigma
+            return np.full(len(classes), 1.8 / mu + log_sigma if mu != 0 else np.inf)
+        names = ("leave-note-out", "paper", "paper-normalized", *(("paper-raw",) if log_sigma is not None else ()))
         raise InputError(
-            f"threshold={threshold!r} is not known; use 'leave-note-out', 'paper', 'paper-normalized', a number, or "
-            "one number for each class"
+            f"threshold={threshold!r} is not known; use {', '.join(map(repr, names))}, a number, or one number for "
+            "each class"
         )
     if isinstance(threshold, Mapping):
         missing = [c for c in classes.tolist() if c not in threshold]
@@ -174,10 +184,46 @@ def class_thresholds(
     return np.broadcast_to(values, (len(classes),)).copy()
 
 
+def low_end(scores: np.ndarray, quantile: float) -> float:
+    """The score below which a new sample of the class falls with a probability of at most `quantile`.
+
+    It is the ⌊q(n + 1)⌋-th smallest of the n left-out scores: a new one is as likely to take any of the n + 1 places
+    among them. The quantile of the n scores themselves would reject .17 of new samples in place of .10 at n = 10. With
+    fewer than 1/q - 1 scores it is the lowest, below which 1/(n + 1) fall.
+
+    >>> low_end(np.arange(1.0, 20.0), 0.1), low_end(np.arange(1.0, 6.0), 0.1)
+    (2.0, 1.0)
+    """
+    place = int(quantile * (len(scores) + 1) + 1e-9)  # .29 · 100 is 28.999…
+    return float(np.sort(scores)[min(max(place, 1), len(scores)) - 1])
+
+
+def temperature(left_out: Sequence[np.ndarray], thresholds: np.ndarray) -> float:
+    """T that makes left-out samples most probable, ``P = 1/(1 + exp(-(score - τ)/T))``; classes count alike.
+
+    >>> round(temperature([np.array([0.0, 1.0, 2.0, 3.0])], np.array([0.5])), 2)
+    0.65
+    """
+    margins = [scores - tau for scores, tau in zip(left_out, thresholds, strict=True) if len(scores)]
+    if not margins:
+        raise InputError(
+            "probabilities need left-out scores, and no class has a second sample to leave out; give more examples"
+        )
+    x, weight = np.concatenate(margins), np.concatenate([np.full(len(m), 1.0 / len(m)) for m in margins])
+    spread = max(float(np.max(np.abs(x))), np.finfo(float).tiny)
+
+    def surprise(log_t: float) -> float:
+        return float(np.average(np.logaddexp(0.0, -x / np.exp(log_t)), weights=weight))
+
+    # Where all margins are positive a smaller T is always better: a hundredth of the largest is sure enough.
+    bounds = np.log(0.01 * spread), np.log(10.0 * spread)
+    return float(np.exp(minimize_scalar(surprise, bounds=bounds, method="bounded").x))
+
+
 def _left_out_quantiles(left_out: Sequence[np.ndarray], best_on_train: np.ndarray, quantile: float) -> np.ndarray:
     if not 0.0 <= quantile <= 1.0:
         raise InputError(f"quantile={quantile!r} must lie between 0 and 1")
-    tau = np.array([np.quantile(scores, quantile) if len(scores) else np.nan for scores in left_out])
+    tau = np.array([low_end(scores, quantile) if len(scores) else np.nan for scores in left_out])
     # A class of a single sample has nothing to leave out: half the score of that sample is a guess, and is said so.
     tau = np.where(np.isnan(tau), 0.5 * best_on_train, tau)
     # A left-out sample of score 0 says nothing; without this a class would accept everything, however far.

@@ -13,10 +13,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outlark.errors import InputError
-from outlark.estimators.checks import check_groups
+from outlark.estimators.checks import check_groups, check_magnitude, check_one_kind, encode_labels, refuse
 from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, class_thresholds
 from outlark.maths import pknn
-from outlark.maths.notes import leave_out_parts
+from outlark.maths.notes import leave_out_parts, merge_copies
 
 #: τ of Sec. 4.2. It is a possibility of the plain form, so it depends on the units of the features.
 PAPER_THRESHOLD = 0.0015
@@ -47,10 +47,10 @@ class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
     m : float
         Above 1; the smaller, the sharper the fall of the weight beyond η₁ + η₂.
     threshold : {"leave-note-out", "paper"}, number, sequence or mapping
-        "leave-note-out": for each class the `quantile` of `left_out_scores_`. "paper": .0015 (Sec. 4.2), made for
+        "leave-note-out": for each class the low end of `left_out_scores_`. "paper": .0015 (Sec. 4.2), made for
         ``eta="plain"``. Or one number for all classes, one for each, or a mapping from class to number.
     quantile : float
-        Share of left-out training samples that "leave-note-out" rejects.
+        For "leave-note-out": the share of new samples of a class that may be rejected; see `outlark.MDDKM`.
     outlier_label : label, optional
         What `predict` answers where no class accepts the sample. None: always the best class.
     random_state : int, RandomState or None
@@ -112,10 +112,14 @@ class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
 
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
-        """The paper's reading: plain weights and τ = .0015; `parameters` go on top."""
+        """The paper's reading: plain weights and τ = .0015; `parameters` go on top.
+
+        Both are in the units of the features: the same sound 300 times as loud, or in 16-bit numbers, gives other
+        answers (docs/paper-to-code.md). The defaults of `PKNN` do not depend on units.
+        """
         return cls(**{"eta": "plain", "threshold": "paper", **parameters})
 
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, **unused: Any) -> Self:
         """Find prototypes, fuzzy labels, η and thresholds.
 
         Parameters
@@ -131,12 +135,15 @@ class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
         UserWarning
             For a class with several samples of a single note: blocks of consecutive samples stand in for its notes.
         """
+        refuse(unused, self)
+        check_one_kind(y)
         samples, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
+        check_magnitude(samples)
         self._check_parameters()
-        self.classes_, labels = np.unique(y, return_inverse=True)
+        self.classes_, labels = encode_labels(np.asarray(y))
         check_outlier_label(self.outlier_label, self.classes_)
-        parts = _notes(labels, check_groups(groups, samples), self.classes_)
+        parts = _notes(samples, labels, check_groups(groups, samples), self.classes_)
         counts = self._counts(np.bincount(labels))
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         self._model = self._trained(samples, labels, counts, seed)
@@ -199,12 +206,12 @@ def _best_of_class(own_scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return np.array([own_scores[labels == c].max() for c in range(labels.max() + 1)])
 
 
-def _notes(labels: np.ndarray, groups: np.ndarray, classes: np.ndarray) -> list[list[np.ndarray]]:
+def _notes(X: np.ndarray, labels: np.ndarray, groups: np.ndarray, classes: np.ndarray) -> list[list[np.ndarray]]:
     """For each class the row numbers of each of its notes; blocks where there is one note, nothing for one sample."""
     parts, single = [], []
     for c, name in enumerate(classes.tolist()):
         rows = np.flatnonzero(labels == c)
-        parts.append([rows[part] for part in leave_out_parts(groups[rows])])
+        parts.append([rows[part] for part in leave_out_parts(merge_copies(X[rows], groups[rows]))])
         if len(rows) > 1 and len(np.unique(groups[rows])) == 1:
             single.append(name)
     if single:

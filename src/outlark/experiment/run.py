@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from outlark.errors import InputError
 from outlark.experiment.dataset import Dataset
+from outlark.experiment.kept import Kept, key_of
 from outlark.experiment.methods import Method, method
 from outlark.experiment.outcome import Outcome, outcome
 from outlark.experiment.protocol import Draw, Protocol, draw
@@ -26,6 +27,7 @@ def run(
     seeds: Iterable[int] = range(1, 51),
     n_jobs: int = 1,
     watch: Watch | None = None,
+    kept: Kept | None = None,
 ) -> Results:
     """Every method on the draws of every seed.
 
@@ -45,6 +47,8 @@ def run(
         Processes. The results do not depend on it.
     watch : function of two numbers, optional
         Is told how many seeds of how many are done.
+    kept : Kept, optional
+        Where each seed is kept as soon as it is done; those that are there already are not run again.
     """
     if isinstance(methods, str):
         raise InputError(f"methods={methods!r}: expected a list of names, also for one")
@@ -55,11 +59,17 @@ def run(
     if min(seeds) < 0:
         raise InputError(f"seed {min(seeds)}: expected whole numbers, 0 or more")
     protocol = Protocol() if protocol is None else protocol
-    outcomes: list[Outcome] = []
-    for done, found in enumerate(_on_each_seed(data, protocol, chosen, seeds, n_jobs), start=1):
-        outcomes += found
+    key = key_of(data, protocol, [one.name for one in chosen]) if kept is not None else ""
+    before = {seed: found for seed in seeds if kept is not None and (found := kept.get(key, seed)) is not None}
+    to_do = [seed for seed in seeds if seed not in before]
+    by_seed = dict(before)
+    for seed, found in zip(to_do, _on_each_seed(data, protocol, chosen, to_do, n_jobs), strict=True):
+        by_seed[seed] = found
+        if kept is not None:
+            kept.add(key, seed, found)
         if watch is not None:
-            watch(done, len(seeds))
+            watch(len(by_seed), len(seeds))
+    outcomes = [one for seed in seeds for one in by_seed[seed]]
     return Results(data=data, protocol=protocol, methods=chosen, seeds=seeds, outcomes=outcomes)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from outlark.errors import InputError
 from outlark.experiment.dataset import Dataset
+from outlark.experiment.kept import Kept
 from outlark.experiment.protocol import Protocol, draw
 from outlark.experiment.results import Results, write_rows
 from outlark.experiment.run import run
@@ -94,6 +95,7 @@ def sweep(
     values: Sequence[Any] | None = None,
     n_jobs: int = 1,
     watch: Callable[[int, int], None] | None = None,
+    kept: Kept | None = None,
 ) -> Sweep:
     """Run the experiment at each value of one of `SETTINGS`, everything else as in `protocol`.
 
@@ -114,7 +116,7 @@ def sweep(
                 watch(before * total + done, len(chosen) * total)
 
         changed = replace(base, **{setting.parameter: value})
-        found.append(run(data, changed, methods=methods, seeds=seeds, n_jobs=n_jobs, watch=tell))
+        found.append(run(data, changed, methods=methods, seeds=seeds, n_jobs=n_jobs, watch=tell, kept=kept))
     return Sweep(name=name, title=setting.title, unit=setting.unit, values=chosen, results=tuple(found))
 
 

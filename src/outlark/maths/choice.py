@@ -20,8 +20,6 @@ from outlark.maths.notes import leave_out_parts
 RATIOS = (1e-1, 1e-2, 1e-4)
 #: ρ while the metric is chosen.
 MIDDLE_RATIO = 1e-2
-#: ρ with a single class, where there is nothing to choose by: large enough for density to count beside nearness.
-ONE_CLASS_RATIO = 1.0
 FOLDS = 5
 #: A smaller ρ is taken only if it lowers the error, 1 - AUC, to this share: less is chance with few notes.
 WORTHWHILE = 0.9
@@ -95,6 +93,8 @@ def choose(
 ) -> tuple[Trial, list[Trial]]:
     """Choose the metric first, at a middling ρ, then ρ, from the largest down.
 
+    With a single class there is nothing to choose by: the largest ρ.
+
     Parameters
     ----------
     X, labels, groups : the training samples, their classes and notes
@@ -122,8 +122,7 @@ def choose(
 
     metrics = candidate_metrics(X, labels) if metric == "auto" else [metric]
     if one_class or (len(metrics) == 1 and len(ratios) == 1):
-        ratio = ONE_CLASS_RATIO if len(ratios) > 1 else ratios[0]
-        return Trial(metrics[0], ratio, np.nan), trials
+        return Trial(metrics[0], ratios[0], np.nan), trials
     middle = MIDDLE_RATIO if MIDDLE_RATIO in ratios else ratios[0]
     best = max([attempt(name, middle) for name in metrics], key=lambda trial: trial.auc)
     attempts = [best if ratio == middle else attempt(best.metric, ratio) for ratio in ratios]

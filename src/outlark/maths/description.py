@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dtrtri
+from scipy.spatial.distance import cdist
 
 from outlark.maths.gp import regularised_factor, squared_exponential
 
@@ -121,13 +122,14 @@ def left_out_distances(
     ----------
     description : Description
     parts : sequence of index arrays
-        A partition of the samples, at least two parts.
+        Samples that are left out together; none in two parts, and no part all of them.
     P : ndarray (n, n), optional
         The precision matrix, when it is at hand.
 
     Returns
     -------
     ndarray (n,)
+        NaN for a sample that is in no part.
 
     Examples
     --------
@@ -137,7 +139,7 @@ def left_out_distances(
     array([0.109, 0.109, 1.   ])
     """
     P = description.precision if P is None else P
-    d = np.empty(len(P))
+    d = np.full(len(P), np.nan)
     column_sums = P.sum(axis=0)
     for G in parts:
         P_GG_inv = np.linalg.inv(P[np.ix_(G, G)])
@@ -201,9 +203,17 @@ def left_out_scores(description: Description, parts: Sequence[np.ndarray]) -> np
 
 
 def shares(description: Description, Z: np.ndarray) -> np.ndarray:
-    """How much each training sample takes off the distance of each row of Z: ``k_i (Pk)_i``, (n, m).
+    """How much each training sample takes off the distance of each row of Z, as a share of the whole, (n, m).
 
-    For the plain kernel a column sums to ``1 - d``.
+    For the plain kernel they take off ``k_i (Pk)_i``, in all ``1 - d``. The shares do not change when k is multiplied
+    by a number, so it is taken relative to the nearest sample: however far a row lies, its column sums to one.
+
+    >>> description = describe(np.array([[0.0], [1.0]]), ell=1.0, ratio=0.1)
+    >>> np.abs(shares(description, np.array([[0.5], [99.0]]))).round(3)
+    array([[0.5, 0. ],
+           [0.5, 1. ]])
     """
-    k = squared_exponential(description.X, Z, description.ell)
-    return k * (description.L_inv.T @ (description.L_inv @ k))
+    gaps = np.minimum(cdist(description.X, Z, "sqeuclidean") / description.ell**2, np.finfo(float).max)
+    k = np.exp(gaps.min(axis=0) - gaps)
+    taken = k * (description.L_inv.T @ (description.L_inv @ k))
+    return taken / taken.sum(axis=0)

@@ -3,9 +3,15 @@
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
+from scipy.spatial.distance import pdist
 
 #: A class with a single note is cut into this many blocks of consecutive samples instead.
 BLOCKS = 5
+#: Samples are the same when they are nearer than this share of the median distance between samples.
+SAME_SAMPLE = 1e-3
+#: Rows on which that median is taken.
+TYPICAL_ROWS = 300
 
 
 def parts_of(groups: np.ndarray) -> list[np.ndarray]:
@@ -32,16 +38,34 @@ def leave_out_parts(groups: np.ndarray) -> list[np.ndarray]:
     return parts
 
 
+def same_samples(X: np.ndarray) -> np.ndarray:
+    """A number for each row of X, the same for rows that are the same up to `SAME_SAMPLE`; numbered as they appear.
+
+    >>> same_samples(np.array([[3.0], [1.0], [3.0], [3.0 + 1e-9]]))
+    array([0, 1, 0, 0])
+    """
+    _, first, number = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    distinct = X[first]
+    distances = pdist(distinct[:: max(1, len(distinct) // TYPICAL_ROWS)])
+    if distances.size:
+        pairs = cKDTree(distinct).query_pairs(SAME_SAMPLE * float(np.median(distances)), output_type="ndarray")
+        links = coo_array((np.ones(len(pairs)), pairs.T), shape=(len(distinct), len(distinct)))
+        number = connected_components(links, directed=False)[1][number]
+    _, first, number = np.unique(number, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[number]
+
+
 def merge_copies(X: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """Note ids in which a note and its copy are one note, so that they are left out together.
 
-    Two notes are copies when at least half of the samples of one occur in the other as well. Left out alone, a note
-    whose copy stays would score as if it had been seen.
+    Two notes are copies when at least half of the samples of one occur in the other as well, up to `SAME_SAMPLE`: a
+    clip that was converted and back differs in its last digits. Left out alone, a note whose copy stays would score as
+    if it had been seen.
 
-    >>> merge_copies(np.array([[0.0], [1.0], [0.0]]), np.array([5, 6, 7]))
+    >>> merge_copies(np.array([[0.0], [1.0], [1e-6]]), np.array([5, 6, 7]))
     array([0, 1, 0])
     """
-    _, row = np.unique(X, axis=0, return_inverse=True)
+    row = same_samples(X)
     if row.max() + 1 == len(X):
         return groups
     ids, note = np.unique(groups, return_inverse=True)

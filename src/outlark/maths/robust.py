@@ -2,7 +2,8 @@
 
 One bad frame captures its whole neighbourhood: with c copies of a sample its distance falls to ``d·ρ/(c·d + ρ)``. So
 whole **notes** are judged, by their score when left out, and dropped worst first (Sec. 1 of the paper leaves robustness
-open).
+open). Two wrong notes that are alike vouch for each other, so a note is also judged without the note that is most like
+it.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from outlark.maths.description import Description, left_out_scores, scores
+from outlark.maths.description import Description, left_out_distances, left_out_scores, score, scores
+from outlark.maths.gp import squared_exponential
 from outlark.maths.notes import parts_of
 
 #: With fewer notes than this a class is not trimmed: an odd note may be one of its two ways of sounding.
@@ -29,18 +31,38 @@ class NoteScores(NamedTuple):
     parts : list of index arrays
     own : ndarray (n_notes,)
         NaN when the class has a single note.
+    unaided : ndarray (n_notes,)
+        The same with the note that is most like it left out as well; `own` in a class of fewer than `FEWEST_NOTES`.
     by_class : ndarray (n_notes, C)
         Under the other classes; -inf in the class's own column.
     """
 
     parts: list[np.ndarray]
     own: np.ndarray
+    unaided: np.ndarray
     by_class: np.ndarray
 
     @property
     def other(self) -> np.ndarray:
         """The score under the best other class, 0 where there is none."""
         return np.maximum(self.by_class.max(axis=1), 0.0)
+
+    @property
+    def odd(self) -> np.ndarray:
+        """Which notes lie far below the rest of their class, alone or with the one other that is like them, bool."""
+        return odd_notes(self.own) | odd_notes(self.unaided)
+
+    @property
+    def mislabelled(self) -> np.ndarray:
+        """Which notes another class describes better, bool; those that lean on one other note count without it."""
+        return self.other > np.where(odd_notes(self.unaided), self.unaided, self.own)
+
+    @property
+    def shortfall(self) -> np.ndarray:
+        """How far the notes that are odd or mislabelled lie below what they should have, 0 for the others."""
+        score = np.where(odd_notes(self.unaided), self.unaided, self.own)
+        should = np.maximum(self.other, np.median(self.own))
+        return np.where(self.odd | self.mislabelled, should - score, 0.0)
 
 
 def note_scores(c: int, notes: np.ndarray, descriptions: Sequence[Description], factors: np.ndarray) -> NoteScores:
@@ -53,7 +75,7 @@ def note_scores(c: int, notes: np.ndarray, descriptions: Sequence[Description], 
     for b, description in enumerate(descriptions):
         if b != c:
             by_class[:, b] = _means(factors[b] * scores(description, descriptions[c].X), parts)
-    return NoteScores(parts, _left_out_means(descriptions[c], parts, factors[c]), by_class)
+    return NoteScores(parts, *_left_out_means(descriptions[c], parts, factors[c]), by_class)
 
 
 def odd_notes(own: np.ndarray) -> np.ndarray:
@@ -99,7 +121,7 @@ def trim(
         # Only what class c says has changed: of its own notes, and of those of the others.
         parts = parts_of(notes[c][keep[c]])
         remaining = np.delete(found[c].by_class, i, axis=0)
-        found[c] = NoteScores(parts, _left_out_means(descriptions[c], parts, factors[c]), remaining)
+        found[c] = NoteScores(parts, *_left_out_means(descriptions[c], parts, factors[c]), remaining)
         for b in range(len(notes)):
             if b != c and may_drop[b] > 0:
                 found[b].by_class[:, c] = _means(
@@ -118,17 +140,39 @@ def _worst_note(found: Sequence[NoteScores], may_drop: Sequence[int]) -> tuple[i
     for c, (notes, allowed) in enumerate(zip(found, may_drop, strict=True)):
         if allowed <= 0:
             continue
-        bad = odd_notes(notes.own) | (notes.other > notes.own)
-        gaps = np.where(bad, np.maximum(notes.other, np.median(notes.own)) - notes.own, 0.0)
+        gaps = notes.shortfall
         if gaps.max() > worst_gap:
             worst, worst_gap = (c, int(gaps.argmax())), float(gaps.max())
     return worst
 
 
-def _left_out_means(description: Description, parts: Sequence[np.ndarray], factor: float) -> np.ndarray:
+def _left_out_means(
+    description: Description, parts: Sequence[np.ndarray], factor: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The mean score of each note without it, and without it and the note that is most like it."""
     if len(parts) == 1:
-        return np.full(1, np.nan)
-    return _means(factor * left_out_scores(description, parts), parts)
+        return np.full(1, np.nan), np.full(1, np.nan)
+    own = _means(factor * left_out_scores(description, parts), parts)
+    if len(parts) < FEWEST_NOTES:
+        return own, own
+    P = description.precision
+    unaided = np.empty(len(parts))
+    for i, friend in enumerate(_most_alike(description, parts)):
+        both = np.concatenate([parts[i], parts[friend]])
+        d = left_out_distances(description, [both], P)[parts[i]]
+        unaided[i] = factor * score(d, description.far).mean()
+    return own, unaided
+
+
+def _most_alike(description: Description, parts: Sequence[np.ndarray]) -> np.ndarray:
+    """For each note the number of the other note that its samples are nearest to, by their mean kernel, (n_notes,)."""
+    rows = np.concatenate(parts)
+    k = squared_exponential(description.X[rows], description.X[rows], description.ell)
+    starts = np.cumsum([0, *(len(G) for G in parts[:-1])])
+    nearest = np.maximum.reduceat(k, starts, axis=1)  # of each sample to each note
+    alike = np.add.reduceat(nearest, starts, axis=0) / np.array([[len(G)] for G in parts])
+    np.fill_diagonal(alike, -np.inf)
+    return alike.argmax(axis=1)
 
 
 def _means(values: np.ndarray, parts: Sequence[np.ndarray]) -> np.ndarray:

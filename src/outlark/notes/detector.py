@@ -44,10 +44,6 @@ GAP_S = 0.1
 BLOCK = 2**17
 #: MDD-KM for frames of length 1: σ = 1, and σ_reg²/σ² = .1 because there are few of them in many dimensions.
 UNIT_SETTINGS: dict[str, Any] = {"metric": "euclidean", "sigma": 1.0, "sigma_reg": 0.1**0.5}
-#: "Well-conditioned" (Alg. 1, caption) for the system of the paper. Its τ = 1.8/μ is of use only where μ, the best
-#: score of a training frame, is between 2 and 3: far above, everything is accepted, below 1.34 nothing. This bound
-#: gives 2.4.
-PAPER_CONDITION = 1e3
 
 
 class NoteDetector(BaseEstimator):
@@ -121,7 +117,7 @@ class NoteDetector(BaseEstimator):
     @classmethod
     def paper(cls, describer: Any = None) -> Self:
         """The system of the paper to the letter (Sec. 4.2): top layer of HLDS, literal MDD-KM, six rules."""
-        describer = MDDKM.paper(condition=PAPER_CONDITION) if describer is None else describer
+        describer = MDDKM.paper() if describer is None else describer
         return cls(HLDSFrontEnd.paper(), describer, Decisions.paper(), gap_s=0.0)
 
     def fit(self, clips: Sequence[Any], labels: Sequence[Any], sample_rate: int | Sequence[int] | None = None) -> Self:

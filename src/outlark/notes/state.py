@@ -47,7 +47,8 @@ def state_of(detector: NoteDetector) -> tuple[dict[str, Any], dict[str, np.ndarr
         For a detector that does not work, or with a part that a file cannot hold.
     """
     if type(detector) is not NoteDetector:
-        raise InputError(f"{type(detector).__name__} cannot be saved; give a {KIND}")
+        kinds = ", ".join(estimator_state.KINDS)
+        raise InputError(f"{type(detector).__name__} cannot be saved; give a {KIND}, or one of {kinds}")
     check_is_fitted(detector)
     layout = detector.layout_
     front_end, front_end_arrays = front_end_state.state_of(detector.front_end_)
@@ -104,6 +105,11 @@ def from_state(
     ModelFileError
         When something is missing or does not fit the rest; the message names it.
     """
+    if header.get("kind") in estimator_state.KINDS:
+        raise ModelFileError(
+            f"it holds a describer alone ({header['kind']}), which hears nothing; read it with "
+            f"outlark.model_file.load_estimator, or give the file of a {KIND}"
+        )
     if header.get("kind") != KIND:
         raise ModelFileError(f"it holds a {header.get('kind')!r:.100}, not a {KIND}; {NEWER}")
     describer = estimator_state.from_state(header.get("describer"), _part(arrays, "describer/"))
