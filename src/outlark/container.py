@@ -24,6 +24,7 @@ from safetensors.numpy import save
 
 from outlark.aside import opened_aside
 from outlark.errors import InputError, ModelFileError
+from outlark.regular import NOT_REGULAR, is_endless
 from outlark.strict_json import dumps, loads
 
 NAME, MAJOR, MINOR = "outlark-model", 1, 0
@@ -155,8 +156,8 @@ def _file_size(path: Path) -> int:
         raise ModelFileError("there is no such file; check the name and the folder") from None
     if stat.S_ISDIR(found.st_mode):
         raise ModelFileError("is a folder; give the name of the model file in it")
-    if not stat.S_ISREG(found.st_mode):
-        raise ModelFileError("is a device or a pipe, not a file; copy what it gives into a file first")
+    if is_endless(path):
+        raise ModelFileError(NOT_REGULAR)
     if found.st_size == 0:
         raise ModelFileError(f"the file is empty; {AGAIN}")
     return found.st_size

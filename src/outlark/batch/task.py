@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from outlark.errors import ModelFileError
+from outlark.regular import NOT_REGULAR, is_endless
 from outlark.version import __version__
 
 DETECT, DECIDE = "detect", "decide"
@@ -84,6 +85,8 @@ class Task:
 
 def sha256_of(path: str | Path) -> str:
     """The digest of a model file, which stands for the model in all that is written."""
+    if is_endless(path):
+        raise ModelFileError(f"{path}: {NOT_REGULAR}")
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -11,6 +11,7 @@ import soundfile
 from numpy.typing import ArrayLike
 
 from outlark.errors import AudioError, InputError
+from outlark.regular import NOT_REGULAR, is_endless
 
 #: Full scale of the integers that sound is stored in, by kind and size in bytes. 24 bits come left-justified in 32.
 FULL_SCALE = {("u", 1): 2.0**7, ("i", 2): 2.0**15, ("i", 4): 2.0**31}
@@ -190,6 +191,8 @@ class AudioFile:
                 done += len(x)
 
     def _open(self) -> soundfile.SoundFile:
+        if is_endless(self.path):
+            raise AudioError(f"{self.path} {NOT_REGULAR}")
         try:
             with self.path.open("rb") as file:
                 if not file.read(1):

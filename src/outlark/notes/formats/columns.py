@@ -123,7 +123,7 @@ class Columns:
         if field not in self.at:
             raise AnnotationError(
                 f"{self.sheet.path}, {self.sheet.unit} 1: no column for {what}; expected one of {list(names[field])} "
-                f"in whatever spelling, found {list(self.sheet.columns)}"
+                f"in whatever spelling, found {self.sheet.listed}"
             )
 
     def marks(self, label_column: str | int | None = None, *, guess: bool = True) -> list[Mark]:

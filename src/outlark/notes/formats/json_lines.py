@@ -10,7 +10,7 @@ from outlark.errors import AnnotationError
 from outlark.notes.formats.files import encoded
 from outlark.notes.formats.marks import About, Mark
 from outlark.notes.formats.own import FIELDS, SCHEMA, check_schema, json_line, marks_in, values
-from outlark.notes.formats.sheets import Row, Sheet
+from outlark.notes.formats.sheets import Row, Sheet, check_size
 from outlark.strict_json import dumps
 
 #: The key of the first line.
@@ -27,6 +27,7 @@ def read(
         line, head = objects.pop(0)
         about = _run(head[HEAD], f"{path}, line {line}")
     columns = tuple(FIELDS) if own else tuple(dict.fromkeys(key for _, found in objects for key in found))
+    check_size(path, len(columns), len(objects))
     sheet = Sheet(path=path, columns=columns, rows=[], remarks=remarks)
     for line, found in objects:
         sheet.rows.append(Row(line, tuple(_cell(sheet, line, key, found.get(key)) for key in columns)))
