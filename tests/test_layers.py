@@ -39,7 +39,7 @@ THIRD_PARTY = {
     "embeddings": {"numpy", "sklearn", "ai_edge_litert"},
     "field": {"numpy", "scipy", "sklearn", "soundfile", "matplotlib", "sounddevice"},
     "experiment": {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "soundfile", "matplotlib", "rich"},
-    "batch": {"sklearn", "soundfile"},
+    "batch": {"numpy", "sklearn", "soundfile", "threadpoolctl"},
     "cli": {"click", "rich"},
 }
 #: Slow to import, or not always there: only inside the function that needs them.

@@ -13,7 +13,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -138,12 +138,6 @@ def _replace(target: Path, blob: bytes) -> None:
         file.write(blob)
         if mode is not None:
             os.chmod(file.name, stat.S_IMODE(mode))
-    with suppress(OSError):  # so that the name too survives a power cut, on systems that can do this
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 # ---------------------------------------------------------------------- reading

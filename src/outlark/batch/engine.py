@@ -11,6 +11,7 @@ from typing import Any
 import soundfile
 from sklearn.base import clone
 
+from outlark.aside import sync_folders
 from outlark.batch.sources import Source
 from outlark.batch.task import DECIDE, SCORES, Task, sha256_of
 from outlark.errors import AudioError, InputError, ModelFileError
@@ -146,6 +147,7 @@ class Engine:
                 os.fsync(opened.fileno())
             os.replace(file, folder / file.name)
             delivered.append((folder / file.name).relative_to(self.task.output).as_posix())
+        sync_folders(folder, Path(self.task.output))  # the journal will say that they are there
         return delivered
 
     def _clean(self) -> None:

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from outlark.aside import sync_folder
 from outlark.batch.sources import Failure
 from outlark.batch.task import Task
 from outlark.errors import InputError
@@ -34,6 +35,7 @@ def write_combined(task: Task, outputs: Iterable[str]) -> Path:
         combined.flush()
         os.fsync(combined.fileno())
     os.replace(aside, target)
+    sync_folder(target.parent)
     return target
 
 
@@ -50,6 +52,7 @@ def write_failures(task: Task, failures: Sequence[Failure]) -> Path | None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(aside, target)
+    sync_folder(target.parent)
     return target
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from outlark.batch.arithmetic import arithmetic
 from outlark.errors import ModelFileError
 from outlark.regular import NOT_REGULAR, is_endless
 from outlark.version import __version__
@@ -55,7 +56,7 @@ class Task:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What the content of the results depends on, besides the recording."""
+        """What the content of the results depends on, to the last digit, besides the recording."""
         thresholds = {} if self.thresholds is None else {"thresholds": list(self.thresholds)}
         return {
             "version": __version__,
@@ -64,6 +65,7 @@ class Task:
             "channel": self.channel,
             "verdicts": list(self.verdicts),
             **thresholds,
+            "arithmetic": arithmetic(),
         }
 
     @property

@@ -11,7 +11,7 @@ from outlark.notes.formats.files import encoded
 from outlark.notes.formats.marks import About, Mark
 from outlark.notes.formats.own import FIELDS, SCHEMA, check_schema, json_line, marks_in, values
 from outlark.notes.formats.sheets import Row, Sheet, check_size
-from outlark.strict_json import dumps
+from outlark.strict_json import RepeatedKeyError, dumps, without_doubles
 
 #: The key of the first line.
 HEAD = "outlark"
@@ -64,7 +64,9 @@ def _objects(path: Path, text: str, remarks: list[str]) -> list[tuple[int, dict[
     for i, line in enumerate(lines, start=1):
         if line.strip():
             try:
-                value = json.loads(line, parse_constant=_refuse)
+                value = json.loads(line, parse_constant=_refuse, object_pairs_hook=without_doubles)
+            except RepeatedKeyError as error:
+                raise AnnotationError(f"{path}, line {i}: {error}; write it once, with what is right") from None
             except (ValueError, RecursionError) as error:
                 if i == len(lines):
                     remarks.append(f"the last line ({i}) was cut off and is left out")
