@@ -12,6 +12,7 @@ LAYERS = {
     "aside": 0,
     "cache": 0,
     "errors": 0,
+    "plain_text": 0,
     "regular": 0,
     "verdict_names": 0,
     "version": 0,

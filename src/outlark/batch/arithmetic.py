@@ -25,7 +25,7 @@ def arithmetic() -> dict[str, str]:
     blas = [one for one in threadpool_info() if one.get("user_api") == "blas"]
     # scipy brings one of its own, which follows the same rule and may not be loaded yet
     blas = [one for one in blas if "numpy" in one.get("filepath", "")] or blas
-    simd = np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", [])  # type: ignore[call-overload]
+    simd = np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", [])
     return {
         "machine": platform.machine(),
         "blas": ", ".join(sorted(set(map(_kernel, blas)))) or "unknown",

@@ -16,7 +16,7 @@ from outlark.batch.sources import Source
 from outlark.batch.task import DECIDE, SCORES, Task, sha256_of
 from outlark.errors import AudioError, InputError, ModelFileError
 from outlark.model_file import load
-from outlark.notes.audio import AudioFile
+from outlark.notes.audio import AudioFile, for_decoder
 from outlark.notes.detector import BLOCK
 from outlark.notes.formats import FORMATS, About, Mark, write_table
 from outlark.notes.live import Found
@@ -82,7 +82,8 @@ class Engine:
 
     def _detect(self, source: Source, progress: Progress) -> tuple[list[Mark], float, int | None]:
         task, audio = self.task, _opened(source.path, self.task.channel)
-        expected = max(1, soundfile.info(str(source.path)).frames)  # a guess for MP3, good enough to tell how far
+        told = soundfile.info(for_decoder(source.path)).frames  # a guess for MP3, good enough to tell how far
+        expected = max(1, told)
         stream = self._detector.stream(audio.sample_rate)
         whose: dict[str, Any] = {"recording": source.name, "channel": task.channel, "model_sha256": task.model_sha256}
         keeper = ScoreKeeper(self._detector.layout_, audio.sample_rate, **whose) if task.keep_scores else None

@@ -12,6 +12,7 @@ import click
 from outlark.cli import options, tables
 from outlark.cli.main import UNREADABLE
 from outlark.cli.many import tell_failures
+from outlark.cli.say import answer, say
 from outlark.cli.steps import steps
 from outlark.errors import InputError
 
@@ -84,7 +85,7 @@ def command(paths: tuple[str, ...], output: str, **given: Any) -> None:
     remarks = _tell(clips, found.remarks, folder, given["quiet"])
     tell_failures(failures, folder / FAILURES)
     if given["as_json"]:
-        options.answer(_content(clips, failures, remarks, folder))
+        answer(_content(clips, failures, remarks, folder))
     click.get_current_context().exit(UNREADABLE if failures else 0)
 
 
@@ -119,9 +120,9 @@ def _tell(clips: "Sequence[Clip]", remarks: Sequence[str], folder: Path, quiet: 
     remarks = [*remarks, *([f"{rounded} clips rounded to 24 bits, the most that FLAC holds"] if rounded else [])]
     if not quiet:
         for remark in remarks:
-            click.echo(remark, err=True)
+            say(remark, err=True)
         told = ", ".join(f"{n} {name}" for name, n in _folders(clips).items())
-        click.echo(f"{len(clips)} clips in {folder}{': ' if told else ''}{told}", err=True)
+        say(f"{len(clips)} clips in {folder}{': ' if told else ''}{told}", err=True)
     return remarks
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlark.cli import options
+from outlark.cli.say import answer, say
 from outlark.cli.steps import counted
 from outlark.errors import InputError
 
@@ -110,7 +111,7 @@ def command(data: tuple[str, ...], **given: Any) -> None:
     if set(found.labels) == set(found.known or ()):
         remarks.append("every class is known, so that there is nothing unknown to tell apart: OOD says nothing")
     for remark in remarks:
-        click.echo(f"Note: {remark}", err=True)
+        say(f"Note: {remark}", err=True)
     # what cannot be done is told before the work
     for name in chosen:
         method(name)
@@ -132,7 +133,7 @@ def told_when_stopped() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        click.echo("\nstopped; nothing is written. Fewer --seeds or methods take less time", err=True)
+        say("\nstopped; nothing is written. Fewer --seeds or methods take less time", err=True)
         raise
 
 
@@ -213,7 +214,7 @@ def tell(results: "Results", files: Mapping[str, str], elapsed_s: float, given: 
     from outlark.experiment.tables import table_1, table_2, table_tests
 
     if given["as_json"]:
-        options.answer({**results.content(), "files": dict(files), "seconds_taken": round(elapsed_s, 3)})
+        answer({**results.content(), "files": dict(files), "seconds_taken": round(elapsed_s, 3)})
         return
     tables = [table_1(results, results.ours, results.seeds[0]), table_2(results)]
     if len(results.methods) > 1 and len(results.seeds) > 1:
@@ -221,14 +222,14 @@ def tell(results: "Results", files: Mapping[str, str], elapsed_s: float, given: 
     show(tables)
     if not given["quiet"]:
         for what, path in files.items():
-            click.echo(f"{what}: {path}", err=True)
-        click.echo(f"{len(results.seeds)} seeds × {len(results.methods)} methods in {elapsed_s:.0f} s", err=True)
+            say(f"{what}: {path}", err=True)
+        say(f"{len(results.seeds)} seeds × {len(results.methods)} methods in {elapsed_s:.0f} s", err=True)
 
 
 def show(tables: Sequence[Any]) -> None:
     """Tables with lines on a terminal, as plain text elsewhere."""
     if not sys.stdout.isatty():
-        click.echo("\n\n".join(table.text() for table in tables))
+        say("\n\n".join(table.text() for table in tables))
         return
     from rich.console import Console
 
@@ -241,7 +242,7 @@ def _list_methods(as_json: bool) -> None:
     from outlark.experiment.methods import METHODS
 
     if as_json:
-        options.answer({"methods": {one.name: one.title for one in METHODS.values()}})
+        answer({"methods": {one.name: one.title for one in METHODS.values()}})
     else:
         show_rows([["method", "what it is"], *([one.name, one.title] for one in METHODS.values())])
 

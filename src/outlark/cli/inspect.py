@@ -7,6 +7,7 @@ import click
 
 from outlark.cli import options, tables
 from outlark.cli.main import UNREADABLE
+from outlark.cli.say import answer, say
 from outlark.errors import OutlarkError
 
 #: Examples, labels or recordings that are listed; --json has all.
@@ -36,23 +37,23 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
             if len(paths) == 1:
                 raise
             failures.append({"path": path, "message": str(error)})
-            click.echo(f"{error}", err=True)
+            say(f"{error}", err=True)
             continue
         found.append(content)
         if not given["as_json"]:
             _show(content, blank=len(found) > 1)
     if given["as_json"]:
-        options.answer({"files": found, "failed": len(failures), "failures": failures})
+        answer({"files": found, "failed": len(failures), "failures": failures})
     click.get_current_context().exit(UNREADABLE if failures else 0)
 
 
 def _show(content: Mapping[str, Any], blank: bool) -> None:
     if blank:
-        click.echo()
-    click.echo(f"{content['path']}: {content['kind']}, {content['size_bytes']} bytes")
+        say()
+    say(f"{content['path']}: {content['kind']}, {content['size_bytes']} bytes")
     lines = {"model": _model, "scores": _scores, "recording": _recording, "table": _table}[content["kind"]]
     for name, text in lines(content):
-        click.echo(f"  {name:<11} {text}")
+        say(f"  {name:<11} {text}")
 
 
 def _model(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 Exit codes: 0 done, 1 error, 2 wrong usage, 3 finished but some files could not be read, 130 stopped by Ctrl-C.
 """
 
-import json
+import io
 import os
 import sys
 import warnings
@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from outlark.cli.say import answer, say
 from outlark.errors import OutlarkError
 from outlark.version import __version__
 
@@ -95,7 +96,9 @@ def _told(*, as_json: bool) -> Iterator[None]:
     try:
         yield
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        say(shown.getvalue(), err=True, nl=False)
         _end(error.format_message(), error.exit_code, as_json)
     except click.Abort:
         _end("stopped", STOPPED, as_json)
@@ -104,15 +107,15 @@ def _told(*, as_json: bool) -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ERROR)
     except (OutlarkError, OSError) as error:
-        click.echo(f"Error: {error}", err=True)
+        say(f"Error: {error}", err=True)
         _end(str(error), ERROR, as_json)
 
 
 def _end(message: str, code: int, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps({"error": message, "exit_code": code}))
+        answer({"error": message, "exit_code": code})
     sys.exit(code)
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    click.echo(f"Warning: {message}", err=True)
+    say(f"Warning: {message}", err=True)

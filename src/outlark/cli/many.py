@@ -11,8 +11,9 @@ from outlark.batch.run import Report, run
 from outlark.batch.sources import Sources
 from outlark.batch.task import Task, sha256_of
 from outlark.cli.main import UNREADABLE
-from outlark.cli.options import answer, chosen_verdicts, given_decisions
+from outlark.cli.options import chosen_verdicts, given_decisions
 from outlark.cli.progress import clock, rate, shown
+from outlark.cli.say import answer, say
 from outlark.errors import InputError
 from outlark.version import __version__
 
@@ -45,11 +46,11 @@ def work_through(task: Task, sources: Sources, given: Mapping[str, Any]) -> None
         with shown(given["quiet"]) as watch:
             report = run(task, sources, jobs=jobs, resume=given["resume"], combined=combined, watch=watch)
     except KeyboardInterrupt:
-        click.echo("\nstopped; give the same command again to go on from here", err=True)
+        say("\nstopped; give the same command again to go on from here", err=True)
         raise
     elapsed_s = time.monotonic() - start
     if not given["quiet"]:
-        click.echo(_summary(report, elapsed_s, task.output), err=True)
+        say(_summary(report, elapsed_s, task.output), err=True)
     tell_failures([(failure.name, failure.message) for failure in report.failures], report.failures_file)
     if given["as_json"]:
         answer(_content(report, task, elapsed_s))
@@ -75,11 +76,11 @@ def tell_failures(failures: Sequence[tuple[str, str]], file: Path | None) -> Non
     """What failed and why, on standard error; not more than a few, the rest is in the file."""
     if not failures:
         return
-    click.echo(f"{len(failures)} failed, see {file}:", err=True)
+    say(f"{len(failures)} failed, see {file}:", err=True)
     for name, message in failures[:LISTED]:
-        click.echo(f"  {name}: {message}", err=True)
+        say(f"  {name}: {message}", err=True)
     if len(failures) > LISTED:
-        click.echo(f"  … and {len(failures) - LISTED} more", err=True)
+        say(f"  … and {len(failures) - LISTED} more", err=True)
 
 
 def _content(report: Report, task: Task, elapsed_s: float) -> Mapping[str, Any]:

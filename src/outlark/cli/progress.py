@@ -5,9 +5,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import click
-
 from outlark.batch.run import State
+from outlark.cli.say import say
 
 #: Seconds between lines where there is no terminal.
 LINES_S = 10.0
@@ -66,7 +65,7 @@ def _lines() -> Callable[[State], None]:
         now = time.monotonic()
         if now - last >= LINES_S:
             last = now
-            click.echo(words(state, now - start), err=True)
+            say(words(state, now - start), err=True)
 
     return watch
 

@@ -12,6 +12,7 @@ from outlark.field.comparison import Compared, is_answer, is_span
 from outlark.field.recording_names import full_names, pair_names
 from outlark.field.sound_files import SoundFiles, recording_of_table
 from outlark.field.table_files import tables_in
+from outlark.notes.audio import for_decoder
 from outlark.notes.formats import Mark, Table, read_table
 from outlark.notes.segments import SILENCE
 
@@ -185,7 +186,7 @@ def _paired(true: _Side, found: _Side, remarks: list[str]) -> dict[str, str | No
 
 def _length(sounds: SoundFiles, name: str, table: Path) -> float | None:
     try:
-        info = soundfile.info(sounds.named(name, table))
+        info = soundfile.info(for_decoder(sounds.named(name, table)))
     except (AnnotationError, soundfile.SoundFileError):
         return None
     return info.frames / info.samplerate

@@ -1,6 +1,7 @@
 """From recordings to one channel of numbers: arrays and files. All of it comes before the features."""
 
 import operator
+import os
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
@@ -197,7 +198,7 @@ class AudioFile:
             with self.path.open("rb") as file:
                 if not file.read(1):
                     raise AudioError(f"{self.path} is empty (0 bytes); copy or record it again")
-            return soundfile.SoundFile(self.path)
+            return soundfile.SoundFile(for_decoder(self.path))
         except (FileNotFoundError, NotADirectoryError) as error:
             raise AudioError(f"{self.path} does not exist; check the path") from error
         except OSError as error:
@@ -209,6 +210,20 @@ class AudioFile:
                 f"{self.path} is no sound file that can be decoded ({error}); convert it to WAV or FLAC, or get "
                 "another copy if it should be one"
             ) from error
+
+
+def for_decoder(path: str | PathLike[str]) -> str | bytes:
+    """A path as libsndfile takes it: bytes where the name is no text.
+
+    >>> for_decoder("café.wav"), for_decoder("caf\\udce9.wav")
+    ('café.wav', b'caf\\xe9.wav')
+    """
+    text = os.fspath(path)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(text)
+    return text
 
 
 def read(path: str | PathLike[str], channel: int | str = "mix") -> tuple[np.ndarray, int]:

@@ -12,6 +12,7 @@ from outlark.errors import AnnotationError
 from outlark.notes.formats.columns import Columns, Names
 from outlark.notes.formats.marks import About, Mark
 from outlark.notes.formats.sheets import Sheet
+from outlark.plain_text import visible_json
 from outlark.strict_json import dumps, loads
 
 SCHEMA = 1
@@ -131,5 +132,5 @@ def check_schema(found: Any, where: str) -> None:
 
 
 def json_line(value: Mapping[str, Any]) -> str:
-    """One line of JSON, keys in their order."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
+    """One line of JSON, keys in their order; what a terminal would obey is spelt as JSON spells it."""
+    return visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False)) + "\n"
