@@ -40,7 +40,7 @@ THIRD_PARTY = {
     "embeddings": {"numpy", "sklearn", "ai_edge_litert"},
     "field": {"numpy", "scipy", "sklearn", "soundfile", "matplotlib", "sounddevice"},
     "experiment": {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "soundfile", "matplotlib", "rich"},
-    "batch": {"numpy", "sklearn", "soundfile", "threadpoolctl"},
+    "batch": {"numpy", "scipy", "sklearn", "soundfile", "soxr", "threadpoolctl"},
     "cli": {"click", "rich"},
 }
 #: Slow to import, or not always there: only inside the function that needs them.

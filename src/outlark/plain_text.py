@@ -48,6 +48,15 @@ def as_named(text: str) -> str:
     return _BYTE.sub(lambda found: chr(int(found[1], 16)), text)
 
 
+def number_of(n: int, what: str) -> str:
+    """So many of something, in words.
+
+    >>> number_of(1, "class"), number_of(2, "class"), number_of(0, "note")
+    ('1 class', '2 classes', '0 notes')
+    """
+    return f"{n} {what}" if n == 1 else f"{n} {what}{'es' if what.endswith('s') else 's'}"
+
+
 def _spelt(character: str) -> str:
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

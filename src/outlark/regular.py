@@ -1,10 +1,24 @@
-"""Files that end. A pipe waits for whoever writes to it, and a device such as /dev/zero never stops."""
+"""What a path leads to, before it is read. A pipe waits for whoever writes to it, and /dev/zero never stops."""
 
 import os
 import stat
 
 #: What is wrong with a path that leads to something else, and what to do.
 NOT_REGULAR = "is a device or a pipe, not a file; copy what it gives into a file first"
+
+#: How sound files begin, by which one is known that is given for something else.
+SOUND_STARTS = {
+    b"RIFF": "WAV",
+    b"RF64": "WAV",
+    b"BW64": "WAV",
+    b"riff": "Wave64",
+    b"fLaC": "FLAC",
+    b"OggS": "Ogg",
+    b"FORM": "AIFF",
+    b"caff": "CAF",
+    b".snd": "AU",
+    b"ID3": "MP3",
+}
 
 
 def is_endless(path: str | os.PathLike[str]) -> bool:

@@ -19,6 +19,8 @@ from outlark.batch.sources import find
 from outlark.batch.task import Task, sha256_of
 from outlark.errors import InputError, ModelFileError
 from outlark.experiment.synthetic import SAMPLE_RATE
+from outlark.notes.formats import read_table
+from outlark.notes.formats.own import RUN
 from tests.recordings_on_disk import contents, journal_lines, save_model, song, start
 
 NAMES = ("a.wav", "b.wav", "c/a.wav", "d.flac")
@@ -81,7 +83,11 @@ def test_everything_is_done_once(model, four, tmp_path):
     assert states[0] == (0, 0.0)
     assert states[-1] == (4, sum((four / name).stat().st_size for name in NAMES))
     before, at = contents(tmp_path / "out"), times(tmp_path / "out")
-    assert set(before) == {"combined.csv", *(name + suffix for name in NAMES for suffix in SUFFIXES)}
+    assert set(before) == {
+        "combined.csv",
+        "combined.csv.about.json",
+        *(name + suffix for name in NAMES for suffix in SUFFIXES),
+    }
 
     again = go(model, tmp_path / "out", four, combined=True)
     assert (again.recordings, again.done, again.skipped) == (4, 0, 4)
@@ -107,9 +113,39 @@ def test_the_combined_table_has_the_rows_of_all_in_order(model, four, tmp_path):
     for name in NAMES:
         with (tmp_path / "out" / f"{name}.outlark.csv").open(newline="") as file:
             single += list(csv.DictReader(file))
+    run = [{name: row.pop(name) for name in RUN} for row in single]
     assert rows == single
+    assert {len(line) for line in run} == {4}
+    whole = read_table(report.combined)
+    for name in NAMES:
+        assert read_table(tmp_path / "out" / f"{name}.outlark.csv").about == whole.about
+    assert whole.about["settings"]["verdicts"]
+    # what all rows have in common is not in them
+    assert b"sha256" not in report.combined.read_bytes()
+    assert run[0]["model_sha256"].encode() not in report.combined.read_bytes()
     assert [row["recording"] for row in rows] == sorted(row["recording"] for row in rows)
     assert {row["recording"] for row in rows} == set(NAMES)
+
+
+def test_rows_of_several_runs_still_say_which(model, four, tmp_path):
+    """As scores of several channels give them, for example."""
+    report = go(model, tmp_path / "out", four, combined=True)
+    table = tmp_path / "out" / f"{NAMES[0]}.outlark.csv"
+    table.write_text(table.read_text().replace('""mix""', "2"))
+    again = go(model, tmp_path / "out", four, combined=True)
+    assert again.skipped == report.recordings
+    with again.combined.open(newline="") as file:
+        told = {row["settings"] for row in csv.DictReader(file)}
+    assert len(told) == 2
+    assert not (tmp_path / "out/combined.csv.about.json").exists()
+
+
+def test_a_combined_table_without_rows(model, tmp_path):
+    soundfile.write(tmp_path / "a.wav", np.zeros(8000), 8000)
+    report = go(model, tmp_path / "out", tmp_path / "a.wav", combined=True)
+    found = read_table(report.combined, format="csv")
+    assert found.marks == ()
+    assert found.about["settings"]["verdicts"]
 
 
 def test_only_what_changed_is_done_again(model, four, done):

@@ -81,7 +81,24 @@ def test_the_lines_of_detect_while_the_pipe_is_open(model, sound, tmp_path):
     assert (live["sample_rate"], live["channels"], live["dtype"]) == (SAMPLE_RATE, 1, "int16")
     assert 0 <= (datetime.now().astimezone() - datetime.fromisoformat(live["began"])).total_seconds() < 300
     assert "listening to standard input" in said
-    assert "Warning: the last 1 bytes are no whole sample and were left out" in said
+    assert "Warning: the end, 1 byte, is no whole sample and was left out" in said
+
+
+@pytest.mark.parametrize(("kind", "name"), [("WAV", "WAV"), ("FLAC", "FLAC"), ("AIFF", "AIFF"), ("OGG", "Ogg")])
+def test_a_sound_file_is_no_raw_sound(model, sound, tmp_path, kind, name):
+    """Its header would be heard."""
+    soundfile.write(tmp_path / "a", sound[:4000], SAMPLE_RATE, format=kind)
+    done = listen(model, raw=(tmp_path / "a").read_bytes())
+    assert done.exit_code == 1
+    assert f"standard input is a {name} file, whose header is no sound" in done.stderr
+    assert "outlark detect" in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("raw", [b"", b"R", b"RI", b"ID", b"RIF\0"])
+def test_a_beginning_that_only_resembles_a_sound_file(model, raw):
+    done = listen(model, raw=raw)
+    assert done.exit_code == 0, done.stderr
 
 
 def test_stopped_while_the_pipe_is_open(model, sound):

@@ -7,12 +7,6 @@ last digits, and now and then an edge or a decision with them.
 
 import platform
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
-
-import numpy as np
-from threadpoolctl import threadpool_info
-
-LIBRARIES = ("numpy", "scipy", "soxr", "soundfile")
 
 
 @cache
@@ -22,25 +16,24 @@ def arithmetic() -> dict[str, str]:
     >>> sorted(arithmetic())
     ['blas', 'machine', 'numpy', 'scipy', 'simd', 'soundfile', 'soxr']
     """
+    import numpy
+    import scipy
+    import soundfile
+    import soxr
+    from threadpoolctl import threadpool_info
+
     blas = [one for one in threadpool_info() if one.get("user_api") == "blas"]
     # scipy brings one of its own, which follows the same rule and may not be loaded yet
     blas = [one for one in blas if "numpy" in one.get("filepath", "")] or blas
-    simd = np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", [])
+    simd = numpy.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", [])
     return {
         "machine": platform.machine(),
         "blas": ", ".join(sorted(set(map(_kernel, blas)))) or "unknown",
         "simd": " ".join(simd) or "baseline",
-        **{name: _version(name) for name in LIBRARIES},
+        **{library.__name__: library.__version__ for library in (numpy, scipy, soundfile, soxr)},
     }
 
 
 def _kernel(library: dict[str, str]) -> str:
     parts = (library.get("internal_api"), library.get("version"), library.get("architecture"))
     return " ".join(str(part) for part in parts if part)
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "unknown"

@@ -15,6 +15,7 @@ from outlark.cli.many import tell_failures
 from outlark.cli.say import answer, say
 from outlark.cli.steps import steps
 from outlark.errors import InputError
+from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
     from outlark.field.clip_choice import Choices, Uncut
@@ -117,12 +118,15 @@ def _write_failures(path: Path, failures: "Sequence[Uncut]") -> None:
 def _tell(clips: "Sequence[Clip]", remarks: Sequence[str], folder: Path, quiet: bool) -> list[str]:
     """Say what was cut; what there is to remark."""
     rounded = sum(not clip.exact for clip in clips)
-    remarks = [*remarks, *([f"{rounded} clips rounded to 24 bits, the most that FLAC holds"] if rounded else [])]
+    remarks = [
+        *remarks,
+        *([f"{number_of(rounded, 'clip')} rounded to 24 bits, the most that FLAC holds"] if rounded else []),
+    ]
     if not quiet:
         for remark in remarks:
             say(remark, err=True)
         told = ", ".join(f"{n} {name}" for name, n in _folders(clips).items())
-        say(f"{len(clips)} clips in {folder}{': ' if told else ''}{told}", err=True)
+        say(f"{number_of(len(clips), 'clip')} in {folder}{': ' if told else ''}{told}", err=True)
     return remarks
 
 

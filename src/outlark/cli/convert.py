@@ -9,6 +9,7 @@ import click
 from outlark.cli import options, tables
 from outlark.cli.main import UNREADABLE
 from outlark.cli.say import answer, say
+from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
@@ -69,8 +70,8 @@ def command(source: str, target: str, to: str | None, force: bool, quiet: bool, 
 def _tell(done: "Sequence[Conversion]") -> None:
     for one in done:
         say(
-            f"{one.source} ({one.source_format}, {one.marks} marks) → {one.target} ({one.target_format}, "
-            f"{one.written} marks)",
+            f"{one.source} ({one.source_format}, {number_of(one.marks, 'mark')}) → {one.target} ({one.target_format}, "
+            f"{number_of(one.written, 'mark')})",
             err=True,
         )
         for remark in (*one.remarks, *one.lost):

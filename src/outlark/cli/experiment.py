@@ -14,6 +14,7 @@ from outlark.cli import options
 from outlark.cli.say import answer, say
 from outlark.cli.steps import counted
 from outlark.errors import InputError
+from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
     from outlark.experiment.dataset import Dataset
@@ -158,17 +159,17 @@ def data_of(paths: Sequence[str], given: Mapping[str, Any]) -> "Dataset":
             raise InputError(
                 f"{path} is not there; give synthetic, great-tits, a folder of clips, or tables and folders of tables"
             )
-    if len(paths) > 1 and any(_holds_clips(Path(path)) for path in paths):
+    if len(paths) > 1 and any(_holds_clips(Path(path), audio) for path in paths):
         raise InputError("a folder of clips and other data together; give one data set at a time")
-    if len(paths) == 1 and _holds_clips(Path(paths[0])):
+    if len(paths) == 1 and _holds_clips(Path(paths[0]), audio):
         return Dataset.from_folder(paths[0], groups=groups, known=known)
     return Dataset.from_recordings(paths, audio=audio, groups=groups, known=known)
 
 
-def _holds_clips(folder: Path) -> bool:
+def _holds_clips(folder: Path, audio: Sequence[str]) -> bool:
     from outlark.field.examples import find_examples
 
-    return folder.is_dir() and find_examples([folder]).clips
+    return folder.is_dir() and find_examples([folder], audio=audio).clips
 
 
 def _protocol(given: Mapping[str, Any]) -> "Protocol":
@@ -223,7 +224,8 @@ def tell(results: "Results", files: Mapping[str, str], elapsed_s: float, given: 
     if not given["quiet"]:
         for what, path in files.items():
             say(f"{what}: {path}", err=True)
-        say(f"{len(results.seeds)} seeds × {len(results.methods)} methods in {elapsed_s:.0f} s", err=True)
+        told = f"{number_of(len(results.seeds), 'seed')} × {number_of(len(results.methods), 'method')}"
+        say(f"{told} in {elapsed_s:.0f} s", err=True)
 
 
 def show(tables: Sequence[Any]) -> None:

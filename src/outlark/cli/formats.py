@@ -10,6 +10,7 @@ from outlark.cli import options, tables
 from outlark.cli.main import UNREADABLE
 from outlark.cli.say import answer, say
 from outlark.errors import AnnotationError
+from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
     from outlark.notes.formats import Format
@@ -134,7 +135,7 @@ def _tell_checked(found: Sequence[dict[str, Any]], quiet: bool) -> None:
         if quiet:
             continue
         span = "" if one["starts_s"] is None else f" from {one['starts_s']:.3f} to {one['ends_s']:.3f} s"
-        say(f"{one['file']}: {one['format']}, {one['marks']} marks{span}")
+        say(f"{one['file']}: {one['format']}, {number_of(one['marks'], 'mark')}{span}")
         told = {"without a label": one["without_label"], "points": one["points"], "recordings": len(one["recordings"])}
         told = {what: n for what, n in told.items() if n}
         for what, n in {**one["labels"], **told}.items():

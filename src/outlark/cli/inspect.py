@@ -9,6 +9,7 @@ from outlark.cli import options, tables
 from outlark.cli.main import UNREADABLE
 from outlark.cli.say import answer, say
 from outlark.errors import OutlarkError
+from outlark.plain_text import number_of
 
 #: Examples, labels or recordings that are listed; --json has all.
 LISTED = 20
@@ -50,7 +51,7 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
 def _show(content: Mapping[str, Any], blank: bool) -> None:
     if blank:
         say()
-    say(f"{content['path']}: {content['kind']}, {content['size_bytes']} bytes")
+    say(f"{content['path']}: {content['kind']}, {number_of(content['size_bytes'], 'byte')}")
     lines = {"model": _model, "scores": _scores, "recording": _recording, "table": _table}[content["kind"]]
     for name, text in lines(content):
         say(f"  {name:<11} {text}")
@@ -65,7 +66,8 @@ def _model(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for kind in content["classes"]:
         lengths = f"{kind['shortest_s']:.3f} to {kind['longest_s']:.3f} s"
         threshold = "none" if kind["threshold"] is None else f"{kind['threshold']:.3f}"
-        yield "class", f"{kind['label']}: {len(kind['examples'])} examples, {lengths}, threshold {threshold}"
+        examples = number_of(len(kind["examples"]), "example")
+        yield "class", f"{kind['label']}: {examples}, {lengths}, threshold {threshold}"
         yield from (("", f"  {line}") for line in _listed([_example(note) for note in kind["examples"]]))
     for part in ("front_end", "describer", "decisions"):
         settings = ", ".join(f"{name} {_plain(value)}" for name, value in content[part]["settings"].items())
@@ -118,7 +120,7 @@ def _table(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if content["verdicts"]:
         yield "verdicts", ", ".join(f"{verdict}: {n}" for verdict, n in content["verdicts"].items())
     if content["points"]:
-        yield "points", f"{content['points']} marks have no length"
+        yield "points", f"{number_of(content['points'], 'mark')} without a length"
     recordings = [f"{one['name'] or 'by its own name'}: {one['path'] or 'not found'}" for one in content["recordings"]]
     yield from _column("recordings", recordings)
     about = content["about"]

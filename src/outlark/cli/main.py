@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -53,6 +54,17 @@ class Verbs(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         return import_module(f"outlark.cli.{cmd_name}").command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that is asked for, or an error with those that look like it."""
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            verbs = self.list_commands(ctx)
+            near = get_close_matches(args[0].lower(), verbs, n=3, cutoff=0.55)
+            hint = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(verbs)}."
+            raise click.UsageError(f"No such command {args[0]!r}. {hint}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of verbs in the help, without importing them."""

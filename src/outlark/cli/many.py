@@ -15,6 +15,7 @@ from outlark.cli.options import chosen_verdicts, given_decisions
 from outlark.cli.progress import clock, rate, shown
 from outlark.cli.say import answer, say
 from outlark.errors import InputError
+from outlark.plain_text import number_of
 from outlark.version import __version__
 
 #: Failures that are listed at the end; the rest is in a file.
@@ -63,7 +64,7 @@ def _check_output(output: Path) -> None:
 
 
 def _summary(report: Report, elapsed_s: float, output: str) -> str:
-    told = [f"{report.done} of {report.recordings} files done in {clock(elapsed_s)}"]
+    told = [f"{report.done} of {number_of(report.recordings, 'file')} done in {clock(elapsed_s)}"]
     if report.seconds:
         told[0] += f", {rate(report.seconds, elapsed_s)} × real time"
     if report.skipped:

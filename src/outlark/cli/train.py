@@ -15,6 +15,7 @@ from outlark.cli.main import UNREADABLE
 from outlark.cli.say import answer, say
 from outlark.cli.steps import steps
 from outlark.errors import InputError, ModelFileError
+from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
@@ -120,7 +121,8 @@ def _learn(examples: "Examples", given: Mapping[str, Any], tell: Any) -> "tuple[
     from outlark.notes.detector import NoteDetector
 
     def watch(done: int, total: int) -> None:
-        tell(f"{done} of {total} files read" if done < total else f"learning from {len(examples.notes)} notes")
+        learning = f"learning from {number_of(len(examples.notes), 'note')}"
+        tell(f"{done} of {number_of(total, 'file')} read" if done < total else learning)
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -158,7 +160,8 @@ def _tell(learnt: "Learnt", remarks: Sequence[str], given: Mapping[str, Any]) ->
             numbers = [f"{of.shortest_s:.3f}", f"{of.longest_s:.3f}", f"{of.threshold:.3f}"]
             rows.append([of.label, str(of.examples), str(of.recordings), *numbers])
         tables.show(rows)
-    say(f"{len(learnt.classes)} classes, {len(learnt.examples.notes)} notes; in {given['output']}", err=True)
+    told = f"{number_of(len(learnt.classes), 'class')}, {number_of(len(learnt.examples.notes), 'note')}"
+    say(f"{told}; in {given['output']}", err=True)
 
 
 def _content(learnt: "Learnt", remarks: Sequence[str], output: str, elapsed_s: float) -> dict[str, Any]:

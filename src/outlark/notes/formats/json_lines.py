@@ -33,7 +33,7 @@ def read(
         sheet.rows.append(Row(line, tuple(_cell(sheet, line, key, found.get(key)) for key in columns)))
     if not own and not objects:
         raise AnnotationError(f"{path} is empty; expected one JSON object on each line")
-    marks = marks_in(sheet, label_column, own=own)
+    marks = marks_in(sheet, label_column, own=own, all_digits=True)
     return [_with_more(sheet, mark, found, own) for mark, (_, found) in zip(marks, objects, strict=True)], about
 
 

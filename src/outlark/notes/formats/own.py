@@ -90,14 +90,15 @@ def run_values(about: About) -> dict[str, Any]:
 
 
 def is_own(sheet: Sheet) -> bool:
-    """Whether outlark wrote the table."""
-    return set(sheet.columns) >= {*FIELDS, *RUN}
+    """Whether outlark wrote the table: with what it is to say of the run in every row, or in the file beside it."""
+    return set(sheet.columns) >= set(FIELDS)
 
 
-def marks_in(sheet: Sheet, label_column: str | int | None, *, own: bool) -> list[Mark]:
-    """The marks in a table of ours, or in one of others with whatever columns."""
+def marks_in(sheet: Sheet, label_column: str | int | None, *, own: bool, all_digits: bool = False) -> list[Mark]:
+    """The marks in a table of ours, or in one of others with whatever columns; `all_digits` if it holds them all."""
     names = OWN_NAMES if own else ANY_NAMES
-    columns = Columns.of(sheet, names, strict=own, drop=RUN if own else ())
+    rounding = {"rounding_s": 0.0} if all_digits else {}
+    columns = Columns.of(sheet, names, strict=own, drop=RUN if own else (), **rounding)
     columns.need("start_s", names, "the start of a mark")
     if "duration_s" not in columns.at:
         columns.need("end_s", names, "its end")
@@ -106,6 +107,8 @@ def marks_in(sheet: Sheet, label_column: str | int | None, *, own: bool) -> list
 
 def about_in(sheet: Sheet) -> dict[str, Any]:
     """What the rows say of their run; empty, with a remark, where they are from several."""
+    if not set(sheet.columns) >= set(RUN):
+        return {}
     at = [sheet.columns.index(name) for name in RUN]
     runs = {tuple(row.cells[i] for i in at): row.line for row in sheet.rows}
     for (schema, *_), line in runs.items():

@@ -41,7 +41,7 @@ def read(
     rows = [Row(i, tuple(map(_cell, cells))) for i, cells in enumerate(zip(*columns, strict=True), start=1)]
     names = tuple(str(name) for name in table.column_names)
     sheet = Sheet(path=path, columns=names, rows=rows, remarks=remarks, unit="row")
-    return marks_in(sheet, label_column, own=said is not None), about
+    return marks_in(sheet, label_column, own=said is not None, all_digits=True), about
 
 
 def write(marks: Sequence[Mark], about: About, durations: Mapping[str, float]) -> bytes:
