@@ -4,8 +4,6 @@ import csv
 import json
 import os
 import shutil
-import signal
-import threading
 import time
 from pathlib import Path
 
@@ -21,7 +19,7 @@ from outlark.errors import InputError, ModelFileError
 from outlark.experiment.synthetic import SAMPLE_RATE
 from outlark.notes.formats import read_table
 from outlark.notes.formats.own import RUN
-from tests.recordings_on_disk import contents, journal_lines, save_model, song, start
+from tests.recordings_on_disk import contents, save_model, song, start_and
 
 NAMES = ("a.wav", "b.wav", "c/a.wav", "d.flac")
 SUFFIXES = (".outlark.csv", ".Table.1.selections.txt", ".Table.1.selections.txt.about.json")
@@ -271,22 +269,13 @@ def test_one_run_at_a_time(model, four, tmp_path):
         go(model, tmp_path / "out", four)
 
 
-def children(pid):
-    return [int(child) for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
-
-
 def test_a_worker_that_dies_takes_only_its_file_with_it(model, four, tmp_path):
     if not Path("/proc/self/task").exists():
         pytest.skip("needs /proc to find the worker")
-    soundfile.write(four / "b.wav", np.tile(song(0), 300), SAMPLE_RATE)  # takes some seconds
-    process = start("detect", model, four, "-o", tmp_path / "out", "-j", 1)
-    while journal_lines(tmp_path / "out") < 1:
-        assert process.poll() is None
-        time.sleep(0.01)
-    time.sleep(0.3)
-    (worker,) = children(process.pid)
-    os.kill(worker, signal.SIGKILL)
-    assert process.wait(timeout=60) == 3
+    soundfile.write(four / "b.wav", np.tile(song(0), 300), SAMPLE_RATE)  # it is at work on this one
+    process = start_and("kill_worker", 1, "detect", model, four, "-o", tmp_path / "out", "-j", 1)
+    said = process.communicate()[1]
+    assert process.returncode == 3, said
     lines = (tmp_path / "out/.outlark/journal.jsonl").read_text().splitlines()
     states = {entry["recording"]: entry for entry in map(json.loads, lines)}
     assert [states[name]["state"] for name in NAMES] == ["done", "failed", "done", "done"]
@@ -294,10 +283,17 @@ def test_a_worker_that_dies_takes_only_its_file_with_it(model, four, tmp_path):
     assert not (tmp_path / "out/.outlark/partial").exists()
 
 
-def test_workers_of_a_run_that_was_just_killed_are_waited_for(model, four, done):
+def test_workers_of_a_run_that_was_just_killed_are_waited_for(model, four, done, monkeypatch):
     holding = lock(done / ".outlark/workers", shared=True)
     holding.__enter__()
-    threading.Timer(0.6, holding.__exit__, (None, None, None)).start()
-    begin = time.monotonic()
+    waited = []
+
+    def let_go(seconds):
+        """The first time that somebody waits."""
+        if not waited:
+            waited.append(seconds)
+            holding.__exit__(None, None, None)
+
+    monkeypatch.setattr(time, "sleep", let_go)
     assert go(model, done, four).skipped == 4
-    assert 0.5 < time.monotonic() - begin < 9.0
+    assert waited
