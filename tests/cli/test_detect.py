@@ -141,7 +141,7 @@ def test_what_is_said(model, recordings, tmp_path):
     assert done.returncode == 3
     assert done.stdout == ""
     summary, failed, which = done.stderr.splitlines()[-3:]
-    assert re.match(r"12 of 13 files done in 0:0\d:\d\d, ", summary)
+    assert re.match(r"12 of 13 files done in \d+:\d\d:\d\d, ", summary)
     assert summary.endswith(f"; in {tmp_path / 'out'}")
     assert failed == f"1 failed, see {tmp_path / 'out/failures.csv'}:"
     assert "bad.wav is empty (0 bytes); copy or record it again" in which

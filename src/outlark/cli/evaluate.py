@@ -10,6 +10,7 @@ from outlark.cli import options, tables
 from outlark.cli.say import answer, say
 from outlark.errors import InputError
 from outlark.field.finding import listing
+from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def _tell(matched: "Matched", output: str | None) -> None:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return f"{len(names)} recording{'s' if len(names) > 1 else ''} ({listing(names)})"
+    return f"{number_of(len(names), 'recording')} ({listing(names)})"
 
 
 def _content(measured: "Evaluation", matched: "Matched") -> dict[str, Any]:
@@ -177,8 +178,8 @@ def _show_classes(measured: "Evaluation") -> None:
     labels = (*measured.classes, REST, MEAN, MEAN_ALL, POOLED)
     body = ([label, *(_cell(found[name].get(label), n) for name, n in columns.values())] for label in labels)
     rows = [["class", *columns], *body]
-    n = measured.recordings
-    title = f"{n} recording{'s' if n > 1 else ''}, {measured.seconds:.0f} s; events with an IoU of {iou}"
+    recordings = number_of(measured.recordings, "recording")
+    title = f"{recordings}, {measured.seconds:.0f} s; events with an IoU of {iou}"
     tables.show(rows, title)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlark.cli import options
-from outlark.cli.say import answer, say
+from outlark.cli.say import answer, draw, say
 from outlark.cli.steps import counted
 from outlark.errors import InputError
 from outlark.plain_text import number_of
@@ -233,10 +233,8 @@ def show(tables: Sequence[Any]) -> None:
     if not sys.stdout.isatty():
         say("\n\n".join(table.text() for table in tables))
         return
-    from rich.console import Console
-
     for table in tables:
-        Console().print(table.rich())
+        draw(table.rich())
 
 
 def _list_methods(as_json: bool) -> None:

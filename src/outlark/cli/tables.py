@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from outlark.cli.options import options_together
-from outlark.cli.say import say
+from outlark.cli.say import draw, say
 from outlark.plain_text import visible
 
 _NUMBER = re.compile(r"[-+.\d]*")
@@ -20,7 +20,6 @@ def show(rows: Sequence[Sequence[str]], title: str = "") -> None:
     if not sys.stdout.isatty():
         say((f"{title}\n" if title else "") + _plain(rows, numbers))
         return
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -29,7 +28,7 @@ def show(rows: Sequence[Sequence[str]], title: str = "") -> None:
         table.add_column(Text(cell), justify="right" if number else "left")
     for row in rows[1:]:
         table.add_row(*map(Text, row))
-    Console().print(table)
+    draw(table)
 
 
 def _plain(rows: Sequence[Sequence[str]], numbers: Sequence[bool]) -> str:
