@@ -13,6 +13,36 @@ from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.notes.resampling import resample
 
 OUTLARK = (sys.executable, "-m", "outlark")
+#: The program as it is, with something that happens when so many files of a run are finished.
+HAPPENS = """
+import os, signal, sys
+from contextlib import contextmanager
+from pathlib import Path
+from outlark.cli import many
+from outlark.cli.main import main
+
+happened = False
+
+def stop():
+    os.killpg(0, signal.SIGINT)  # as Ctrl-C does
+
+def kill_worker():
+    tasks = Path("/proc/self/task").glob("*/children")
+    for child in [int(child) for file in tasks for child in file.read_text().split()]:
+        os.kill(child, signal.SIGKILL)
+
+@contextmanager
+def shown(quiet):
+    def watch(state):
+        global happened
+        if state.done == {done} and not happened:
+            happened = True
+            {what}()
+    yield watch
+
+many.shown = shown
+main(sys.argv[1:])
+"""
 
 
 def save_model(path: Path, classes: tuple[str, ...] = ("tuti-D", "tuti-F", "cach-Z")) -> Path:
@@ -50,13 +80,24 @@ def contents(folder: Path) -> dict[str, bytes]:
 def outlark(*args: object, **more: object) -> subprocess.CompletedProcess[str]:
     """Run the program as its users do."""
     command = [*OUTLARK, *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment(), **more)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment(), **more)
 
 
 def start(*args: object, **more: object) -> subprocess.Popen[bytes]:
     """Start the program, in a group of processes of its own."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL} | more
     return subprocess.Popen([*OUTLARK, *map(str, args)], env=environment(), start_new_session=True, **quiet)
+
+
+def start_and(what: str, done: int, *args: object) -> subprocess.Popen[bytes]:
+    """Start the program; it is to "stop" or to "kill_worker" by itself as soon as so many files are done.
+
+    An event, and no time, so that it happens in the midst of a run on every machine.
+    """
+    code = HAPPENS.replace("{done}", str(done)).replace("{what}", what)
+    command = [sys.executable, "-c", code, *map(str, args)]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, env=environment(), start_new_session=True, **quiet)
 
 
 def environment() -> dict[str, str]:

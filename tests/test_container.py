@@ -325,12 +325,17 @@ def zipped():
     ("blob", "message"),
     [
         (b"", "empty"),
-        (b"\x00", "announce a header"),
-        (b"\x00" * 100, "header of 0 bytes"),
+        (b"\x00", "not a model file, but a file that begins with"),
+        (b"\x00" * 100, "not a model file, but a file that begins with"),
+        (
+            b"RIFF" + b"\x24\x10\0\0" + b"WAVEfmt " * 9,
+            "not a model file, but a recording (WAV); give a file that outlark saved",
+        ),
+        (b"fLaC" + b"\0\0\0\x22" * 9, "a recording (FLAC)"),
         (b"just some text that somebody wrote\n" * 9, "not a model file"),
         (pickle.dumps({"a": list(range(100))}), "not a model file"),
         (zipped(), "not a model file"),
-        (struct.pack("<Q", 2**60) + b"{}", f"header of {2**60} bytes and 2 follow"),
+        (struct.pack("<Q", 2**60) + b"{}", "not a model file, but a file that begins with"),
         (struct.pack("<Q", 2**64 - 1) + b"{}", "not a model file"),
         (struct.pack("<Q", 99) + b"{}", "header of 99 bytes and 2 follow"),
         (joined(b"not json", b""), "not strict JSON"),
@@ -356,7 +361,7 @@ def zipped():
         (save({}, {"outlark": '{"format": {"name": "outlark-model", "major": true}}'}), "version True"),
         (save({}, {"outlark": '{"format": {"name": "outlark-model"}}'}), "version None"),
     ],
-    ids=range(31),
+    ids=range(33),
 )
 def test_files_of_other_kinds(tmp_path, blob, message):
     assert message in refused(tmp_path / "m", blob)

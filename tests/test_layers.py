@@ -12,6 +12,8 @@ LAYERS = {
     "aside": 0,
     "cache": 0,
     "errors": 0,
+    "plain_text": 0,
+    "regular": 0,
     "verdict_names": 0,
     "version": 0,
     "maths": 1,
@@ -38,7 +40,7 @@ THIRD_PARTY = {
     "embeddings": {"numpy", "sklearn", "ai_edge_litert"},
     "field": {"numpy", "scipy", "sklearn", "soundfile", "matplotlib", "sounddevice"},
     "experiment": {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "soundfile", "matplotlib", "rich"},
-    "batch": {"sklearn", "soundfile"},
+    "batch": {"numpy", "scipy", "sklearn", "soundfile", "soxr", "threadpoolctl"},
     "cli": {"click", "rich"},
 }
 #: Slow to import, or not always there: only inside the function that needs them.

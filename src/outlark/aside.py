@@ -27,6 +27,7 @@ def written_aside(target: Path) -> Iterator[Path]:
     try:
         yield aside
         os.replace(aside, target)
+        sync_folder(target.parent)
     except BaseException:
         with suppress(OSError):
             aside.unlink()
@@ -40,3 +41,24 @@ def opened_aside(target: Path) -> Iterator[BinaryIO]:
         yield file
         file.flush()
         os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk, so that a file which was renamed is there after a power cut.
+
+    Systems and disks that cannot do this are left to do as they do.
+    """
+    with suppress(OSError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def sync_folders(folder: Path, outermost: Path) -> None:
+    """The same for a folder and those around it, up to `outermost`, because they may be new, too."""
+    for one in (folder, *folder.parents):
+        sync_folder(one)
+        if one == outermost:
+            return

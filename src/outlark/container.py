@@ -13,7 +13,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from safetensors.numpy import save
 
 from outlark.aside import opened_aside
 from outlark.errors import InputError, ModelFileError
+from outlark.regular import NOT_REGULAR, SOUND_STARTS, is_endless
 from outlark.strict_json import dumps, loads
 
 NAME, MAJOR, MINOR = "outlark-model", 1, 0
@@ -137,12 +138,6 @@ def _replace(target: Path, blob: bytes) -> None:
         file.write(blob)
         if mode is not None:
             os.chmod(file.name, stat.S_IMODE(mode))
-    with suppress(OSError):  # so that the name too survives a power cut, on systems that can do this
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 # ---------------------------------------------------------------------- reading
@@ -155,8 +150,8 @@ def _file_size(path: Path) -> int:
         raise ModelFileError("there is no such file; check the name and the folder") from None
     if stat.S_ISDIR(found.st_mode):
         raise ModelFileError("is a folder; give the name of the model file in it")
-    if not stat.S_ISREG(found.st_mode):
-        raise ModelFileError("is a device or a pipe, not a file; copy what it gives into a file first")
+    if is_endless(path):
+        raise ModelFileError(NOT_REGULAR)
     if found.st_size == 0:
         raise ModelFileError(f"the file is empty; {AGAIN}")
     return found.st_size
@@ -164,13 +159,26 @@ def _file_size(path: Path) -> int:
 
 def _table(read_bytes: Callable[[int], bytes], size: int) -> dict[str, Any]:
     """The safetensors header: name → dtype, shape and place of every array, and the metadata."""
-    length, room = int.from_bytes(read_bytes(LENGTH_BYTES), "little"), max(size - LENGTH_BYTES, 0)
-    if not 2 <= length <= min(room, LONGEST_HEADER):
+    first = read_bytes(LENGTH_BYTES)
+    length, room = int.from_bytes(first, "little"), max(size - LENGTH_BYTES, 0)
+    if not 2 <= length <= LONGEST_HEADER:
+        raise ModelFileError(f"not a model file, but {_other_kind(first)}; give a file that outlark saved")
+    if length > room:
         raise ModelFileError(
             f"not a model file, or cut short: its first bytes announce a header of {length} bytes and {room} follow; "
             "give a file that outlark saved, or copy it again"
         )
     return loads(read_bytes(length), "its safetensors header")
+
+
+def _other_kind(first: bytes) -> str:
+    """What a file is by its first bytes, if it is none of ours.
+
+    >>> _other_kind(b"RIFF...."), _other_kind(b"label,st")
+    ('a recording (WAV)', "a file that begins with b'label,st'")
+    """
+    found = next((name for start, name in SOUND_STARTS.items() if first.startswith(start)), None)
+    return f"a file that begins with {first!r}" if found is None else f"a recording ({found})"
 
 
 def _checked_header(table: dict[str, Any]) -> dict[str, Any]:

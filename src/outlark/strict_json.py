@@ -37,7 +37,7 @@ def loads(text: str | bytes, what: str) -> dict[str, Any]:
     try:
         if isinstance(text, bytes):
             text = text.decode()  # json would guess the encoding
-        value = json.loads(text, object_pairs_hook=_without_doubles)
+        value = json.loads(text, object_pairs_hook=without_doubles)
         _check(value, what)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{what} is not strict JSON ({error})") from None
@@ -46,10 +46,22 @@ def loads(text: str | bytes, what: str) -> dict[str, Any]:
     return value
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key occurs twice")
+class RepeatedKeyError(ValueError):
+    """An object of JSON that says two things under one name."""
+
+
+def without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these keys and values; for `object_pairs_hook` of `json.loads`, which takes the last of equals.
+
+    >>> without_doubles([("label", "song"), ("label", "call")])
+    Traceback (most recent call last):
+    outlark.strict_json.RepeatedKeyError: the key 'label' occurs twice
+    """
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise RepeatedKeyError(f"the key {key!r:.60} occurs twice")
+        found[key] = value
     return found
 
 

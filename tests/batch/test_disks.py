@@ -3,9 +3,14 @@
 import ctypes
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from outlark.batch.engine import Engine
+from outlark.batch.journal import Journal
+from outlark.batch.sources import Source
+from outlark.batch.task import Task, sha256_of
 from tests.recordings_on_disk import contents, outlark
 
 CAP_DAC_OVERRIDE, PR_CAPBSET_DROP = 1, 24
@@ -88,3 +93,37 @@ def test_a_read_only_folder_in_the_output_folder(model, recordings, tmp_path, re
     (tmp_path / "out/night1").chmod(0o755)
     assert outlark("detect", model, recordings, "-j", 1, "-o", tmp_path / "out").returncode == 0
     assert len(os.listdir(tmp_path / "out/night1")) == 4
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="this system does not tell which file is synced")
+def test_names_are_on_the_disk_before_the_journal_says_that_files_are_there(model, recordings, tmp_path, monkeypatch):
+    """Every rename into the output folder is followed by a sync of the folder, before a worker tells of it."""
+    happened = []
+    replace, fsync = os.replace, os.fsync
+
+    def replaced(source, target):
+        replace(source, target)
+        happened.append(("renamed", Path(target).parent))
+
+    def synced(number):
+        fsync(number)
+        where = Path(os.readlink(f"/proc/self/fd/{number}"))
+        happened.append(("synced", where))
+
+    monkeypatch.setattr(os, "replace", replaced)
+    monkeypatch.setattr(os, "fsync", synced)
+    first = sorted(recordings.rglob("*.wav"))[0]
+    output = tmp_path.resolve() / "out"
+    whose = {"model": str(model), "model_sha256": sha256_of(model), "output": str(output)}
+    task = Task(**whose, formats=("csv",), verdicts=("known",))
+    engine = Engine(task, task.workshop / "partial" / "1")
+    Journal(task.workshop / "journal.jsonl")
+    assert ("synced", task.workshop) in happened
+    assert ("synced", output) in happened
+    assert ("synced", output.parent) in happened
+    happened.clear()
+    done = engine.work(Source(first, "night/deep/a.wav"), lambda seconds, share: None)
+    assert done["outputs"] == ["night/deep/a.wav.outlark.csv"]
+    last = max(i for i, what in enumerate(happened) if what == ("renamed", output / "night/deep"))
+    for folder in (output / "night/deep", output / "night", output):
+        assert ("synced", folder) in happened[last:]

@@ -94,3 +94,10 @@ def test_cleared(path):
     journal.add(entry("a"))
     journal.clear()
     assert journal.entries == Journal(path).entries == {}
+
+
+def test_a_line_that_says_two_things_under_one_name_counts_for_nothing(path):
+    Journal(path).add(entry("a", message="x"))
+    line = path.read_bytes()
+    path.write_bytes(line + line.replace(b'"message": "x"', b'"message": "y", "message": "z"'))
+    assert Journal(path).entries["a"]["message"] == "x"

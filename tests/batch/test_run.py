@@ -4,8 +4,6 @@ import csv
 import json
 import os
 import shutil
-import signal
-import threading
 import time
 from pathlib import Path
 
@@ -21,7 +19,9 @@ from outlark.batch.sources import Source, find
 from outlark.batch.task import Task, sha256_of
 from outlark.errors import InputError, ModelFileError
 from outlark.experiment.synthetic import SAMPLE_RATE
-from tests.recordings_on_disk import contents, journal_lines, save_model, song, start
+from outlark.notes.formats import read_table
+from outlark.notes.formats.own import RUN
+from tests.recordings_on_disk import contents, save_model, song, start_and
 
 NAMES = ("a.wav", "b.wav", "c/a.wav", "d.flac")
 SUFFIXES = (".outlark.csv", ".Table.1.selections.txt", ".Table.1.selections.txt.about.json")
@@ -83,7 +83,11 @@ def test_everything_is_done_once(model, four, tmp_path):
     assert states[0] == (0, 0.0)
     assert states[-1] == (4, sum((four / name).stat().st_size for name in NAMES))
     before, at = contents(tmp_path / "out"), times(tmp_path / "out")
-    assert set(before) == {"combined.csv", *(name + suffix for name in NAMES for suffix in SUFFIXES)}
+    assert set(before) == {
+        "combined.csv",
+        "combined.csv.about.json",
+        *(name + suffix for name in NAMES for suffix in SUFFIXES),
+    }
 
     again = go(model, tmp_path / "out", four, combined=True)
     assert (again.recordings, again.done, again.skipped) == (4, 0, 4)
@@ -109,9 +113,39 @@ def test_the_combined_table_has_the_rows_of_all_in_order(model, four, tmp_path):
     for name in NAMES:
         with (tmp_path / "out" / f"{name}.outlark.csv").open(newline="") as file:
             single += list(csv.DictReader(file))
+    run = [{name: row.pop(name) for name in RUN} for row in single]
     assert rows == single
+    assert {len(line) for line in run} == {4}
+    whole = read_table(report.combined)
+    for name in NAMES:
+        assert read_table(tmp_path / "out" / f"{name}.outlark.csv").about == whole.about
+    assert whole.about["settings"]["verdicts"]
+    # what all rows have in common is not in them
+    assert b"sha256" not in report.combined.read_bytes()
+    assert run[0]["model_sha256"].encode() not in report.combined.read_bytes()
     assert [row["recording"] for row in rows] == sorted(row["recording"] for row in rows)
     assert {row["recording"] for row in rows} == set(NAMES)
+
+
+def test_rows_of_several_runs_still_say_which(model, four, tmp_path):
+    """As scores of several channels give them, for example."""
+    report = go(model, tmp_path / "out", four, combined=True)
+    table = tmp_path / "out" / f"{NAMES[0]}.outlark.csv"
+    table.write_text(table.read_text().replace('""mix""', "2"))
+    again = go(model, tmp_path / "out", four, combined=True)
+    assert again.skipped == report.recordings
+    with again.combined.open(newline="") as file:
+        told = {row["settings"] for row in csv.DictReader(file)}
+    assert len(told) == 2
+    assert not (tmp_path / "out/combined.csv.about.json").exists()
+
+
+def test_a_combined_table_without_rows(model, tmp_path):
+    soundfile.write(tmp_path / "a.wav", np.zeros(8000), 8000)
+    report = go(model, tmp_path / "out", tmp_path / "a.wav", combined=True)
+    found = read_table(report.combined, format="csv")
+    assert found.marks == ()
+    assert found.about["settings"]["verdicts"]
 
 
 def test_only_what_changed_is_done_again(model, four, done):
@@ -346,22 +380,13 @@ def test_one_run_at_a_time(model, four, tmp_path):
         go(model, tmp_path / "out", four)
 
 
-def children(pid):
-    return [int(child) for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
-
-
 def test_a_worker_that_dies_takes_only_its_file_with_it(model, four, tmp_path):
     if not Path("/proc/self/task").exists():
         pytest.skip("needs /proc to find the worker")
-    soundfile.write(four / "b.wav", np.tile(song(0), 300), SAMPLE_RATE)  # takes some seconds
-    process = start("detect", model, four, "-o", tmp_path / "out", "-j", 1)
-    while journal_lines(tmp_path / "out") < 1:
-        assert process.poll() is None
-        time.sleep(0.01)
-    time.sleep(0.3)
-    (worker,) = children(process.pid)
-    os.kill(worker, signal.SIGKILL)
-    assert process.wait(timeout=60) == 3
+    soundfile.write(four / "b.wav", np.tile(song(0), 300), SAMPLE_RATE)  # it is at work on this one
+    process = start_and("kill_worker", 1, "detect", model, four, "-o", tmp_path / "out", "-j", 1)
+    said = process.communicate()[1]
+    assert process.returncode == 3, said
     lines = (tmp_path / "out/.outlark/journal.jsonl").read_text().splitlines()
     states = {entry["recording"]: entry for entry in map(json.loads, lines)}
     assert [states[name]["state"] for name in NAMES] == ["done", "failed", "done", "done"]
@@ -369,10 +394,17 @@ def test_a_worker_that_dies_takes_only_its_file_with_it(model, four, tmp_path):
     assert not (tmp_path / "out/.outlark/partial").exists()
 
 
-def test_workers_of_a_run_that_was_just_killed_are_waited_for(model, four, done):
+def test_workers_of_a_run_that_was_just_killed_are_waited_for(model, four, done, monkeypatch):
     holding = lock(done / ".outlark/workers", shared=True)
     holding.__enter__()
-    threading.Timer(0.6, holding.__exit__, (None, None, None)).start()
-    begin = time.monotonic()
+    waited = []
+
+    def let_go(seconds):
+        """The first time that somebody waits."""
+        if not waited:
+            waited.append(seconds)
+            holding.__exit__(None, None, None)
+
+    monkeypatch.setattr(time, "sleep", let_go)
     assert go(model, done, four).skipped == 4
-    assert 0.5 < time.monotonic() - begin < 9.0
+    assert waited

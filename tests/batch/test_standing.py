@@ -1,11 +1,19 @@
 """What counts as done."""
 
+import os
+import platform
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 
-from outlark.batch.standing import is_done
+from outlark.batch.arithmetic import arithmetic
+from outlark.batch.journal import Journal
+from outlark.batch.sources import Sources
+from outlark.batch.standing import check_same, is_done
 from outlark.batch.task import Task
+from outlark.errors import InputError
 
 NOW = {"size": 5, "mtime_ns": 7, "sha256": "ab"}
 
@@ -36,3 +44,44 @@ def test_not_done(task, entry):
     assert not is_done(task, {**entry, "outputs": {"a.csv": "cd", "b.csv": "ef"}}, NOW)
     assert not is_done(replace(task, formats=("csv", "jsonl")), entry, NOW)
     assert not is_done(replace(task, keep_scores=True), entry, NOW)
+
+
+def journal_of(tmp_path, identity):
+    journal = Journal(tmp_path / "journal.jsonl")
+    rest = {"path": "/a.wav", "file": NOW, "formats": [], "scores": False, "outputs": [], "segments": {}}
+    journal.add({"recording": "a.wav", "state": "done", "identity": identity, **rest})
+    return Journal(journal.path)
+
+
+def test_results_of_another_processor_are_not_mixed_in(task, tmp_path):
+    other = {
+        **task.identity,
+        "arithmetic": {**task.identity["arithmetic"], "blas": "openblas 0.3.31 Zen", "numpy": "1"},
+    }
+    nothing = Sources(tmp_path, ())
+    with pytest.raises(InputError, match=r"made otherwise.*blas 'openblas 0.3.31 Zen', now .*numpy '1', now") as caught:
+        check_same(task, nothing, journal_of(tmp_path, other))
+    assert "verdicts" not in str(caught.value)
+    check_same(task, nothing, journal_of(tmp_path, task.identity))
+
+
+def test_journals_of_before_do_not_tell_the_processor_and_still_count(task, tmp_path):
+    before = {key: value for key, value in task.identity.items() if key != "arithmetic"}
+    check_same(task, Sources(tmp_path, ()), journal_of(tmp_path, before))
+    with pytest.raises(InputError, match=r"made otherwise.*channel 2, now None"):
+        check_same(task, Sources(tmp_path, ()), journal_of(tmp_path, {**before, "channel": 2}))
+
+
+@pytest.mark.skipif("openblas" not in arithmetic()["blas"], reason="only OpenBLAS lets its kernel be chosen")
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="kernels of x86")
+def test_another_kernel_is_told():
+    program = "from outlark.batch.arithmetic import arithmetic; print(arithmetic()['blas'])"
+    told = set()
+    for kernel in ("Nehalem", "Haswell"):
+        environment = {**os.environ, "OPENBLAS_CORETYPE": kernel}
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+        )
+        assert kernel in done.stdout
+        told.add(done.stdout)
+    assert len(told) == 2

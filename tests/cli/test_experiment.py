@@ -14,7 +14,8 @@ from click.testing import CliRunner
 
 from outlark.cli.main import main
 from outlark.experiment.great_tits import get
-from outlark.notes.formats import read_table
+from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+from outlark.notes.formats import Mark, read_table, write_table
 from tests.experiment.test_dataset import clip_folder as clips
 from tests.experiment.test_great_tits import fetched
 
@@ -91,6 +92,24 @@ def test_a_folder_of_clips_and_groups(tmp_path):
     assert content["data"]["classes"] == {"tuti-F": 4, "cach-E": 4, "cach-C": 3}
     assert content["outcomes"][0]["known"] == ["tuti-F", "cach-E"]
     assert set(content["files"]) >= {"report", "Figure 1"}
+
+
+def test_a_folder_of_tables_whose_recordings_are_elsewhere(tmp_path):
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "sounds").mkdir()
+    for night in range(3):
+        played = notes(seed=night, counts={"tuti-F": 1, "cach-E": 1, "cach-C": 1})
+        audio, truth = concatenate(played, gap_s=0.2, edge_s=0.2, rng=np.random.default_rng(night))
+        soundfile.write(tmp_path / f"sounds/{night}.wav", audio, SAMPLE_RATE)
+        marks = [Mark(start_s=n.start_s, end_s=n.end_s, label=n.label) for n in truth]
+        write_table(tmp_path / f"tables/{night}.labels.txt", marks, format="audacity")
+    args = ("--seeds", 1, "-m", "templates", "--n-known", 2, "--train", 1, "--json")
+    done = experiment(tmp_path / "tables", "--audio", tmp_path / "sounds", *args, "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["data"]["classes"] == {"cach-C": 3, "cach-E": 3, "tuti-F": 3}
+    without = experiment(tmp_path / "tables", *args, "-o", tmp_path / "out2")
+    assert without.exit_code == 1
+    assert "--audio" in without.stderr
 
 
 def test_a_sweep(tmp_path):

@@ -90,7 +90,10 @@ def test_errors_as_json(tmp_path):
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (["fly"], "No such command 'fly'"),
+        (["fly"], "No such command 'fly'. There are train, calibrate, detect"),
+        (["detct"], "No such command 'detct'. Did you mean detect?"),
+        (["Evaluate"], "Did you mean evaluate"),
+        (["inspekt", "m"], "Did you mean inspect?"),
         (["detect", "m"], "Missing argument 'RECORDINGS...'"),
         (["detect", "m", "r"], "Missing option '--output'"),
         (["detect", "m", "r", "-o", "x", "--format", "csv,exel"], "'exel' is no format that can be written; there are"),

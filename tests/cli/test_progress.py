@@ -6,20 +6,21 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from outlark.batch.run import State
 from outlark.batch.sources import Failure
-from outlark.cli.progress import clock, rate, words
+from outlark.cli.progress import Pace, clock, rate, words
 
 SHOW = """
-import sys, time
+import sys
 from outlark.batch.run import State
 from outlark.cli import progress
-progress.LINES_S = 0.05
+progress.LINES_S = progress.SURE_S = 0.0
 with progress.shown(quiet=len(sys.argv) > 1) as watch:
     for done in range(4):
         watch(State(total=3, done=done, bytes_total=300.0, bytes_done=100.0 * done, seconds=60.0 * done))
-        time.sleep(0.15)
 """
 
 
@@ -35,12 +36,36 @@ def shown(stderr, *args):
         (State(total=5, done=1, failures=[Failure("a", "b")]), "1 of 5 files, 1 failed"),
         (
             State(total=2, bytes_total=100.0, bytes_done=1.0, seconds=3600.0),
-            "0 of 2 files, 360 × real time, 0:16:30 left",
+            "0 of 2 files, 360 × real time",
         ),
+        (State(total=1), "0 of 1 file"),
     ],
 )
 def test_words(state, expected):
     assert words(state, 10.0) == expected
+    assert words(state, 10.0, 990.0) == f"{expected}, 0:16:30 left"
+
+
+def under_way(done):
+    return State(total=2, bytes_total=1000.0, bytes_done=done)
+
+
+def test_the_start_of_a_run_says_nothing_about_the_time_left():
+    """Loading the model takes as long as a thousand seconds of sound: the first estimate was absurd."""
+    pace = Pace()
+    assert pace.left_s(under_way(0.0), 0.0) is None
+    assert pace.left_s(under_way(1.0), 10.0) is None  # was told as 2 h 46 min
+    assert pace.left_s(under_way(11.0), 10.1) is None
+    assert pace.left_s(under_way(601.0), 16.0) == pytest.approx(399.0 / 100.0)
+    assert pace.left_s(under_way(1000.0), 20.0) is None
+
+
+@given(st.floats(0.1, 100.0), st.floats(0.0, 1000.0), st.integers(5, 40))
+def test_an_even_pace_gives_the_true_time_left(each_s, loading_s, n):
+    pace = Pace()
+    for i in range(1, n):
+        left_s = pace.left_s(State(total=1, bytes_total=float(n), bytes_done=float(i)), loading_s + i * each_s)
+        assert left_s is None or left_s == pytest.approx((n - i) * each_s, rel=1e-6)
 
 
 def test_numbers():
@@ -52,9 +77,9 @@ def test_lines_where_there_is_no_terminal(tmp_path):
     with (tmp_path / "said").open("w") as file:
         shown(file)
     lines = (tmp_path / "said").read_text(encoding="utf-8").splitlines()
-    assert [line.split(",")[0] for line in lines] == ["1 of 3 files", "2 of 3 files", "3 of 3 files"]
-    assert "× real time" in lines[0]
-    assert "left" in lines[0]
+    assert [line.split(",")[0] for line in lines] == [f"{done} of 3 files" for done in range(4)]
+    assert "× real time" in lines[1]
+    assert "left" in lines[2]
 
 
 def test_nothing_when_quiet(tmp_path):
@@ -78,5 +103,5 @@ def test_a_bar_on_a_terminal():
         except OSError:  # the other end is closed
             break
     os.close(ours)
-    assert b"2 of 3 files" in said
+    assert b"3 of 3 files" in said
     assert b"\x1b[" in said

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+from dataclasses import replace
 
 import mir_eval
 import numpy as np
@@ -201,9 +202,54 @@ def test_a_folder_as_detect_leaves_it_against_tables_of_people(tmp_path):
     assert matched.left_out == ()
     assert matched.labels == ["a", "b"]
     assert any(remark.startswith("left out: ") and "failures.csv" in remark for remark in matched.remarks)
+    assert not any("repeat" in remark for remark in matched.remarks)
     alone = match_tables(out, truth, detected_only=True)
     assert [r.name for r in alone.recordings] == ["1", "3", "2.flac"]
     assert "4.wav without detections left out" in alone.remarks
+
+
+ALL_FORMATS = {
+    "csv": "outlark.csv", "raven": "Table.1.selections.txt", "audacity": "labels.txt", "jsonl": "jsonl",
+    "kaleidoscope": "kaleidoscope.csv", "birdnet": "birdnet.csv", "dcase": "dcase.csv",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("formats", [list(ALL_FORMATS), ["audacity", "raven"], ["dcase", "birdnet", "jsonl"]])
+def test_all_formats_of_a_run_are_one_table(tmp_path, formats):
+    out = tmp_path / "out"
+    (out / "n").mkdir(parents=True)
+    found = [
+        mark(1, "a", "known", recording="n/1.wav", score=1.0),
+        mark(2, "a", "ambiguous", recording="n/1.wav", runner_up="b"),
+        mark(3, None, "unknown", recording="n/1.wav"),
+        mark(5, None, "silence", recording="n/1.wav"),
+    ]
+    for format in formats:
+        write_table(out / f"n/1.wav.{ALL_FORMATS[format]}", found, format=format)
+    write_table(out / "combined.csv", found, format="csv")
+    write_table(tmp_path / "truth.csv", [mark(1, "a", recording="n/1.wav")], format="csv")
+    matched = match_tables(out, tmp_path / "truth.csv")
+    (one,) = matched.recordings
+    assert [m.label for m in one.found if m.verdict != "silence"] == ["a", "a", None]
+    assert matched.left_out == ()
+    assert not any("repeat" in remark for remark in matched.remarks)
+
+
+@pytest.mark.parametrize("change", ["another label", "one mark less", "one mark more"])
+def test_a_table_that_was_worked_on_says_something_of_its_own(tmp_path, change):
+    out = tmp_path / "out"
+    out.mkdir()
+    found = [mark(1, "a", "known", recording="1.wav"), mark(3, "a", "known", recording="1.wav")]
+    worked_on = {
+        "another label": [found[0], replace(found[1], label="b")],
+        "one mark less": found[:1],
+        "one mark more": [*found, mark(7, "b", recording="1.wav")],
+    }[change]
+    write_table(out / "1.wav.outlark.csv", found, format="csv")
+    write_table(out / "1.wav.Table.1.selections.txt", worked_on, format="raven")
+    matched = match_tables(out, out / "1.wav.Table.1.selections.txt")
+    assert any("repeated in other tables, counted once" in remark for remark in matched.remarks)
+    assert len(matched.recordings[0].found) == len({(m.start_s, m.label) for m in (*found, *worked_on)})
 
 
 def test_the_same_recording_under_a_shorter_name(tmp_path):
@@ -211,7 +257,7 @@ def test_the_same_recording_under_a_shorter_name(tmp_path):
     write_table(tmp_path / "night.labels.txt", [mark(1, "a"), mark(2, "a")], format="audacity")
     matched = match_tables(tmp_path, tmp_path)
     assert [(r.name, len(r.truth), len(r.found)) for r in matched.recordings] == [("night.flac", 2, 2)]
-    assert matched.remarks[0] == f"{tmp_path}: 1 marks repeat another one and count once"
+    assert matched.remarks[0] == f"{tmp_path}: 1 mark repeated in other tables, counted once"
 
 
 def test_how_long_recordings_are(tmp_path):
@@ -268,4 +314,4 @@ def test_predictions_without_labels_are_of_the_only_class(tmp_path):
     matched = match_tables(tmp_path / "found.csv", tmp_path / "truth.csv")
     assert evaluate(matched.recordings, ["Q"]).dcase.pooled.f == 0.0
     assert evaluate(matched.naming_blanks("Q").recordings, ["Q"]).dcase.pooled.f == 1.0
-    assert "1 marks of the truth have no label; what was found in them counts neither way" in matched.remarks
+    assert "1 mark of the truth without a label; what was found there counts neither way" in matched.remarks

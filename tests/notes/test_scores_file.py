@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from outlark import Decisions, HLDSFrontEnd, NoteDetector
-from outlark.container import write
+from outlark.container import read, write
 from outlark.errors import ModelFileError
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.notes.resampling import resample
@@ -120,13 +120,11 @@ def test_any_scores_come_back(tmp_path_factory, data, n, n_classes, whole):
     )  # fmt: skip
     scores = Scores(layout=layout, block=ScoreBlock(values, activity, lengths), n_samples=16 * n + 5)
     path = tmp_path_factory.mktemp("scores") / "a.scores"
-    save_scores(
-        KeptScores(scores=scores, sample_rate=8000, n_samples=7, recording="é/a.wav", channel=2, model_sha256="ab"),
-        path,
-    )
+    whose = {"recording": "é/a.wav", "channel": 2, "model_sha256": "ab"}
+    save_scores(KeptScores(scores=scores, sample_rate=8000, n_samples=16 * n + 5, **whose), path)
     again = load_scores(path)
     assert_equal(again.scores, scores)
-    assert (again.sample_rate, again.n_samples, again.recording) == (8000, 7, "é/a.wav")
+    assert (again.sample_rate, again.n_samples, again.recording) == (8000, 16 * n + 5, "é/a.wav")
     assert (again.channel, again.model_sha256) == (2, "ab")
 
 
@@ -148,4 +146,55 @@ def test_a_damaged_file_is_refused(detector, song, tmp_path):
     blob[-100] ^= 1
     path.write_bytes(blob)
     with pytest.raises(ModelFileError, match=r"a.scores: damaged: the digest does not match"):
+        load_scores(path)
+
+
+ABSURD = {
+    ("samples",): [-5, 2**63, 0, 10**9, 1.5, "3", True, None],
+    ("rate",): [0, -1, 2**63, 1, 22050.0, None],
+    ("layout", "hop_samples"): [0, -1, 2**63, 10**6, 80.0],
+    ("layout", "offset_samples"): [-1, 2**40],
+    ("layout", "sample_rate"): [0, 2**63, 3],
+    ("layout", "samples"): [-5, 2**63, 10**9],
+    ("channel",): [0, -1, 2**63, "1", True],
+    ("recording",): [5, ["a"]],
+    ("model_sha256",): [5],
+}
+
+
+@pytest.mark.parametrize(("where", "value"), [(where, value) for where, bad in ABSURD.items() for value in bad])
+def test_numbers_that_cannot_be_are_refused_although_the_digest_matches(detector, song, tmp_path, where, value):
+    path = tmp_path / "a.scores"
+    save_scores(kept(detector, song, SAMPLE_RATE), path)
+    header, stored = read(path)
+    within = header
+    for key in where[:-1]:
+        within = within[key]
+    within[where[-1]] = value
+    write(path, header, stored)
+    with pytest.raises(ModelFileError, match=r"a.scores: damaged: .*; keep the scores again"):
+        load_scores(path)
+
+
+ARRAYS = {
+    "NaN": ("values", lambda a: a * np.nan),
+    "one class more": ("values", lambda a: np.c_[a, a[:, :1]]),
+    "activity": ("activity", lambda a: a * np.nan),
+    "fewer bits": ("scored", lambda a: a[:-1]),
+    "other bits": ("scored", lambda a: ~a),
+    "lengths below 0": ("lengths", lambda a: -a.astype(np.int64)),
+    "lengths of years": ("lengths", lambda a: a.astype(np.int64) + 2**62),
+    "lengths that are no whole numbers": ("lengths", lambda a: a + 0.5),
+    "moves": ("moves", lambda a: a.astype(np.int64) + 2**40),
+}
+
+
+@pytest.mark.parametrize("what", ARRAYS)
+def test_arrays_that_cannot_be_are_refused_although_the_digest_matches(detector, song, tmp_path, what):
+    path = tmp_path / "a.scores"
+    save_scores(kept(detector, song, SAMPLE_RATE), path)
+    header, stored = read(path)
+    name, change = ARRAYS[what]
+    write(path, header, {**stored, name: change(stored[name])})
+    with pytest.raises(ModelFileError, match=r"a.scores: "):
         load_scores(path)

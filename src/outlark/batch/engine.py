@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import soundfile
 from sklearn.base import clone
 
+from outlark.aside import sync_folders
 from outlark.batch.facts import Facts
 from outlark.batch.fingerprint import Print, fingerprint
 from outlark.batch.sources import Source
@@ -19,7 +20,7 @@ from outlark.batch.task import DECIDE, SCORES, Task, sha256_of
 from outlark.errors import AudioError, InputError, ModelFileError
 from outlark.field.bandwidth import Bandwidth, listens_up_to, remark_on_bandwidth
 from outlark.model_file import load
-from outlark.notes.audio import AudioFile
+from outlark.notes.audio import AudioFile, for_decoder
 from outlark.notes.detector import BLOCK
 from outlark.notes.formats import FORMATS, About, Mark, write_table
 from outlark.notes.live import Found
@@ -108,7 +109,8 @@ class Engine:
     def _detect(self, source: Source, before: Print, progress: Progress) -> Heard:
         task, audio = self.task, opened(source.path, self.task.channel)
         facts = Facts.of_file(source.path)
-        expected = max(1, soundfile.info(str(source.path)).frames)  # a guess for MP3, good enough to tell how far
+        told = soundfile.info(for_decoder(source.path)).frames  # a guess for MP3, good enough to tell how far
+        expected = max(1, told)
         stream = self._detector.stream(audio.sample_rate)
         whose: dict[str, Any] = {"recording": source.name, "channel": task.channel, "model_sha256": task.model_sha256}
         keeper = ScoreKeeper(self._detector.layout_, audio.sample_rate, **whose) if task.keep_scores else None
@@ -183,6 +185,7 @@ class Engine:
                 os.fsync(opened.fileno())
             os.replace(file, folder / file.name)
             delivered[(folder / file.name).relative_to(self.task.output).as_posix()] = digest
+        sync_folders(folder, Path(self.task.output))  # the journal will say that they are there
         return delivered
 
     def _clean(self) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
+from outlark.regular import is_endless
+
 #: Of a file as it was at some moment; None if it was not there.
 Print = Mapping[str, Any] | None
 #: Bytes at the head and at the tail that are looked at, and of each block in between.
@@ -15,7 +17,7 @@ BLOCKS = 16
 
 
 def fingerprint(path: str | PathLike[str]) -> Print:
-    """Size, time and a digest of head, tail and some blocks of a file; None if it is not there.
+    """Size, time and a digest of head, tail and some blocks of a file; None if it is not there, or a pipe.
 
     Recorders that are switched on together write files of the same name, size and time. What is in them differs
     everywhere, so that a few blocks tell them apart, and a folder of a terabyte is looked through in seconds.
@@ -32,6 +34,8 @@ def fingerprint(path: str | PathLike[str]) -> Print:
     >>> a["size"] == b["size"], a["mtime_ns"] == b["mtime_ns"], a["sha256"] == b["sha256"]
     (True, True, False)
     """
+    if is_endless(path):
+        return None
     try:
         with open(path, "rb", buffering=0) as file:
             found = os.fstat(file.fileno())

@@ -1,7 +1,7 @@
 """What has been done in an output folder: one line of JSON for each recording, safe on the disk before the next.
 
 Of several lines about a recording the last one counts. A line that was cut short, because the power went or the disk
-was full, counts for nothing: the recording is then done again.
+was full, or that says two things under one name, counts for nothing: the recording is then done again.
 """
 
 import json
@@ -9,6 +9,9 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from outlark.aside import sync_folders
+from outlark.strict_json import without_doubles
 
 DONE, FAILED = "done", "failed"
 #: What a line about a file that is done has to say.
@@ -43,7 +46,9 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.touch()
+        if not path.exists():
+            path.touch()
+            sync_folders(path.parent, path.parents[min(2, len(path.parents) - 1)])  # .outlark and what it is in are new
         _cut_torn_line(path)
         self.entries = {entry["recording"]: entry for entry in entries_in(path)}
 
@@ -69,7 +74,7 @@ def entries_in(path: Path) -> Iterator[dict[str, Any]]:
     with path.open("rb") as file:
         for line in file:
             try:
-                entry = json.loads(line)
+                entry = json.loads(line, object_pairs_hook=without_doubles)
             except ValueError:
                 continue
             if not isinstance(entry, dict) or not isinstance(entry.get("recording"), str):

@@ -1,6 +1,7 @@
 """What the journal of an output folder says about a task: what is done already, and what does not go together."""
 
 import hashlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -40,11 +41,14 @@ def check_same(task: Task, sources: Sources, journal: Journal, prints: Mapping[s
         With what was found and what differs.
     """
     now = task.identity
+    older = {key: value for key, value in now.items() if key != "arithmetic"}  # journals of before do not tell it
     done = {name: entry for name, entry in journal.entries.items() if entry.get("state") == DONE}
     for name, entry in done.items():
         check_age(entry, task.output)
-        if entry["identity"] != now:
-            changes = _changes(entry["identity"], now)
+        known = entry["identity"]
+        wanted = now if "arithmetic" in known else older
+        if known != wanted:
+            changes = _changes(known, wanted)
             raise InputError(f"{task.output} holds results that were made otherwise ({name}: {changes}); {REMEDY}")
     for source in sources.files:
         before = done.get(source.name)
@@ -85,9 +89,11 @@ def check_age(entry: Mapping[str, Any], output: str | Path) -> None:
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    keys = [key for key in now if before.get(key) != now[key]]
+    if before.get("arithmetic") != now.get("arithmetic"):
+        before, now = ({**one, **one.get("arithmetic", {})} for one in (before, now))
+    keys = [key for key in now if key != "arithmetic" and before.get(key) != now[key]]
     return ", ".join(f"{key} {_short(before.get(key))}, now {_short(now[key])}" for key in keys)
 
 
 def _short(value: Any) -> str:
-    return f"{value:.12}…" if isinstance(value, str) and len(value) > 20 else repr(value)
+    return f"{value:.12}…" if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) else repr(value)

@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from outlark.batch.arithmetic import arithmetic
 from outlark.errors import ModelFileError
+from outlark.regular import NOT_REGULAR, is_endless
 from outlark.version import __version__
 
 DETECT, DECIDE = "detect", "decide"
@@ -54,7 +56,7 @@ class Task:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What the content of the results depends on, besides the recording."""
+        """What the content of the results depends on, to the last digit, besides the recording."""
         thresholds = {} if self.thresholds is None else {"thresholds": list(self.thresholds)}
         return {
             "version": __version__,
@@ -63,6 +65,7 @@ class Task:
             "channel": self.channel,
             "verdicts": list(self.verdicts),
             **thresholds,
+            "arithmetic": arithmetic(),
         }
 
     @property
@@ -84,6 +87,8 @@ class Task:
 
 def sha256_of(path: str | Path) -> str:
     """The digest of a model file, which stands for the model in all that is written."""
+    if is_endless(path):
+        raise ModelFileError(f"{path}: {NOT_REGULAR}")
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -9,6 +9,7 @@ from outlark.batch.sources import Sources, find
 from outlark.batch.task import SCORES, Task, sha256_of
 from outlark.cli import options
 from outlark.cli.main import UNREADABLE
+from outlark.cli.say import answer, say
 from outlark.cli.steps import counted
 
 if TYPE_CHECKING:
@@ -52,12 +53,12 @@ def command(
         save_figure(calibration_figure(detector.calibration_), figure)
     if not given["quiet"]:
         tell(detector)
-        click.echo(f"in {output or model}", err=True)
+        say(f"in {output or model}", err=True)
     for name, message in failures:
-        click.echo(f"{name}: {message}", err=True)
+        say(f"{name}: {message}", err=True)
     if given["as_json"]:
         classes = [{**asdict(of_class), "moved": of_class.moved} for of_class in detector.calibration_]
-        options.answer({"output": output or model, "model_sha256": sha256_of(output or model), "classes": classes})
+        answer({"output": output or model, "model_sha256": sha256_of(output or model), "classes": classes})
     click.get_current_context().exit(UNREADABLE if failures else 0)
 
 
@@ -97,4 +98,4 @@ def calibrated(task: Task, sources: Sources, quiet: bool) -> Task:
 def tell(detector: "NoteDetector") -> None:
     """What became of the threshold of each class, on standard error."""
     for of_class in detector.calibration_:
-        click.echo(f"{of_class.label}: {of_class.in_words}", err=True)
+        say(f"{of_class.label}: {of_class.in_words}", err=True)

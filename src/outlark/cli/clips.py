@@ -12,8 +12,10 @@ import click
 from outlark.cli import options, tables
 from outlark.cli.main import UNREADABLE
 from outlark.cli.many import tell_failures
+from outlark.cli.say import answer, say
 from outlark.cli.steps import steps
 from outlark.errors import InputError
+from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
     from outlark.field.clip_choice import Choices, Uncut
@@ -84,7 +86,7 @@ def command(paths: tuple[str, ...], output: str, **given: Any) -> None:
     remarks = _tell(clips, found.remarks, folder, given["quiet"])
     tell_failures(failures, folder / FAILURES)
     if given["as_json"]:
-        options.answer(_content(clips, failures, remarks, folder))
+        answer(_content(clips, failures, remarks, folder))
     click.get_current_context().exit(UNREADABLE if failures else 0)
 
 
@@ -116,12 +118,15 @@ def _write_failures(path: Path, failures: "Sequence[Uncut]") -> None:
 def _tell(clips: "Sequence[Clip]", remarks: Sequence[str], folder: Path, quiet: bool) -> list[str]:
     """Say what was cut; what there is to remark."""
     rounded = sum(not clip.exact for clip in clips)
-    remarks = [*remarks, *([f"{rounded} clips rounded to 24 bits, the most that FLAC holds"] if rounded else [])]
+    remarks = [
+        *remarks,
+        *([f"{number_of(rounded, 'clip')} rounded to 24 bits, the most that FLAC holds"] if rounded else []),
+    ]
     if not quiet:
         for remark in remarks:
-            click.echo(remark, err=True)
+            say(remark, err=True)
         told = ", ".join(f"{n} {name}" for name, n in _folders(clips).items())
-        click.echo(f"{len(clips)} clips in {folder}{': ' if told else ''}{told}", err=True)
+        say(f"{number_of(len(clips), 'clip')} in {folder}{': ' if told else ''}{told}", err=True)
     return remarks
 
 

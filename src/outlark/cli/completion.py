@@ -3,6 +3,8 @@
 import click
 from click.shell_completion import get_completion_class
 
+from outlark.cli.say import say
+
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -18,4 +20,4 @@ def command(shell: str) -> None:
     if kind is None:
         raise click.UsageError(f"no completion for {shell}")
     root = click.get_current_context().find_root().command
-    click.echo(kind(root, {}, "outlark", "_OUTLARK_COMPLETE").source())
+    say(kind(root, {}, "outlark", "_OUTLARK_COMPLETE").source())

@@ -8,6 +8,8 @@ import click
 
 from outlark.cli import options, tables
 from outlark.cli.main import UNREADABLE
+from outlark.cli.say import answer, say
+from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
@@ -59,21 +61,21 @@ def command(source: str, target: str, to: str | None, force: bool, quiet: bool, 
     if not quiet:
         _tell(done)
     for file in failed:
-        click.echo(f"failed: {file.message}", err=True)
+        say(f"failed: {file.message}", err=True)
     if as_json:
-        options.answer(_content(done, failed))
+        answer(_content(done, failed))
     click.get_current_context().exit(UNREADABLE if failed else 0)
 
 
 def _tell(done: "Sequence[Conversion]") -> None:
     for one in done:
-        click.echo(
-            f"{one.source} ({one.source_format}, {one.marks} marks) → {one.target} ({one.target_format}, "
-            f"{one.written} marks)",
+        say(
+            f"{one.source} ({one.source_format}, {number_of(one.marks, 'mark')}) → {one.target} ({one.target_format}, "
+            f"{number_of(one.written, 'mark')})",
             err=True,
         )
         for remark in (*one.remarks, *one.lost):
-            click.echo(f"  {remark}", err=True)
+            say(f"  {remark}", err=True)
 
 
 def _content(done: "Sequence[Conversion]", failed: "Sequence[Unread]") -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from outlark.cli import options, tables
+from outlark.cli.say import answer, say
 from outlark.cli.steps import steps
 from outlark.errors import InputError
 
@@ -49,9 +50,9 @@ def command(action: str, name: str | None, to: str | None, wheel: str | None, qu
         folder, replaced = _got(to, wheel, quiet)
         more = {"replaced": replaced, "next": _next(folder)}
     if as_json:
-        options.answer({"name": name, "folder": str(folder), **more})
+        answer({"name": name, "folder": str(folder), **more})
         return
-    click.echo(folder)
+    say(folder)
     if more and not quiet:
         _tell(name, **more)
 
@@ -63,7 +64,7 @@ def _list(as_json: bool) -> None:
     there = not missing_or_changed(folder)
     if as_json:
         found = [{"name": name, "what": what, "there": there, "folder": str(folder)} for name, what in SETS.items()]
-        options.answer({"data": found})
+        answer({"data": found})
         return
     tables.show([["name", "here", "what"], *([name, "yes" if there else "no", what] for name, what in SETS.items())])
 
@@ -107,7 +108,7 @@ def _line(*words: str) -> str:
 
 def _tell(name: str, replaced: Sequence[str], next: Sequence[str]) -> None:
     for file in replaced:
-        click.echo(f"{file} was changed: replaced, and kept as {file}.old", err=True)
-    click.echo(f"{name}: {SETS[name]}. README.md tells whose they are. Try:", err=True)
+        say(f"{file} was changed: replaced, and kept as {file}.old", err=True)
+    say(f"{name}: {SETS[name]}. README.md tells whose they are. Try:", err=True)
     for line in next:
-        click.echo(f"  {line}", err=True)
+        say(f"  {line}", err=True)

@@ -6,6 +6,7 @@ import click
 
 from outlark.cli import options
 from outlark.cli.main import ERROR
+from outlark.cli.say import answer, say
 
 
 @click.command()
@@ -24,14 +25,14 @@ def command(model: str, strict: bool, quiet: bool, as_json: bool) -> None:
 
     detector = load(model)
     if not quiet:
-        click.echo("listening to sounds that are no notes …", err=True)
+        say("listening to sounds that are no notes …", err=True)
     found = sorted(examine(detector), key=lambda finding: (PROBLEM, WARNING, GOOD).index(finding.severity))
     counts = {severity: sum(f.severity == severity for f in found) for severity in (PROBLEM, WARNING, GOOD)}
     if as_json:
-        options.answer({"model": model, **counts, "findings": [asdict(finding) for finding in found]})
+        answer({"model": model, **counts, "findings": [asdict(finding) for finding in found]})
     else:
         for finding in found:
-            click.echo(finding)
+            say(finding)
     if not quiet:
-        click.echo(f"problems: {counts[PROBLEM]}, warnings: {counts[WARNING]}, good: {counts[GOOD]}", err=True)
+        say(f"problems: {counts[PROBLEM]}, warnings: {counts[WARNING]}, good: {counts[GOOD]}", err=True)
     click.get_current_context().exit(ERROR if strict and counts[PROBLEM] else 0)

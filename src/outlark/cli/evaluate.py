@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlark.cli import options, tables
+from outlark.cli.say import answer, say
 from outlark.errors import InputError
 from outlark.field.finding import listing
+from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
@@ -84,7 +86,7 @@ def command(detections: str, truth: str, **given: Any) -> None:
     if not given["quiet"]:
         _tell(matched, given["output"])
     if given["as_json"]:
-        options.answer(_content(measured, matched))
+        answer(_content(measured, matched))
     else:
         _show(measured, tolerance_ms)
 
@@ -116,17 +118,17 @@ def _write(measured: "Evaluation", path: Path) -> None:
 
 def _tell(matched: "Matched", output: str | None) -> None:
     for remark in matched.remarks:
-        click.echo(f"Note: {remark}", err=True)
+        say(f"Note: {remark}", err=True)
     if matched.missed:
-        click.echo(f"{_listed(matched.missed)} without detections: what is in them counts as missed", err=True)
+        say(f"{_listed(matched.missed)} without detections: what is in them counts as missed", err=True)
     if matched.left_out:
-        click.echo(f"{_listed(matched.left_out)} with detections and without truth: left out", err=True)
+        say(f"{_listed(matched.left_out)} with detections and without truth: left out", err=True)
     if output is not None:
-        click.echo(f"all numbers are in {output}", err=True)
+        say(f"all numbers are in {output}", err=True)
 
 
 def _listed(names: Sequence[str]) -> str:
-    return f"{len(names)} recording{'s' if len(names) > 1 else ''} ({listing(names)})"
+    return f"{number_of(len(names), 'recording')} ({listing(names)})"
 
 
 def _content(measured: "Evaluation", matched: "Matched") -> dict[str, Any]:
@@ -147,9 +149,9 @@ def _content(measured: "Evaluation", matched: "Matched") -> dict[str, Any]:
 
 def _show(measured: "Evaluation", tolerance_ms: float | None) -> None:
     _show_classes(measured)
-    click.echo()
+    say()
     _show_events(measured, tolerance_ms)
-    click.echo()
+    say()
     confusion = measured.notes.confusion
     rows = [["true \\ found", *map(str, confusion.column_labels)]]
     for label, counts in zip(confusion.row_labels, confusion.counts.tolist(), strict=True):
@@ -176,8 +178,8 @@ def _show_classes(measured: "Evaluation") -> None:
     labels = (*measured.classes, REST, MEAN, MEAN_ALL, POOLED)
     body = ([label, *(_cell(found[name].get(label), n) for name, n in columns.values())] for label in labels)
     rows = [["class", *columns], *body]
-    n = measured.recordings
-    title = f"{n} recording{'s' if n > 1 else ''}, {measured.seconds:.0f} s; events with an IoU of {iou}"
+    recordings = number_of(measured.recordings, "recording")
+    title = f"{recordings}, {measured.seconds:.0f} s; events with an IoU of {iou}"
     tables.show(rows, title)
 
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlark.cli import options
+from outlark.cli.say import answer, draw, say
 from outlark.cli.steps import counted
 from outlark.errors import InputError
+from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
     from outlark.experiment.dataset import Dataset
@@ -113,7 +115,7 @@ def command(data: tuple[str, ...], **given: Any) -> None:
     if set(found.labels) == set(found.known or ()):
         remarks.append("every class is known, so that there is nothing unknown to tell apart: OOD says nothing")
     for remark in remarks:
-        click.echo(f"Note: {remark}", err=True)
+        say(f"Note: {remark}", err=True)
     # what cannot be done is told before the work
     for name in chosen:
         method(name)
@@ -138,9 +140,9 @@ def told_when_stopped(kept: "Kept | None" = None) -> Iterator[None]:
     except KeyboardInterrupt:
         if kept:
             done = "1 seed is" if len(kept) == 1 else f"{len(kept)} seeds are"
-            click.echo(f"\nstopped; {done} kept in {kept.path}: the same command goes on from there", err=True)
+            say(f"\nstopped; {done} kept in {kept.path}: the same command goes on from there", err=True)
         else:
-            click.echo("\nstopped; nothing is written. Fewer --seeds or methods take less time", err=True)
+            say("\nstopped; nothing is written. Fewer --seeds or methods take less time", err=True)
         raise
 
 
@@ -165,17 +167,17 @@ def data_of(paths: Sequence[str], given: Mapping[str, Any]) -> "Dataset":
             raise InputError(
                 f"{path} is not there; give synthetic, great-tits, a folder of clips, or tables and folders of tables"
             )
-    if len(paths) > 1 and any(_holds_clips(Path(path)) for path in paths):
+    if len(paths) > 1 and any(_holds_clips(Path(path), audio) for path in paths):
         raise InputError("a folder of clips and other data together; give one data set at a time")
-    if len(paths) == 1 and _holds_clips(Path(paths[0])):
+    if len(paths) == 1 and _holds_clips(Path(paths[0]), audio):
         return Dataset.from_folder(paths[0], groups=groups, known=known)
     return Dataset.from_recordings(paths, audio=audio, groups=groups, known=known)
 
 
-def _holds_clips(folder: Path) -> bool:
+def _holds_clips(folder: Path, audio: Sequence[str]) -> bool:
     from outlark.field.examples import find_examples
 
-    return folder.is_dir() and find_examples([folder]).clips
+    return folder.is_dir() and find_examples([folder], audio=audio).clips
 
 
 def _protocol(given: Mapping[str, Any]) -> "Protocol":
@@ -222,7 +224,7 @@ def tell(results: "Results", files: Mapping[str, str], elapsed_s: float, given: 
     from outlark.experiment.tables import table_1, table_2, table_tests
 
     if given["as_json"]:
-        options.answer({**results.content(), "files": dict(files), "seconds_taken": round(elapsed_s, 3)})
+        answer({**results.content(), "files": dict(files), "seconds_taken": round(elapsed_s, 3)})
         return
     tables = [table_1(results, results.ours, results.seeds[0]), table_2(results)]
     if len(results.methods) > 1 and len(results.seeds) > 1:
@@ -230,19 +232,18 @@ def tell(results: "Results", files: Mapping[str, str], elapsed_s: float, given: 
     show(tables)
     if not given["quiet"]:
         for what, path in files.items():
-            click.echo(f"{what}: {path}", err=True)
-        click.echo(f"{len(results.seeds)} seeds × {len(results.methods)} methods in {elapsed_s:.0f} s", err=True)
+            say(f"{what}: {path}", err=True)
+        told = f"{number_of(len(results.seeds), 'seed')} × {number_of(len(results.methods), 'method')}"
+        say(f"{told} in {elapsed_s:.0f} s", err=True)
 
 
 def show(tables: Sequence[Any]) -> None:
     """Tables with lines on a terminal, as plain text elsewhere."""
     if not sys.stdout.isatty():
-        click.echo("\n\n".join(table.text() for table in tables))
+        say("\n\n".join(table.text() for table in tables))
         return
-    from rich.console import Console
-
     for table in tables:
-        Console().print(table.rich())
+        draw(table.rich())
 
 
 def _list_methods(as_json: bool) -> None:
@@ -250,7 +251,7 @@ def _list_methods(as_json: bool) -> None:
     from outlark.experiment.methods import METHODS
 
     if as_json:
-        options.answer({"methods": {one.name: one.title for one in METHODS.values()}})
+        answer({"methods": {one.name: one.title for one in METHODS.values()}})
     else:
         show_rows([["method", "what it is"], *([one.name, one.title] for one in METHODS.values())])
 

@@ -8,7 +8,9 @@ import click
 
 from outlark.cli import options, tables
 from outlark.cli.main import UNREADABLE
+from outlark.cli.say import answer, say
 from outlark.errors import AnnotationError
+from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
     from outlark.notes.formats import Format
@@ -43,13 +45,13 @@ def command(
     if check:
         found = [_checked(name, format, label_column) for name in names]
         if as_json:
-            options.answer({"files": found})
+            answer({"files": found})
         else:
             _tell_checked(found, quiet)
         click.get_current_context().exit(UNREADABLE if any("error" in one for one in found) else 0)
     chosen = _chosen(names)
     if as_json:
-        options.answer({"formats": [_content(one, with_example=bool(names)) for one in chosen]})
+        answer({"formats": [_content(one, with_example=bool(names)) for one in chosen]})
     elif names:
         for one in chosen:
             _show(_content(one, with_example=True))
@@ -94,13 +96,13 @@ def _list(formats: "Sequence[Format]") -> None:
 
 def _show(told: dict[str, Any]) -> None:
     done = " and ".join(word for word, able in (("read", told["reads"]), ("written", told["writes"])) if able)
-    click.echo(f"{told['name']}: {told['what']}; is {done}; files end in {told['ends_in']}", err=True)
+    say(f"{told['name']}: {told['what']}; is {done}; files end in {told['ends_in']}", err=True)
     if not told["ready"]:
-        click.echo(f"it needs: {told['install']}", err=True)
+        say(f"it needs: {told['install']}", err=True)
     if told["example"] is not None:
-        click.echo(told["example"], nl=not told["example"].endswith("\n"))
+        say(told["example"], nl=not told["example"].endswith("\n"))
     elif told["ready"]:
-        click.echo("no example: outlark does not write it, or it is no text", err=True)
+        say("no example: outlark does not write it, or it is no text", err=True)
 
 
 def _checked(name: str, format: str | None, label_column: str | None) -> dict[str, Any]:
@@ -128,15 +130,15 @@ def _checked(name: str, format: str | None, label_column: str | None) -> dict[st
 def _tell_checked(found: Sequence[dict[str, Any]], quiet: bool) -> None:
     for one in found:
         if "error" in one:
-            click.echo(f"Error: {one['error']}", err=True)
+            say(f"Error: {one['error']}", err=True)
             continue
         if quiet:
             continue
         span = "" if one["starts_s"] is None else f" from {one['starts_s']:.3f} to {one['ends_s']:.3f} s"
-        click.echo(f"{one['file']}: {one['format']}, {one['marks']} marks{span}")
+        say(f"{one['file']}: {one['format']}, {number_of(one['marks'], 'mark')}{span}")
         told = {"without a label": one["without_label"], "points": one["points"], "recordings": len(one["recordings"])}
         told = {what: n for what, n in told.items() if n}
         for what, n in {**one["labels"], **told}.items():
-            click.echo(f"  {n:6} {what}")
+            say(f"  {n:6} {what}")
         for remark in one["remarks"]:
-            click.echo(f"  {remark}")
+            say(f"  {remark}")

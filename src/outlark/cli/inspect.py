@@ -7,7 +7,9 @@ import click
 
 from outlark.cli import options, tables
 from outlark.cli.main import UNREADABLE
+from outlark.cli.say import answer, say
 from outlark.errors import OutlarkError
+from outlark.plain_text import number_of
 
 #: Examples, labels or recordings that are listed; --json has all.
 LISTED = 20
@@ -36,23 +38,23 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
             if len(paths) == 1:
                 raise
             failures.append({"path": path, "message": str(error)})
-            click.echo(f"{error}", err=True)
+            say(f"{error}", err=True)
             continue
         found.append(content)
         if not given["as_json"]:
             _show(content, blank=len(found) > 1)
     if given["as_json"]:
-        options.answer({"files": found, "failed": len(failures), "failures": failures})
+        answer({"files": found, "failed": len(failures), "failures": failures})
     click.get_current_context().exit(UNREADABLE if failures else 0)
 
 
 def _show(content: Mapping[str, Any], blank: bool) -> None:
     if blank:
-        click.echo()
-    click.echo(f"{content['path']}: {content['kind']}, {content['size_bytes']} bytes")
+        say()
+    say(f"{content['path']}: {content['kind']}, {number_of(content['size_bytes'], 'byte')}")
     lines = {"model": _model, "scores": _scores, "recording": _recording, "table": _table}[content["kind"]]
     for name, text in lines(content):
-        click.echo(f"  {name:<11} {text}")
+        say(f"  {name:<11} {text}")
 
 
 def _model(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -64,7 +66,8 @@ def _model(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for kind in content["classes"]:
         lengths = f"{kind['shortest_s']:.3f} to {kind['longest_s']:.3f} s"
         threshold = "none" if kind["threshold"] is None else f"{kind['threshold']:.3f}"
-        yield "class", f"{kind['label']}: {len(kind['examples'])} examples, {lengths}, threshold {threshold}"
+        examples = number_of(len(kind["examples"]), "example")
+        yield "class", f"{kind['label']}: {examples}, {lengths}, threshold {threshold}"
         yield from (("", f"  {line}") for line in _listed([_example(note) for note in kind["examples"]]))
     stage = content["second_stage"]
     if stage is not None:
@@ -123,7 +126,7 @@ def _table(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if content["verdicts"]:
         yield "verdicts", ", ".join(f"{verdict}: {n}" for verdict, n in content["verdicts"].items())
     if content["points"]:
-        yield "points", f"{content['points']} marks have no length"
+        yield "points", f"{number_of(content['points'], 'mark')} without a length"
     recordings = [f"{one['name'] or 'by its own name'}: {one['path'] or 'not found'}" for one in content["recordings"]]
     yield from _column("recordings", recordings)
     about = content["about"]

@@ -14,6 +14,10 @@ import click
 from outlark.cli import options
 from outlark.cli.loading import detector_of
 from outlark.cli.progress import clock
+from outlark.cli.say import say, say_line
+from outlark.errors import InputError
+from outlark.plain_text import number_of
+from outlark.regular import SOUND_STARTS
 from outlark.version import __version__
 
 if TYPE_CHECKING:
@@ -26,7 +30,7 @@ def _list_devices(ctx: click.Context, param: click.Parameter, asked: bool) -> No
         return
     from outlark.field.sound_device import devices
 
-    click.echo(devices())
+    say(devices())
     ctx.exit()
 
 
@@ -101,14 +105,34 @@ def command(**given: Any) -> None:
     with _sound(given, inlet, rate) as troubles, _stopped_by_signals(inlet):
         how = ", ".join(f"{name} {value}" for name, value in live.items())
         _talk(given, f"listening to {given['device'] or 'standard input'} ({how}); Ctrl-C ends it")
-        pieces = _headed(inlet, pcm.bytes_each * rate, sha256, settings)
+        sound = _without_header(inlet) if given["device"] is None else inlet
+        pieces = _headed(sound, pcm.bytes_each * rate, sha256, settings)
         counts = _tell(listener.segments(pieces), given, verdicts)
     told = ", ".join(f"{n} {verdict}" for verdict, n in counts.items()) or "nothing to tell"
     _talk(given, f"heard {clock(listener.duration_s)}: {told}")
     for trouble in troubles:
-        click.echo(f"Warning: the sound device says {trouble}; some sound may be lost", err=True)
+        say(f"Warning: the sound device says {trouble}; some sound may be lost", err=True)
     if pcm.left_over:
-        click.echo(f"Warning: the last {pcm.left_over} bytes are no whole sample and were left out", err=True)
+        say(f"Warning: the end, {number_of(pcm.left_over, 'byte')}, is no whole sample and was left out", err=True)
+
+
+def _without_header(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The pieces, once they are found to be no sound file, whose header would be heard as sound."""
+    held, longest = b"", max(map(len, SOUND_STARTS))
+    pieces = iter(pieces)
+    for piece in pieces:
+        held += piece
+        if len(held) >= longest:
+            break
+    kind = next((name for start, name in SOUND_STARTS.items() if held.startswith(start)), None)
+    if kind is not None:
+        raise InputError(
+            f"standard input is a {kind} file, whose header is no sound; expected samples alone. Give the file to "
+            "'outlark detect', or take its header off: ffmpeg -loglevel error -i FILE -f s16le -ac 1 -"
+        )
+    if held:
+        yield held
+    yield from pieces
 
 
 def _headed(pieces: Iterable[bytes], bytes_per_s: int, sha256: str, settings: dict[str, Any]) -> Iterator[bytes]:
@@ -118,7 +142,7 @@ def _headed(pieces: Iterable[bytes], bytes_per_s: int, sha256: str, settings: di
 
     def head(began: str | None) -> None:
         settings["live"]["began"] = began
-        _write(head_line(About(version=__version__, model_sha256=sha256, settings=settings)))
+        say_line(head_line(About(version=__version__, model_sha256=sha256, settings=settings)))
 
     headed = False
     for piece in pieces:
@@ -140,16 +164,9 @@ def _tell(segments: "Iterable[Segment]", given: Mapping[str, Any], verdicts: tup
     channel = None if given["channel"] == "mix" else given["channel"]
     for segment in segments:
         if segment.verdict in verdicts:
-            _write(mark_line(replace(Mark.from_segment(segment, given["name"]), channel=channel)))
+            say_line(mark_line(replace(Mark.from_segment(segment, given["name"]), channel=channel)))
             counts[segment.verdict] += 1
     return counts
-
-
-def _write(line: str) -> None:
-    """As bytes, because the terminal of another system may know no UTF-8; flushed at once."""
-    from outlark.notes.formats.files import encoded
-
-    click.echo(encoded(line), nl=False)
 
 
 @contextmanager
@@ -193,4 +210,4 @@ def _usual_rate(device: str | None, of_model: int) -> int:
 
 def _talk(given: Mapping[str, Any], text: str) -> None:
     if not given["quiet"]:
-        click.echo(text, err=True)
+        say(text, err=True)

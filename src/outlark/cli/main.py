@@ -3,18 +3,20 @@
 Exit codes: 0 done, 1 error, 2 wrong usage, 3 finished but some files could not be read, 130 stopped by Ctrl-C.
 """
 
-import json
+import io
 import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 import click
 
+from outlark.cli.say import answer, say
 from outlark.errors import OutlarkError
 from outlark.version import __version__
 
@@ -53,6 +55,17 @@ class Verbs(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         return import_module(f"outlark.cli.{cmd_name}").command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that is asked for, or an error with those that look like it."""
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            verbs = self.list_commands(ctx)
+            near = get_close_matches(args[0].lower(), verbs, n=3, cutoff=0.55)
+            hint = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(verbs)}."
+            raise click.UsageError(f"No such command {args[0]!r}. {hint}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of verbs in the help, without importing them."""
@@ -96,7 +109,9 @@ def _told(*, as_json: bool) -> Iterator[None]:
     try:
         yield
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        say(shown.getvalue(), err=True, nl=False)
         _end(error.format_message(), error.exit_code, as_json)
     except click.Abort:
         _end("stopped", STOPPED, as_json)
@@ -105,15 +120,15 @@ def _told(*, as_json: bool) -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ERROR)
     except (OutlarkError, OSError) as error:
-        click.echo(f"Error: {error}", err=True)
+        say(f"Error: {error}", err=True)
         _end(str(error), ERROR, as_json)
 
 
 def _end(message: str, code: int, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps({"error": message, "exit_code": code}))
+        answer({"error": message, "exit_code": code})
     sys.exit(code)
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    click.echo(f"Warning: {message}", err=True)
+    say(f"Warning: {message}", err=True)

@@ -11,9 +11,11 @@ from outlark.batch.run import Report, run
 from outlark.batch.sources import Failure, Sources
 from outlark.batch.task import Task, sha256_of
 from outlark.cli.main import UNREADABLE
-from outlark.cli.options import answer, chosen_verdicts, given_decisions
+from outlark.cli.options import chosen_verdicts, given_decisions
 from outlark.cli.progress import clock, rate, shown
+from outlark.cli.say import answer, say
 from outlark.errors import InputError
+from outlark.plain_text import number_of
 from outlark.version import __version__
 
 #: Failures that are listed at the end; the rest is in a file.
@@ -45,11 +47,11 @@ def work_through(task: Task, sources: Sources, given: Mapping[str, Any]) -> None
         with shown(given["quiet"]) as watch:
             report = run(task, sources, jobs=jobs, resume=given["resume"], combined=combined, watch=watch)
     except KeyboardInterrupt:
-        click.echo("\nstopped; give the same command again to go on from here", err=True)
+        say("\nstopped; give the same command again to go on from here", err=True)
         raise
     elapsed_s = time.monotonic() - start
     if not given["quiet"]:
-        click.echo(_summary(report, elapsed_s, task.output), err=True)
+        say(_summary(report, elapsed_s, task.output), err=True)
     tell_failures(_pairs(report.failures), report.failures_file)
     tell_failures(_pairs(report.partial), report.failures_file, "done in part")
     if not given["quiet"]:
@@ -65,7 +67,7 @@ def _check_output(output: Path) -> None:
 
 
 def _summary(report: Report, elapsed_s: float, output: str) -> str:
-    told = [f"{report.done} of {report.recordings} files done in {clock(elapsed_s)}"]
+    told = [f"{report.done} of {number_of(report.recordings, 'file')} done in {clock(elapsed_s)}"]
     if report.seconds:
         told[0] += f", {rate(report.seconds, elapsed_s)} × real time"
     if report.skipped:
@@ -80,11 +82,11 @@ def tell_failures(failures: Sequence[tuple[str, str]], file: Path | None, what: 
     """What failed and why, on standard error; not more than a few, the rest is in the file."""
     if not failures:
         return
-    click.echo(f"{len(failures)} {what}, see {file}:", err=True)
+    say(f"{len(failures)} {what}, see {file}:", err=True)
     for name, message in failures[:LISTED]:
-        click.echo(f"  {name}: {message}", err=True)
+        say(f"  {name}: {message}", err=True)
     if len(failures) > LISTED:
-        click.echo(f"  … and {len(failures) - LISTED} more", err=True)
+        say(f"  … and {len(failures) - LISTED} more", err=True)
 
 
 def _pairs(told: Sequence[Failure]) -> list[tuple[str, str]]:

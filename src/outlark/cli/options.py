@@ -1,6 +1,5 @@
 """Options that several verbs share, and the kinds of values that they take."""
 
-import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -207,8 +206,3 @@ def chosen_verdicts(verdicts: Sequence[str], everything: bool) -> tuple[str, ...
         raise click.UsageError("give --all or --verdict, not both")
     wanted = VERDICTS if everything else verdicts or SOUND
     return tuple(verdict for verdict in VERDICTS if verdict in wanted)
-
-
-def answer(content: Mapping[str, Any]) -> None:
-    """The JSON object of --json."""
-    click.echo(json.dumps(content))

@@ -7,6 +7,7 @@ import click
 
 from outlark.cli import options
 from outlark.cli.loading import detector_of
+from outlark.cli.say import answer, say
 
 
 class Time(click.ParamType):
@@ -56,6 +57,6 @@ def command(recording: str, output: str, **given: Any) -> None:
     picture = stretch(detector, recording, start, end, channel=channel, truth=truth, title=given["title"])
     save(picture, output)
     if not given["quiet"]:
-        click.echo(f"{output}: {start:.3f} to {end:.3f} s of {recording} ({why})", err=True)
+        say(f"{output}: {start:.3f} to {end:.3f} s of {recording} ({why})", err=True)
     if given["as_json"]:
-        options.answer({"picture": output, "recording": recording, "start_s": start, "end_s": end, "why": why})
+        answer({"picture": output, "recording": recording, "start_s": start, "end_s": end, "why": why})

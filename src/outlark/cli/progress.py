@@ -5,28 +5,55 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import click
-
 from outlark.batch.run import State
+from outlark.cli.say import say
+from outlark.plain_text import number_of
 
 #: Seconds between lines where there is no terminal.
 LINES_S = 10.0
+#: Seconds of work after which the time left is told.
+SURE_S = 5.0
 
 
-def words(state: State, elapsed_s: float) -> str:
+class Pace:
+    """How much time is left, by how fast it went since the first sound was through.
+
+    What came before, the start of processes and the loading of models, says nothing about the rest; neither does the
+    first moment.
+
+    >>> pace = Pace()
+    >>> states = [State(total=1, bytes_total=1000.0, bytes_done=done) for done in (0.0, 10.0, 20.0, 110.0)]
+    >>> [pace.left_s(state, now_s) for state, now_s in zip(states, (0.0, 8.0, 8.5, 18.0))]
+    [None, None, None, 89.0]
+    """
+
+    def __init__(self) -> None:
+        self._first: tuple[float, float] | None = None
+
+    def left_s(self, state: State, now_s: float) -> float | None:
+        """None as long as it cannot be told."""
+        if not 0.0 < state.bytes_done < state.bytes_total:
+            return None
+        if self._first is None:
+            self._first = now_s, state.bytes_done
+        since_s, done = now_s - self._first[0], state.bytes_done - self._first[1]
+        return None if since_s < SURE_S or done <= 0.0 else since_s * (state.bytes_total - state.bytes_done) / done
+
+
+def words(state: State, elapsed_s: float, left_s: float | None = None) -> str:
     """What there is to tell.
 
     >>> state = State(total=300, done=20, skipped=5, bytes_total=1000.0, bytes_done=250.0, seconds=900.0)
-    >>> words(state, 30.0)
+    >>> words(state, 30.0, 90.0)
     '20 of 300 files, 30 × real time, 0:01:30 left'
     """
-    told = [f"{state.done} of {state.total} files"]
+    told = [f"{state.done} of {number_of(state.total, 'file')}"]
     if state.failures:
         told.append(f"{len(state.failures)} failed")
     if state.seconds and elapsed_s:
         told.append(f"{rate(state.seconds, elapsed_s)} × real time")
-    if state.bytes_done and state.bytes_done < state.bytes_total:
-        told.append(f"{clock(elapsed_s * (state.bytes_total / state.bytes_done - 1.0))} left")
+    if left_s is not None:
+        told.append(f"{clock(left_s)} left")
     return ", ".join(told)
 
 
@@ -60,13 +87,15 @@ def shown(quiet: bool) -> Iterator[Callable[[State], None]]:
 
 def _lines() -> Callable[[State], None]:
     start = last = time.monotonic()
+    pace = Pace()
 
     def watch(state: State) -> None:
         nonlocal last
         now = time.monotonic()
+        left_s = pace.left_s(state, now)
         if now - last >= LINES_S:
             last = now
-            click.echo(words(state, now - start), err=True)
+            say(words(state, now - start, left_s), err=True)
 
     return watch
 
@@ -76,14 +105,14 @@ def _bar() -> Iterator[Callable[[State], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
-    start = time.monotonic()
+    start, pace = time.monotonic(), Pace()
     columns = (BarColumn(), TextColumn("{task.description}", markup=False))
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task("the model is loaded", total=None)
 
         def watch(state: State) -> None:
-            elapsed = time.monotonic() - start
-            total = max(1.0, state.bytes_total)
-            progress.update(bar, total=total, completed=state.bytes_done, description=words(state, elapsed))
+            now = time.monotonic()
+            told = words(state, now - start, pace.left_s(state, now))
+            progress.update(bar, total=max(1.0, state.bytes_total), completed=state.bytes_done, description=told)
 
         yield watch

@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import click
-
 from outlark.cli.progress import LINES_S
+from outlark.cli.say import say
+from outlark.plain_text import visible
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def _lines() -> Callable[[str], None]:
         now = time.monotonic()
         if now - last >= LINES_S:
             last = now
-            click.echo(text, err=True)
+            say(text, err=True)
 
     return tell
 
@@ -41,7 +41,7 @@ def _status() -> Iterator[Callable[[str], None]]:
     from rich.text import Text
 
     with Console(stderr=True).status(Text("…")) as status:
-        yield lambda text: status.update(Text(text))
+        yield lambda text: status.update(Text(visible(text)))
 
 
 @contextmanager

@@ -7,26 +7,28 @@ from collections.abc import Sequence
 import click
 
 from outlark.cli.options import options_together
+from outlark.cli.say import draw, say
+from outlark.plain_text import visible
 
 _NUMBER = re.compile(r"[-+.\d]*")
 
 
 def show(rows: Sequence[Sequence[str]], title: str = "") -> None:
     """Print rows of cells, the first of which are the heads: with lines on a terminal, as plain text elsewhere."""
+    rows = [[visible(cell) for cell in row] for row in rows]
     numbers = [all(_NUMBER.fullmatch(cell) for cell in column) for column in zip(*rows[1:], strict=True)]
     if not sys.stdout.isatty():
-        click.echo((f"{title}\n" if title else "") + _plain(rows, numbers))
+        say((f"{title}\n" if title else "") + _plain(rows, numbers))
         return
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title) if title else None, title_justify="left")
+    table = Table(title=Text(visible(title)) if title else None, title_justify="left")
     for cell, number in zip(rows[0], numbers, strict=True):
         table.add_column(Text(cell), justify="right" if number else "left")
     for row in rows[1:]:
         table.add_row(*map(Text, row))
-    Console().print(table)
+    draw(table)
 
 
 def _plain(rows: Sequence[Sequence[str]], numbers: Sequence[bool]) -> str:

@@ -12,8 +12,10 @@ import click
 from outlark.batch.task import sha256_of
 from outlark.cli import options, tables
 from outlark.cli.main import UNREADABLE
+from outlark.cli.say import answer, say
 from outlark.cli.steps import steps
 from outlark.errors import InputError, ModelFileError
+from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
@@ -88,12 +90,12 @@ def command(examples: tuple[str, ...], **given: Any) -> None:
     if not given["quiet"]:
         _tell(learnt, remarks, given)
         for problem in problems:
-            click.echo(problem, err=True)
+            say(problem, err=True)
     for clip in learnt.unheard:
-        click.echo(f"left out: {clip.message}", err=True)
+        say(f"left out: {clip.message}", err=True)
     if given["as_json"]:
         content = _content(learnt, remarks, given["output"], time.monotonic() - start)
-        options.answer({**content, "problems": [asdict(problem) for problem in problems]})
+        answer({**content, "problems": [asdict(problem) for problem in problems]})
     click.get_current_context().exit(UNREADABLE if learnt.unheard else 0)
 
 
@@ -131,7 +133,8 @@ def _learn(examples: "Examples", given: Mapping[str, Any], tell: Any) -> "tuple[
     from outlark.notes.detector import NoteDetector
 
     def watch(done: int, total: int) -> None:
-        tell(f"{done} of {total} files read" if done < total else f"learning from {len(examples.notes)} notes")
+        learning = f"learning from {number_of(len(examples.notes), 'note')}"
+        tell(f"{done} of {number_of(total, 'file')} read" if done < total else learning)
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -166,11 +169,11 @@ def _save(learnt: "Learnt", output: str) -> None:
 
 def _tell(learnt: "Learnt", remarks: Sequence[str], given: Mapping[str, Any]) -> None:
     for remark in remarks:
-        click.echo(f"Note: {remark}", err=True)
+        say(f"Note: {remark}", err=True)
     if given["max_examples"]:
         for of in learnt.classes:
             chosen = ", ".join(str(note) for note in learnt.examples.notes if note.label == of.label)
-            click.echo(f"examples of {of.label}: {chosen}", err=True)
+            say(f"examples of {of.label}: {chosen}", err=True)
     if not given["as_json"]:
         files = "files" if learnt.examples.clips else "recordings"
         rows = [["class", "examples", files, "shortest, s", "longest, s", "threshold"]]
@@ -178,7 +181,8 @@ def _tell(learnt: "Learnt", remarks: Sequence[str], given: Mapping[str, Any]) ->
             numbers = [f"{of.shortest_s:.3f}", f"{of.longest_s:.3f}", f"{of.threshold:.3f}"]
             rows.append([of.label, str(of.examples), str(of.recordings), *numbers])
         tables.show(rows)
-    click.echo(f"{len(learnt.classes)} classes, {len(learnt.examples.notes)} notes; in {given['output']}", err=True)
+    told = f"{number_of(len(learnt.classes), 'class')}, {number_of(len(learnt.examples.notes), 'note')}"
+    say(f"{told}; in {given['output']}", err=True)
 
 
 def _content(learnt: "Learnt", remarks: Sequence[str], output: str, elapsed_s: float) -> dict[str, Any]:

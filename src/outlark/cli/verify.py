@@ -7,6 +7,7 @@ import click
 
 from outlark.cli import options
 from outlark.cli.main import UNREADABLE
+from outlark.cli.say import answer, say
 from outlark.cli.steps import counted
 
 #: Files that are listed; --json has all.
@@ -29,15 +30,13 @@ def command(out: str, **given: Any) -> None:
         found = verify(out, watch)
     if not given["quiet"]:
         told = f"{found.files} files of {found.recordings} recordings in {out}"
-        click.echo(
-            f"{told}: {'all as they were written' if not found.wrong else f'{len(found.wrong)} are not'}", err=True
-        )
+        say(f"{told}: {'all as they were written' if not found.wrong else f'{len(found.wrong)} are not'}", err=True)
     for wrong in found.wrong[:LISTED]:
-        click.echo(f"  {wrong.file} {wrong.message}", err=True)
+        say(f"  {wrong.file} {wrong.message}", err=True)
     if len(found.wrong) > LISTED:
-        click.echo(f"  … and {len(found.wrong) - LISTED} more; --json lists all", err=True)
+        say(f"  … and {len(found.wrong) - LISTED} more; --json lists all", err=True)
     if found.wrong and not given["quiet"]:
-        click.echo("'outlark detect' with the same options makes missing ones again", err=True)
+        say("'outlark detect' with the same options makes missing ones again", err=True)
     if given["as_json"]:
-        options.answer({"output": out, **asdict(found)})
+        answer({"output": out, **asdict(found)})
     click.get_current_context().exit(UNREADABLE if found.wrong else 0)

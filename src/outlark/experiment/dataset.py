@@ -16,6 +16,7 @@ from outlark.experiment.joining import Note
 from outlark.field.examples import Example, find_examples
 from outlark.notes.audio import read
 from outlark.notes.resampling import resample
+from outlark.regular import NOT_REGULAR, is_endless
 
 #: The category of what is none of the known classes.
 OOD = "OOD"
@@ -205,6 +206,8 @@ def _cut(note: Example, samples: np.ndarray, rate: int) -> tuple[np.ndarray, int
 
 
 def _group_table(path: Path) -> list[dict[str, str]]:
+    if is_endless(path):
+        raise InputError(f"{path} {NOT_REGULAR}")
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = list(csv.DictReader(file))

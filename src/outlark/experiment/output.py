@@ -15,6 +15,7 @@ from outlark.experiment.run import fitted
 from outlark.experiment.stretch_picture import figure_1
 from outlark.experiment.sweep import Sweep
 from outlark.field.figure import save
+from outlark.notes.audio import for_decoder
 from outlark.notes.formats import Mark, write_table
 
 #: Drawn in Figure 1, as far as they were run, else the first method.
@@ -54,7 +55,9 @@ def write(
     save(figure, files["Figure 1"])
     write_report(files["report"], results, sweeps=sweeps, figure=figure, ours=results.ours, command=command)
     with written_aside(files["test clip"]) as aside:
-        soundfile.write(aside, drawn.audio.astype(np.float32), drawn.sample_rate, format="WAV", subtype="PCM_16")
+        soundfile.write(
+            for_decoder(aside), drawn.audio.astype(np.float32), drawn.sample_rate, format="WAV", subtype="PCM_16"
+        )
     marks = [Mark(start_s=n.start_s, end_s=n.end_s, label=n.label, recording=CLIP) for n in drawn.truth]
     write_table(files["its notes"], marks, format="raven")
     for one in sweeps:

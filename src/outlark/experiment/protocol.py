@@ -11,6 +11,7 @@ from outlark.errors import InputError
 from outlark.experiment.dataset import Dataset
 from outlark.experiment.joining import Note, concatenate
 from outlark.notes.segments import Segment
+from outlark.plain_text import number_of
 
 #: At least this share of the groups is kept for training.
 TRAIN_SHARE = 1 / 3
@@ -139,7 +140,7 @@ def _classes(data: Dataset, protocol: Protocol, rng: np.random.Generator) -> tup
     able = [label for label in data.labels if _can_be_known(data, label, protocol)]
     if len(able) < protocol.n_known:
         raise InputError(
-            f"{data.name} has {len(able)} classes with more than {protocol.n_train} notes"
+            f"{data.name} has {number_of(len(able), 'class')} with more than {number_of(protocol.n_train, 'note')}"
             f"{', of two groups or more' if data.grouped else ''}: enough to train and to test on; expected "
             f"{protocol.n_known} known ones. Ask for fewer known classes (n_known), or fewer training notes (n_train)"
         )

@@ -71,7 +71,7 @@ def write_report(
         raise InputError(f"{path}: {wrong}; give the name of a file in a folder that exists")
     text = report(results, sweeps=sweeps, figure=figure, ours=ours, command=command)
     with written_aside(path) as aside:
-        aside.write_text(text, encoding="utf-8", newline="\n")
+        aside.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
 
 
 def report(

@@ -153,7 +153,10 @@ class Results:
 
 def write_rows(path: str | PathLike[str], head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Write a CSV file, whole or not at all."""
-    with written_aside(Path(path)) as aside, aside.open("w", encoding="utf-8", newline="") as file:
+    with (
+        written_aside(Path(path)) as aside,
+        aside.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
+    ):
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(head)
         writer.writerows(rows)

@@ -25,6 +25,7 @@ from outlark.field.figure_panels import (
     legend,
 )
 from outlark.notes.segments import Segment
+from outlark.plain_text import visible
 from outlark.verdict_names import AMBIGUOUS, SILENCE
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def _draw_lanes(
             style = _bar_style(look, segment.verdict == AMBIGUOUS)
             axis.broken_barh([(start_s, end_s - start_s)], (row + 0.1, 0.8), linewidth=0.8, **style)
             unsure = style if segment.verdict == AMBIGUOUS else unsure
-            written = OOD if segment.label is None else " ".join(str(segment.label).split())
+            written = OOD if segment.label is None else visible(" ".join(str(segment.label).split()))
             text = axis.text(
                 (start_s + end_s) / 2, row + 0.5, written, ha="center", va="center", fontsize=TINY, clip_on=True,
                 color=_ink(str(style["facecolor"])), parse_math=False,
@@ -222,4 +223,4 @@ def _short(title: str, most: int = 24) -> str:
 
 
 def _title(axis: "Axes", text: str) -> None:
-    axis.set_title(text, fontsize=SMALL + 1, loc="left", parse_math=False)
+    axis.set_title(visible(text), fontsize=SMALL + 1, loc="left", parse_math=False)

@@ -3,7 +3,9 @@
 import html
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from outlark.plain_text import visible
 
 if TYPE_CHECKING:
     import rich.table
@@ -60,6 +62,10 @@ class Table:
     apart: frozenset[int] | set[int] = frozenset()
     best: frozenset[tuple[int, int]] | set[tuple[int, int]] = frozenset()
     n_left: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("title", "head", "rows", "notes"):  # names of classes and files may hold anything
+            object.__setattr__(self, name, _visible(getattr(self, name)))
 
     def __str__(self) -> str:
         return self.text()
@@ -148,6 +154,10 @@ class Table:
     def _starred(self, i: int) -> list[str]:
         row = [f"{cell}*" if (i, c) in self.best else cell for c, cell in enumerate(self.rows[i])]
         return [f"[{row[0]}]", *row[1:]] if i in self.apart else row
+
+
+def _visible(text: Any) -> Any:
+    return visible(text) if isinstance(text, str) else tuple(map(_visible, text))
 
 
 def _words(text: str) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 
 from outlark.errors import InputError
 from outlark.notes.valley import BINS, WIDTH, ClassCalibration
+from outlark.plain_text import visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,7 +47,7 @@ def calibration_figure(calibration: Sequence[ClassCalibration]) -> "Figure":
         axis.axvline(of_class.prior, color=PRIOR, lw=1.2, ls="--", label=f"from training {of_class.prior:.2f}")
         axis.axvline(of_class.threshold, color="black", lw=1.5, label=f"threshold {of_class.threshold:.2f}")
         axis.set_xscale("log")
-        axis.set_title(str(of_class.label), loc="left", fontsize=10, fontweight="bold")
+        axis.set_title(visible(str(of_class.label)), loc="left", fontsize=10, fontweight="bold", parse_math=False)
         axis.set_ylabel("peaks")
         axis.yaxis.get_major_locator().set_params(integer=True)
         axis.spines[["top", "right"]].set_visible(False)

@@ -11,6 +11,7 @@ from outlark.field.sound_content import sound_content
 from outlark.field.sound_files import SoundFiles
 from outlark.field.table_files import SUFFIXES
 from outlark.notes.formats import FORMATS, Table, read_table
+from outlark.regular import NOT_REGULAR, is_endless
 
 
 def content_of(
@@ -48,6 +49,8 @@ def content_of(
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{path} is a folder; give files: models, recordings or tables")
+    if is_endless(path):
+        raise InputError(f"{path} {NOT_REGULAR}")
     try:
         with path.open("rb") as file:
             head = file.read(9)

@@ -12,6 +12,7 @@ from outlark.errors import AnnotationError, InputError, OutlarkError
 from outlark.field.losses import losses
 from outlark.field.sound_files import SoundFiles, recording_of_table
 from outlark.field.table_files import Unread, tables_in
+from outlark.notes.audio import for_decoder
 from outlark.notes.formats import FORMATS, About, Mark, Table, read_table, write_table
 
 
@@ -190,7 +191,7 @@ def _with_recordings(table: Table, sounds: SoundFiles) -> tuple[list[Mark], dict
             continue
         path = sounds.of_table(table.path) if name is None else sounds.named(name, table.path, mark.line)
         try:
-            found[name] = (path.name if name is None else name, soundfile.info(path))
+            found[name] = (path.name if name is None else name, soundfile.info(for_decoder(path)))
         except soundfile.SoundFileError as error:
             raise AnnotationError(f"{table.path}: its recording {path} cannot be read ({error})") from error
     marks = [

@@ -11,7 +11,8 @@ import soundfile
 from outlark.aside import written_aside
 from outlark.errors import AudioError, InputError
 from outlark.field.excerpt import UNSURE
-from outlark.notes.audio import CHUNK, AudioFile
+from outlark.notes.audio import CHUNK, AudioFile, for_decoder
+from outlark.plain_text import writable
 
 #: How many bits the integers have in which a recording is stored. What is compressed with loss is no integer.
 _BITS = {
@@ -92,7 +93,7 @@ class Reel:
     def __init__(self, path: str | os.PathLike[str], kind: str | None = None) -> None:
         audio = AudioFile(path)  # which says what is wrong with a file
         self.path, self.sample_rate, self.channels = audio.path, audio.sample_rate, audio.channels
-        self._file = soundfile.SoundFile(self.path)
+        self._file = soundfile.SoundFile(for_decoder(self.path))
         self.storage = storage(kind, self._file.format, self._file.subtype)
         self._none = np.empty((0, self.channels), self.storage.dtype)
         self._held, self._held_start = self._none, 0
@@ -125,10 +126,10 @@ class Reel:
         try:
             with (
                 written_aside(path) as aside,
-                soundfile.SoundFile(aside, "x", self.sample_rate, part.shape[1], **how) as file,
+                soundfile.SoundFile(for_decoder(aside), "x", self.sample_rate, part.shape[1], **how) as file,
             ):
                 if comment:
-                    file.comment = comment
+                    file.comment = writable(comment)
                 file.write(part)
         except soundfile.SoundFileError as error:
             raise AudioError(

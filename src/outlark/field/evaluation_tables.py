@@ -12,8 +12,16 @@ from outlark.field.comparison import Compared, is_answer, is_span
 from outlark.field.recording_names import full_names, pair_names
 from outlark.field.sound_files import SoundFiles, recording_of_table
 from outlark.field.table_files import tables_in
+from outlark.notes.audio import for_decoder
 from outlark.notes.formats import Mark, Table, read_table
+from outlark.notes.formats.wording import is_known, is_sound
 from outlark.notes.segments import SILENCE
+from outlark.plain_text import number_of
+
+#: The table of all that a run writes (`outlark.batch.results`).
+COMBINED = "combined.csv"
+#: Formats by how much they tell of a mark.
+FULLEST = ("csv", "jsonl", "parquet", "aoef", "raven", "kaleidoscope", "birdnet", "audacity", "dcase")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +162,7 @@ def _side(path: Path, label_column: str | int | None, remarks: list[str]) -> _Si
         n_twice += len(joined.marks.get(full, [])) + len(side.marks[name]) - len(kept)
         joined.marks[full] = list(kept.values())
     if n_twice:
-        remarks.append(f"{path}: {n_twice} marks repeat another one and count once")
+        remarks.append(f"{path}: {number_of(n_twice, 'mark')} repeated in other tables, counted once")
     return joined
 
 
@@ -166,7 +174,41 @@ def _tables(path: Path, label_column: str | int | None, remarks: list[str]) -> l
     remarks += [f"left out: {file.message}" for file in found.unread]
     if not found.tables:
         raise InputError(f"{path} holds no tables that can be read; give a table, or a folder of tables")
-    return [(t, recording_of_table(t.path.relative_to(path).as_posix())) for t in found.tables]
+    return _without_copies([(t, recording_of_table(t.path.relative_to(path).as_posix())) for t in found.tables])
+
+
+def _without_copies(tables: list[tuple[Table, str]]) -> list[tuple[Table, str]]:
+    """Of the tables that a run wrote in several formats, and of its table of all, those that add something.
+
+    A table in which somebody changed, added or deleted a mark says something else than the others, and stays.
+    """
+    first: dict[str, list[Mark]] = {}  # what the first of outlark's tables on a recording says
+    copies = set()
+    ours = [one for one in tables if "version" in one[0].about]
+    for table, name in sorted(ours, key=lambda one: _rank(one[0])):
+        by_name = {name: list(table.marks)}
+        if table.path.name == COMBINED:
+            by_name = {}
+            for mark in table.marks:
+                by_name.setdefault(mark.recording or name, []).append(mark)
+        if first and all(_same(first.get(recording), marks, table.format) for recording, marks in by_name.items()):
+            copies.add(table.path)
+        else:
+            first = by_name | first
+    return [(table, name) for table, name in tables if table.path not in copies]
+
+
+def _rank(table: Table) -> tuple[bool, int]:
+    """The formats that tell most first, and the table of all after those that it is made of."""
+    return table.path.name == COMBINED, FULLEST.index(table.format) if table.format in FULLEST else len(FULLEST)
+
+
+def _same(said: list[Mark] | None, marks: list[Mark], format: str) -> bool:
+    if said is None:
+        return False
+    if format == "dcase":  # which has one class, and no name for it
+        return {_place(mark)[:2] for mark in said if is_known(mark)} == {_place(mark)[:2] for mark in marks}
+    return {_place(mark) for mark in said if is_sound(mark)} == {_place(mark) for mark in marks if is_sound(mark)}
 
 
 def _place(mark: Mark) -> tuple[float, float, str | None]:
@@ -185,7 +227,7 @@ def _paired(true: _Side, found: _Side, remarks: list[str]) -> dict[str, str | No
 
 def _length(sounds: SoundFiles, name: str, table: Path) -> float | None:
     try:
-        info = soundfile.info(sounds.named(name, table))
+        info = soundfile.info(for_decoder(sounds.named(name, table)))
     except (AnnotationError, soundfile.SoundFileError):
         return None
     return info.frames / info.samplerate
@@ -197,10 +239,10 @@ def _unscored(recordings: Sequence[Compared]) -> list[str]:
     points = sum(not is_span(mark) for mark in truth)
     points += sum(not is_span(mark) for recording in recordings for mark in recording.found if is_answer(mark))
     if points:
-        said.append(f"{points} points left out: they have no length")
+        said.append(f"{number_of(points, 'point')} left out: no length")
     blank = sum(is_span(mark) and not is_answer(mark) for mark in truth)
     if blank:
-        said.append(f"{blank} marks of the truth have no label; what was found in them counts neither way")
+        said.append(f"{number_of(blank, 'mark')} of the truth without a label; what was found there counts neither way")
     return said
 
 

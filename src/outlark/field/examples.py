@@ -16,6 +16,7 @@ from outlark.field.sound_files import SoundFiles, is_sound
 from outlark.field.table_files import tables_in
 from outlark.notes.formats import Mark, Table, read_table
 from outlark.notes.segments import KNOWN
+from outlark.plain_text import writable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +138,7 @@ def find_examples(
         found = tables_in(path, format=format, label_column=label_column)
         classes = clip_folders(path, [table.path.name for table in found.tables], remarks)
         if classes:
-            clips += [Example(label=label, recording=clip) for label, of in classes.items() for clip in of]
+            clips += [Example(label=writable(label), recording=clip) for label, of in classes.items() for clip in of]
         else:
             remarks += [f"left out: {file.message}" for file in found.unread]
             tables += [(table, False) for table in found.tables]

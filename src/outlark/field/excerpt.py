@@ -9,7 +9,7 @@ import soundfile
 from numpy.typing import ArrayLike
 
 from outlark.errors import AudioError, InputError
-from outlark.notes.audio import CHUNK, AudioFile, check_sample_rate, mono
+from outlark.notes.audio import CHUNK, AudioFile, check_sample_rate, for_decoder, mono
 from outlark.notes.background import ENOUGH_FRAMES_PER_SECOND, LevelFloor
 from outlark.notes.front_ends.base import FrontEnd
 
@@ -53,7 +53,7 @@ class Sound:
         self._file = AudioFile(recording, channel) if isinstance(recording, str | PathLike) else None
         if self._file is not None:
             self.sample_rate = self._file.sample_rate
-            self.n_samples = int(soundfile.info(self._file.path).frames)
+            self.n_samples = int(soundfile.info(for_decoder(self._file.path)).frames)
         elif sample_rate is None:
             raise InputError("a recording is given as an array without sample_rate; give the rate, or a path to a file")
         else:
@@ -73,7 +73,7 @@ class Sound:
         if start >= end:
             return np.empty(0)
         try:
-            with soundfile.SoundFile(self._file.path) as file:
+            with soundfile.SoundFile(for_decoder(self._file.path)) as file:
                 if file.format in UNSURE:
                     for at in range(0, start, CHUNK):
                         file.read(min(CHUNK, start - at), dtype="float32")

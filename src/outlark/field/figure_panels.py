@@ -21,6 +21,7 @@ from outlark.field.figure_numbers import (
 from outlark.field.recorder_time import RecorderTime
 from outlark.notes.scores import Scores
 from outlark.notes.segments import Segment
+from outlark.plain_text import visible
 from outlark.verdict_names import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ def _draw_lanes(axis: "Axes", found: Found, truth: Sequence[Any], lanes: Sequenc
     for row in range(1, len(lanes)):
         axis.axhline(row, color="#dddddd", linewidth=0.6, zorder=0)
     axis.set_ylim(0, len(lanes))
-    axis.set_yticks([rows[lane.key] + 0.5 for lane in lanes], [lane.name for lane in lanes], fontsize=TINY)
+    axis.set_yticks([rows[lane.key] + 0.5 for lane in lanes], [visible(lane.name) for lane in lanes], fontsize=TINY)
     for tick, lane in zip(axis.get_yticklabels(), lanes, strict=True):
         tick.set(color=lane.colour, parse_math=False)
     axis.tick_params(axis="y", length=0)
@@ -222,7 +223,7 @@ def _draw_lanes(axis: "Axes", found: Found, truth: Sequence[Any], lanes: Sequenc
 
 def _draw_clock(axis: "Axes", stretch: Stretch) -> None:
     """The title, and above it the time by the clock if it is known."""
-    axis.set_title(stretch.title, fontsize=SMALL + 1, loc="left", parse_math=False)
+    axis.set_title(visible(stretch.title), fontsize=SMALL + 1, loc="left", parse_math=False)
     if stretch.clock is None:
         return
     clock = stretch.clock
@@ -244,7 +245,7 @@ def legend(axis: "Axes", handles: Sequence[Any], names: Sequence[str], title: st
         fontsize=TINY, title_fontsize=TINY, frameon=False, handlelength=2.4, labelspacing=0.25, borderpad=0.1,
     )  # fmt: skip
     for text, name in zip(drawn.get_texts(), names, strict=True):
-        text.set(text=name, parse_math=False)
+        text.set(text=visible(name), parse_math=False)
 
 
 def _keys(segment: Segment) -> list[str | None]:

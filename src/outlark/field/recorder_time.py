@@ -11,6 +11,7 @@ import soundfile
 
 from outlark.errors import AudioError
 from outlark.field.wave_chunks import text_chunks
+from outlark.notes.audio import for_decoder
 
 GUANO, COMMENT, FILE_NAME = "guano", "comment", "file name"
 #: Years outside are those of a clock that was never set, or no years at all.
@@ -174,7 +175,7 @@ def _time_in_comment(comment: str) -> RecorderTime | None:
 def _comment(path: Path) -> str:
     """The comment of a file that is not made of RIFF chunks: FLAC, Ogg, AIFF, MP3 …"""
     try:
-        with soundfile.SoundFile(path) as file:
+        with soundfile.SoundFile(for_decoder(path)) as file:
             return str(file.copy_metadata().get("comment", ""))
     except (soundfile.SoundFileError, TypeError):  # TypeError: a name that ends in .raw
         return ""

@@ -9,6 +9,7 @@ from typing import Self
 
 from outlark.errors import AnnotationError
 from outlark.field.sound_files import without_sound_suffix
+from outlark.plain_text import as_named
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class RecordingName:
         >>> RecordingName.of(r"D:\\night\\A.WAV")
         RecordingName(folders=('d:', 'night'), stem='a', suffix='.wav')
         """
-        path = PurePosixPath(text.replace("\\", "/").casefold())
+        path = PurePosixPath(as_named(text).replace("\\", "/").casefold())
         stem = without_sound_suffix(path.name)
         return cls(path.parts[:-1], stem, path.name[len(stem) :])
 

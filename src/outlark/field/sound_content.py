@@ -9,7 +9,7 @@ import soundfile
 
 from outlark.field.cut_short import cut_short
 from outlark.field.recorder_time import recorder_time
-from outlark.notes.audio import CHUNK, AudioFile
+from outlark.notes.audio import CHUNK, AudioFile, for_decoder
 
 #: Windows of this length in which no sample differs from the others are digital silence.
 WINDOW_S = 0.01
@@ -43,7 +43,7 @@ def sound_content(path: str | PathLike[str]) -> dict[str, Any]:
     (1.0, [-6.02], 1.0)
     """
     audio = AudioFile(path)
-    with soundfile.SoundFile(audio.path) as file:
+    with soundfile.SoundFile(for_decoder(audio.path)) as file:
         # libsndfile knows no length for some files, and says so by a number that cannot be
         told = file.frames / file.samplerate if 0 <= file.frames < 2**62 else None
         stored = {"format": file.format, "subtype": file.subtype, "what": f"{file.format_info}, {file.subtype_info}"}

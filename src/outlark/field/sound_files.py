@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from outlark.errors import AnnotationError, InputError
+from outlark.plain_text import as_named
 
 #: How sound files end, in any case.
 SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aif", ".aiff", ".w64", ".rf64", ".caf", ".au")
@@ -89,7 +90,7 @@ class SoundFiles:
             If there is none, or it cannot be told which.
         """
         where = f"{table}, line {line}" if line is not None else str(table)
-        asked = PurePosixPath(name.replace("\\", "/"))
+        asked = PurePosixPath(as_named(name).replace("\\", "/"))
         for folder in (*self.folders, table.parent):
             path = folder / asked  # which is `asked` itself if that is a whole path
             if is_sound(path.name) and path.is_file():

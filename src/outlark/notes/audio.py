@@ -1,6 +1,7 @@
 """From recordings to one channel of numbers: arrays and files. All of it comes before the features."""
 
 import operator
+import os
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
@@ -11,6 +12,7 @@ import soundfile
 from numpy.typing import ArrayLike
 
 from outlark.errors import AudioError, InputError
+from outlark.regular import NOT_REGULAR, is_endless
 
 #: Full scale of the integers that sound is stored in, by kind and size in bytes. 24 bits come left-justified in 32.
 FULL_SCALE = {("u", 1): 2.0**7, ("i", 2): 2.0**15, ("i", 4): 2.0**31}
@@ -190,11 +192,13 @@ class AudioFile:
                 done += len(x)
 
     def _open(self) -> soundfile.SoundFile:
+        if is_endless(self.path):
+            raise AudioError(f"{self.path} {NOT_REGULAR}")
         try:
             with self.path.open("rb") as file:
                 if not file.read(1):
                     raise AudioError(f"{self.path} is empty (0 bytes); copy or record it again")
-            return soundfile.SoundFile(self.path)
+            return soundfile.SoundFile(for_decoder(self.path))
         except (FileNotFoundError, NotADirectoryError) as error:
             raise AudioError(f"{self.path} does not exist; check the path") from error
         except OSError as error:
@@ -206,6 +210,20 @@ class AudioFile:
                 f"{self.path} is no sound file that can be decoded ({error}); convert it to WAV or FLAC, or get "
                 "another copy if it should be one"
             ) from error
+
+
+def for_decoder(path: str | PathLike[str]) -> str | bytes:
+    """A path as libsndfile takes it: bytes where the name is no text.
+
+    >>> for_decoder("café.wav"), for_decoder("caf\\udce9.wav")
+    ('café.wav', b'caf\\xe9.wav')
+    """
+    text = os.fspath(path)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(text)
+    return text
 
 
 def read(path: str | PathLike[str], channel: int | str = "mix") -> tuple[np.ndarray, int]:

@@ -14,6 +14,7 @@ import numpy as np
 from outlark.container import about, read, write
 from outlark.errors import InputError, ModelFileError
 from outlark.estimators.state_fields import Fields
+from outlark.notes.audio import HIGHEST_RATE
 from outlark.notes.decisions import Decisions
 from outlark.notes.detector import NoteDetector
 from outlark.notes.live import at_rate, last_segments
@@ -25,6 +26,18 @@ from outlark.version import __version__
 KIND = "Scores"
 OF_CLASSES = ("thresholds", "shortest_s", "longest_s", "note_thresholds")
 COUNTS = ("sample_rate", "hop_samples", "offset_samples")
+#: Least and most of each number in the header. A recording of more samples than this would last for years.
+BOUNDS = {
+    "rate": (1, HIGHEST_RATE),
+    "samples": (0, 2**53),
+    "sample_rate": (1, HIGHEST_RATE),
+    "hop_samples": (1, 2**31),
+    "offset_samples": (0, 2**31),
+    "channel": (1, 2**16),
+}
+#: Seconds by which the two lengths of a recording, at its own rate and at that of the model, may differ, and which its
+#: last frames may leave without scores (or this many frames, for series of a few samples a minute).
+ABOUT_S, TAIL_S, TAIL_FRAMES = 0.1, 60.0, 1000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -200,8 +213,10 @@ def _loaded(path: str | os.PathLike[str]) -> KeptScores:
                 f"it holds a {header.get('kind')!r:.100}, not scores; give a file of outlark detect --keep-scores"
             )
         try:
-            return _kept(header, arrays)
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            kept = _kept(header, arrays)
+            _check_lengths(kept)
+            return kept
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             if isinstance(error, ModelFileError | InputError):
                 raise
             message = f"damaged: {type(error).__name__} {error!s:.200}; keep the scores again"
@@ -214,17 +229,52 @@ def _kept(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> KeptScores:
     of_classes: dict[str, Any] = {
         name: fields.array(name, len(classes), finite=False) for name in OF_CLASSES if name in arrays
     }
-    counts: dict[str, Any] = {name: int(header["layout"][name]) for name in COUNTS}
+    counts: dict[str, Any] = {name: _count(header["layout"], name) for name in COUNTS}
     layout = ScoreLayout(classes=classes, **counts, **of_classes)
+    block = _unpacked(fields, len(classes))
     return KeptScores(
-        scores=Scores(layout=layout, block=_unpacked(arrays, len(classes)), n_samples=int(header["layout"]["samples"])),
-        sample_rate=int(header["rate"]),
-        n_samples=int(header["samples"]),
-        recording=header["recording"],
-        channel=header["channel"],
-        model_sha256=header["model_sha256"],
+        scores=Scores(layout=layout, block=block, n_samples=_count(header["layout"], "samples")),
+        sample_rate=_count(header, "rate"),
+        n_samples=_count(header, "samples"),
+        recording=_text(header, "recording"),
+        channel=None if header["channel"] is None else _count(header, "channel"),
+        model_sha256=_text(header, "model_sha256"),
         facts=dict(header.get("facts", {})),  # files of earlier versions have none
     )
+
+
+def _count(header: dict[str, Any], name: str) -> int:
+    """A whole number within what can be."""
+    value, (least, most) = header[name], BOUNDS[name]
+    if type(value) is not int or not least <= value <= most:
+        raise ModelFileError(
+            f"damaged: {name} is {value!r:.60}, expected a whole number from {least} to {most}; keep the scores again"
+        )
+    return value
+
+
+def _text(header: dict[str, Any], name: str) -> str | None:
+    if header[name] is not None and not isinstance(header[name], str):
+        raise ModelFileError(f"damaged: {name} is {header[name]!r:.60}, expected text or null; keep the scores again")
+    return header[name]
+
+
+def _check_lengths(kept: KeptScores) -> None:
+    """The length of the recording, that at the rate of the model, and the frames must belong together."""
+    layout, scores = kept.scores.layout, kept.scores
+    own_s, model_s = kept.n_samples / kept.sample_rate, scores.n_samples / layout.sample_rate
+    frames_s = (layout.offset_samples + len(scores.block) * layout.hop_samples) / layout.sample_rate
+    if abs(own_s - model_s) > ABOUT_S:
+        raise ModelFileError(
+            f"damaged: the recording lasts {own_s:.3f} s by its own samples and {model_s:.3f} s by those of the model; "
+            "keep the scores again"
+        )
+    hop_s = layout.hop_samples / layout.sample_rate
+    if len(scores.block) and not model_s - max(TAIL_S, TAIL_FRAMES * hop_s) <= frames_s <= model_s + hop_s + ABOUT_S:
+        raise ModelFileError(
+            f"damaged: {len(scores.block)} frames of {layout.hop_samples} samples reach to {frames_s:.3f} s of "
+            f"{model_s:.3f} s; keep the scores again"
+        )
 
 
 def _packed(block: ScoreBlock) -> dict[str, np.ndarray]:
@@ -256,7 +306,7 @@ def _packed_spans(spans: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def _unpacked_spans(arrays: dict[str, np.ndarray], n_frames: int) -> np.ndarray | None:
+def _unpacked_spans(arrays: Mapping[str, np.ndarray], n_frames: int) -> np.ndarray | None:
     """None for files of before bounds were kept."""
     if "heard" not in arrays:
         return None
@@ -269,18 +319,31 @@ def _unpacked_spans(arrays: dict[str, np.ndarray], n_frames: int) -> np.ndarray 
     return spans
 
 
-def _unpacked(arrays: dict[str, np.ndarray], n_classes: int) -> ScoreBlock:
-    activity = arrays["activity"]
-    scored = np.unpackbits(arrays["scored"], count=len(activity)).astype(bool)
+def _unpacked(fields: Fields, n_classes: int) -> ScoreBlock:
+    arrays, activity = fields.arrays, fields.array("activity", None, finite=False)
+    packed = arrays["scored"]
+    if packed.dtype != np.uint8 or packed.shape != (-(-len(activity) // 8),):
+        raise ModelFileError(f"damaged: {len(activity)} frames and {packed.shape} bits of them; keep the scores again")
+    scored = np.unpackbits(packed, count=len(activity)).astype(bool)
+    kept = int(scored.sum())
     values = np.zeros((len(activity), n_classes))
-    values[scored] = arrays["values"]
+    values[scored] = fields.array("values", kept, n_classes, finite=False)
     if "lengths" not in arrays:
         return ScoreBlock(values, activity)
     lengths = np.ones(values.shape, dtype=np.int64)
-    lengths[scored] = arrays["lengths"]
+    lengths[scored] = _whole_numbers("lengths", arrays["lengths"], (kept, n_classes), 0, 2**31)
     spans = _unpacked_spans(arrays, len(activity))
     if "moves" not in arrays:
         return ScoreBlock(values, activity, lengths, None, spans)
     moves = np.zeros((*values.shape, 2), dtype=np.int64)
-    moves[scored] = arrays["moves"]
+    moves[scored] = _whole_numbers("moves", arrays["moves"], (kept, n_classes, 2), -(2**7), 2**7)
     return ScoreBlock(values, activity, lengths, moves, spans)
+
+
+def _whole_numbers(name: str, array: np.ndarray, shape: tuple[int, ...], least: int, most: int) -> np.ndarray:
+    if array.shape != shape or array.dtype.kind not in "iu" or np.any((array < least) | (array > most)):
+        raise ModelFileError(
+            f"damaged: {name} is {array.dtype} of shape {array.shape}, expected whole numbers from {least} to {most} "
+            f"of shape {shape}; keep the scores again"
+        )
+    return array

@@ -1,5 +1,7 @@
 """Kaleidoscope, BirdNET, DCASE, and CSV of others."""
 
+import csv
+
 import pytest
 
 from outlark.errors import AnnotationError
@@ -16,7 +18,7 @@ def test_kaleidoscope(tmp_path):
     (mark,) = found.marks
     assert found.format == "kaleidoscope"
     assert (mark.recording, mark.start_s, mark.end_s) == ("/rec/site1/a.wav", 0.1, 0.3)
-    assert (mark.label, mark.score, mark.more) == ("cluster3", 0.45, {"CHANNEL": "0"})
+    assert (mark.label, mark.score, mark.more) == ("cluster3", -0.45, {"CHANNEL": "0"})  # a distance: near is high
 
 
 def test_kaleidoscope_labels_by_hand_go_first(tmp_path):
@@ -133,3 +135,13 @@ def test_numbers_in_audacity_labels_of_others_stay(tmp_path):
     found = read_table(table(tmp_path, "0.5\t1.0\ttone 10.25"))
     assert (found.marks[0].label, found.marks[0].score) == ("tone 10.25", None)
     assert "'tone 10.25' and the like are taken as labels" in found.remarks[0]
+
+
+def test_kaleidoscope_sorts_the_best_first(tmp_path):
+    """By TOP1DIST, which is a distance there."""
+    marks = [Mark(start_s=i, end_s=i + 0.5, label="a", score=score) for i, score in enumerate([0.5, 3.25, 0.0, 1.5])]
+    write_table(tmp_path / "a.kaleidoscope.csv", marks, format="kaleidoscope")
+    with (tmp_path / "a.kaleidoscope.csv").open(newline="") as file:
+        rows = sorted(csv.DictReader(file), key=lambda row: float(row["TOP1DIST"]))
+    assert [float(row["OFFSET"]) for row in rows] == [1.0, 3.0, 0.0, 2.0]
+    assert [mark.score for mark in read_table(tmp_path / "a.kaleidoscope.csv").marks] == [0.5, 3.25, 0.0, 1.5]

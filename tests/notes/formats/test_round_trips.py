@@ -192,3 +192,26 @@ def test_comma_lines_come_back(cells):
 def test_what_is_shown_is_shown_again(text):
     label, verdict, runner_up = taken_apart(text)
     assert shown(Mark(start_s=0, end_s=1, label=label, verdict=verdict, runner_up=runner_up)) == text
+
+
+@pytest.mark.parametrize("format", ["jsonl", "parquet"])
+@given(times=st.tuples(st.floats(0, 1e5), st.floats(0, 10)), rate=st.sampled_from([11025, 22050, 44100, 384000]))
+@settings(max_examples=40, deadline=None)
+def test_times_between_samples_keep_all_digits(format, times, rate):
+    """A mark by hand, or of a recording at another rate, need not begin with a sample."""
+    if format == "parquet":
+        pytest.importorskip("pyarrow")
+    mark = Mark(start_s=times[0], end_s=times[0] + times[1], label="a", sample_rate=rate)
+    with tempfile.TemporaryDirectory() as folder:
+        write_table(f"{folder}/a", [mark], format=format)
+        (again,) = read_table(f"{folder}/a", format=format).marks
+    assert (again.start_s, again.end_s) == (mark.start_s, mark.end_s)
+
+
+def test_times_between_samples_keep_nine_digits_in_csv(tmp_path):
+    mark = Mark(start_s=0.1234567891, end_s=0.2000001111, label="a", sample_rate=22050)
+    on_grid = Mark(start_s=1 / 3, end_s=20000 / 22050, label="a", sample_rate=22050)
+    write_table(tmp_path / "a.csv", [mark, on_grid], format="csv")
+    again, on_grid_again = read_table(tmp_path / "a.csv").marks
+    assert (again.start_s, again.end_s) == (0.123456789, 0.200000111)
+    assert (on_grid_again.start_s, on_grid_again.end_s) == (7350 / 22050, 20000 / 22050)

@@ -17,7 +17,7 @@ from outlark.notes.formats.files import encoded, needed
 from outlark.notes.formats.labels import USUAL
 from outlark.notes.formats.marks import About, Mark
 from outlark.notes.formats.sheets import key_of
-from outlark.strict_json import dumps, loads
+from outlark.strict_json import dumps, loads, without_doubles
 
 _SPACE = UUID("6c0f5a0e-7b1f-5f43-9d6e-6f75746c6172")
 #: The same marks must give the same bytes, so that no file tells the time.
@@ -32,8 +32,9 @@ def read(
     """The sound events of predictions or annotations; `label_column` is the key of the tag that is the label."""
     aoef = needed("soundevent.io.aoef", "aoef")
     try:
+        json.loads(text, object_pairs_hook=without_doubles)
         found = aoef.to_soundevent(aoef.AOEFObject.model_validate_json(text))
-    except (ValueError, KeyError, TypeError) as error:  # pydantic's errors are ValueErrors
+    except (ValueError, KeyError, TypeError, RecursionError) as error:  # pydantic's errors are ValueErrors
         raise AnnotationError(f"{path}: not AOEF, or damaged ({error!s:.300}); export it again") from None
     clips = getattr(found, "clip_predictions", None) or getattr(found, "clip_annotations", None) or []
     events = [(i, event) for i, event in enumerate((e for clip in clips for e in clip.sound_events), start=1)]

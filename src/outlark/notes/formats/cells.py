@@ -8,7 +8,7 @@ SCORE_DIGITS = 6
 FREQUENCY_DIGITS = 3
 #: A spreadsheet takes text that begins like this for a formula; an apostrophe before it says that it is text.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", flags=re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", flags=re.ASCII)
 _COMMA = re.compile(r"([+-]?\d+),(\d+)", flags=re.ASCII)
 _NEEDS_QUOTES = re.compile(r'[",\r\n]|^\s|\s$')
 #: What stands for "no value" where a number is optional.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from outlark.errors import AnnotationError, InputError
-from outlark.notes.formats.cells import NOTHING, number, optional_number
+from outlark.notes.formats.cells import NOTHING, TIME_DIGITS, number, optional_number
 from outlark.notes.formats.labels import label_index
 from outlark.notes.formats.marks import Mark
 from outlark.notes.formats.sheets import Row, Sheet
@@ -83,14 +83,25 @@ class Columns:
         Field → column, counted from 0. Fields without column are not in it.
     dropped : frozenset of int
         Columns that are neither fields nor kept.
+    rounding_s : float
+        Seconds that differ by less than this from a whole sample mean that sample.
     """
 
     sheet: Sheet
     at: dict[str, int]
     dropped: frozenset[int]
+    rounding_s: float = 10.0**-TIME_DIGITS
 
     @classmethod
-    def of(cls, sheet: Sheet, names: Names, *, strict: bool = False, drop: tuple[str, ...] = ()) -> "Columns":
+    def of(
+        cls,
+        sheet: Sheet,
+        names: Names,
+        *,
+        strict: bool = False,
+        drop: tuple[str, ...] = (),
+        rounding_s: float = 10.0**-TIME_DIGITS,
+    ) -> "Columns":
         """Find the columns by their names.
 
         Parameters
@@ -99,6 +110,8 @@ class Columns:
             A cell that cannot be read is an error, also where blank would do: for files that outlark wrote.
         drop : tuple of str
             Columns that say nothing about a mark.
+        rounding_s : float
+            By how much written seconds may differ from what was meant; 0 where all digits are written.
         """
         keys = sheet.keys
         at: dict[str, int] = {}
@@ -117,14 +130,14 @@ class Columns:
                     f"column {sheet.columns[at[field]]!r} kept as it is: {trouble[1]} ({sheet.unit} {trouble[0]})"
                 )
                 del at[field]
-        return cls(sheet, at, frozenset(i for i, key in enumerate(keys) if key in drop))
+        return cls(sheet, at, frozenset(i for i, key in enumerate(keys) if key in drop), rounding_s)
 
     def need(self, field: str, names: Names, what: str) -> None:
         """An error if a field has no column."""
         if field not in self.at:
             raise AnnotationError(
                 f"{self.sheet.path}, {self.sheet.unit} 1: no column for {what}; expected one of {list(names[field])} "
-                f"in whatever spelling, found {list(self.sheet.columns)}"
+                f"in whatever spelling, found {self.sheet.listed}"
             )
 
     def marks(self, label_column: str | int | None = None, *, guess: bool = True) -> list[Mark]:
@@ -170,8 +183,8 @@ class Columns:
         samples = [found.get(f"{end}_sample") for end in ("start", "end")]
         if rate and None not in samples:
             exact = {"start_s": samples[0] / rate, "end_s": samples[1] / rate}
-            # seconds that say something else were changed by hand: they hold
-            times |= {f: s for f, s in exact.items() if abs(times.get(f, s) - s) <= 0.5 / rate}
+            # seconds that say something else, and not for want of digits, are between samples or by hand: they hold
+            times |= {f: s for f, s in exact.items() if abs(times.get(f, s) - s) <= self.rounding_s}
         start_s = times["start_s"]
         end_s = times["end_s"] if "end_s" in times else round(start_s + times["duration_s"], 9)
         if "file_offset_s" in times:

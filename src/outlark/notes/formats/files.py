@@ -12,6 +12,7 @@ from typing import Any
 from outlark.aside import opened_aside
 from outlark.errors import AnnotationError, InputError
 from outlark.notes.formats.marks import About
+from outlark.regular import NOT_REGULAR, is_endless
 from outlark.strict_json import dumps, loads
 
 #: More than this in one table is a mistake, or a task for a data base.
@@ -36,6 +37,8 @@ def read_bytes(path: Path) -> bytes:
     with about_file(path, "read", "see that it is there and that you may read it"):
         if path.is_dir():
             raise AnnotationError(f"{path} is a folder; give the path of one table")
+        if is_endless(path):
+            raise AnnotationError(f"{path} {NOT_REGULAR}")
         size = path.stat().st_size
         if size > LARGEST:
             raise AnnotationError(f"{path} has {size} bytes, too many for a table; is it a recording? Or split it")
@@ -132,9 +135,9 @@ def read_side(path: Path, remarks: list[str]) -> dict[str, Any]:
     """What the side file says; empty where there is none, or none that can be read, which is remarked."""
     beside = side_path(path)
     try:
-        return loads(beside.read_bytes(), beside.name)
-    except FileNotFoundError:
-        return {}
-    except (OSError, InputError) as error:
+        if not beside.exists():
+            return {}
+        return loads(read_bytes(beside), beside.name)
+    except (OSError, AnnotationError, InputError) as error:
         remarks.append(f"{beside.name} beside it cannot be read ({error})")
         return {}

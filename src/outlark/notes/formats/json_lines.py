@@ -10,8 +10,8 @@ from outlark.errors import AnnotationError
 from outlark.notes.formats.files import encoded
 from outlark.notes.formats.marks import About, Mark
 from outlark.notes.formats.own import FIELDS, SCHEMA, check_schema, json_line, marks_in, values
-from outlark.notes.formats.sheets import Row, Sheet
-from outlark.strict_json import dumps
+from outlark.notes.formats.sheets import Row, Sheet, check_size
+from outlark.strict_json import RepeatedKeyError, dumps, without_doubles
 
 #: The key of the first line.
 HEAD = "outlark"
@@ -27,12 +27,13 @@ def read(
         line, head = objects.pop(0)
         about = _run(head[HEAD], f"{path}, line {line}")
     columns = tuple(FIELDS) if own else tuple(dict.fromkeys(key for _, found in objects for key in found))
+    check_size(path, len(columns), len(objects))
     sheet = Sheet(path=path, columns=columns, rows=[], remarks=remarks)
     for line, found in objects:
         sheet.rows.append(Row(line, tuple(_cell(sheet, line, key, found.get(key)) for key in columns)))
     if not own and not objects:
         raise AnnotationError(f"{path} is empty; expected one JSON object on each line")
-    marks = marks_in(sheet, label_column, own=own)
+    marks = marks_in(sheet, label_column, own=own, all_digits=True)
     return [_with_more(sheet, mark, found, own) for mark, (_, found) in zip(marks, objects, strict=True)], about
 
 
@@ -63,7 +64,9 @@ def _objects(path: Path, text: str, remarks: list[str]) -> list[tuple[int, dict[
     for i, line in enumerate(lines, start=1):
         if line.strip():
             try:
-                value = json.loads(line, parse_constant=_refuse)
+                value = json.loads(line, parse_constant=_refuse, object_pairs_hook=without_doubles)
+            except RepeatedKeyError as error:
+                raise AnnotationError(f"{path}, line {i}: {error}; write it once, with what is right") from None
             except (ValueError, RecursionError) as error:
                 if i == len(lines):
                     remarks.append(f"the last line ({i}) was cut off and is left out")

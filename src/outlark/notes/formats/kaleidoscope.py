@@ -50,7 +50,7 @@ def write(marks: Sequence[Mark], about: About, durations: Mapping[str, float]) -
         start_s, end_s = (round(time, TIME_DIGITS) for time in (mark.start_s, mark.end_s))
         cells = [guarded(part) for part in (*posixpath.split(folder), name)]
         cells += [decimal(start_s, TIME_DIGITS), decimal(end_s - start_s, TIME_DIGITS)]
-        cells += [guarded(shown(mark)), decimal(mark.score, SCORE_DIGITS)]
+        cells += [guarded(shown(mark)), decimal(_minus(mark.score), SCORE_DIGITS)]
         lines.append(comma_line([*cells, mark.start_time or ""] if when else cells))
     return encoded("".join(lines))
 
@@ -65,4 +65,10 @@ def _completed(mark: Mark, automatic: list[str], ours: bool) -> Mark:
         label = next((more.pop(column) for column in automatic if column in more), None)
     if ours:
         label, verdict, runner_up = taken_apart(label or "")
-    return replace(mark, label=label, verdict=verdict, runner_up=runner_up, recording=recording, more=more)
+    score = _minus(mark.score)
+    return replace(mark, label=label, verdict=verdict, runner_up=runner_up, score=score, recording=recording, more=more)
+
+
+def _minus(score: float | None) -> float | None:
+    """TOP1DIST is a distance, small for what is near: minus the score, so that sorting by it brings the best first."""
+    return None if score is None else -score

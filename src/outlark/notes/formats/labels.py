@@ -43,7 +43,7 @@ def label_index(sheet: Sheet, taken: Container[int], wanted: str | int | None) -
     if found is None:
         found = next(iter(others + usual), None)
     if found is None:
-        sheet.remarks.append(f"no label column among {list(sheet.columns)}; all labels are blank")
+        sheet.remarks.append(f"no label column among {sheet.listed}; all labels are blank")
         return None
     also = [sheet.columns[i] for i in usual if i != found]
     hint = f" (not {also}; label_column= chooses)" if also else ""
@@ -61,7 +61,7 @@ def _wanted(sheet: Sheet, wanted: str | int) -> int:
     if name.isascii() and name.isdigit() and 1 <= int(name) <= len(keys):
         return int(name) - 1
     raise AnnotationError(
-        f"{sheet.path}: there is no column {wanted!r} for the labels; give one of {list(sheet.columns)}, or its number "
+        f"{sheet.path}: there is no column {wanted!r} for the labels; give one of {sheet.listed}, or its number "
         f"from 1 to {len(keys)}"
     )
 

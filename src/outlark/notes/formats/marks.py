@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from outlark.errors import AnnotationError, InputError
 from outlark.notes.segments import KNOWN, UNKNOWN, VERDICTS, Segment
+from outlark.plain_text import writable
 
 #: Three years of one recording: whatever is later is no time in seconds.
 LATEST_S = 1e8
@@ -76,6 +77,10 @@ class Mark:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, _finite(name, value))
+        for name in ("label", "runner_up"):
+            value = getattr(self, name)
+            if isinstance(value, str):  # so that a class has one name in all formats
+                object.__setattr__(self, name, writable(value))
         self._check_times()
         if self.verdict is not None and self.verdict not in VERDICTS:
             raise InputError(f"verdict={self.verdict!r} must be one of {VERDICTS}, or None")

@@ -12,6 +12,7 @@ from outlark.errors import AnnotationError
 from outlark.notes.formats.columns import Columns, Names
 from outlark.notes.formats.marks import About, Mark
 from outlark.notes.formats.sheets import Sheet
+from outlark.plain_text import visible_json
 from outlark.strict_json import dumps, loads
 
 SCHEMA = 1
@@ -93,14 +94,15 @@ def run_values(about: About) -> dict[str, Any]:
 
 
 def is_own(sheet: Sheet) -> bool:
-    """Whether outlark wrote the table."""
-    return set(sheet.columns) >= {*FIELDS, *RUN} - set(LATER)
+    """Whether outlark wrote the table: with what it is to say of the run in every row, or in the file beside it."""
+    return set(sheet.columns) >= set(FIELDS) - set(LATER)
 
 
-def marks_in(sheet: Sheet, label_column: str | int | None, *, own: bool) -> list[Mark]:
-    """The marks in a table of ours, or in one of others with whatever columns."""
+def marks_in(sheet: Sheet, label_column: str | int | None, *, own: bool, all_digits: bool = False) -> list[Mark]:
+    """The marks in a table of ours, or in one of others with whatever columns; `all_digits` if it holds them all."""
     names = OWN_NAMES if own else ANY_NAMES
-    columns = Columns.of(sheet, names, strict=own, drop=RUN if own else ())
+    rounding = {"rounding_s": 0.0} if all_digits else {}
+    columns = Columns.of(sheet, names, strict=own, drop=RUN if own else (), **rounding)
     columns.need("start_s", names, "the start of a mark")
     if "duration_s" not in columns.at:
         columns.need("end_s", names, "its end")
@@ -109,6 +111,8 @@ def marks_in(sheet: Sheet, label_column: str | int | None, *, own: bool) -> list
 
 def about_in(sheet: Sheet) -> dict[str, Any]:
     """What the rows say of their run; empty, with a remark, where they are from several."""
+    if not set(sheet.columns) >= set(RUN):
+        return {}
     at = [sheet.columns.index(name) for name in RUN]
     runs = {tuple(row.cells[i] for i in at): row.line for row in sheet.rows}
     for (schema, *_), line in runs.items():
@@ -135,5 +139,5 @@ def check_schema(found: Any, where: str) -> None:
 
 
 def json_line(value: Mapping[str, Any]) -> str:
-    """One line of JSON, keys in their order."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
+    """One line of JSON, keys in their order; what a terminal would obey is spelt as JSON spells it."""
+    return visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False)) + "\n"

@@ -10,7 +10,7 @@ from outlark.notes.formats.files import encoded, needed, read_bytes
 from outlark.notes.formats.marks import About, Mark
 from outlark.notes.formats.others import other_columns
 from outlark.notes.formats.own import FIELDS, RUN, SCHEMA, check_schema, marks_in, values
-from outlark.notes.formats.sheets import Row, Sheet
+from outlark.notes.formats.sheets import Row, Sheet, check_size
 from outlark.strict_json import dumps, loads
 
 _KEY = b"outlark"
@@ -24,8 +24,13 @@ def read(
     arrow, parquet = needed("pyarrow", "parquet"), needed("pyarrow.parquet", "parquet")
     blob = read_bytes(path)
     try:
-        table = parquet.read_table(io.BytesIO(blob))
+        opened = parquet.ParquetFile(io.BytesIO(blob))
+        # a column that says the same in all rows takes no room in the file, but in memory
+        check_size(path, max(opened.metadata.num_columns, len(opened.schema_arrow)), opened.metadata.num_rows)
+        table = opened.read()
         columns = [column.to_pylist() for column in table.columns]
+    except AnnotationError:
+        raise
     except (arrow.ArrowException, OSError, ValueError) as error:
         raise AnnotationError(f"{path}: no Parquet file, or damaged ({error!s:.200}); get another copy") from None
     said = (table.schema.metadata or {}).get(_KEY)
@@ -36,7 +41,7 @@ def read(
     rows = [Row(i, tuple(map(_cell, cells))) for i, cells in enumerate(zip(*columns, strict=True), start=1)]
     names = tuple(str(name) for name in table.column_names)
     sheet = Sheet(path=path, columns=names, rows=rows, remarks=remarks, unit="row")
-    return marks_in(sheet, label_column, own=said is not None), about
+    return marks_in(sheet, label_column, own=said is not None, all_digits=True), about
 
 
 def write(marks: Sequence[Mark], about: About, durations: Mapping[str, float]) -> bytes:

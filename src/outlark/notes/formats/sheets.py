@@ -3,8 +3,10 @@
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +14,11 @@ from outlark.errors import AnnotationError
 from outlark.notes.formats.cells import tab_cells, unguarded
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
+#: More than these no table of labels has: it is a mistake, or a file that was made to fill the memory. Cells count too,
+#: because rows that leave out blank cells at their end are filled up to the width of the header.
+MOST_COLUMNS, MOST_ROWS, MOST_CELLS = 1000, 5_000_000, 50_000_000
+#: Columns that a message lists.
+_LISTED = 30
 
 
 class Row(NamedTuple):
@@ -43,10 +50,15 @@ class Sheet:
     remarks: list[str] = field(default_factory=list)
     unit: str = "line"
 
-    @property
+    @cached_property
     def keys(self) -> list[str]:
         """The columns in small letters, digits and underscores."""
         return [key_of(column) for column in self.columns]
+
+    @property
+    def listed(self) -> str:
+        """The columns for a message, not more than a few dozen."""
+        return listed(self.columns)
 
     def wrong(self, line: int, what: object) -> AnnotationError:
         """An error at a line of the file."""
@@ -68,6 +80,36 @@ def key_of(column: str) -> str:
     ('begin_time_s', 'begin_time_s', 'auto_id')
     """
     return re.sub(r"[\W_]+", "_", column.casefold()).strip("_")
+
+
+def listed(columns: Sequence[str]) -> str:
+    """Names of columns for a message, not more than a few dozen.
+
+    >>> listed(("start", "end"))
+    "['start', 'end']"
+    """
+    more = f" and {len(columns) - _LISTED} more" if len(columns) > _LISTED else ""
+    return f"{list(columns[:_LISTED])}{more}"
+
+
+def check_size(path: Path, columns: int, rows: int = 0) -> None:
+    """An error for more columns, rows or cells than a table of labels can have.
+
+    >>> check_size(Path("a"), columns=100_000)
+    Traceback (most recent call last):
+    outlark.errors.AnnotationError: a has 100,000 columns, at most 1,000 are read; leave out those that are no labels
+    """
+    if columns > MOST_COLUMNS:
+        raise AnnotationError(
+            f"{path} has {columns:,} columns, at most {MOST_COLUMNS:,} are read; leave out those that are no labels"
+        )
+    if rows > MOST_ROWS:
+        raise AnnotationError(f"{path} has {rows:,} rows, at most {MOST_ROWS:,} are read; split it")
+    if rows * columns > MOST_CELLS:
+        raise AnnotationError(
+            f"{path} has {rows:,} rows of {columns:,} columns, at most {MOST_CELLS:,} cells are read; leave out "
+            "columns that are no labels, or split it"
+        )
 
 
 def lines_of(text: str) -> list[str]:
@@ -96,9 +138,13 @@ def sheet_of(text: str, path: Path, remarks: list[str]) -> Sheet:
     line, header = next(records, (1, []))
     if not header:
         raise AnnotationError(f"{path} is empty; expected a table with a header line")
+    check_size(path, len(header))
     columns = _different([cell.strip() for cell in header])
     sheet = Sheet(path=path, columns=columns, rows=[], remarks=remarks)
+    most = min(MOST_ROWS, MOST_CELLS // len(columns))
     for line, cells in records:
+        if len(sheet.rows) == most:
+            check_size(path, len(columns), len(sheet.rows) + 1 + sum(1 for _ in records))
         sheet.rows.append(Row(line, _fitted(sheet, line, cells)))
     return sheet
 
@@ -152,11 +198,12 @@ def _different(columns: list[str]) -> tuple[str, ...]:
     >>> _different(["a", "", "a"])
     ('a', 'column 2', 'a (2)')
     """
-    found: list[str] = []
+    found: dict[str, None] = {}
+    last: Counter[str] = Counter()  # the number that was given last to columns of a name
     for i, column in enumerate(columns, start=1):
         name = unguarded(column) or f"column {i}"
-        count = 2
         while name in found:
-            name, count = f"{column} ({count})", count + 1
-        found.append(name)
+            last[column] += 1
+            name = f"{column} ({last[column] + 1})"
+        found[name] = None
     return tuple(found)

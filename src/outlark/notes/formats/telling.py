@@ -8,7 +8,7 @@ from outlark.notes.formats import parquet
 from outlark.notes.formats.cells import number, tab_cells
 from outlark.notes.formats.files import about_file, read_text
 from outlark.notes.formats.own import ANY_NAMES
-from outlark.notes.formats.sheets import key_of, lines_of, separator_of
+from outlark.notes.formats.sheets import check_size, key_of, lines_of, separator_of
 
 #: Endings that tell; the others are shared by many formats.
 _ENDINGS = {
@@ -46,6 +46,8 @@ def told(path: Path) -> str:
             return "audacity"
         raise AnnotationError(f"{path} is empty; if that means no labels, name its format, such as format='audacity'")
     line, first = next((i, line) for i, line in enumerate(lines_of(text), start=1) if line.strip())
+    if not first.lstrip().startswith("{"):
+        check_size(path, first.count(separator_of(first)) + 1)
     format_ = _json_kind(first, text) if first.lstrip().startswith("{") else _of_first_line(first)
     if format_ is None:
         raise AnnotationError(

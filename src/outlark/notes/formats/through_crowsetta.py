@@ -9,6 +9,7 @@ import numpy as np
 import soundfile
 
 from outlark.errors import AnnotationError, InputError
+from outlark.notes.audio import for_decoder
 from outlark.notes.formats.files import needed, read_bytes
 from outlark.notes.formats.marks import Mark
 
@@ -58,7 +59,7 @@ def _segments(path: Path, found: Any, format: str) -> Iterator[Mark]:
 
 def _rate(path: Path, recording: Any) -> int:
     try:
-        return int(soundfile.info(recording).samplerate)
+        return int(soundfile.info(for_decoder(recording)).samplerate)
     except (soundfile.SoundFileError, OSError, TypeError) as error:
         raise AnnotationError(
             f"{path} counts in samples, and the sample rate of its recording {recording} cannot be found ({error}); "

@@ -57,7 +57,8 @@ def taken_apart(text: str) -> tuple[str | None, str | None, str | None]:
     """
     if text in (UNKNOWN, AMBIGUOUS):
         return None, text, None
-    found = re.fullmatch(r"(.+?)(?: or (.+))?\?", text, flags=re.DOTALL)
+    # without the mark at the end nothing can match, and to find that out takes long for a text full of "or"
+    found = text.endswith("?") and re.fullmatch(r"(.+?)(?: or (.+))?\?", text, flags=re.DOTALL)
     if found:
         return found[1], AMBIGUOUS, found[2]
     return text or None, None, None
