@@ -275,6 +275,16 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
                 found[row] = notes[:n_notes]
         return found
 
+    def plain_samples(self) -> list[np.ndarray] | None:
+        """The samples (n, d) of each class as they were given, if scores depend on nothing but distances to them.
+
+        None for a metric that changes distances, and for a centred kernel.
+        """
+        check_is_fitted(self)
+        if self.center or self.feature_map_.ndim != 1 or (self.feature_map_ != 1.0).any():
+            return None
+        return [description.X + self._origin for description in self.descriptions_]
+
     def health(self) -> Health:
         """What is odd about the training notes: left-out scores, suspected mislabels, duplicates, class overlap."""
         check_is_fitted(self)

@@ -1,6 +1,6 @@
 """From frames to class scores: of each frame, or of every whole note that could start there."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -11,9 +11,11 @@ from outlark.notes.edges import LOOK, MOST, Edges
 from outlark.notes.front_ends.base import Frames
 from outlark.notes.front_ends.note import NoteFrontEnd, cumulated
 from outlark.notes.note_bounds import spans_of
+from outlark.notes.projections import Projections, SpanScores, no_spans
 from outlark.notes.scores import ScoreBlock, joined_scores
 
-#: Frames, or starts of notes, that are scored at once: the same blocks whatever came in, so the same scores.
+#: Frames, or starts of notes, that are scored at once, or a multiple of it where notes are long: the same blocks
+#: whatever came in, so the same scores.
 FRAMES_AT_ONCE = 512
 #: The edges of notes that reach this share of their threshold are looked at closely.
 LOOKED_AT = 0.5
@@ -93,13 +95,17 @@ class NoteScorer:
     ) -> None:
         self._front_end, self._describer = front_end, describer
         self._lengths, self._allowed, self._step = lengths, allowed, step
+        self._frames = np.array([_whole(length) for length in lengths])
         self._edges, self._thresholds, self._contrast = edges, thresholds, contrast
         # spectra that are looked at before and after a note: its surroundings, and those around its edges
         self._around = max(LOOK + MOST, int(np.ceil(front_end.surroundings)) + 1)
         self._after = int(np.ceil(lengths.max())) + 2 + self._around
-        self._at_once = max(step, FRAMES_AT_ONCE - FRAMES_AT_ONCE % step)
+        self._chunk = max(step, FRAMES_AT_ONCE - FRAMES_AT_ONCE % step)
+        # what comes after a block is projected twice: not more of it than of the block
+        self._at_once = self._chunk * -(-self._after // self._chunk)
         self._held, self._activity = np.empty((0, front_end.n_features_)), np.empty(0)
         self._before = np.zeros((self._around, front_end.n_features_))  # silence before a recording begins
+        self._projections = Projections.of(front_end, describer, lengths, allowed, self._around)
 
     def push(self, frames: Frames) -> ScoreBlock:
         """The scores of the starts from which the longest note has been heard in full."""
@@ -126,7 +132,9 @@ class NoteScorer:
         spectra = np.concatenate([before, self._held[at:end]])
         block = self._scored(spectra, self._activity[at:end])
         if self._contrast is not None:
-            block.values[...] /= self._contrast.push(block.activity)
+            for first in range(0, len(block), self._chunk):
+                chunk = slice(first, first + self._chunk)
+                block.values[chunk] /= self._contrast.push(block.activity[chunk])
         heard = Frames(self._held[at : at + len(block)], block.activity)
         spans = spans_of(heard, self._front_end.spectrum_)
         moves = None if self._edges is None else self._moves(block, spectra)
@@ -149,41 +157,55 @@ class NoteScorer:
         """Scores of a block of starts, from the spectra around it and the activity of its frames and those after it."""
         values = np.zeros((min(self._at_once, len(activity)), self._allowed.shape[1]))
         lengths = np.ones(values.shape, dtype=np.int64)
-        block = ScoreBlock(values, activity[: len(values)], lengths)
-        spans = list(self._spans(spectra, activity > 0.0, len(values)))
-        if not spans:
-            return block
-        # one call for all lengths: calls cost more than rows
-        scores = self._describer.class_scores(np.concatenate([samples for *_, samples in spans]))
-        ends = np.cumsum([len(starts) for _, starts, _ in spans])
-        for (number, starts, _), of_length in zip(spans, np.split(scores, ends[:-1]), strict=True):
-            found = np.where(self._allowed[number], of_length[:, : values.shape[1]], 0.0)
-            better = found > values[starts]
-            values[starts] = np.where(better, found, values[starts])
-            lengths[starts] = np.where(better, _whole(self._lengths[number]), lengths[starts])
-        return block
+        starts = self._starts(activity > 0.0, len(values))
+        if any(map(len, starts)):
+            # what comes after a recording has ended is silence
+            spectra = np.concatenate([spectra, np.zeros((self._around, spectra.shape[1]))])
+            scored = self._described if self._projections is None else self._projections.best
+            found = scored(spectra, starts, len(values))
+            values[...] = found.values
+            lengths[...] = np.where(found.numbers >= 0, self._frames[found.numbers], 1)
+        return ScoreBlock(values, activity[: len(values)], lengths)
 
-    def _spans(
-        self, spectra: np.ndarray, active: np.ndarray, n_starts: int
-    ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """For each length, by its number: the starts of spans that rise above the noise, and their descriptions."""
+    def _starts(self, active: np.ndarray, n_starts: int) -> list[np.ndarray]:
+        """For each length the starts of the spans that rise above the noise."""
         heard = np.concatenate([[0], np.cumsum(active)])
-        silence = np.zeros((self._around, spectra.shape[1]))  # after a recording has ended
-        starts, sums = np.arange(0, n_starts, self._step), cumulated(np.concatenate([spectra, silence]))
-        for number, length in enumerate(self._lengths):
-            whole = _whole(length)
-            fitting = starts[starts + whole <= len(active)]
-            rows = np.flatnonzero(heard[fitting + whole] - heard[fitting] >= ACTIVE_SHARE * whole)
-            if len(rows):
-                samples = self._front_end.describe(
-                    spectra,
-                    start=float(self._around + fitting[rows[0]]),
-                    n_starts=int(rows[-1] - rows[0] + 1),
-                    length=float(length),
-                    step=self._step,
-                    sums=sums,
-                )
-                yield number, fitting[rows], samples[rows - rows[0]]
+        starts = np.arange(0, n_starts, self._step)
+        found = []
+        for whole in self._frames.tolist():
+            fitting = starts[: max(0, len(active) - whole) // self._step + 1] if whole <= len(active) else starts[:0]
+            found.append(fitting[heard[fitting + whole] - heard[fitting] >= ACTIVE_SHARE * whole])
+        return found
+
+    def _described(self, spectra: np.ndarray, starts: Sequence[np.ndarray], n_starts: int) -> SpanScores:
+        """What `Projections.best` gives, for any class model: every span is described."""
+        found = no_spans(n_starts, self._allowed.shape[1])
+        sums = cumulated(spectra)
+        samples = [self._samples(spectra, sums, number, own) for number, own in enumerate(starts)]
+        # one call for all lengths: calls cost more than rows
+        scores = self._describer.class_scores(np.concatenate(samples))
+        ends = np.cumsum([len(own) for own in starts])
+        for number, (own, of_length) in enumerate(zip(starts, np.split(scores, ends[:-1]), strict=True)):
+            of_classes = np.where(self._allowed[number], of_length[:, : self._allowed.shape[1]], 0.0)
+            better = of_classes > found.values[own]
+            found.values[own] = np.where(better, of_classes, found.values[own])
+            found.numbers[own] = np.where(better, number, found.numbers[own])
+        return found
+
+    def _samples(self, spectra: np.ndarray, sums: np.ndarray, number: int, starts: np.ndarray) -> np.ndarray:
+        """The descriptions of the spans of one length."""
+        if not len(starts):
+            return np.empty((0, self._front_end.n_slices * spectra.shape[1]))
+        first, last = int(starts[0]), int(starts[-1])
+        samples = self._front_end.describe(
+            spectra,
+            start=float(self._around + first),
+            n_starts=(last - first) // self._step + 1,
+            length=float(self._lengths[number]),
+            step=self._step,
+            sums=sums,
+        )
+        return samples[(starts - first) // self._step]
 
     def none(self) -> ScoreBlock:
         """Scores of no starts."""
