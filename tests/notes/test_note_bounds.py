@@ -127,3 +127,12 @@ def test_boxes_that_people_drew():
             shared.append(both / (max(high, drawn_high) - min(low, drawn_low)))
     assert len(shared) > 40
     assert np.mean(shared) > 0.65
+
+
+def test_bounds_are_those_of_quantiles(rng):
+    """The lower quantile rounded down, the higher one up."""
+    for n in (*range(1, 40), 100, 101, 1234):
+        spans = np.column_stack([rng.uniform(-30, -20, n), rng.uniform(500, 2000, n), rng.uniform(2000, 9000, n)])
+        low = np.quantile(spans[:, 1], 0.1, method="lower")
+        high = np.quantile(spans[:, 2], 0.9, method="higher")
+        assert bounds_of(spans) == (np.round(low), np.round(high))

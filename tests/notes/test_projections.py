@@ -52,7 +52,7 @@ def test_scores_are_those_of_descriptions(front_end, spectra, rng, n, settings):
     describer = some_class_model(front_end, rng, n, **settings)
     starts = [np.sort(rng.choice(T - 41, 90, replace=False)) for _ in LENGTHS]
     starts[1] = starts[1][:0]
-    found = Projections.of(front_end, describer, LENGTHS, ALLOWED, BEFORE).best(spectra, starts, T)
+    found = Projections.of(front_end, describer, LENGTHS, ALLOWED, 1, BEFORE).best(spectra, starts, T)
     values, numbers = one_by_one(front_end, describer, spectra, starts)
     np.testing.assert_allclose(found.values, values, atol=1e-10)
     np.testing.assert_array_equal(found.numbers, numbers)
@@ -61,7 +61,7 @@ def test_scores_are_those_of_descriptions(front_end, spectra, rng, n, settings):
 
 def test_a_span_without_a_shape_is_one_length_away_from_every_note(front_end, rng):
     describer = some_class_model(front_end, rng)
-    projections = Projections.of(front_end, describer, LENGTHS, ALLOWED, BEFORE)
+    projections = Projections.of(front_end, describer, LENGTHS, ALLOWED, 1, BEFORE)
     starts = [np.arange(0, 200, 7)] * len(LENGTHS)
     flat = describer.class_scores(np.zeros((1, 35)))[0]
     for level in (0.0, 0.3, 1e-4):
@@ -73,7 +73,7 @@ def test_a_span_without_a_shape_is_one_length_away_from_every_note(front_end, rn
 def test_class_models_of_another_kind_are_not_projected(front_end, rng, settings):
     describer = some_class_model(front_end, rng, **settings)
     assert describer.plain_samples() is None
-    assert Projections.of(front_end, describer, LENGTHS, ALLOWED, BEFORE) is None
+    assert Projections.of(front_end, describer, LENGTHS, ALLOWED, 1, BEFORE) is None
 
 
 def test_the_samples_of_a_class_are_given_back(rng):

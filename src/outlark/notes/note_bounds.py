@@ -7,6 +7,7 @@ knows the bounds of whatever span becomes a note.
 
 from collections.abc import Iterable
 from dataclasses import replace
+from math import ceil
 
 import numpy as np
 
@@ -77,8 +78,9 @@ def bounds_of(spans: np.ndarray) -> tuple[float, float] | None:
     loud = spans[(levels > NOTHING) & (levels >= levels.max(initial=NOTHING) - LOUD_DB)]
     if not len(loud):
         return None
-    low = np.quantile(loud[:, 1], OUTSIDE, method="lower")
-    high = np.quantile(loud[:, 2], 1.0 - OUTSIDE, method="higher")
+    # quantiles, the lower one rounded down and the higher one up; np.quantile takes ten times as long for so few
+    last = len(loud) - 1
+    low, high = np.sort(loud[:, 1])[int(OUTSIDE * last)], np.sort(loud[:, 2])[ceil((1.0 - OUTSIDE) * last)]
     return float(np.round(low)), float(np.round(high))
 
 

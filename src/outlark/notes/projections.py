@@ -9,13 +9,16 @@ between cumulated spectra:
 
 One matrix product of the cumulated spectra with the :math:`B_j` of a class then serves all starts and all lengths; what
 is left for a span is to add up few numbers for each training sample. The sums over edges, which lie between frames, are
-products with sparse matrices. The numbers are those of `NoteFrontEnd.describe` and `MDDKM.class_scores` to about 1e-12.
+products with sparse matrices. The numbers are those of `NoteFrontEnd.describe` and `MDDKM.class_scores` to about 1e-12
+(docs/decisions/011-fast-scan.md).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from scipy.sparse import csr_array
 
 from outlark.estimators.mddkm import MDDKM
@@ -26,6 +29,10 @@ from outlark.notes.front_ends.note import NoteFrontEnd, cumulated, root_of_chang
 FLAT = 1e-6
 #: Training samples that are projected at once: bounds the memory, and stays in the cache.
 SAMPLES_AT_ONCE = 64
+#: exp(2⟨x, b⟩/ℓ²) must stay a number; ℓ = 1 is usual, and gives 2.
+LARGEST_EXPONENT = 50.0
+#: From so many samples on the empty quarter of a triangle is worth being left out of a product.
+LARGE_TRIANGLE = 64
 
 
 class SpanScores(NamedTuple):
@@ -45,13 +52,36 @@ def no_spans(n_starts: int, n_classes: int) -> SpanScores:
 
 
 class _Class(NamedTuple):
-    """One class, ready for projections: which lengths it may have, and its B in pieces (bands, edges·samples)."""
+    """One class, ready for projections.
+
+    Attributes
+    ----------
+    numbers : ndarray of int
+        The lengths that it may have.
+    pieces : list of ndarray (bands, edges·samples)
+        2B/ℓ², some samples after the other.
+    triangles : list of (n, ndarray (n, n'))
+        exp(-‖b‖²/ℓ²) times L⁻¹ᵀ, some columns after the other; each needs the first n rows.
+    """
 
     description: Description
+    size_factor: float
     numbers: np.ndarray
     pieces: list[np.ndarray]
-    squares: np.ndarray
-    size_factor: float
+    triangles: list[tuple[int, np.ndarray]]
+
+
+class _Spans(NamedTuple):
+    """The spans of a run, one length after the other: sums over their edges are ``weights`` times ``columns``.
+
+    Those of length number l are rows ``ends[l] … ends[l + 1]``. `flat` are those without a shape.
+    """
+
+    ends: np.ndarray
+    starts: np.ndarray
+    columns: np.ndarray
+    weights: np.ndarray
+    flat: np.ndarray
 
 
 class Projections:
@@ -65,6 +95,8 @@ class Projections:
     lengths : ndarray (L,)
         In frames.
     allowed : ndarray (L, C) of bool
+    step : int
+        From one start to the next.
     before : int
         Spectra of a block before its first start.
     """
@@ -76,11 +108,12 @@ class Projections:
         samples: Sequence[np.ndarray],
         lengths: np.ndarray,
         allowed: np.ndarray,
+        step: int,
         before: int,
     ) -> None:
-        self._n_slices, self._n_bands = front_end.n_slices, front_end.n_features_
+        self._n_numbers, self._step = front_end.n_slices * front_end.n_features_, step
         around = front_end.surroundings
-        edges = before + np.array([np.linspace(-around, n + around, self._n_slices + 1) for n in lengths])
+        edges = before + np.array([np.linspace(-around, n + around, front_end.n_slices + 1) for n in lengths])
         self._whole = edges.astype(int)
         self._part = edges - self._whole
         here, next_one = root_of_change(front_end.n_slices, front_end.change)
@@ -89,15 +122,31 @@ class Projections:
             _prepared(describer.descriptions_[c], X, np.flatnonzero(allowed[:, c]), U, describer.size_factors_[c])
             for c, X in enumerate(samples)
         ]
-        self._norms = [_norm_terms(whole, part, U) for whole, part in zip(self._whole, self._part, strict=True)]
+        first = int(self._whole.min())
+        self._pairs = [_pairs_of(whole - first, part, U) for whole, part in zip(self._whole, self._part, strict=True)]
 
     @classmethod
     def of(
-        cls, front_end: NoteFrontEnd, describer: Any, lengths: np.ndarray, allowed: np.ndarray, before: int
+        cls,
+        front_end: NoteFrontEnd,
+        describer: Any,
+        lengths: np.ndarray,
+        allowed: np.ndarray,
+        step: int,
+        before: int,
     ) -> Self | None:
-        """None for a class model whose scores are not functions of distances to single training samples."""
+        """None for a class model whose scores are not functions of distances to single training samples.
+
+        They are kept as long as the class model is.
+        """
         samples = describer.plain_samples() if type(describer) is MDDKM else None
-        return None if samples is None else cls(front_end, describer, samples, lengths, allowed, before)
+        if samples is None or 2.0 * _longest(samples) > LARGEST_EXPONENT * describer.length_scale_**2:
+            return None
+        made_of = [id(part) for part in (front_end, describer.descriptions_, lengths, allowed)] + [step, before]
+        kept = _KEPT.get(describer)
+        if kept is None or kept[0] != made_of:
+            kept = _KEPT[describer] = made_of, cls(front_end, describer, samples, lengths, allowed, step, before)
+        return kept[1]
 
     def best(self, spectra: np.ndarray, starts: Sequence[np.ndarray], n_starts: int) -> SpanScores:
         """The best of the spans that begin at these starts, for each length by itself, in frames after `before`.
@@ -106,103 +155,109 @@ class Projections:
         ----------
         spectra : ndarray (T, bands)
             From `before` frames before the first start to the end of the longest span with its surroundings.
-        starts : for each length an ascending array of int below `n_starts`
+        starts : for each length an ascending array of int below `n_starts`, all of them multiples of `step`
         n_starts : int
         """
         found = no_spans(n_starts, len(self._classes))
-        sums = cumulated(spectra)
-        factors = self._factors(sums, starts)
-        for c, of_class in enumerate(self._classes):
-            numbers = [number for number in of_class.numbers.tolist() if len(starts[number])]
-            if not numbers:
-                continue
-            scores = self._class_scores(of_class, sums, numbers, starts, np.concatenate([factors[n] for n in numbers]))
-            table = np.zeros((len(numbers), n_starts))
-            rows = np.repeat(np.arange(len(numbers)), [len(starts[n]) for n in numbers])
-            table[rows, np.concatenate([starts[n] for n in numbers])] = scores
-            best = table.argmax(axis=0)  # of equals the shortest
-            values = table[best, np.arange(n_starts)]
-            found.values[:, c] = values
-            found.numbers[:, c] = np.where(values > 0.0, np.array(numbers)[best], -1)
+        for first, last in self._runs(starts):
+            sums = cumulated(spectra[first + self._whole.min() : last + self._whole.max() + 1])
+            in_run = [own[np.searchsorted(own, first) : np.searchsorted(own, last, "right")] - first for own in starts]
+            spans = self._spans(sums, in_run)
+            for c, of_class in enumerate(self._classes):
+                self._choose(of_class, sums, spans, SpanScores(found.values[first:, c], found.numbers[first:, c]))
         return found
 
-    def _class_scores(
-        self,
-        of_class: _Class,
-        sums: np.ndarray,
-        numbers: Sequence[int],
-        starts: Sequence[np.ndarray],
-        factors: np.ndarray,
-    ) -> np.ndarray:
-        """The scores of all spans of these lengths, one length after the other."""
-        reading = self._reading(numbers, starts, len(sums))
-        n = len(of_class.squares)
-        k = np.empty((len(factors), n))
-        for at, piece in zip(range(0, n, SAMPLES_AT_ONCE), of_class.pieces, strict=True):
-            projected = (sums @ piece).reshape(len(sums) * (self._n_slices + 1), -1)
-            k[:, at : at + SAMPLES_AT_ONCE] = reading @ projected
-        description = of_class.description
-        k *= (2.0 * factors)[:, np.newaxis]
-        k -= of_class.squares
-        k -= (factors > 0.0)[:, np.newaxis]  # the square of the length of a description: 1, or 0 where it is flat
-        k *= 1.0 / description.ell**2
-        V = np.exp(k, out=k) @ description.L_inv.T
-        d = np.maximum(1.0 - np.einsum("ij,ij->i", V, V), description.floor)
-        return score(d, description.far) * of_class.size_factor
+    def _runs(self, starts: Sequence[np.ndarray]) -> Iterator[tuple[int, int]]:
+        """First and last start of what has no part in common with the next."""
+        every = np.unique(np.concatenate(starts))
+        cuts = np.flatnonzero(np.diff(every) > np.ptp(self._whole) + 2)
+        yield from zip(every[[0, *(cuts + 1)]].tolist(), every[[*cuts, -1]].tolist(), strict=True)
 
-    def _reading(self, numbers: Sequence[int], starts: Sequence[np.ndarray], n_sums: int) -> csr_array:
-        """Sums over the edges of each span, which lie between frames: (spans, frames·edges)."""
-        n_edges = self._n_slices + 1
-        columns, weights = [], []
-        for number in numbers:
-            here = self._whole[number] * n_edges + np.arange(n_edges)
-            both, part = np.concatenate([here, here + n_edges]), self._part[number]
-            columns.append((starts[number][:, np.newaxis] * n_edges + both).ravel())
-            weights.append(np.tile(np.concatenate([1.0 - part, part]), len(starts[number])))
-        indices, values = np.concatenate(columns).astype(np.int32), np.concatenate(weights)
-        ends = np.arange(0, len(values) + 1, 2 * n_edges, dtype=np.int32)
-        return csr_array((values, indices, ends), shape=(len(ends) - 1, n_sums * n_edges))
-
-    def _factors(self, sums: np.ndarray, starts: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """What the slices of each span are to be multiplied by, for each length: one over their length; 0 if flat."""
-        apart = sorted({apart for (of_length, _), own in zip(self._norms, starts, strict=True) if len(own)
-                        for apart in np.unique(of_length[1]).tolist()})  # fmt: skip
-        squares, row_of = np.zeros((len(apart), len(sums))), np.zeros(max(apart, default=0) + 1, dtype=int)
-        row_of[apart] = np.arange(len(apart))
-        for row, frames in enumerate(apart):
-            between = sums[frames:] - sums[:-frames]
-            np.einsum("ij,ij->i", between, between, out=squares[row, : len(between)])
-        totals, flat = sums.sum(axis=1), squares.ravel()
-        found = []
+    def _spans(self, sums: np.ndarray, starts: Sequence[np.ndarray]) -> _Spans:
+        """Sums are from the first edge of all lengths on."""
+        whole, n_edges = self._whole - self._whole.min(), self._whole.shape[1]
+        ends = np.concatenate([[0], np.cumsum([len(own) for own in starts])])
+        columns, weights = np.empty((ends[-1], 2 * n_edges), np.int32), np.empty((ends[-1], 2 * n_edges))
+        lengths = self._lengths(sums, starts)
+        factors = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0.0)
         for number, own in enumerate(starts):
-            if not len(own):
-                found.append(np.empty(0))
-                continue
-            (first, between), weights = self._norms[number]
-            reading = csr_array(
-                (
-                    np.tile(weights, len(own)),
-                    (own[:, np.newaxis] + (row_of[between] * len(sums) + first)).ravel(),
-                    np.arange(0, len(own) * len(weights) + 1, len(weights)),
-                ),
-                shape=(len(own), len(flat)),
-            )
-            found.append(_factors_of(reading @ flat, self._total(totals, number, own), self._n_slices * self._n_bands))
-        return found
+            rows, here = slice(ends[number], ends[number + 1]), whole[number] * n_edges + np.arange(n_edges)
+            np.add.outer(own * n_edges, np.concatenate([here, here + n_edges]), out=columns[rows], casting="same_kind")
+            part = self._part[number]
+            np.multiply.outer(factors[rows], np.concatenate([1.0 - part, part]), out=weights[rows])
+        return _Spans(ends, np.concatenate(starts), columns, weights, lengths == 0.0)
 
-    def _total(self, totals: np.ndarray, number: int, starts: np.ndarray) -> np.ndarray:
+    def _lengths(self, sums: np.ndarray, starts: Sequence[np.ndarray]) -> np.ndarray:
+        """‖U(v - v̄)‖ of all spans, one length after the other; 0 for what is flat."""
+        used = [number for number, own in enumerate(starts) if len(own)]
+        apart = np.unique(np.concatenate([self._pairs[number].apart for number in used]))
+        squares, buffer, ones = np.empty((len(apart), len(sums))), np.empty_like(sums), np.ones(sums.shape[1])
+        for row, frames in enumerate(apart.tolist()):
+            between = np.subtract(sums[frames:], sums[:-frames], out=buffer[frames:])
+            np.matmul(np.multiply(between, between, out=between), ones, out=squares[row, : len(between)])
+        totals, found = sums @ ones, [np.empty(0)]
+        for number in used:
+            own, (first, between_them, weights), step = starts[number], self._pairs[number], self._step
+            n = int(own[-1] - own[0]) // step + 1
+            # every row what follows in steps; of these those that are needed
+            rows = _shifted(squares.ravel(), int(own[0]), n, step)
+            at = np.searchsorted(apart, between_them) * len(sums) + first
+            of_shape = (weights @ rows[at])[(own - own[0]) // step]
+            of_mean = self._totals(totals, number, own) ** 2 / self._n_numbers
+            of_shape -= of_mean
+            found.append(np.sqrt(np.where(of_shape > FLAT**2 * of_mean, of_shape, 0.0)))
+        return np.concatenate(found)
+
+    def _totals(self, totals: np.ndarray, number: int, starts: np.ndarray) -> np.ndarray:
         """The sum of all that lies in each span of a length."""
         low, high = (
             totals[starts + whole] * (1.0 - part) + totals[starts + whole + 1] * part
-            for whole, part in ((self._whole[number, at], self._part[number, at]) for at in (0, -1))
+            for whole, part in ((self._whole[number, at] - self._whole.min(), self._part[number, at]) for at in (0, -1))
         )
         return high - low
 
+    def _choose(self, of_class: _Class, sums: np.ndarray, spans: _Spans, into: SpanScores) -> None:
+        """The best length of a class for each start."""
+        numbers = of_class.numbers
+        rows = slice(spans.ends[numbers[0]], spans.ends[numbers[-1] + 1])  # the lengths of a class are neighbours
+        starts, n_spans = spans.starts[rows], np.diff(spans.ends)
+        if not len(starts):
+            return
+        scores = self._scores(of_class, sums, spans, rows)
+        number_of = np.repeat(np.arange(len(n_spans)), n_spans)[rows]
+        n = int(starts.max()) // self._step + 1
+        table = np.zeros((numbers[-1] + 1 - numbers[0], n))
+        table[number_of - numbers[0], starts // self._step] = scores
+        table = table[numbers - numbers[0]]
+        best = table.argmax(axis=0)  # of equals the shortest
+        values = table[best, np.arange(n)]
+        at = slice(0, (n - 1) * self._step + 1, self._step)
+        into.values[at] = values
+        into.numbers[at] = np.where(values > 0.0, numbers[best], -1)
 
-def _factors_of(squares: np.ndarray, totals: np.ndarray, n_numbers: int) -> np.ndarray:
-    of_mean = totals**2 / n_numbers
-    squares = squares - of_mean
-    return np.where(squares > FLAT**2 * of_mean, 1.0 / np.sqrt(np.maximum(squares, np.finfo(float).tiny)), 0.0)
+    def _scores(self, of_class: _Class, sums: np.ndarray, spans: _Spans, rows: slice) -> np.ndarray:
+        """What the spans in these rows score by a class."""
+        columns, weights = spans.columns[rows], spans.weights[rows]
+        ends = np.arange(0, columns.size + 1, columns.shape[1], dtype=np.int32)
+        n_edges, description = columns.shape[1] // 2, of_class.description
+        reading = csr_array((weights.ravel(), columns.ravel(), ends), shape=(len(columns), len(sums) * n_edges))
+        found = [reading @ (sums @ piece).reshape(len(sums) * n_edges, -1) for piece in of_class.pieces]
+        k = found[0] if len(found) == 1 else np.concatenate(found, axis=1)
+        np.exp(k, out=k)
+        nearness = np.zeros(len(k))
+        for n, triangle in of_class.triangles:
+            V = k[:, :n] @ triangle
+            nearness += np.einsum("ij,ij->i", V, V)
+        # descriptions have length 1, or 0 where they are flat
+        nearness *= np.where(spans.flat[rows], 1.0, np.exp(-2.0 / description.ell**2))
+        return score(np.maximum(1.0 - nearness, description.floor)) * of_class.size_factor
+
+
+_KEPT: WeakKeyDictionary[MDDKM, tuple[list[int], Any]] = WeakKeyDictionary()
+
+
+def _longest(samples: Sequence[np.ndarray]) -> float:
+    return max(float(np.linalg.norm(X, axis=1).max()) for X in samples)
 
 
 def _prepared(
@@ -211,24 +266,49 @@ def _prepared(
     """B of a class, with the mean taken off: ⟨v - v̄, W⟩ = ⟨v, W - W̄⟩ for W = Uᵀb."""
     W = np.einsum("kj,nkb->njb", U, X.reshape(len(X), len(U), -1))
     W -= W.mean(axis=(1, 2), keepdims=True)
-    B = -np.diff(W, axis=1, prepend=0.0, append=0.0)
+    B = np.diff(W, axis=1, prepend=0.0, append=0.0) * (-2.0 / description.ell**2)
     pieces = [
         np.ascontiguousarray(B[at : at + SAMPLES_AT_ONCE].transpose(2, 1, 0)).reshape(B.shape[2], -1)
         for at in range(0, len(B), SAMPLES_AT_ONCE)
     ]
-    return _Class(description, numbers, pieces, np.einsum("ij,ij->i", X, X), size_factor)
+    scaled = description.L_inv * np.exp(-np.einsum("ij,ij->i", X, X) / description.ell**2)
+    half = len(X) // 2 if len(X) >= LARGE_TRIANGLE else len(X)
+    triangles = [(half, np.ascontiguousarray(scaled[:half, :half].T))]
+    if half < len(X):
+        triangles.append((len(X), np.ascontiguousarray(scaled[half:].T)))
+    return _Class(description, size_factor, numbers, pieces, triangles)
 
 
-def _norm_terms(whole: np.ndarray, part: np.ndarray, U: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+class _Pairs(NamedTuple):
     """‖Uv‖² of a span as a sum over pairs of frames: the first of each, how far apart they are, and its weight."""
-    n_edges = len(whole)
+
+    first: np.ndarray
+    apart: np.ndarray
+    weights: np.ndarray
+
+
+def _pairs_of(whole: np.ndarray, part: np.ndarray, U: np.ndarray) -> _Pairs:
+    """From the edges of the slices: ‖Σ c_i S_i‖² = -Σ_{i<j} c_i c_j ‖S_i - S_j‖² if Σ c_i = 0."""
     points = np.concatenate([whole, whole + 1])
     reading = np.hstack([np.diag(1.0 - part), np.diag(part)])
-    slices = U @ np.diff(np.eye(n_edges), axis=0) @ reading
+    slices = U @ np.diff(np.eye(len(whole)), axis=0) @ reading
     weights = -(slices.T @ slices)
-    first, second = np.triu_indices(len(points), 1)
-    low, high = np.minimum(points[first], points[second]), np.maximum(points[first], points[second])
-    used = (np.abs(weights[first, second]) > 0.0) & (high > low)
-    pairs, of_pair = np.unique(np.stack([low[used], (high - low)[used]]), axis=1, return_inverse=True)
-    added = np.bincount(of_pair.ravel(), weights[first, second][used], minlength=pairs.shape[1])
-    return (pairs[0], pairs[1]), added
+    i, j = np.triu_indices(len(points), 1)
+    first, apart = np.minimum(points[i], points[j]), np.abs(points[i] - points[j])
+    used = (weights[i, j] != 0.0) & (apart > 0)
+    pairs, of_pair = np.unique(np.stack([first[used], apart[used]]), axis=1, return_inverse=True)
+    added = np.bincount(of_pair.ravel(), weights[i, j][used], minlength=pairs.shape[1])
+    return _Pairs(pairs[0], pairs[1], added)
+
+
+def _shifted(x: np.ndarray, first: int, n: int, step: int) -> np.ndarray:
+    """Row i: x at first + i, and n - 1 more in steps; a view.
+
+    >>> _shifted(np.arange(8), 1, 3, 2)
+    array([[1, 3, 5],
+           [2, 4, 6],
+           [3, 5, 7]])
+    """
+    n_rows = len(x) - first - (n - 1) * step
+    size = x.strides[0]
+    return as_strided(x[first:], shape=(n_rows, n), strides=(size, step * size), writeable=False)

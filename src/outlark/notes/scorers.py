@@ -105,7 +105,7 @@ class NoteScorer:
         self._at_once = self._chunk * -(-self._after // self._chunk)
         self._held, self._activity = np.empty((0, front_end.n_features_)), np.empty(0)
         self._before = np.zeros((self._around, front_end.n_features_))  # silence before a recording begins
-        self._projections = Projections.of(front_end, describer, lengths, allowed, self._around)
+        self._projections = Projections.of(front_end, describer, lengths, allowed, step, self._around)
 
     def push(self, frames: Frames) -> ScoreBlock:
         """The scores of the starts from which the longest note has been heard in full."""
