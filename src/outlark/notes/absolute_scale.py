@@ -29,7 +29,7 @@ ONE_NOTE, PER_FOLD, PER_LENGTH, LOWEST = 0.10, 0.07, 0.04, 0.10
 #: Thresholds are at most this share of the middle of what left-out notes score, over all classes …
 LEFT_OUT_SHARE = 0.6
 #: … and never below this share of t0: notes that differ that much are no class.
-LEAST_SHARE = 0.35
+LEAST_SHARE = 0.5
 #: Copies of another pitch are taken in where they raise what notes of other recordings score by this factor.
 WORTH = 1.15
 #: In a class of so many notes or more that are alike but for one, that one is odd if it scores less than this share of

@@ -14,11 +14,11 @@ LOUD = 0.9
 #: Older sounds fade with this time constant, in seconds.
 MEMORY_S = 60.0
 #: What the training recordings had counts as this many seconds of sound: a recording often begins with small noises.
-PRIOR_S = 0.15
+PRIOR_S = 0.1
 #: More contrast than this, in dB, changes nothing any more.
 CLEAR_DB = 40.0
 #: Scores are raised at most to this share's inverse: below, noise itself would be raised to notes.
-LEAST = 0.55
+LEAST = 0.4
 #: Activity is counted in steps of 1 dB up to this.
 HIGHEST_DB = 120
 
@@ -48,7 +48,7 @@ class Contrast:
     --------
     >>> contrast = Contrast(reference_db=40.0, frame_rate=100.0)
     >>> contrast.push(np.full(10, 5.0)), contrast.push(np.full(1000, 30.0)), contrast.push(np.full(9000, 8.0))
-    (1.0, 0.7530864197530864, 0.55)
+    (1.0, 0.7530864197530864, 0.4)
     """
 
     def __init__(self, reference_db: float, frame_rate: float) -> None:
