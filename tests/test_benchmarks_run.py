@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import constants
+import false_alarms
 import kernel_choice
 import numpy as np
 import open_set_data
@@ -16,7 +18,9 @@ import throughput
 
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.experiment.template_matching import TemplateMatching
+from outlark.notes import absolute_scale, contrast, scorers, whole_notes
 from outlark.notes.detector import NoteDetector
+from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.resampling import resample
 from outlark.notes.segments import Segment
 
@@ -335,3 +339,42 @@ def test_the_readings_of_the_paper_print_their_table(capsys):
     head, quiet, loud = capsys.readouterr().out.splitlines()
     assert head.split() == ["gain", "window", "F", "note", "F"]
     assert quiet.split()[2] > loud.split()[2] == "0.195"  # as printed, the formula depends on the loudness
+
+
+@pytest.mark.parametrize(
+    ("name", "in_use"),
+    [
+        ("length scale", lambda: whole_notes.NOTE_SETTINGS["length_scale"]),
+        ("ratio", lambda: whole_notes.NOTE_SETTINGS["sigma_reg"] ** 2),
+        ("slices", lambda: NoteFrontEnd().n_slices),
+        ("surroundings", lambda: NoteFrontEnd().surroundings_s),
+        ("change", lambda: NoteFrontEnd().change),
+        ("shifts", lambda: NoteFrontEnd().shifts_s[-1]),
+        ("masks", lambda: whole_notes.MASKS),
+        ("worth of pitch", lambda: absolute_scale.WORTH),
+        ("contrast, least", lambda: contrast.LEAST),
+        ("contrast, prior", lambda: contrast.PRIOR_S),
+        ("active share", lambda: scorers.ACTIVE_SHARE),
+    ],
+)
+def test_constants_are_moved_and_put_back(name, in_use):
+    moved, value, others = constants.CONSTANTS[name]
+    assert in_use() == pytest.approx(value)
+    with moved(others[-1]):
+        assert in_use() == pytest.approx(others[-1])
+    assert in_use() == pytest.approx(value)
+
+
+def test_table_of_a_constant_has_the_value_in_use_first():
+    f = np.array([[[0.9, 0.7]], [[0.5, 0.5]]])
+    head, *rows = constants.table("slices", (12, 8), f, ["finch"])
+    assert head == ["slices", "finch", "mean", "difference"]
+    assert rows == [["12", "0.800", "0.800", "+0.000"], ["8", "0.500", "0.500", "-0.300"]]
+
+
+def test_lengths_are_fitted_with_and_without_each_set():
+    line = {"a": [(0.0, 0.2), (-1.0, 0.25)], "b": [(-2.0, 0.30), (-3.0, 0.55)]}
+    rows = false_alarms.lengths_table(line)
+    assert [row[0] for row in rows] == ["score reached by accident", "all sets", "without a", "without b"]
+    assert rows[2][1:] == ["2", "-0.200", "-0.250"]
+    assert rows[3][1:] == ["2", "0.200", "-0.050"]
