@@ -67,6 +67,8 @@ MODELS = {
     "trimmed": MDDKM(trim=0.4, metric="whiten", random_state=None, condition=np.float32(1e6)),
     "subsample": MDDKM(balance="subsample", precision="single", threshold=np.array([1.0, 0.5, 0.25], np.float32)),
     "mapping": MDDKM(threshold={0: 0.5, 1: 0.1, 2: 0.2, 99: float("inf")}, metric="within", max_samples=50),
+    "landmarks": MDDKM(landmarks=15, sigma=2.0, length_scale=3.0, sigma_reg=1.0, center=True),
+    "landmarks auto": MDDKM(landmarks="auto"),
     "pknn": PKNN(),
     "pknn paper": PKNN.paper(outlier_label="none"),
     "pknn given": PKNN(n_neighbors=3, n_prototypes=4, m=1.5, threshold=(0.2, 0.1, 0.3), random_state=None),
@@ -302,10 +304,14 @@ def test_values_that_stand_for_nothing(value):
 # --------------------------------------------------------------- what is not let in
 
 
-@pytest.fixture(scope="module", params=["MDDKM", "PKNN"])
+@pytest.fixture(scope="module", params=["MDDKM", "landmarks", "PKNN"])
 def state(request):
     X, y, groups = data((3, 3), n=4)
-    kind = {"MDDKM": MDDKM(trim=0.0, threshold={"a": 0.1, "b": 0.2}), "PKNN": PKNN()}[request.param]
+    kind = {
+        "MDDKM": MDDKM(trim=0.0, threshold={"a": 0.1, "b": 0.2}),
+        "landmarks": MDDKM(landmarks=8, sigma=2.0, length_scale=9.0, sigma_reg=2.0, threshold={"a": 0.1, "b": 0.2}),
+        "PKNN": PKNN(),
+    }[request.param]
     return state_of(kind.fit(X, np.array(["a", "b"], object)[y], np.array([f"n{g}" for g in groups])))
 
 
@@ -368,6 +374,16 @@ def test_every_sample_has_a_note(state):
         fewer["labels"][name]["entries"].pop()
         with pytest.raises(ModelFileError, match=f"{name} is of shape .11,. and must be 12 labels"):
             from_state(fewer, arrays)
+
+
+def test_landmarks_name_samples(state):
+    settings_, arrays = state
+    if "0/landmarks" in arrays:
+        for bad in (-1, 12, 2**40, arrays["0/landmarks"][1]):
+            wrong = arrays["0/landmarks"].copy()
+            wrong[0] = bad
+            with pytest.raises(ModelFileError, match="'0/landmarks' must name rows from 0 to 11"):
+                from_state(settings_, {**arrays, "0/landmarks": wrong})
 
 
 def test_owners_name_classes(state):

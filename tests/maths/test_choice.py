@@ -142,8 +142,9 @@ def test_what_is_left_out():
 @pytest.mark.parametrize("ratio", [1e-4, 0.1])
 def test_size_factor_brings_a_large_class_to_the_score_of_a_small_one(rng, center, ratio):
     large, small = rng.normal(size=(600, 2)), [rng.normal(size=(60, 2)) for _ in range(10)]
-    setting = Setting(3.0, ratio, center, 0)
-    factor = size_factor(0, [large], [np.arange(600)], Size(60, 60), setting)
+    setting = Setting(3.0, ratio, center)
+    own_mean = mean_left_out_score(large, np.arange(600), setting)
+    factor = size_factor(0, [large], [np.arange(600)], own_mean, Size(60, 60), setting)
     at_full = mean_left_out_score(large, np.arange(600), setting)
     at_small = np.mean([mean_left_out_score(Z, np.arange(60), setting) for Z in small])
     assert factor * at_full == pytest.approx(at_small, rel=0.04)

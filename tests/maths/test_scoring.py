@@ -10,7 +10,8 @@ from threadpoolctl import threadpool_limits
 
 from outlark.maths.description import describe, distances, score
 from outlark.maths.gp import ratio_from_condition
-from outlark.maths.scoring import _Scorer, distances_to_all
+from outlark.maths.kernel import Kernel
+from outlark.maths.scoring import distances_to_all
 
 RNG = np.random.default_rng(7)
 CLASSES = [RNG.normal(size=(70, 5)), RNG.normal(loc=2.0, size=(33, 5)), RNG.normal(size=(1, 5))]
@@ -70,7 +71,7 @@ def test_wide_classes_use_the_direct_distance():
     """‖a‖² + ‖b‖² - 2ab would lose the digits that a small regulariser needs."""
     X = np.concatenate([RNG.normal(size=(30, 2)), 1e6 + RNG.normal(size=(30, 2))])
     description = describe(X, 2.0, 1e-6)
-    assert not _Scorer(description).by_product
+    assert not Kernel(description.X, description.ell, description.ratio).by_product
     near = X[:5] + 0.1
     np.testing.assert_allclose(
         score(distances_to_all([description], near)[:, 0]), score(distances(description, near)), atol=1e-6

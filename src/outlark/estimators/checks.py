@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from outlark.errors import InputError
+from outlark.maths.sparse import Setting
 
 #: xᵀx is squared in the cost: beyond these magnitudes it leaves the range of double precision.
 SMALLEST_MAGNITUDE, LARGEST_MAGNITUDE = 1e-75, 1e75
@@ -43,9 +44,16 @@ def check_choice(model: BaseEstimator, name: str, allowed: tuple[Any, ...]) -> N
         raise InputError(f"{name}={value!r} must be one of {allowed}")
 
 
+def check_landmarks(landmarks: Any) -> None:
+    """Refuse a number of landmarks that is not one."""
+    number = isinstance(landmarks, numbers.Integral) and not isinstance(landmarks, bool)
+    if not (landmarks is None or landmarks == "auto" or (number and int(landmarks) >= 1)):
+        raise InputError(f"landmarks={landmarks!r} must be 'auto', a whole number from 1 up, or None (exact)")
+
+
 def check_magnitude(X: np.ndarray) -> None:
     """Refuse values for which the square of Eq. (8) leaves the range of double precision."""
-    largest = float(np.abs(X).max())
+    largest = max(float(X.max()), -float(X.min()))
     if largest > LARGEST_MAGNITUDE or 0.0 < largest < SMALLEST_MAGNITUDE:
         raise InputError(
             f"the largest value in X is {largest:.3g}: powers of it, which distances and the cost need, are outside "
@@ -53,22 +61,40 @@ def check_magnitude(X: np.ndarray) -> None:
         )
 
 
-def check_memory(class_sizes: Sequence[int], classes: Sequence[Any]) -> None:
-    """Refuse classes whose kernel matrices this machine cannot hold, before hours of work or a killed process.
+def check_memory(
+    class_sizes: Sequence[int], classes: Sequence[Any], sparse: Setting | None = None, n_features: int = 0
+) -> None:
+    """Refuse classes whose models this machine cannot hold, before hours of work or a killed process.
 
-    A class of n samples keeps one n × n matrix, and while it is described three more of them are there.
+    A class of n samples that is described exactly keeps one n × n matrix, and while it is described three more of them
+    are there; with m landmarks it is two m × m matrices and some more of them.
+
+    Parameters
+    ----------
+    class_sizes, classes : how many samples each class has, and its name
+    sparse : Setting, optional
+        How classes are described, where they need not be described exactly.
+    n_features : int
+        Of samples that are held in memory; 0 for those on disk.
     """
-    sizes = np.asarray(class_sizes, dtype=float)
-    needed = 8.0 * (np.sum(sizes**2) + 3.0 * np.max(sizes) ** 2)
+    setting = Setting(1.0, 1.0) if sparse is None else sparse
+    kept, more = np.array([setting.bytes_for(n) for n in class_sizes]).T
+    needed = kept.sum() + more.max() + 8.0 * n_features * sum(class_sizes)
     free = free_memory()
-    if needed > free:
-        largest = int(np.argmax(sizes))
-        fits = int(np.sqrt(free / 8.0 / (len(sizes) + 3)))
-        raise InputError(
-            f"class {classes[largest]} has {class_sizes[largest]:,} samples: describing the classes takes about "
-            f"{needed / 1e9:,.1f} GB of memory and {free / 1e9:,.1f} GB are free; give at most about {fits:,} samples "
-            "for each class, for example every tenth of a note"
-        )
+    if needed <= free:
+        return
+    largest = int(np.argmax(kept))
+    n, m = class_sizes[largest], setting.most(class_sizes[largest])
+    if m is not None:
+        remedy = f"give fewer than {m:,} landmarks, or keep X in a memory map"
+    else:
+        fits = int(np.sqrt(free / 8.0 / (len(class_sizes) + 3)))
+        remedy = f"give at most about {fits:,} samples for each class, for example every tenth of a note"
+        remedy += "" if sparse is None else ", or landmarks=1000"
+    raise InputError(
+        f"class {classes[largest]} has {n:,} samples: describing the classes takes about {needed / 1e9:,.1f} GB of "
+        f"memory and {free / 1e9:,.1f} GB are free; {remedy}"
+    )
 
 
 def free_memory() -> float:
@@ -82,12 +108,12 @@ def free_memory() -> float:
     return min(found)
 
 
-def check_one_kind(y: Any) -> None:
+def check_one_kind(y: Any, name: str = "y") -> None:
     """Refuse labels of several kinds: NumPy would make text of ``[1, "a"]`` without a word."""
     values = y if isinstance(y, list | tuple) else y.tolist() if getattr(y, "dtype", None) == np.dtype("O") else []
     kinds = {_kind(label) for label in values}
     if len(kinds) > 1:
-        raise InputError(f"y mixes labels of different kinds ({', '.join(sorted(kinds))}); use one kind")
+        raise InputError(f"{name} mixes labels of different kinds ({', '.join(sorted(kinds))}); use one kind")
 
 
 def _kind(label: Any) -> str:
@@ -136,4 +162,13 @@ def single_note_message(label: Any, n_samples: int) -> str:
     return (
         f"class {label} has a single note: its threshold is learnt by leaving out blocks of that note, which "
         "flatters it; give a second note or threshold="
+    )
+
+
+def inexact_message(label: Any, n_landmarks: int, lost: float) -> str:
+    """What to tell when landmarks leave out more than they should; `lost` is tr(K - Q) as a share of ρn."""
+    return (
+        f"class {label}: {n_landmarks} landmarks leave out {lost:.2g} of what the regulariser allows for "
+        "(tr(K - Q)/ρn), which is about the error of its scores; give more landmarks=, a larger sigma_reg=, or "
+        "landmarks=None (exact)"
     )

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from outlark.maths.description import Description, shares
+from outlark.maths.class_model import ClassModel
+from outlark.maths.description import shares
 from outlark.maths.notes import parts_of, same_samples
 from outlark.maths.robust import FEWEST_NOTES, note_scores
 
@@ -39,12 +40,16 @@ class Evidence:
     distance: float
 
 
-def evidence(label: Any, description: Description, notes: np.ndarray, Z: np.ndarray) -> list[list[Evidence]]:
-    """For each row of Z the notes of a class, the one that speaks most for it first."""
+def evidence(label: Any, description: ClassModel, notes: np.ndarray, Z: np.ndarray) -> list[list[Evidence]]:
+    """For each row of Z the notes of a class, the one that speaks most for it first.
+
+    Where a class is described by landmarks, these speak, each for the note that it is of.
+    """
+    notes = notes[description.rows]
     parts = parts_of(notes)
     names = [plain(notes[G[0]]) for G in parts]
     contributions = shares(description, Z)
-    gaps = cdist(description.X, Z) / description.ell
+    gaps = cdist(description.points, Z) / description.ell
     share = np.array([contributions[G].sum(axis=0) for G in parts])
     nearest = np.array([gaps[G].min(axis=0) for G in parts])
     found = []
@@ -142,7 +147,7 @@ class Health:
 
 def examine(
     classes: np.ndarray,
-    descriptions: Sequence[Description],
+    descriptions: Sequence[ClassModel],
     notes: Sequence[np.ndarray],
     size_factors: np.ndarray,
     thresholds: np.ndarray,
@@ -175,25 +180,26 @@ def examine(
 
 
 def _duplicates(
-    classes: np.ndarray, descriptions: Sequence[Description], notes: Sequence[np.ndarray]
+    classes: np.ndarray, descriptions: Sequence[ClassModel], notes: Sequence[np.ndarray]
 ) -> dict[tuple[int, int], set[tuple[Any, Any]]]:
     """Notes of which at least half the samples occur in another note as well: (class, note number) → its twins."""
-    owner, names, sizes = [], {}, {}
+    numbers, names, sizes = [], {}, {}
     for c, ids in enumerate(notes):
         number = np.empty(len(ids), int)
         for i, G in enumerate(parts_of(ids)):
             number[G] = i
             names[c, i], sizes[c, i] = (plain(classes[c]), plain(ids[G[0]])), len(G)
-        owner += [(c, int(i)) for i in number]
-    row = same_samples(np.concatenate([d.X for d in descriptions]))
+        numbers.append(number)
+    of_class = np.repeat(np.arange(len(notes)), [len(ids) for ids in notes])
+    row, number = same_samples(*(d.X for d in descriptions)), np.concatenate(numbers)
+    several = np.flatnonzero(np.bincount(row)[row] > 1)
     shared: Counter[tuple[tuple[int, int], tuple[int, int]]] = Counter()
-    for same in parts_of(row):
-        holders = sorted({owner[i] for i in same})
+    for same in parts_of(row[several]) if len(several) else []:
+        owners = Counter((int(of_class[i]), int(number[i])) for i in several[same])
         # A sample that is everywhere, such as digital silence, makes no two notes the same.
-        if 1 < len(holders) <= MOST_TWINS:
-            times = Counter(owner[i] for i in same)
-            for one, other in permutations(holders, 2):
-                shared[one, other] += times[one]
+        if 1 < len(owners) <= MOST_TWINS:
+            for one, other in permutations(sorted(owners), 2):
+                shared[one, other] += owners[one]
     twins: dict[tuple[int, int], set[tuple[Any, Any]]] = {}
     for (one, other), rows in shared.items():
         if 2 * rows >= sizes[one]:

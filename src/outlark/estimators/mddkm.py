@@ -1,8 +1,8 @@
 """MDD-KM as a scikit-learn classifier (Sec. 3, Alg. 1)."""
 
-import copy
 import numbers
 import warnings
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -13,33 +13,29 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outlark.errors import InputError
+from outlark.estimators.blocks import collected
 from outlark.estimators.checks import (
     check_choice,
     check_groups,
     check_hyper_parameters,
+    check_landmarks,
     check_magnitude,
     check_memory,
     check_one_kind,
     encode_labels,
     refuse,
-    single_note_message,
 )
 from outlark.estimators.evidence import Evidence, Health, evidence, examine, plain
-from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, class_thresholds, temperature
-from outlark.maths.choice import RATIOS, Trial, choose
-from outlark.maths.description import Description, describe, left_out_scores, score, scores
-from outlark.maths.gp import learn, ratio_from_condition, target
-from outlark.maths.metric import feature_map, mapped
-from outlark.maths.notes import balanced_subset, draw_notes, leave_out_parts, merge_copies
-from outlark.maths.robust import trim
+from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, temperature
+from outlark.estimators.training import doubts, taken_in, train
+from outlark.maths.class_model import ClassModel
+from outlark.maths.description import score
+from outlark.maths.metric import mapped
+from outlark.maths.rows import joined, on_disk
 from outlark.maths.scoring import distances_to_all
-from outlark.maths.size import Setting, size_factor, size_of, smallest
+from outlark.maths.sparse import Setting
 from outlark.maths.threads import one_blas_thread
 
-#: Samples on which the metric and the regulariser are chosen.
-CHOICE_SAMPLES = 300
-#: The largest share of a class's notes that ``trim=True`` leaves out.
-TRIM_SHARE = 0.2
 #: "Well-conditioned" (Alg. 1, caption) for the method to the letter. Its τ = 1.8/μ is of use only where μ, the best
 #: score of a training frame, is between 2 and 3: far above, everything is accepted, below 1.34 nothing. This bound
 #: gives 2.4 (docs/decisions/006-made-up-notes.md).
@@ -89,13 +85,18 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
     condition : float
         Bound on the condition number of the kernel matrix. At 1e8 the scores are the same to 1e-6 on any BLAS; at 1e10
         no longer (docs/decisions).
+    landmarks : "auto", int or None
+        By how many of its samples a class is described. Exactly, with all of them, costs n³ time and n² memory for a
+        class of n samples; with m landmarks it is n m² and m². "auto" is exact up to 3,000 samples of a class and then
+        takes as many landmarks as its certificate asks for, at most 2,000 (docs/decisions/012-landmarks.md); None is
+        always exact. A class of no more samples than landmarks is exact.
     precision : "double" or "single"
         "single" scores about twice as fast, with an error in the score of typically 1e-5 and at worst 1e-3. It changes
         nothing for large classes or a small ρ, where the error would be larger.
     max_samples : int
         Hyper-parameters are learnt on at most this many samples, evenly from the classes. All samples describe.
     random_state : int
-        Seed of the subsets that are drawn.
+        Seed of the subsets that are drawn, and of the landmarks.
 
     Attributes
     ----------
@@ -108,7 +109,12 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
     thresholds_ : ndarray (C,)
     size_factors_ : ndarray (C,)
         What the score of each class is multiplied by on account of its size.
-    descriptions_ : list of Description
+    descriptions_ : list of Description or LandmarkDescription
+    n_landmarks_ : ndarray (C,)
+        By how many samples each class is described: all of its own where it is exact.
+    certificates_ : ndarray (C,)
+        ``tr(K - Q)/σ²`` of each class, what its landmarks cannot tell of its samples; 0 where it is exact. Scores are
+        those of the exact model to about ``certificates_ / (n σ_reg²/σ²)`` for a class of n samples.
     left_out_scores_ : list of ndarray
         For each class, the scores of its training samples under a description without their note.
     left_out_note_scores_ : list of ndarray
@@ -128,7 +134,7 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
     ['known', 'unknown']
     """
 
-    descriptions_: list[Description]
+    descriptions_: list[ClassModel]
     notes_: list[np.ndarray]
     size_factors_: np.ndarray
 
@@ -147,6 +153,7 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         quantile: float = 0.1,
         outlier_label: Any = None,
         condition: float = 1e8,
+        landmarks: str | int | None = "auto",
         precision: str = "double",
         max_samples: int = 2000,
         random_state: int = 0,
@@ -163,13 +170,14 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         self.quantile = quantile
         self.outlier_label = outlier_label
         self.condition = condition
+        self.landmarks = landmarks
         self.precision = precision
         self.max_samples = max_samples
         self.random_state = random_state
 
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
-        """The method to the letter: Alg. 1 with σ_reg from a condition bound, nothing balanced, τ = 1.8/μ."""
+        """The method to the letter: Alg. 1 with σ_reg from a condition bound, nothing balanced, exact, τ = 1.8/μ."""
         literal: dict[str, Any] = {
             "sigma_reg": "condition",
             "condition": PAPER_CONDITION,
@@ -177,6 +185,7 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
             "target": "paper",
             "balance": None,
             "threshold": "paper",
+            "landmarks": None,
         }
         return cls(**(literal | parameters))
 
@@ -186,6 +195,8 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like (n, d)
+            Of a large `numpy.memmap` only blocks of rows are in memory at a time; what is kept of its samples lies in
+            a temporary file.
         y : array-like (n,)
             Class labels.
         groups : array-like (n,), optional
@@ -197,25 +208,37 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
             When a parameter or the data cannot be used; the message says which and what to do.
         """
         refuse(unused, self)
-        check_hyper_parameters(self)
-        check_choice(self, "balance", ("size", "subsample", None))
-        check_choice(self, "precision", ("double", "single"))
-        if not isinstance(self.trim, bool | numbers.Real) or not 0.0 <= float(self.trim) <= 1.0:
-            raise InputError(f"trim={self.trim!r} must be True, False or a share between 0 and 1")
+        self._check_parameters()
         check_one_kind(y)
-        samples, targets = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        self.classes_, labels = encode_labels(targets)
-        check_classification_targets(targets)
-        check_magnitude(samples)
-        check_outlier_label(self.outlier_label, self.classes_)
-        notes = check_groups(groups, samples)
-        sizes = np.bincount(labels)
-        subsampled = self.balance == "subsample" and not self.trim
-        check_memory((np.minimum(sizes, sizes.min()) if subsampled else sizes).tolist(), self.classes_.tolist())
+        dtypes = [np.float64, np.float32] if isinstance(X, np.memmap) else np.float64
+        samples, targets = validate_data(self, X, y, dtype=dtypes, ensure_min_samples=2)
+        return self._fit_validated(samples, targets, groups)
 
-        with one_blas_thread():
-            self._fit(samples, labels, notes)
-        return self
+    def fit_blocks(self, blocks: Iterable[tuple[ArrayLike, ...]]) -> Self:
+        """As `fit`, from blocks of samples that need not fit into memory together.
+
+        The same model as `fit` makes of all blocks one below the other, however they are split. They are read once
+        and kept in a temporary file (8 d bytes for each sample; the environment variable TMPDIR says where).
+
+        Parameters
+        ----------
+        blocks : iterable of (X, y) or (X, y, groups)
+            As in `fit`. A note may go on in the next block.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> def nights():
+        ...     for night in range(3):
+        ...         yield rng.normal(size=(40, 2)) + [[6.0 * (night % 2), 0.0]], np.repeat(["a", "b"][night % 2], 40)
+        >>> model = MDDKM(outlier_label="none").fit_blocks(nights())
+        >>> model.predict([[0.0, 0.0], [6.0, 0.0], [0.0, 99.0]])
+        array(['a', 'b', 'none'], dtype='<U4')
+        """
+        self._check_parameters()
+        return self._fit_validated(
+            *collected(blocks, lambda X, first: validate_data(self, X, dtype=np.float64, reset=first))
+        )
 
     def distances(self, X: ArrayLike) -> np.ndarray:
         """d_c of Eq. (11), shape (n, C): low = near; σ² far from everything."""
@@ -263,7 +286,8 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
     def explain(self, X: ArrayLike, n_notes: int = 3) -> list[list[Evidence]]:
         """For each sample the training notes of its best class that speak most for it, with their share of the score.
 
-        The shares of all notes of the class sum to one.
+        The shares of all notes of the class sum to one. In a class that is described by landmarks, each landmark speaks
+        for the note that it is of, and notes without any have no share.
         """
         best = self.class_scores(X).argmax(axis=1)
         Z = self._validated(X)
@@ -317,153 +341,65 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
             note = np.max(notes) + 1 if notes.dtype.kind in "iuf" else f"added-{len(np.unique(notes))}"
         if np.any(notes == note):
             raise InputError(f"class {name!r} has a note {note!r} already; give the new note an id of its own")
-        samples = np.concatenate([self.descriptions_[c].X, Z])
+        samples = joined(self.descriptions_[c].X, Z)
         return self._take_in(slice(c, c + 1), samples, np.concatenate([notes, np.full(len(Z), note)]), self.classes_)
+
+    @property
+    def n_landmarks_(self) -> np.ndarray:
+        return np.array([len(description.rows) for description in self.descriptions_])
+
+    @property
+    def certificates_(self) -> np.ndarray:
+        return np.array([description.trace for description in self.descriptions_])
 
     # ------------------------------------------------------------------ inside
 
-    def _fit(self, samples: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
-        self._choose_metric_and_ratio(samples, labels, notes)
-        self._learn(samples, labels, notes)
-        if self.trim:  # it judges notes by the descriptions that they make
-            self._describe_classes(self._mapped(samples), labels, notes)
-        kept = self._kept_rows(labels, notes)
-        if self.trim and len(kept) < len(samples):
-            self._learn(samples[kept], labels[kept], notes[kept])
-        if not self.trim or len(kept) < len(samples):
-            self._describe_classes(self._mapped(samples[kept]), labels[kept], notes[kept])
-        self._calibrate()
+    def _check_parameters(self) -> None:
+        check_hyper_parameters(self)
+        check_choice(self, "balance", ("size", "subsample", None))
+        check_choice(self, "precision", ("double", "single"))
+        check_landmarks(self.landmarks)
+        if not isinstance(self.trim, bool | numbers.Real) or not 0.0 <= float(self.trim) <= 1.0:
+            raise InputError(f"trim={self.trim!r} must be True, False or a share between 0 and 1")
 
-    def _describe_classes(self, Z: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
-        """Alg. 1, line 7: every class on its own, and what its size does to its score."""
-        C = range(len(self.classes_))
-        self.descriptions_ = [self._described(Z[labels == c]) for c in C]
-        self.notes_ = [notes[labels == c] for c in C]
-        # A note and its copies are left out together.
-        self._together = [merge_copies(self.descriptions_[c].X, self.notes_[c]) for c in C]
-        sizes = [size_of(together) for together in self._together]
-        # A single note is no size to compare at: nothing of its kind can be left out.
-        self.reference_size_ = smallest([size for size in sizes if size.n_notes > 1] or sizes)
-        self.size_factors_ = np.array([self._size_factor(c) for c in C])
+    def _fit_validated(self, samples: np.ndarray, targets: np.ndarray, groups: ArrayLike | None) -> Self:
+        self.classes_, labels = encode_labels(targets)
+        check_classification_targets(targets)
+        check_magnitude(samples)
+        check_outlier_label(self.outlier_label, self.classes_)
+        notes = check_groups(groups, samples)
+        sizes = np.bincount(labels)
+        subsampled = self.balance == "subsample" and not self.trim
+        check_memory(
+            (np.minimum(sizes, sizes.min()) if subsampled else sizes).tolist(),
+            self.classes_.tolist(),
+            Setting(1.0, 1.0, landmarks=self.landmarks),
+            0 if on_disk(samples) else samples.shape[1],
+        )
+        with one_blas_thread():
+            self._fit(samples, labels, notes)
+        return self._told(range(len(self.classes_)))
+
+    def _fit(self, samples: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
+        train(self, samples, labels, notes)
 
     def _take_in(self, place: slice, Z: np.ndarray, notes: np.ndarray, classes: np.ndarray) -> Self:
         """Put a class made of Z in the place of one class, or of none, and leave the others alone."""
-        new = copy.copy(self)  # changed aside: whatever goes wrong, this model stays as it was
         with one_blas_thread():
-            for name, entry in (
-                ("descriptions_", self._described(Z)),
-                ("notes_", notes),
-                ("_together", merge_copies(Z, notes)),
-            ):
-                entries = list(getattr(self, name))
-                entries[place] = [entry]
-                setattr(new, name, entries)
-            factors = self.size_factors_.tolist()
-            factors[place] = [new._size_factor(place.start)]
-            new.size_factors_, new.classes_ = np.array(factors), classes
-            new._calibrate()
-        self.__dict__.update(new.__dict__)
+            new = taken_in(self, place, Z, notes, classes)
+        self.__dict__.update(new.__dict__)  # made aside: whatever goes wrong, this model stays as it was
+        return self._told([place.start])
+
+    def _told(self, classes: Sequence[int]) -> Self:
+        for message in doubts(self, classes):
+            warnings.warn(message, UserWarning, stacklevel=4)  # where fit, fit_blocks, add_class or add_note was called
         return self
 
-    def _described(self, Z: np.ndarray) -> Description:
-        return describe(Z, *self._kernel, self.center)
-
-    def _choose_metric_and_ratio(self, X: np.ndarray, labels: np.ndarray, groups: np.ndarray) -> None:
-        """Set `metric_` and `_ratio` (None: σ_reg is given); by leave-note-out where they are "auto"."""
-        given = (self.sigma, self.length_scale, None if isinstance(self.sigma_reg, str) else self.sigma_reg)
-        metric = "euclidean" if self.metric == "auto" and any(v is not None for v in given) else self.metric
-        self.trials_: list[Trial] = []
-        if not isinstance(self.sigma_reg, str):
-            self.metric_, self._ratio = metric, None
-            return
-        floor = ratio_from_condition(len(X), self.condition)
-        ratios = (*(r for r in RATIOS if r > floor), floor) if self.sigma_reg == "auto" else (floor,)
-        rng = np.random.default_rng(self.random_state)
-        apart = np.empty(len(X), int)
-        for c in range(len(self.classes_)):
-            own = labels == c
-            apart[own] = np.unique(merge_copies(X[own], groups[own]), return_inverse=True)[1]
-        rows = balanced_subset(labels, apart, max(CHOICE_SAMPLES, 4 * len(self.classes_)), rng)
-        winner, self.trials_ = choose(
-            X[rows],
-            labels[rows],
-            apart[rows],
-            metric=metric,
-            ratios=ratios,
-            target_of=self._target,
-            fixed={"sigma": self.sigma, "length_scale": self.length_scale},
-            rng=rng,
-        )
-        self.metric_, self._ratio = winner.metric, winner.ratio
-
-    def _learn(self, X: np.ndarray, labels: np.ndarray, groups: np.ndarray) -> None:
-        """Alg. 1, lines 2-6: Θ from the samples of all classes."""
-        self.feature_map_ = feature_map(self.metric_, X, labels)
-        self._origin = X.mean(axis=0)
-        rows = balanced_subset(labels, groups, self.max_samples, np.random.default_rng(self.random_state))
-        theta = learn(
-            self._mapped(X[rows]),
-            y=self._target(mapped(X[rows], self.feature_map_)),
-            ratio=self._ratio,
-            sigma=self.sigma,
-            length_scale=self.length_scale,
-            sigma_reg=None if isinstance(self.sigma_reg, str) else float(self.sigma_reg),
-        )
-        self.sigma_, self.length_scale_, self.sigma_reg_ = theta
-
-    def _target(self, Z: np.ndarray) -> np.ndarray:
-        return target(Z if self.target == "paper" else Z - Z.mean(axis=0))
-
-    def _kept_rows(self, labels: np.ndarray, notes: np.ndarray) -> np.ndarray:
-        """The rows that describe: all of them but for `trim` and ``balance="subsample"``."""
-        rows = [np.flatnonzero(labels == c) for c in range(len(self.classes_))]
-        self.trimmed_: list[tuple[Any, Any]] = []
-        if self.trim:
-            share = TRIM_SHARE if self.trim is True else float(self.trim)
-            kept = trim(self.descriptions_, self.notes_, self.size_factors_, self._described, share)
-            for label, r, k in zip(self.classes_.tolist(), rows, kept, strict=True):
-                self.trimmed_ += [(label, note) for note in np.setdiff1d(notes[r], notes[r[k]]).tolist()]
-            rows = [r[k] for r, k in zip(rows, kept, strict=True)]
-        if self.balance == "subsample":
-            size = smallest([size_of(notes[r]) for r in rows])
-            rng = np.random.default_rng(self.random_state)
-            rows = [r[draw_notes(notes[r], size.n_notes, size.n_samples, rng)] for r in rows]
-        return np.sort(np.concatenate(rows))
-
-    def _size_factor(self, c: int) -> float:
-        """What the score of class c is multiplied by; see `outlark.maths.size`."""
-        if self.balance != "size":
-            return 1.0
-        samples = [description.X for description in self.descriptions_]
-        setting = Setting(*self._kernel, self.center, self.random_state)
-        return size_factor(c, samples, self._together, self.reference_size_, setting)
-
-    def _calibrate(self) -> None:
-        """Left-out scores of all training samples, and the thresholds that follow from them."""
-        self.left_out_scores_, self.left_out_note_scores_, best_on_train = [], [], []
-        learnt = isinstance(self.threshold, str) and self.threshold == "leave-note-out"
-        for c, description in enumerate(self.descriptions_):
-            if learnt and len(np.unique(self.notes_[c])) == 1:
-                message = single_note_message(self.classes_[c], len(self.notes_[c]))
-                warnings.warn(message, UserWarning, stacklevel=4)  # where fit, add_class or add_note was called
-            parts = leave_out_parts(self._together[c])
-            left_out = self.size_factors_[c] * (left_out_scores(description, parts) if parts else np.empty(0))
-            self.left_out_scores_.append(left_out)
-            self.left_out_note_scores_.append(np.array([left_out[G].mean() for G in parts]))
-            best_on_train.append(self.size_factors_[c] * scores(description, description.X).max())
-        self.thresholds_ = class_thresholds(
-            self.threshold,
-            classes=self.classes_,
-            left_out=self.left_out_scores_,
-            best_on_train=np.array(best_on_train),
-            quantile=self.quantile,
-            log_sigma=float(np.log(self.sigma_)),
-        )
-
     @property
-    def _kernel(self) -> tuple[float, float]:
-        """ℓ and ρ, all that a description needs."""
-        return self.length_scale_, (self.sigma_reg_ / self.sigma_) ** 2
+    def _setting(self) -> Setting:
+        """How a class is described."""
+        ratio = (self.sigma_reg_ / self.sigma_) ** 2
+        return Setting(self.length_scale_, ratio, self.center, self.landmarks, self.random_state)
 
     def _mapped(self, X: np.ndarray) -> np.ndarray:
         return mapped(X - self._origin, self.feature_map_)

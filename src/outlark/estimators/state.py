@@ -12,13 +12,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from outlark.errors import InputError, ModelFileError
-from outlark.estimators.checks import check_choice, check_hyper_parameters
 from outlark.estimators.mddkm import MDDKM
 from outlark.estimators.open_set import check_outlier_label
 from outlark.estimators.pknn import PKNN
+from outlark.estimators.state_class_models import put_class_model, take_class_model
 from outlark.estimators.state_fields import Fields, put_kind, scalar, take_kind
 from outlark.maths.choice import Trial
-from outlark.maths.description import Description
 from outlark.maths.pknn import Eta, Prototypes
 from outlark.maths.size import Size
 
@@ -93,12 +92,7 @@ def _check_parameters(estimator: Any) -> None:
             except ModelFileError:
                 raise InputError(f"{name}={value!r:.100} must be a number, a str or None") from None
     try:
-        if isinstance(estimator, PKNN):
-            estimator._check_parameters()
-        else:
-            check_hyper_parameters(estimator)
-            check_choice(estimator, "balance", ("size", "subsample", None))
-            check_choice(estimator, "precision", ("double", "single"))
+        estimator._check_parameters()
     except (TypeError, OverflowError) as error:
         raise InputError(f"a parameter is of the wrong type ({error}); give it again as fit wants it") from None
 
@@ -150,12 +144,7 @@ def _put_mddkm(fields: Fields, model: MDDKM) -> None:
     fields.put_array("origin", model._origin)
     fields.put_array("size_factors", model.size_factors_)
     for c, description in enumerate(model.descriptions_):
-        fields.put_array(f"{c}/X", description.X)
-        # The other half of the triangular matrix is 0.
-        fields.put_array(f"{c}/L_inv", description.L_inv[_triangle(len(description.X))])
-        fields.put_value(f"{c}/ell", description.ell)
-        fields.put_value(f"{c}/ratio", description.ratio)
-        fields.put_value(f"{c}/center", bool(description.center))
+        put_class_model(fields, c, description)
         fields.put_labels(f"{c}/notes", model.notes_[c])
         fields.put_labels(f"{c}/together", model._together[c])
 
@@ -177,32 +166,13 @@ def _take_mddkm(fields: Fields, model: MDDKM) -> None:
     model.feature_map_ = fields.array("feature_map", *((d, d) if matrix else (d,)))
     model._origin = fields.array("origin", d)
     model.size_factors_ = fields.array("size_factors", C)
-    model.descriptions_ = [_description(fields, c, d) for c in range(C)]
+    model.descriptions_ = [take_class_model(fields, c, d) for c in range(C)]
     sizes = [len(description.X) for description in model.descriptions_]
     model.notes_ = [fields.labels(f"{c}/notes", n) for c, n in enumerate(sizes)]
     model._together = [fields.labels(f"{c}/together", n) for c, n in enumerate(sizes)]
     for c, (scores, n) in enumerate(zip(model.left_out_scores_, sizes, strict=True)):
         if len(scores) not in (0, n):
             raise ModelFileError(f"array '{c}/left_out_scores' has {len(scores)} entries for {n} samples")
-
-
-def _description(fields: Fields, c: int, d: int) -> Description:
-    X = fields.array(f"{c}/X", None, d)
-    n = len(X)
-    if n == 0:
-        raise ModelFileError(f"array '{c}/X' has no rows; save the model again")
-    triangle = fields.array(f"{c}/L_inv", n * (n + 1) // 2)
-    L_inv = np.zeros((n, n))
-    L_inv[_triangle(n)] = triangle
-    center = fields.value(f"{c}/center")
-    if not isinstance(center, bool):
-        raise ModelFileError(f"{c}/center is {center!r:.100} and must be true or false; save the model again")
-    return Description(X, fields.positive(f"{c}/ell"), fields.positive(f"{c}/ratio"), L_inv, center)
-
-
-def _triangle(n: int) -> np.ndarray:
-    """Where the entries on and below the diagonal are, (n, n)."""
-    return np.tri(n, dtype=bool)
 
 
 def _rows(rows: Any, name: str, types: tuple[type, ...]) -> list[list[Any]]:

@@ -100,7 +100,8 @@ def _left_out_scores(detector: Any, c: int) -> np.ndarray:
     if len(parts) == 1:  # what the describer has left out instead are samples of the only note
         return np.full(len(description.X), np.nan)
     left_out = np.array(describer.left_out_scores_[c])
-    if model is not None and model.contrast_db is None and not description.center:
+    exact = isinstance(description, Description) and not description.center
+    if model is not None and model.contrast_db is None and exact:
         for rows in parts:
             left_out[rows] += factor * _loss(description, rows)
     return left_out

@@ -15,14 +15,13 @@ import numpy as np
 from scipy.linalg.lapack import dtrtri
 from scipy.spatial.distance import cdist
 
+from outlark.maths.class_model import ClassModel, centring_term, far_distance, lowest_distance
 from outlark.maths.gp import regularised_factor, squared_exponential
-
-#: Below this a centred distance is rounding.
-CENTRED_FLOOR = 1e-12
+from outlark.maths.rows import blocks
 
 
 class Description(NamedTuple):
-    """What is kept of a class: its samples and the inverse Cholesky factor of ``K/σ² + ρI``.
+    """The exact model of a class: its samples and the inverse Cholesky factor of ``K/σ² + ρI``.
 
     Attributes
     ----------
@@ -45,9 +44,26 @@ class Description(NamedTuple):
     center: bool = False
 
     @property
+    def points(self) -> np.ndarray:
+        return self.X
+
+    @property
+    def rows(self) -> np.ndarray:
+        return np.arange(len(self.X))
+
+    @property
     def precision(self) -> np.ndarray:
         """``P = (K/σ² + ρI)⁻¹``, shape (n, n)."""
         return self.L_inv.T @ self.L_inv
+
+    @property
+    def P_ones(self) -> np.ndarray:
+        return self.L_inv.T @ self.L_inv.sum(axis=1)
+
+    @property
+    def ones_P_ones(self) -> float:
+        u = self.L_inv.sum(axis=1)
+        return float(u @ u)
 
     @property
     def floor(self) -> float:
@@ -55,15 +71,37 @@ class Description(NamedTuple):
 
         A centred distance is 0 at the mean; there it is what rounding leaves.
         """
-        return CENTRED_FLOOR if self.center else self.ratio / (len(self.X) + self.ratio)
+        return lowest_distance(self)
 
     @property
     def far(self) -> float:
         """The distance of a sample that resembles nothing: 1, and a little more when the kernel is centred."""
-        if not self.center:
-            return 1.0
-        u = self.L_inv.sum(axis=1)
-        return 1.0 + float(centring_term(np.zeros(1), float(u @ u), self)[0])
+        return far_distance(self)
+
+    @property
+    def trace(self) -> float:
+        return 0.0
+
+    def left_out(self, parts: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """For each part the distances of its samples under the description **without this part**.
+
+        Closed form: for a part G (the samples of one note) and the rest B, ``Cov₋G = (P_GG)⁻¹ - ρI``. With parts of
+        one sample it is leave-one-out, ``d₋i = 1/P_ii - ρ``. No refitting.
+        """
+        P = self.precision
+        column_sums = P.sum(axis=0)
+        return [self._without(P, column_sums, G) for G in parts]
+
+    def _without(self, P: np.ndarray, column_sums: np.ndarray, G: np.ndarray) -> np.ndarray:
+        P_GG = P[np.ix_(G, G)]
+        P_GG_inv = np.linalg.inv(P_GG)
+        d = np.diag(P_GG_inv) - self.ratio
+        if self.center:
+            # 1ᵀK_BB⁻¹K_BG = -1ᵀP_BG (P_GG)⁻¹ and 1ᵀK_BB⁻¹1 = 1ᵀP_BB1 - 1ᵀP_BG (P_GG)⁻¹ P_GB1
+            u = column_sums[G] - P_GG.sum(axis=0)
+            total = column_sums.sum() - 2.0 * u.sum() - P_GG.sum() - u @ P_GG_inv @ u
+            d = d + (1.0 + u @ P_GG_inv) ** 2 / total - self.ratio / (len(P) - len(G))
+        return np.maximum(d, self.floor)
 
 
 def describe(X: np.ndarray, ell: float, ratio: float, center: bool = False) -> Description:
@@ -85,46 +123,35 @@ def describe(X: np.ndarray, ell: float, ratio: float, center: bool = False) -> D
     return Description(np.ascontiguousarray(X), ell, ratio, np.ascontiguousarray(np.tril(L_inv)), center)
 
 
-def distances(description: Description, Z: np.ndarray) -> np.ndarray:
+def distances(model: ClassModel, Z: np.ndarray) -> np.ndarray:
     """Eq. (11) in units of σ², for every row of Z.
 
-    Where the description is centred, the kernel is centred in the feature space, which is the case in which the
-    predictive variance *is* the kernel Mahalanobis distance. Centring costs one vector:
-    ``d + (1 - 1ᵀPk)² / (1ᵀP1) - ρ/n``, ``P = (K/σ² + ρI)⁻¹``.
+    Where the model is centred, the kernel is centred in the feature space, which is the case in which the predictive
+    variance *is* the kernel Mahalanobis distance. Centring costs one vector: ``d + (1 - 1ᵀPk)² / (1ᵀP1) - ρ/n``,
+    ``P = (K/σ² + ρI)⁻¹``.
 
     Returns
     -------
     ndarray (m,)
     """
-    k = squared_exponential(description.X, Z, description.ell)
-    V = description.L_inv @ k
-    d = 1.0 - np.einsum("ij,ij->j", V, V)  # Alg. 1, line 8
-    if description.center:
-        u = description.L_inv.sum(axis=1)  # L⁻¹ 1, so that 1ᵀPk = uᵀV and 1ᵀP1 = uᵀu
-        d = d + centring_term(u @ V, float(u @ u), description)
-    return np.maximum(d, description.floor)
+    d = np.ones(len(Z))
+    for block in blocks(len(Z)):
+        k = squared_exponential(model.points, Z[block], model.ell)
+        V = model.L_inv @ k
+        d[block] -= np.einsum("ij,ij->j", V, V)  # Alg. 1, line 8
+        if model.center:
+            d[block] += centring_term(model.P_ones @ k, model)
+    return np.maximum(d, model.floor)
 
 
-def centring_term(ones_P_k: np.ndarray, ones_P_ones: float, description: Description) -> np.ndarray:
-    """What centring adds to the distance; see `distances`."""
-    return (1.0 - ones_P_k) ** 2 / ones_P_ones - description.ratio / len(description.X)
-
-
-def left_out_distances(
-    description: Description, parts: Sequence[np.ndarray], P: np.ndarray | None = None
-) -> np.ndarray:
-    """The distance of each training sample under the description **without the part that it belongs to**.
-
-    Closed form: for a part G (the samples of one note) and the rest B, ``Cov₋G = (P_GG)⁻¹ - ρI``. With parts of one
-    sample it is leave-one-out, ``d₋i = 1/P_ii - ρ``. No refitting.
+def left_out_distances(model: ClassModel, parts: Sequence[np.ndarray]) -> np.ndarray:
+    """The distance of each training sample under the model **without the part that it belongs to**.
 
     Parameters
     ----------
-    description : Description
+    model : ClassModel
     parts : sequence of index arrays
         Samples that are left out together; none in two parts, and no part all of them.
-    P : ndarray (n, n), optional
-        The precision matrix, when it is at hand.
 
     Returns
     -------
@@ -138,19 +165,10 @@ def left_out_distances(
     >>> left_out_distances(describe(X, 1.0, 0.1), one_by_one).round(3)
     array([0.109, 0.109, 1.   ])
     """
-    P = description.precision if P is None else P
-    d = np.full(len(P), np.nan)
-    column_sums = P.sum(axis=0)
-    for G in parts:
-        P_GG_inv = np.linalg.inv(P[np.ix_(G, G)])
-        d[G] = np.diag(P_GG_inv) - description.ratio
-        if description.center:
-            n_rest = len(P) - len(G)
-            # 1ᵀK_BB⁻¹K_BG = -1ᵀP_BG (P_GG)⁻¹ and 1ᵀK_BB⁻¹1 = 1ᵀP_BB1 - 1ᵀP_BG (P_GG)⁻¹ P_GB1
-            u = column_sums[G] - P[np.ix_(G, G)].sum(axis=0)
-            total = column_sums.sum() - 2.0 * u.sum() - P[np.ix_(G, G)].sum() - u @ P_GG_inv @ u
-            d[G] += (1.0 + u @ P_GG_inv) ** 2 / total - description.ratio / n_rest
-    return np.maximum(d, description.floor)
+    d = np.full(len(model.X), np.nan)
+    for G, of_part in zip(parts, model.left_out(parts), strict=True):
+        d[G] = of_part
+    return d
 
 
 def distances_without(P: np.ndarray, part: np.ndarray, k: np.ndarray) -> np.ndarray:
@@ -192,28 +210,29 @@ def score(d: np.ndarray, far: float | np.ndarray = 1.0) -> np.ndarray:
     return np.maximum(-0.5 * np.log(d / far), 0.0)
 
 
-def scores(description: Description, Z: np.ndarray) -> np.ndarray:
+def scores(model: ClassModel, Z: np.ndarray) -> np.ndarray:
     """The score of every row of Z for the class, (m,)."""
-    return score(distances(description, Z), description.far)
+    return score(distances(model, Z), model.far)
 
 
-def left_out_scores(description: Description, parts: Sequence[np.ndarray]) -> np.ndarray:
-    """The score of every training sample under the description without its part, (n,)."""
-    return score(left_out_distances(description, parts), description.far)
+def left_out_scores(model: ClassModel, parts: Sequence[np.ndarray]) -> np.ndarray:
+    """The score of every training sample under the model without its part, (n,)."""
+    return score(left_out_distances(model, parts), model.far)
 
 
-def shares(description: Description, Z: np.ndarray) -> np.ndarray:
-    """How much each training sample takes off the distance of each row of Z, as a share of the whole, (n, m).
+def shares(model: ClassModel, Z: np.ndarray) -> np.ndarray:
+    """How much each of the `points` takes off the distance of each row of Z, as a share of the whole, (m, rows of Z).
 
-    For the plain kernel they take off ``k_i (Pk)_i``, in all ``1 - d``. The shares do not change when k is multiplied
-    by a number, so it is taken relative to the nearest sample: however far a row lies, its column sums to one.
+    For the plain kernel they take off ``k_i (L_invᵀ L_inv k)_i``, in all ``1 - d``. The shares do not change when k is
+    multiplied by a number, so it is taken relative to the nearest point: however far a row lies, its column sums to
+    one.
 
     >>> description = describe(np.array([[0.0], [1.0]]), ell=1.0, ratio=0.1)
     >>> np.abs(shares(description, np.array([[0.5], [99.0]]))).round(3)
     array([[0.5, 0. ],
            [0.5, 1. ]])
     """
-    gaps = np.minimum(cdist(description.X, Z, "sqeuclidean") / description.ell**2, np.finfo(float).max)
+    gaps = np.minimum(cdist(model.points, Z, "sqeuclidean") / model.ell**2, np.finfo(float).max)
     k = np.exp(gaps.min(axis=0) - gaps)
-    taken = k * (description.L_inv.T @ (description.L_inv @ k))
+    taken = k * (model.L_inv.T @ (model.L_inv @ k))
     return taken / taken.sum(axis=0)

@@ -1,10 +1,14 @@
 """Notes as groups of samples: which samples are left out together, and subsets that keep notes whole."""
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import pdist
+
+from outlark.maths.rows import blocks
 
 #: A class with a single note is cut into this many blocks of consecutive samples instead.
 BLOCKS = 5
@@ -12,6 +16,10 @@ BLOCKS = 5
 SAME_SAMPLE = 1e-3
 #: Rows on which that median is taken.
 TYPICAL_ROWS = 300
+#: One pair of near samples for so many samples is not worth a doubt whether they are copies.
+SOME_PAIRS = 20
+#: Directions in which rows are compared before they are compared in all.
+SHADOWS = 4
 
 
 def parts_of(groups: np.ndarray) -> list[np.ndarray]:
@@ -38,21 +46,75 @@ def leave_out_parts(groups: np.ndarray) -> list[np.ndarray]:
     return parts
 
 
-def same_samples(X: np.ndarray) -> np.ndarray:
-    """A number for each row of X, the same for rows that are the same up to `SAME_SAMPLE`; numbered as they appear.
+def same_samples(*tables: np.ndarray) -> np.ndarray:
+    """A number for each row, the same for rows that are the same up to `SAME_SAMPLE`; numbered as they appear.
+
+    Rows of several tables are counted through. Besides a few numbers for each row, nothing is kept in memory: rows that
+    are near have near shadows in a few directions, so that only rows whose shadows are near have to be compared.
 
     >>> same_samples(np.array([[3.0], [1.0], [3.0], [3.0 + 1e-9]]))
     array([0, 1, 0, 0])
     """
-    _, first, number = np.unique(X, axis=0, return_index=True, return_inverse=True)
-    distinct = X[first]
-    distances = pdist(distinct[:: max(1, len(distinct) // TYPICAL_ROWS)])
+    rows = _Rows(tables)
+    number = np.unique(rows.each(_digests), return_inverse=True)[1]
+    first = np.unique(number, return_index=True)[1]
+    distances = pdist(rows[np.sort(first)[:: max(1, len(first) // TYPICAL_ROWS)]])
     if distances.size:
-        pairs = cKDTree(distinct).query_pairs(SAME_SAMPLE * float(np.median(distances)), output_type="ndarray")
-        links = coo_array((np.ones(len(pairs)), pairs.T), shape=(len(distinct), len(distinct)))
+        directions = np.linalg.qr(np.random.default_rng(0).normal(size=(rows.width, min(rows.width, SHADOWS))))[0]
+        shadows = cKDTree(rows.each(lambda X: X @ directions)[first])
+        radius = _radius_of_copies(shadows, SAME_SAMPLE * float(np.median(distances)))
+        pairs = shadows.query_pairs(radius, output_type="ndarray")
+        pairs = pairs[rows.gaps(*first[pairs].T) <= radius]
+        links = coo_array((np.ones(len(pairs)), pairs.T), shape=(len(first), len(first)))
         number = connected_components(links, directed=False)[1][number]
     _, first, number = np.unique(number, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[number]
+
+
+def _radius_of_copies(tree: cKDTree, radius: float) -> float:
+    """The radius, or less where so many samples lie so closely that neighbours are as near as copies are.
+
+    Ten times as near, such neighbours are a tenth as many, or fewer; copies are as many as before.
+
+    >>> _radius_of_copies(cKDTree(np.linspace(0, 1, 10_001)[:, np.newaxis]), 1e-2) < 1e-4
+    True
+    """
+
+    def pairs_within(r: float) -> int:
+        return (int(tree.count_neighbors(tree, r)) - tree.n) // 2
+
+    while pairs_within(radius) > max(1, tree.n // SOME_PAIRS) and pairs_within(radius / 10) < pairs_within(radius) / 5:
+        radius /= 10
+    return radius
+
+
+class _Rows:
+    """The rows of several tables, counted through, taken in blocks."""
+
+    def __init__(self, tables: Sequence[np.ndarray]) -> None:
+        self.tables, self.width = tables, tables[0].shape[1]
+        self.starts = np.cumsum([0, *(len(X) for X in tables)])
+
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        found = np.empty((len(rows), self.width))
+        table = np.searchsorted(self.starts, rows, side="right") - 1
+        for i in np.unique(table):
+            here = table == i
+            found[here] = self.tables[i][rows[here] - self.starts[i]]
+        return found
+
+    def each(self, of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        return np.concatenate([of(X[block]) for X in self.tables for block in blocks(len(X))])
+
+    def gaps(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """The distance between the rows of each pair."""
+        found = [np.linalg.norm(self[one[b]] - self[other[b]], axis=1) for b in blocks(len(one))]
+        return np.concatenate([*found, np.empty(0)])
+
+
+def _digests(X: np.ndarray) -> np.ndarray:
+    """A number for each row, the same for the same bytes."""
+    return np.fromiter((hash(row.tobytes()) for row in X), np.int64, len(X))
 
 
 def merge_copies(X: np.ndarray, groups: np.ndarray) -> np.ndarray:

@@ -11,9 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from outlark.maths.description import Description, left_out_distances, left_out_scores, score, scores
+from outlark.maths.class_model import ClassModel
+from outlark.maths.description import score, scores
 from outlark.maths.gp import squared_exponential
 from outlark.maths.notes import parts_of
+from outlark.maths.rows import gathered
 
 #: With fewer notes than this a class is not trimmed: an odd note may be one of its two ways of sounding.
 FEWEST_NOTES = 8
@@ -21,6 +23,11 @@ FEWEST_NOTES = 8
 ODD_DEVIATIONS = 3.5
 #: The robust standard deviation is taken as no less than this share of the median.
 LEAST_DEVIATION = 0.1
+#: Rows on which the notes of a class are compared with each other; with more notes than this they are not.
+COMPARED_ROWS = 6000
+#: In a class of more samples than this, one note after the other would take too long: up to so large a share of those
+#: that may be dropped go at once.
+MANY_SAMPLES, AT_ONCE = 6000, 0.2
 
 
 class NoteScores(NamedTuple):
@@ -32,7 +39,8 @@ class NoteScores(NamedTuple):
     own : ndarray (n_notes,)
         NaN when the class has a single note.
     unaided : ndarray (n_notes,)
-        The same with the note that is most like it left out as well; `own` in a class of fewer than `FEWEST_NOTES`.
+        The same with the note that is most like it left out as well; `own` in a class of fewer than `FEWEST_NOTES`, or
+        of more than `COMPARED_ROWS`.
     by_class : ndarray (n_notes, C)
         Under the other classes; -inf in the class's own column.
     """
@@ -65,7 +73,7 @@ class NoteScores(NamedTuple):
         return np.where(self.odd | self.mislabelled, should - score, 0.0)
 
 
-def note_scores(c: int, notes: np.ndarray, descriptions: Sequence[Description], factors: np.ndarray) -> NoteScores:
+def note_scores(c: int, notes: np.ndarray, descriptions: Sequence[ClassModel], factors: np.ndarray) -> NoteScores:
     """Score each note of class c, once left out of its own class and once under every other class.
 
     `factors` are those of `outlark.maths.size`: a note is compared across classes that differ in size.
@@ -90,15 +98,16 @@ def odd_notes(own: np.ndarray) -> np.ndarray:
 
 
 def trim(
-    descriptions: Sequence[Description],
+    descriptions: Sequence[ClassModel],
     notes: Sequence[np.ndarray],
     factors: np.ndarray,
-    describe: Callable[[np.ndarray], Description],
+    describe: Callable[[np.ndarray], ClassModel],
     share: float,
 ) -> list[np.ndarray]:
     """Drop odd and mislabelled notes, the worst first, describing anew after each; at most `share` of a class's notes.
 
-    A note is mislabelled when another class describes it better than its own does without it.
+    A note is mislabelled when another class describes it better than its own does without it. In a class of more than
+    `MANY_SAMPLES` several of its notes go at once.
 
     Returns
     -------
@@ -108,19 +117,22 @@ def trim(
     descriptions = list(descriptions)
     keep = [np.arange(len(own)) for own in notes]
     may_drop = [_may_drop(own, share) for own in notes]
+    at_once = [
+        max(1, int(AT_ONCE * n)) if len(own) > MANY_SAMPLES else 1 for n, own in zip(may_drop, notes, strict=True)
+    ]
     found = [note_scores(c, notes[c], descriptions, factors) for c in range(len(notes))]
     while True:
-        worst = _worst_note(found, may_drop)
-        if worst is None:
+        c = _worst_class(found, may_drop)
+        if c is None:
             return keep
-        c, i = worst
-        kept = np.delete(np.arange(len(keep[c])), found[c].parts[i])
+        worst = _worst_notes(found[c], min(max(at_once[c], 1), may_drop[c]))
+        kept = np.delete(np.arange(len(keep[c])), np.concatenate([found[c].parts[i] for i in worst]))
         keep[c] = keep[c][kept]
-        may_drop[c] -= 1
-        descriptions[c] = describe(descriptions[c].X[kept])
+        may_drop[c] -= len(worst)
+        descriptions[c] = describe(gathered(descriptions[c].X, kept))
         # Only what class c says has changed: of its own notes, and of those of the others.
         parts = parts_of(notes[c][keep[c]])
-        remaining = np.delete(found[c].by_class, i, axis=0)
+        remaining = np.delete(found[c].by_class, worst, axis=0)
         found[c] = NoteScores(parts, *_left_out_means(descriptions[c], parts, factors[c]), remaining)
         for b in range(len(notes)):
             if b != c and may_drop[b] > 0:
@@ -134,40 +146,41 @@ def _may_drop(notes: np.ndarray, share: float) -> int:
     return min(int(share * n), n - 2) if n >= FEWEST_NOTES else 0
 
 
-def _worst_note(found: Sequence[NoteScores], may_drop: Sequence[int]) -> tuple[int, int] | None:
-    """The class and number of the note that lies furthest below what it should have; None when all are in order."""
-    worst, worst_gap = None, 0.0
-    for c, (notes, allowed) in enumerate(zip(found, may_drop, strict=True)):
-        if allowed <= 0:
-            continue
-        gaps = notes.shortfall
-        if gaps.max() > worst_gap:
-            worst, worst_gap = (c, int(gaps.argmax())), float(gaps.max())
-    return worst
+def _worst_class(found: Sequence[NoteScores], may_drop: Sequence[int]) -> int | None:
+    """The class of the note that lies furthest below what it should have; None when all are in order."""
+    gaps = [
+        float(notes.shortfall.max()) if allowed > 0 else 0.0 for notes, allowed in zip(found, may_drop, strict=True)
+    ]
+    return int(np.argmax(gaps)) if max(gaps) > 0.0 else None
 
 
-def _left_out_means(
-    description: Description, parts: Sequence[np.ndarray], factor: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _worst_notes(notes: NoteScores, most: int) -> np.ndarray:
+    """The notes of the class that lie furthest below what they should have, at most so many."""
+    gaps = notes.shortfall
+    return np.argsort(-gaps, kind="stable")[: min(most, int(np.count_nonzero(gaps > 0.0)))]
+
+
+def _left_out_means(model: ClassModel, parts: Sequence[np.ndarray], factor: float) -> tuple[np.ndarray, np.ndarray]:
     """The mean score of each note without it, and without it and the note that is most like it."""
     if len(parts) == 1:
         return np.full(1, np.nan), np.full(1, np.nan)
-    own = _means(factor * left_out_scores(description, parts), parts)
-    if len(parts) < FEWEST_NOTES:
+    own = np.array([factor * score(d, model.far).mean() for d in model.left_out(parts)])
+    if not FEWEST_NOTES <= len(parts) <= COMPARED_ROWS:
         return own, own
-    P = description.precision
-    unaided = np.empty(len(parts))
-    for i, friend in enumerate(_most_alike(description, parts)):
-        both = np.concatenate([parts[i], parts[friend]])
-        d = left_out_distances(description, [both], P)[parts[i]]
-        unaided[i] = factor * score(d, description.far).mean()
-    return own, unaided
+    pairs = [np.concatenate([G, parts[friend]]) for G, friend in zip(parts, _most_alike(model, parts), strict=True)]
+    without_both = zip(parts, model.left_out(pairs), strict=True)
+    return own, np.array([factor * score(d[: len(G)], model.far).mean() for G, d in without_both])
 
 
-def _most_alike(description: Description, parts: Sequence[np.ndarray]) -> np.ndarray:
-    """For each note the number of the other note that its samples are nearest to, by their mean kernel, (n_notes,)."""
-    rows = np.concatenate(parts)
-    k = squared_exponential(description.X[rows], description.X[rows], description.ell)
+def _most_alike(model: ClassModel, parts: Sequence[np.ndarray]) -> np.ndarray:
+    """For each note the number of the other note that its samples are nearest to, by their mean kernel, (n_notes,).
+
+    Long notes of a large class are thinned.
+    """
+    if sum(map(len, parts)) > COMPARED_ROWS:
+        parts = [G[:: -(-len(G) * len(parts) // COMPARED_ROWS)] for G in parts]
+    X = model.X[np.concatenate(parts)]
+    k = squared_exponential(X, X, model.ell)
     starts = np.cumsum([0, *(len(G) for G in parts[:-1])])
     nearest = np.maximum.reduceat(k, starts, axis=1)  # of each sample to each note
     alike = np.add.reduceat(nearest, starts, axis=0) / np.array([[len(G)] for G in parts])

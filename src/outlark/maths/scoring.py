@@ -9,14 +9,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
-from outlark.maths.description import Description, centring_term
+from outlark.maths.class_model import ClassModel, centring_term
+from outlark.maths.kernel import Kernel
 from outlark.maths.threads import blas_threads, one_blas_thread
 
 BLOCK_ROWS = 1024
-#: Relative error of a distance that the matrix-product form of ‖a - b‖² may cause before the direct form is used.
-PRODUCT_TOLERANCE = 1e-8
 #: Single precision is for classes whose distances cannot fall below this: its error in the score is about 1e-7/d.
 SINGLE_FLOOR = 5e-4
 #: Beyond this many length scales every kernel value is 0; there squares are still finite in single precision.
@@ -26,54 +24,28 @@ FAR = 1e6
 class _Scorer:
     """One class, prepared for scoring blocks of rows."""
 
-    def __init__(self, description: Description, single: bool = False) -> None:
-        self.description = description
-        self.origin = description.X.mean(axis=0)
-        X = (description.X - self.origin) / description.ell
-        norms = np.einsum("ij,ij->i", X, X)
-        # exp(-‖z - x‖²) = exp([z, 1, ‖z‖²] · [2x, -‖x‖², -1]): one product with the class's samples as columns
-        self.columns = np.ascontiguousarray(np.column_stack([2.0 * X, -norms, -np.ones(len(X))]).T)
-        # ‖z‖² + ‖x‖² - 2zx cancels: its error, eps · spread², is felt in d relative to ρ.
-        self.by_product = np.finfo(float).eps * float(norms.max(initial=0.0)) < PRODUCT_TOLERANCE * description.ratio
-        fast = single and self.by_product and description.floor >= SINGLE_FLOOR
-        self.dtype = np.dtype(np.float32 if fast else np.float64)
-        self.columns = self.columns.astype(self.dtype)
-        half = len(X) // 2
-        pieces = [slice(0, half), slice(half, len(X))] if half >= 32 else [slice(0, len(X))]
-        self.pieces = [(p, np.ascontiguousarray(description.L_inv[p, : p.stop].T, self.dtype)) for p in pieces]
-        self.L_inv_ones = description.L_inv.sum(axis=1)
-
-    def kernel(self, Z: np.ndarray) -> np.ndarray:
-        """The kernel values of a block with the class's samples, shape (rows, n)."""
-        ell = self.description.ell
-        if not self.by_product:
-            exponent = cdist(Z / ell, self.description.X / ell, "sqeuclidean")
-            np.negative(exponent, out=exponent)
-        else:
-            row = np.empty((len(Z), Z.shape[1] + 2), self.dtype)
-            np.subtract(Z, self.origin, out=row[:, :-2], casting="same_kind")
-            row[:, :-2] *= 1.0 / ell
-            row[:, -2] = 1.0
-            np.einsum("ij,ij->i", row[:, :-2], row[:, :-2], out=row[:, -1])
-            exponent = row @ self.columns
-        return np.exp(exponent, out=exponent)
+    def __init__(self, model: ClassModel, single: bool = False) -> None:
+        self.model = model
+        self.kernel = Kernel(model.points, model.ell, model.ratio, single and model.floor >= SINGLE_FLOOR)
+        n = len(model.points)
+        half = n // 2
+        pieces = [slice(0, half), slice(half, n)] if half >= 32 else [slice(0, n)]
+        self.pieces = [(p, np.ascontiguousarray(model.L_inv[p, : p.stop].T, self.kernel.dtype)) for p in pieces]
+        self.P_ones = model.P_ones if model.center else None
 
     def __call__(self, Z: np.ndarray) -> np.ndarray:
         k = self.kernel(Z)
         d = np.ones(len(Z))
-        ones_P_k = np.zeros(len(Z))
         for piece, triangle in self.pieces:
             V = k[:, : piece.stop] @ triangle
             d -= np.einsum("ij,ij->i", V, V)  # Alg. 1, line 8
-            if self.description.center:
-                ones_P_k += V @ self.L_inv_ones[piece]
-        if self.description.center:
-            d += centring_term(ones_P_k, float(self.L_inv_ones @ self.L_inv_ones), self.description)
-        return np.maximum(d, self.description.floor, out=d)
+        if self.P_ones is not None:
+            d += centring_term(k @ self.P_ones, self.model)
+        return np.maximum(d, self.model.floor, out=d)
 
 
 def distances_to_all(
-    descriptions: Sequence[Description],
+    descriptions: Sequence[ClassModel],
     Z: np.ndarray,
     *,
     single: bool = False,
@@ -118,9 +90,9 @@ def _within_reach(Z: np.ndarray, scorers: Sequence[_Scorer]) -> np.ndarray:
     """Z with values so large that their squares would overflow brought in to where every kernel value is 0 as well."""
     if Z.size == 0:
         return Z
-    centre = np.mean([scorer.origin for scorer in scorers], axis=0)
-    spread = max(float(np.abs(scorer.description.X - centre).max()) for scorer in scorers)
-    reach = spread + FAR * max(scorer.description.ell for scorer in scorers)
+    centre = np.mean([scorer.kernel.origin for scorer in scorers], axis=0)
+    spread = max(float(np.abs(scorer.model.points - centre).max()) for scorer in scorers)
+    reach = spread + FAR * max(scorer.model.ell for scorer in scorers)
     if max(Z.max() - centre.min(), centre.max() - Z.min()) <= reach:
         return Z
     return np.clip(Z, centre - reach, centre + reach)

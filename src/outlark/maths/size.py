@@ -14,11 +14,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from outlark.maths.description import describe, left_out_scores
+from outlark.maths.description import left_out_scores
 from outlark.maths.notes import draw_notes, leave_out_parts
+from outlark.maths.rows import gathered
+from outlark.maths.sparse import EXACT_UP_TO, Setting, describe_class
 
 #: Sizes that differ by less than this factor are taken as the same.
 SAME_SIZE = 1.05
+#: At most so many random subsets of a class are described; of a large class, as many as have so many samples together.
+MOST_SUBSETS, ENOUGH_SAMPLES = 50, 20_000
 
 
 class Size(NamedTuple):
@@ -33,38 +37,35 @@ def size_of(groups: np.ndarray) -> Size:
     return Size(len(np.unique(groups)), len(groups))
 
 
-class Setting(NamedTuple):
-    """How classes are described: ℓ, ρ, whether centred; and the seed of the subsets."""
-
-    ell: float
-    ratio: float
-    center: bool
-    seed: int | None
-
-
 def mean_left_out_score(Z: np.ndarray, notes: np.ndarray, setting: Setting) -> float:
     """The mean score of the samples under the description without their note; 0 when nothing can be left out."""
     parts = leave_out_parts(notes)
     if not parts:
         return 0.0
-    description = describe(Z, setting.ell, setting.ratio, setting.center)
-    return float(left_out_scores(description, parts).mean())
+    return float(left_out_scores(describe_class(Z, setting), parts).mean())
 
 
 def score_at_size(Z: np.ndarray, notes: np.ndarray, size: Size, setting: Setting) -> float:
     """m_c(size): the mean over random subsets of that size, enough of them to use each note about once."""
     own = size_of(notes)
     rng = np.random.default_rng(setting.seed)
-    repeats = max(2, -(-own.n_notes // size.n_notes), -(-own.n_samples // size.n_samples))
+    repeats = min(MOST_SUBSETS, max(2, -(-own.n_notes // size.n_notes), -(-own.n_samples // size.n_samples)))
+    if own.n_samples > EXACT_UP_TO:
+        repeats = min(repeats, max(2, ENOUGH_SAMPLES // size.n_samples))
     values = []
-    for _ in range(min(repeats, 50)):
+    for _ in range(repeats):
         rows = draw_notes(notes, size.n_notes, size.n_samples, rng)
-        values.append(mean_left_out_score(Z[rows], notes[rows], setting))
+        values.append(mean_left_out_score(gathered(Z, rows), notes[rows], setting))
     return float(np.mean(values))
 
 
 def size_factor(
-    c: int, samples: Sequence[np.ndarray], notes: Sequence[np.ndarray], reference: Size, setting: Setting
+    c: int,
+    samples: Sequence[np.ndarray],
+    notes: Sequence[np.ndarray],
+    own_mean: float,
+    reference: Size,
+    setting: Setting,
 ) -> float:
     """a_c: 1 for a class of the reference size, less for a larger one, more for a smaller one.
 
@@ -72,6 +73,8 @@ def size_factor(
     ----------
     c : number of the class
     samples, notes : one entry for each class
+    own_mean : float
+        The `mean_left_out_score` of the class.
     reference : Size
         At least as large as the smallest class but for those that came later or have a single note.
 
@@ -79,10 +82,11 @@ def size_factor(
     --------
     >>> Z = np.random.default_rng(0).normal(size=(400, 2))
     >>> samples, notes = [Z[:40], Z], [np.arange(40), np.arange(400)]
-    >>> setting = Setting(ell=2.0, ratio=0.1, center=False, seed=0)
-    >>> size_factor(0, samples, notes, Size(40, 40), setting)
+    >>> setting = Setting(ell=2.0, ratio=0.1)
+    >>> means = [mean_left_out_score(*of_class, setting) for of_class in zip(samples, notes)]
+    >>> size_factor(0, samples, notes, means[0], Size(40, 40), setting)
     1.0
-    >>> 0.4 < size_factor(1, samples, notes, Size(40, 40), setting) < 0.8
+    >>> 0.4 < size_factor(1, samples, notes, means[1], Size(40, 40), setting) < 0.8
     True
     """
     own = size_of(notes[c])
@@ -90,9 +94,7 @@ def size_factor(
         return _growth(c, samples, notes, reference, setting)
     if max(own.n_notes / reference.n_notes, own.n_samples / reference.n_samples) <= SAME_SIZE:
         return 1.0
-    return _quotient(
-        score_at_size(samples[c], notes[c], reference, setting), mean_left_out_score(samples[c], notes[c], setting)
-    )
+    return _quotient(score_at_size(samples[c], notes[c], reference, setting), own_mean)
 
 
 def _growth(

@@ -32,6 +32,7 @@ NOTE_SETTINGS: dict[str, Any] = {
     "length_scale": absolute_scale.LENGTH_SCALE,
     "balance": None,
     "threshold": 0.0,
+    "landmarks": None,
 }
 
 

@@ -1,0 +1,86 @@
+"""Rows of tables that may be larger than memory: in blocks, and in files that have no name.
+
+A table counts as *on disk* when it is a memory map of more than `IN_MEMORY` bytes; smaller ones are read.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from outlark.errors import InputError
+
+#: Rows that are taken at once.
+BLOCK_ROWS = 4096
+#: A memory map of at most so many bytes is read into memory.
+IN_MEMORY = 2**26
+
+
+def blocks(n: int) -> Iterator[slice]:
+    """The rows of a table, `BLOCK_ROWS` at a time.
+
+    >>> [(block.start, block.stop) for block in blocks(5000)]
+    [(0, 4096), (4096, 5000)]
+    """
+    return (slice(start, min(start + BLOCK_ROWS, n)) for start in range(0, n, BLOCK_ROWS))
+
+
+def on_disk(X: np.ndarray) -> bool:
+    """Whether X, or what it is a view of, is a memory map too large to be read."""
+    base: object = X
+    while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
+        base = base.base
+    return isinstance(base, np.memmap) and X.nbytes > IN_MEMORY
+
+
+def gathered(X: np.ndarray, rows: np.ndarray, of: Callable[[np.ndarray], np.ndarray] | None = None) -> np.ndarray:
+    """``of(X[rows])`` in double precision: in memory, or in a file without a name if X is on disk.
+
+    Examples
+    --------
+    >>> gathered(np.array([[1.0], [2.0], [3.0]]), np.array([2, 0]), of=lambda X: 10.0 * X)
+    array([[30.],
+           [10.]])
+    """
+    of = _as_it_is if of is None else of
+    if not on_disk(X):
+        return np.ascontiguousarray(of(X[rows]), dtype=np.float64)
+    return spooled(of(X[rows[block]]) for block in blocks(len(rows)))
+
+
+def joined(X: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """Both tables, one below the other: in memory, or in a file without a name if X is on disk."""
+    if not on_disk(X):
+        return np.concatenate([X, more])
+    return spooled(piece for table in (X, more) for piece in (table[block] for block in blocks(len(table))))
+
+
+def spooled(pieces: Iterator[np.ndarray]) -> np.ndarray:
+    """The pieces (n_i, d), one below the other, as a memory map of a file that goes when nobody uses it any more.
+
+    It lies where Python keeps temporary files; the environment variable TMPDIR says where.
+
+    Raises
+    ------
+    InputError
+        When there is no piece, or no room for them.
+    """
+    n, d = 0, 0
+    with tempfile.TemporaryFile() as file:
+        try:
+            for piece in pieces:
+                n, d = n + len(piece), piece.shape[1]
+                file.write(np.ascontiguousarray(piece, dtype=np.float64).data)
+            file.flush()
+        except OSError as error:
+            raise InputError(
+                f"the samples cannot be kept in {tempfile.gettempdir()} ({error.strerror or error}) after {n:,} rows; "
+                "free some space, or set the environment variable TMPDIR to a folder on a larger disk"
+            ) from error
+        if n == 0 or d == 0:
+            raise InputError("there are no samples; give at least one block with rows and columns")
+        return np.asarray(np.memmap(file, dtype=np.float64, mode="r", shape=(n, d)))
+
+
+def _as_it_is(X: np.ndarray) -> np.ndarray:
+    return X

@@ -1,0 +1,384 @@
+"""MDDKM with landmarks: near the exact model, and able to do all that it can; memory maps and blocks as arrays."""
+
+import tracemalloc
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from outlark import MDDKM, InputError
+from outlark.estimators import hyper_parameters
+from outlark.estimators.checks import check_memory
+from outlark.maths import robust, rows, sparse
+from outlark.maths.sparse import LandmarkDescription, Setting
+from outlark.model_file import load_estimator, save
+from tests.estimators.test_health import contaminated, mislabelled
+from tests.estimators.test_state import attributes, same
+from tests.toy_notes import note, notes
+
+INEXACT = "ignore:class .* landmarks leave out"
+
+
+@pytest.mark.filterwarnings(INEXACT)
+@parametrize_with_checks([MDDKM(landmarks=10)])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def data(rng):
+    return notes(rng, [20, 20, 20])
+
+
+@pytest.fixture
+def fresh():
+    return notes(np.random.default_rng(5), [10] * 7)
+
+
+@pytest.fixture
+def pair(data):
+    """The same data, exactly and by landmarks."""
+    return [MDDKM(landmarks=m, sigma_reg=1.0, sigma=3.0, length_scale=2.5).fit(*data) for m in (None, 60)]
+
+
+# ---------------------------------------------------------------- the numbers
+
+
+def test_scores_and_left_out_scores_are_near_the_exact_ones(pair, fresh):
+    exact, model = pair
+    assert all(isinstance(description, LandmarkDescription) for description in model.descriptions_)
+    np.testing.assert_allclose(model.class_scores(fresh[0]), exact.class_scores(fresh[0]), atol=0.03)
+    for mine, his in zip(model.left_out_scores_, exact.left_out_scores_, strict=True):
+        np.testing.assert_allclose(mine, his, atol=0.03)
+    np.testing.assert_allclose(model.thresholds_, exact.thresholds_, atol=0.03)
+    np.testing.assert_allclose(model.distances(fresh[0]) / 9.0, np.exp(-2 * model.class_scores(fresh[0])), atol=1e-9)
+
+
+def test_attributes_say_how_many_and_how_well(pair):
+    exact, model = pair
+    assert exact.n_landmarks_.tolist() == [240] * 3
+    assert exact.certificates_.tolist() == [0.0] * 3
+    assert model.n_landmarks_.tolist() == [60] * 3
+    for description, certificate in zip(model.descriptions_, model.certificates_, strict=True):
+        X, U = description.X, description.points
+        K, K_U, K_UU = (np.exp(-((a[:, None] - b) ** 2).sum(axis=2) / 2.5**2) for a, b in ((X, X), (U, X), (U, U)))
+        assert certificate == pytest.approx(np.trace(K - K_U.T @ np.linalg.solve(K_UU, K_U)), abs=1e-6)
+
+
+@pytest.mark.parametrize("landmarks", [240, 10**9, "auto"])
+def test_as_many_landmarks_as_samples_are_the_exact_model(data, fresh, landmarks):
+    exact, model = (MDDKM(landmarks=m).fit(*data) for m in (None, landmarks))
+    np.testing.assert_array_equal(model.class_scores(fresh[0]), exact.class_scores(fresh[0]))
+    np.testing.assert_array_equal(model.thresholds_, exact.thresholds_)
+
+
+def test_a_small_class_beside_a_large_one_is_exact(rng):
+    X, y, groups = notes(rng, [30, 4])
+    model = MDDKM(landmarks=100).fit(X, y, groups)
+    assert model.n_landmarks_.tolist() == [100, 48]
+    assert model.certificates_[1] == 0.0
+
+
+def test_scores_are_commensurable_whatever_the_class_size(rng):
+    """40 samples and 800 by 60 landmarks; see the test of the same name for exact models."""
+    place = np.array([2.5, 0.0])
+    X = np.concatenate([rng.normal(size=(40, 2)) - place / 2, rng.normal(size=(800, 2)) + place / 2])
+    model = MDDKM(landmarks=60).fit(X, np.repeat([0, 1], [40, 800]))
+    means = [
+        model.class_scores(rng.normal(size=(2000, 2)) + side * place / 2)[:, c].mean() for c, side in ((0, -1), (1, 1))
+    ]
+    assert abs(means[0] - means[1]) < 0.05 * np.mean(means)
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_thresholds_hold_on_new_notes(rng, center):
+    X, y, groups = notes(rng, [20, 20])
+    model = MDDKM(center=center, landmarks=60).fit(X, y, groups)
+    new, truth, _ = notes(np.random.default_rng(5), [60, 60])
+    assert np.mean(model.membership(new)[np.arange(len(new)), truth]) == pytest.approx(0.9, abs=0.06)
+
+
+def test_unknowns_are_told_as_well_as_by_the_exact_model(rng):
+    X, y, groups = notes(rng, [20] * 3, spread=1.0)
+    new, truth, _ = notes(np.random.default_rng(5), [20] * 7, spread=1.0)
+    exact, model = (
+        roc_auc_score(truth < 3, MDDKM(landmarks=m).fit(X, y, groups).score_samples(new)) for m in (None, 120)
+    )
+    assert 0.6 < exact < 0.99
+    assert model > exact - 0.002
+
+
+def test_the_same_seed_gives_the_same_model(data, fresh):
+    one, again, other = (MDDKM(landmarks=30, random_state=seed).fit(*data) for seed in (3, 3, 4))
+    same(attributes(one), attributes(again))
+    assert np.any(one.class_scores(fresh[0]) != other.class_scores(fresh[0]))
+
+
+def test_landmarks_that_do_not_suffice_are_told(data):
+    with pytest.warns(UserWarning, match=r"class \d: 3 landmarks leave out .* give more landmarks=") as told:
+        model = MDDKM(landmarks=3).fit(*data)
+    assert {warning.filename for warning in told} == {__file__}
+    with pytest.warns(UserWarning, match="class 5: 3 landmarks") as told:
+        model.add_class(
+            np.concatenate([note(np.random.default_rng(i), 5) for i in range(4)]), 5, np.repeat(range(4), 12)
+        )
+    assert [warning.filename for warning in told] == [__file__]
+
+
+# ---------------------------------------------------------------- what else it can do
+
+
+def test_p_values_and_probabilities(pair, fresh):
+    exact, model = pair
+    for method in ("p_values", "predict_proba"):
+        np.testing.assert_allclose(getattr(model, method)(fresh[0]), getattr(exact, method)(fresh[0]), atol=0.06)
+    new, _, groups = fresh
+    assert model.p_values(new, groups).shape == (70, 3)
+
+
+def test_explanations_name_the_notes_of_landmarks(data, rng):
+    X, y, groups = data
+    model = MDDKM(landmarks=60).fit(X, y, groups)
+    landmark = model.descriptions_[0].rows[0]
+    (best, *_), *_ = model.explain(X[y == 0][[landmark]])
+    assert (best.label, best.distance) == (0, pytest.approx(0.0, abs=1e-9))
+    for sample in (X[:1], X[:1] + 1e3):
+        everything = model.explain(sample, n_notes=99)[0]
+        assert sum(e.share for e in everything) == pytest.approx(1.0)
+        assert {e.note for e in everything} == set(model.notes_[0][model.descriptions_[0].rows])
+
+
+def test_health_is_that_of_the_exact_model(rng):
+    X, y, truth, groups = contaminated(rng)
+    exact, model = (MDDKM(landmarks=m).fit(X, y, groups).health() for m in (None, 120))
+    np.testing.assert_allclose(model.overlap, exact.overlap, atol=0.1)
+    for mine, his in zip(model.notes, exact.notes, strict=True):
+        assert (mine.label, mine.note, mine.n_samples, mine.duplicates) == (
+            his.label,
+            his.note,
+            his.n_samples,
+            his.duplicates,
+        )
+        assert mine.left_out_score == pytest.approx(his.left_out_score, abs=0.05)
+        assert mine.other_score == pytest.approx(his.other_score, abs=0.05)
+    suspects = {(int(s.label), int(s.note)) for s in model.suspects if s.problem == "suspected mislabel"}
+    assert suspects >= mislabelled(y, truth, groups)
+
+
+@pytest.mark.parametrize("many", [10**6, 100])
+def test_trimming_finds_wrong_notes_one_by_one_or_several_at_once(rng, monkeypatch, many):
+    monkeypatch.setattr(robust, "MANY_SAMPLES", many)
+    X, y, truth, groups = contaminated(rng)
+    rounds = []
+    described = sparse.describe_class
+    monkeypatch.setattr("outlark.estimators.training.describe_class", lambda *of: rounds.append(of) or described(*of))
+    model = MDDKM(landmarks=120, trim=0.5).fit(X, y, groups)
+    assert set(model.trimmed_) >= mislabelled(y, truth, groups)
+    assert len(model.trimmed_) <= 15
+    one_each = 2 * 3 + len(model.trimmed_)  # three classes before and after, and one for each note
+    assert len(rounds) == one_each if many > 1000 else len(rounds) < one_each
+
+
+def test_notes_of_a_large_class_are_compared_on_some_of_their_samples(rng, monkeypatch):
+    X, y, groups = notes(rng, [20, 20])
+    for g in (3, 7):  # two of one foreign kind vouch for each other
+        X[groups == g] = note(rng, 5)
+    monkeypatch.setattr(robust, "COMPARED_ROWS", 60)
+    suspects = {(s.label, s.note) for s in MDDKM(landmarks=100).fit(X, y, groups).health().suspects}
+    assert {(0, 3), (0, 7)} <= suspects
+    assert len(suspects) <= 6
+
+
+def test_classes_and_notes_added_later_leave_the_others_alone(data, fresh, rng):
+    model = MDDKM(landmarks=60, outlier_label=-1).fit(*data)
+    before, thresholds = model.class_scores(fresh[0]), model.thresholds_
+    more, _, ids = notes(rng, [0, 0, 0, 0, 0, 20])
+    model.add_class(more, 5, ids)
+    np.testing.assert_array_equal(model.class_scores(fresh[0])[:, :3], before)
+    np.testing.assert_array_equal(model.thresholds_[:3], thresholds)
+    assert model.n_landmarks_.tolist() == [60] * 4
+    assert np.mean(model.predict(fresh[0][fresh[1] == 5]) == 5) > 0.7
+    new = note(rng, 7)  # far from all others of class 1
+    nearer = model.distances(new)[:, 1]
+    model.add_note(new, 1, note=777)
+    assert np.all(model.distances(new)[:, 1] < 0.5 * nearer)
+    np.testing.assert_array_equal(model.class_scores(fresh[0])[:, [0, 2]], before[:, [0, 2]])
+    assert len(model.left_out_scores_[1]) == 252
+
+
+def test_saved_and_read_again_to_the_last_bit(data, fresh, rng, tmp_path):
+    model = MDDKM(landmarks=50, center=True).fit(*data)
+    save(model, tmp_path / "model.outlark")
+    again = load_estimator(tmp_path / "model.outlark")
+    for fitted in (model, again):
+        same(fitted.class_scores(fresh[0]), model.class_scores(fresh[0]))
+        assert str(fitted.health()) == str(model.health())
+        assert fitted.explain(fresh[0][:5]) == model.explain(fresh[0][:5])
+    for fitted in (model, again):
+        fitted.add_note(note(np.random.default_rng(0), 1), 1)
+    same(attributes(model), attributes(again))
+
+
+# ---------------------------------------------------------------- larger than memory
+
+
+@pytest.fixture
+def always_on_disk(monkeypatch):
+    monkeypatch.setattr(rows, "IN_MEMORY", 0)
+    monkeypatch.setattr(rows, "BLOCK_ROWS", 50)
+    monkeypatch.setattr(sparse, "BLOCK_ROWS", 50)
+
+
+def on_file(X, folder, dtype=np.float64):
+    np.save(folder / "X.npy", X.astype(dtype))
+    return np.load(folder / "X.npy", mmap_mode="r")
+
+
+@pytest.mark.filterwarnings(INEXACT)
+@pytest.mark.usefixtures("always_on_disk")
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"landmarks": None}, {"balance": "subsample"}, {"trim": 0.3}, {"metric": "whiten"}],
+    ids=lambda p: str(p),
+)
+def test_a_memory_map_gives_the_model_of_the_array(tmp_path, rng, parameters):
+    X, y, groups = notes(rng, [20, 12, 15])
+    X[groups == 3] = note(rng, 5)
+    mapped = on_file(X, tmp_path)
+    one, other = (MDDKM(**({"landmarks": 40} | parameters)).fit(table, y, groups) for table in (X, mapped))
+    same(attributes(one), attributes(other))
+    assert all(rows.on_disk(description.X) for description in other.descriptions_)
+    assert not any(rows.on_disk(description.X) for description in one.descriptions_)
+    np.testing.assert_array_equal(mapped, X)
+    for fitted in (one, other):
+        fitted.add_note(X[:5], 0, note=999)
+    same(attributes(one), attributes(other))
+    assert rows.on_disk(other.descriptions_[0].X)
+    assert str(one.health()) == str(other.health())
+
+
+@pytest.mark.usefixtures("always_on_disk")
+def test_single_precision_on_disk_is_computed_with_in_double(tmp_path, data):
+    X, y, groups = data
+    mapped = on_file(X, tmp_path, np.float32)
+    one, other = (MDDKM(landmarks=40).fit(table, y, groups) for table in (mapped.astype(float), mapped))
+    same(attributes(one), attributes(other))
+
+
+@settings(max_examples=8)
+@given(cuts=st.lists(st.integers(0, 720), max_size=6), with_groups=st.booleans())
+def test_blocks_in_any_split_give_the_model_of_the_whole(cuts, with_groups):
+    X, y, groups = notes(np.random.default_rng(1), [20, 20, 20])
+    shuffled = np.random.default_rng(2).permutation(len(X))  # notes and classes go on in later blocks
+    table = [column[shuffled] for column in ((X, np.array(["a", "bb", "ccc"])[y], groups)[: 3 if with_groups else 2])]
+    edges = [0, *sorted(cuts), len(X)]
+    blocks = (tuple(column[a:b] for column in table) for a, b in pairwise(edges))
+    whole = MDDKM(landmarks=40).fit(*table)
+    same(attributes(whole), attributes(MDDKM(landmarks=40).fit_blocks(blocks)))
+
+
+@pytest.mark.usefixtures("always_on_disk")
+def test_blocks_on_disk_give_the_same_model_too(data):
+    X, y, groups = data
+    model = MDDKM(landmarks=40).fit_blocks(
+        (X[i : i + 100], y[i : i + 100], groups[i : i + 100]) for i in range(0, 720, 100)
+    )
+    same(attributes(model), attributes(MDDKM(landmarks=40).fit(X, y, groups)))
+
+
+def test_names_of_features_come_from_the_first_block(data):
+    X, y, _ = data
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = MDDKM(landmarks=40).fit_blocks([(frame[:300], y[:300]), (frame[300:], y[300:])])
+    assert model.feature_names_in_.tolist() == list("abcd")
+    with pytest.raises(InputError, match=r"block 2: The feature names should match"):
+        MDDKM().fit_blocks([(frame[:300], y[:300]), (frame[300:].rename(columns={"a": "x"}), y[300:])])
+
+
+def with_nan(X):
+    return np.where(np.arange(len(X))[:, np.newaxis] == 7, np.nan, X)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "message"),
+    [
+        (lambda X, y, g: [], "there are no samples"),
+        (lambda X, y, g: [(X[:0], y[:0])], "there are no samples"),
+        (lambda X, y, g: [(X[:1], y[:1])], "a single sample together"),
+        (lambda X, y, g: [(X, y), X], r"block 2: found ndarray; give blocks \(X, y\)"),
+        (lambda X, y, g: [(X, y, g, g)], r"block 1: found 4 entries; give blocks"),
+        (lambda X, y, g: [(X, y), (X[:, :3], y)], r"block 2: X has 3 features, but MDDKM is expecting 4"),
+        (lambda X, y, g: [(X, y), (with_nan(X), y)], r"block 2: Input X contains NaN"),
+        (lambda X, y, g: [(X, y), (X, y[:5])], r"block 2: y has the shape \(5,\) for 720 samples"),
+        (lambda X, y, g: [(X, y, g), (X, y, g[:5])], "block 2: groups has 5 entries for 720 samples"),
+        (lambda X, y, g: [(X, y, g), (X, y)], "block 2: some blocks have groups and others do not"),
+        (lambda X, y, g: [(X, y), (X, y, g)], "block 2: some blocks have groups and others do not"),
+        (lambda X, y, g: [(X, y), (X, y.astype(str))], "y of the blocks mixes labels of different kinds"),
+        (lambda X, y, g: [(X, y, g), (X, y, g.astype(str))], "groups of the blocks mixes labels"),
+        (lambda X, y, g: [(X * 1e200, y)], "outside double precision"),
+    ],
+)
+def test_blocks_that_cannot_be_used(data, blocks, message):
+    with pytest.raises(InputError, match=message):
+        MDDKM(landmarks=40).fit_blocks(blocks(*data))
+
+
+def test_blocks_are_not_asked_for_when_a_parameter_is_wrong():
+    def never():
+        raise AssertionError("a block was asked for")
+        yield
+
+    with pytest.raises(InputError, match="landmarks=0"):
+        MDDKM(landmarks=0).fit_blocks(never())
+
+
+@pytest.mark.usefixtures("always_on_disk")
+def test_memory_does_not_grow_with_the_rows_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(hyper_parameters, "MOST_SAMPLES", 300)
+    monkeypatch.setattr("outlark.maths.landmarks.CANDIDATES", 200)
+    d = 200
+
+    def peak(n):
+        rng = np.random.default_rng(0)
+        X, y = on_file(rng.normal(size=(n, d)), tmp_path), np.arange(n) % 2
+        fixed = MDDKM(landmarks=20, metric="euclidean", sigma_reg=1.0, sigma=3.0, length_scale=20.0)
+        tracemalloc.start()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fixed.fit(X, y)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    grown = peak(6000) - peak(2000)
+    assert grown < 0.25 * 4000 * d * 8  # labels, notes and left-out scores, not the rows
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize("landmarks", [0, -3, 2.5, "all", True, [10]])
+def test_numbers_of_landmarks_that_cannot_be(data, landmarks):
+    with pytest.raises(InputError, match=r"landmarks=.* must be 'auto', a whole number from 1 up, or None"):
+        MDDKM(landmarks=landmarks).fit(*data)
+
+
+def test_memory_is_checked_before_and_landmarks_make_large_classes_possible(monkeypatch):
+    n = 10**6
+    monkeypatch.setattr("outlark.estimators.checks.free_memory", lambda: 4e9)
+    check_memory([n, n], ["a", "b"], Setting(1.0, 1.0, landmarks="auto"), n_features=36)
+    for setting, message in (
+        (Setting(1.0, 1.0, landmarks=None), r"class a has 1,000,000 samples: .* 64,000.0 GB .* or landmarks=1000"),
+        (Setting(1.0, 1.0, landmarks=50_000), r"give fewer than 50,000 landmarks"),
+        (None, r"every tenth of a note$"),
+    ):
+        with pytest.raises(InputError, match=message):
+            check_memory([n] * 5, list("abcde"), setting)
+    with pytest.raises(InputError, match=r"keep X in a memory map"):
+        check_memory([n, n], ["a", "b"], Setting(1.0, 1.0, landmarks="auto"), n_features=1000)
