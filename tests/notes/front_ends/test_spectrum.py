@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.signal import lfilter, spectrogram
+from scipy.signal import get_window, lfilter, spectrogram
 
 from outlark.errors import InputError
 from outlark.notes.background import LevelFloor
@@ -16,6 +16,7 @@ from outlark.notes.front_ends.spectrum import (
     SpectrumSource,
     band_matrix,
     check_count,
+    hann,
     one_channel,
     unit_rows,
 )
@@ -93,6 +94,11 @@ def test_spectra_and_activity_are_those_of_a_transcription(signal, parameters):
     np.testing.assert_allclose(spectrum.rise(levels, floors), rise, atol=1e-9)
     highest = [max(row[b] - spectrum.noise_db[b] for b in range(len(row))) for row in rise]
     np.testing.assert_allclose(found.activity, highest, atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [4, 353, 512])
+def test_the_window_is_that_of_scipy(n):
+    np.testing.assert_allclose(hann(n), get_window("hann", n), atol=1e-15)
 
 
 @pytest.mark.parametrize("parameters", [{}, {"window_s": 0.008, "hop_s": 0.008, "low_hz": 200.0}])

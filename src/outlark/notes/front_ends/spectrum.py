@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.fft import next_fast_len, rfft
 from scipy.ndimage import minimum_filter1d, uniform_filter1d
-from scipy.signal import get_window
 
 from outlark.errors import InputError
 from outlark.notes.audio import mono
@@ -102,7 +101,7 @@ class Spectrum:
         self.hop = max(1, round(settings.hop_s * sample_rate))
         self.window = max(self.hop, 4, round(settings.window_s * sample_rate))
         self.n_fft = next_fast_len(self.window, real=True)
-        shape = get_window("hann", self.window)
+        shape = hann(self.window)
         self.shape = shape / np.sqrt((shape**2).sum())
         self.bands = band_matrix(self.n_fft, sample_rate, settings.low_hz, highest, settings.n_bands)
         used = np.flatnonzero(self.bands.any(axis=1))
@@ -172,6 +171,15 @@ class Spectrum:
         usual = np.quantile(rise, 0.99, axis=0)
         somewhere = usual + np.quantile((rise - usual).max(axis=1), 0.99)
         return somewhere, np.quantile(levels, NOISE_SHARE, axis=0) - floors
+
+
+def hann(n: int) -> np.ndarray:
+    """A periodic Hann window of n samples: scipy.signal has it too, and takes long to import.
+
+    >>> hann(4).round(12)
+    array([0. , 0.5, 1. , 0.5])
+    """
+    return 0.5 - 0.5 * np.cos(2.0 * np.pi / n * np.arange(n))
 
 
 def band_matrix(n_fft: int, sample_rate: int, low_hz: float, high_hz: float, n_bands: int) -> np.ndarray:
