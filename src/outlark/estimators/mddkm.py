@@ -4,6 +4,7 @@ import copy
 import numbers
 import warnings
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,7 +33,7 @@ from outlark.maths.gp import learn, ratio_from_condition, target
 from outlark.maths.metric import feature_map, mapped
 from outlark.maths.notes import balanced_subset, draw_notes, leave_out_parts, merge_copies
 from outlark.maths.robust import trim
-from outlark.maths.scoring import distances_to_all
+from outlark.maths.scoring import Distances
 from outlark.maths.size import Setting, size_factor, size_of, smallest
 from outlark.maths.threads import one_blas_thread
 
@@ -44,6 +45,8 @@ TRIM_SHARE = 0.2
 #: score of a training frame, is between 2 and 3: far above, everything is accepted, below 1.34 nothing. This bound
 #: gives 2.4 (docs/decisions/006-made-up-notes.md).
 PAPER_CONDITION = 1e3
+#: What is prepared for scoring, for models that have been used: made once, and not part of them.
+_KEPT: "WeakKeyDictionary[MDDKM, Distances]" = WeakKeyDictionary()
 
 
 class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
@@ -473,5 +476,8 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         return self._mapped(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _unit_distances(self, X: ArrayLike) -> np.ndarray:
-        Z = self._validated(X)
-        return distances_to_all(self.descriptions_, Z, single=self.precision == "single")
+        Z, single = self._validated(X), self.precision == "single"
+        kept = _KEPT.get(self)
+        if kept is None or kept.descriptions is not self.descriptions_ or kept.single != single:
+            kept = _KEPT[self] = Distances(self.descriptions_, single=single)
+        return kept(Z)
