@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlark.errors import InputError
-from outlark.notes.background import ActivityStream, LevelFloor, check_seconds, noise_rise
+from outlark.notes.background import ActivityStream, LevelFloor, _ranked, check_seconds, noise_rise
 from tests.pace import check_even_pace
 
 
@@ -264,3 +264,13 @@ def test_seconds():
     assert check_seconds("a_s", 0, zero=True) == 0.0
     with pytest.raises(InputError, match="a_s=0 must be a number of seconds, more than 0"):
         check_seconds("a_s", 0)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
+def test_a_quantile_is_found_whatever_chunk_it_is_in(rng, share):
+    """Also where one quiet chunk holds all that is low, so that the lowest of each chunk are not enough."""
+    for sizes in ([30, 30, 30], [1, 40, 0, 7], [5]):
+        chunks = [np.sort(rng.normal(size=(4, n)) + 9.0 * i, axis=1) for i, n in enumerate(sizes)]
+        together = np.sort(np.concatenate(chunks, axis=1), axis=1)
+        rank = int(share * (sum(sizes) - 1))
+        np.testing.assert_array_equal(_ranked(chunks, rank, share), together[:, rank])

@@ -4,6 +4,7 @@ import numbers
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,7 +33,7 @@ from outlark.maths.class_model import ClassModel
 from outlark.maths.description import score
 from outlark.maths.metric import mapped
 from outlark.maths.rows import joined, on_disk
-from outlark.maths.scoring import distances_to_all
+from outlark.maths.scoring import Distances
 from outlark.maths.sparse import Setting
 from outlark.maths.threads import one_blas_thread
 
@@ -40,6 +41,8 @@ from outlark.maths.threads import one_blas_thread
 #: score of a training frame, is between 2 and 3: far above, everything is accepted, below 1.34 nothing. This bound
 #: gives 2.4 (docs/decisions/006-made-up-notes.md).
 PAPER_CONDITION = 1e3
+#: What is prepared for scoring, for models that have been used: made once, and not part of them.
+_KEPT: "WeakKeyDictionary[MDDKM, Distances]" = WeakKeyDictionary()
 
 
 class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
@@ -300,14 +303,14 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         return found
 
     def plain_samples(self) -> list[np.ndarray] | None:
-        """The samples (n, d) of each class as they were given, if scores depend on nothing but distances to them.
+        """Of each class what the kernel is taken with, (n, d), if scores depend on nothing but distances to it.
 
         None for a metric that changes distances, and for a centred kernel.
         """
         check_is_fitted(self)
         if self.center or self.feature_map_.ndim != 1 or (self.feature_map_ != 1.0).any():
             return None
-        return [description.X + self._origin for description in self.descriptions_]
+        return [description.points + self._origin for description in self.descriptions_]
 
     def health(self) -> Health:
         """What is odd about the training notes: left-out scores, suspected mislabels, duplicates, class overlap."""
@@ -409,5 +412,8 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         return self._mapped(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _unit_distances(self, X: ArrayLike) -> np.ndarray:
-        Z = self._validated(X)
-        return distances_to_all(self.descriptions_, Z, single=self.precision == "single")
+        Z, single = self._validated(X), self.precision == "single"
+        kept = _KEPT.get(self)
+        if kept is None or kept.descriptions is not self.descriptions_ or kept.single != single:
+            kept = _KEPT[self] = Distances(self.descriptions_, single=single)
+        return kept(Z)

@@ -5,7 +5,6 @@ there is nothing but rounding, and a model that listens there hears other notes 
 """
 
 import numpy as np
-from scipy.signal import get_window
 
 from outlark.notes.front_ends import spectrum
 from outlark.notes.front_ends.array import ArrayFrontEnd
@@ -44,7 +43,7 @@ class Bandwidth:
     """
 
     def __init__(self, sample_rate: int) -> None:
-        self._rate, self._shape = sample_rate, get_window("hann", WINDOW)
+        self._rate, self._shape = sample_rate, spectrum.hann(WINDOW)
         self._shape = self._shape / np.sqrt((self._shape**2).sum())
         self._held, self._next = np.empty(0), 0  # samples that are not used up, and where in them the next window is
         self._step = 1

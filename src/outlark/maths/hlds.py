@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
-from scipy.signal import lfilter
 
 from outlark.errors import InputError
 
@@ -220,6 +219,8 @@ class SettledFilter:
             self._step += 1
             states[t] = self._s
         if n_start < len(means):
+            from scipy.signal import lfilter  # takes long to import, and most models never need it
+
             if self._zi is None:
                 self._zi = self._memory()
             for i, b in enumerate(self._b):

@@ -2,6 +2,8 @@
 
 import numbers
 from collections import deque
+from collections.abc import Sequence
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,8 @@ SILENCE_DB = -110.0
 SILENT_FLOOR_DB = -90.0
 #: More frames than this for each second are thinned out before the quantile is taken: neighbours tell the same.
 ENOUGH_FRAMES_PER_SECOND = 100.0
+#: Where the quantile is looked for first: among the lowest of each chunk, this many times its share.
+LOOKED_THROUGH = 4.0
 #: Powers below this count as this much, so that every level is a number: -300 dB.
 SMALLEST_POWER = 1e-30
 
@@ -136,7 +140,7 @@ class LevelFloor:
 
     def _close(self) -> list[np.ndarray]:
         """The chunk under way is whole; the floors that are known from now on, if any."""
-        self._chunks.append(np.concatenate(self._pieces, axis=1))
+        self._chunks.append(np.sort(np.concatenate(self._pieces, axis=1), axis=1))
         self._pieces = []
         self._n_closed += 1
         return [self._next()] if self._n_closed > self._n_ahead else []
@@ -144,14 +148,14 @@ class LevelFloor:
     def _next(self) -> np.ndarray:
         """The floors of the next chunk, (frames, columns)."""
         c, first = self._n_given, self._n_closed - len(self._chunks)
-        window = np.concatenate(list(self._chunks)[max(0, c - self._n_before - first) :], axis=1)
+        window = list(self._chunks)[max(0, c - self._n_before - first) :]
         self._n_given += 1
-        n_frames = min(self.chunk, self._n_frames - c * self.chunk)
-        floor = np.full(len(window), SILENT_FLOOR_DB)
-        if window.shape[1]:
-            rank = int(self.quantile * (window.shape[1] - 1))
-            floor = np.maximum(np.partition(window, rank, axis=1)[:, rank], SILENCE_DB)
-        return np.broadcast_to(floor, (n_frames, len(window)))
+        n_frames, columns = min(self.chunk, self._n_frames - c * self.chunk), len(window[0])
+        n_levels = sum(levels.shape[1] for levels in window)
+        floor = np.full(columns, SILENT_FLOOR_DB)
+        if n_levels:
+            floor = np.maximum(_ranked(window, int(self.quantile * (n_levels - 1)), self.quantile), SILENCE_DB)
+        return np.broadcast_to(floor, (n_frames, columns))
 
     def _checked(self, levels: ArrayLike) -> np.ndarray:
         self._check_open()
@@ -165,6 +169,27 @@ class LevelFloor:
     def _check_open(self) -> None:
         if self._finished:
             raise InputError("this noise floor is finished; make a new LevelFloor for a new recording")
+
+
+def _ranked(window: Sequence[np.ndarray], rank: int, share: float) -> np.ndarray:
+    """The level with this rank, about this share of all, in each column of all chunks (columns, n) together.
+
+    Chunks are sorted. What is low is nearly always among the lowest of its chunk; where it may not be, all are looked
+    at.
+
+    >>> _ranked([np.array([[1.0, 4.0], [1.0, 2.0]]), np.array([[2.0, 3.0], [3.0, 4.0]])], 1, 0.25)
+    array([2., 2.])
+    """
+    chunks = [levels for levels in window if levels.shape[1]]
+    lowest = [levels[:, : max(1, ceil(LOOKED_THROUGH * share * levels.shape[1]))] for levels in chunks]
+    found, sure = np.empty(len(chunks[0])), np.zeros(len(chunks[0]), dtype=bool)
+    if sum(levels.shape[1] for levels in lowest) > rank:
+        found = np.partition(np.concatenate(lowest, axis=1), rank, axis=1)[:, rank]
+        sure = found <= np.min([levels[:, -1] for levels in lowest], axis=0)
+    if not sure.all():
+        rest = np.concatenate([levels[~sure] for levels in chunks], axis=1)
+        found[~sure] = np.partition(rest, rank, axis=1)[:, rank]
+    return found
 
 
 class ActivityStream:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from outlark.errors import InputError
 
@@ -25,6 +25,8 @@ class FrameStream:
         "centre": frame k starts at sample k·hop - (window - hop)//2, with zeros outside the recording; n samples give
         ⌈n / hop⌉ frames, whose own spans start at sample 0. "none": frame k starts at sample k·hop; only whole frames
         count.
+    dtype : float64 or float32
+        Of the frames.
 
     Examples
     --------
@@ -37,7 +39,7 @@ class FrameStream:
     (2, 4)
     """
 
-    def __init__(self, window: int, hop: int, *, pad: str = "centre") -> None:
+    def __init__(self, window: int, hop: int, *, pad: str = "centre", dtype: DTypeLike = np.float64) -> None:
         self.window, self.hop = _positive(window=window), _positive(hop=hop)
         if self.hop > self.window:
             raise InputError(
@@ -46,7 +48,7 @@ class FrameStream:
             )
         if pad not in PADS:
             raise InputError(f"pad={pad!r} must be one of {PADS}")
-        self.pad = pad
+        self.pad, self._dtype = pad, np.dtype(dtype)
         self._before = (self.window - self.hop) // 2
         self._held: np.ndarray | None = None  # from the start of the next frame on
         self._n_samples = self._n_frames = 0
@@ -72,7 +74,7 @@ class FrameStream:
         self._check_open()
         x = self._checked(block)
         if self._held is None:
-            self._held = np.zeros((self._before if self.pad == "centre" else 0, *x.shape[1:]))
+            self._held = np.zeros((self._before if self.pad == "centre" else 0, *x.shape[1:]), self._dtype)
         self._n_samples += len(x)
         return self._cut(x)
 
@@ -81,12 +83,12 @@ class FrameStream:
         self._check_open()
         self._finished = True
         if self._held is None:
-            return np.empty((0, self.window))
+            return np.empty((0, self.window), self._dtype)
         missing = 0
         if self.pad == "centre":
             rest = -(-self._n_samples // self.hop) - self._n_frames
             missing = (rest - 1) * self.hop + self.window - len(self._held)
-        return self._cut(np.zeros((missing, *self._held.shape[1:])))
+        return self._cut(np.zeros((missing, *self._held.shape[1:]), self._dtype))
 
     def _cut(self, x: np.ndarray) -> np.ndarray:
         assert self._held is not None
@@ -95,7 +97,7 @@ class FrameStream:
         self._n_frames += n_frames
         if not n_frames:
             self._held = joined
-            return np.empty((0, self.window, *joined.shape[1:]))
+            return np.empty((0, self.window, *joined.shape[1:]), self._dtype)
         self._held = joined[n_frames * self.hop :].copy()  # a copy, to let go of the block
         frames = sliding_window_view(joined, self.window, axis=0)[:: self.hop]
         return np.moveaxis(frames, -1, 1)
@@ -109,7 +111,7 @@ class FrameStream:
                 f"a block of shape {x.shape} after blocks of shape {('n', *self._held.shape[1:])}; one stream has one "
                 "number of channels"
             )
-        return x.astype(np.float64, copy=False)
+        return x.astype(self._dtype, copy=False)
 
     def _check_open(self) -> None:
         if self._finished:

@@ -72,13 +72,23 @@ class _Class(NamedTuple):
 
 
 class _Spans(NamedTuple):
-    """The spans of a run, one length after the other: sums over their edges are ``weights`` times ``columns``.
+    """The spans of a run, one length after the other.
 
-    Those of length number l are rows ``ends[l] … ends[l + 1]``. `flat` are those without a shape.
+    Attributes
+    ----------
+    ends : ndarray (L + 1,)
+        Those of length number l are ``ends[l] … ends[l + 1] - 1``.
+    starts, number_of : ndarrays (N,)
+        Where they start, and the number of their length.
+    columns, weights : ndarrays (N, 2·edges)
+        What projections of cumulated spectra are to be added up, and how they count.
+    flat : ndarray (N,) of bool
+        Which have no shape.
     """
 
     ends: np.ndarray
     starts: np.ndarray
+    number_of: np.ndarray
     columns: np.ndarray
     weights: np.ndarray
     flat: np.ndarray
@@ -116,13 +126,16 @@ class Projections:
         edges = before + np.array([np.linspace(-around, n + around, front_end.n_slices + 1) for n in lengths])
         self._whole = edges.astype(int)
         self._part = edges - self._whole
+        first, n_edges = int(self._whole.min()), self._whole.shape[1]
+        here = (self._whole - first) * n_edges + np.arange(n_edges)
+        self._columns = np.hstack([here, here + n_edges]).astype(np.int32)
+        self._weights = np.hstack([1.0 - self._part, self._part])
         here, next_one = root_of_change(front_end.n_slices, front_end.change)
         U = np.diag(here) + np.diag(next_one, 1)
         self._classes = [
             _prepared(describer.descriptions_[c], X, np.flatnonzero(allowed[:, c]), U, describer.size_factors_[c])
             for c, X in enumerate(samples)
         ]
-        first = int(self._whole.min())
         self._pairs = [_pairs_of(whole - first, part, U) for whole, part in zip(self._whole, self._part, strict=True)]
 
     @classmethod
@@ -175,19 +188,16 @@ class Projections:
 
     def _spans(self, sums: np.ndarray, starts: Sequence[np.ndarray]) -> _Spans:
         """Sums are from the first edge of all lengths on."""
-        whole, n_edges = self._whole - self._whole.min(), self._whole.shape[1]
-        ends = np.concatenate([[0], np.cumsum([len(own) for own in starts])])
-        columns, weights = np.empty((ends[-1], 2 * n_edges), np.int32), np.empty((ends[-1], 2 * n_edges))
-        lengths = self._lengths(sums, starts)
+        ends = np.cumsum([0, *map(len, starts)])
+        number_of, joined = np.repeat(np.arange(len(starts)), np.diff(ends)), np.concatenate(starts)
+        lengths = self._lengths(sums, starts, number_of)
         factors = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0.0)
-        for number, own in enumerate(starts):
-            rows, here = slice(ends[number], ends[number + 1]), whole[number] * n_edges + np.arange(n_edges)
-            np.add.outer(own * n_edges, np.concatenate([here, here + n_edges]), out=columns[rows], casting="same_kind")
-            part = self._part[number]
-            np.multiply.outer(factors[rows], np.concatenate([1.0 - part, part]), out=weights[rows])
-        return _Spans(ends, np.concatenate(starts), columns, weights, lengths == 0.0)
+        columns, weights = self._columns.take(number_of, axis=0), self._weights.take(number_of, axis=0)
+        columns += (joined * self._whole.shape[1]).astype(np.int32)[:, np.newaxis]
+        weights *= factors[:, np.newaxis]
+        return _Spans(ends, joined, number_of, columns, weights, lengths == 0.0)
 
-    def _lengths(self, sums: np.ndarray, starts: Sequence[np.ndarray]) -> np.ndarray:
+    def _lengths(self, sums: np.ndarray, starts: Sequence[np.ndarray], number_of: np.ndarray) -> np.ndarray:
         """‖U(v - v̄)‖ of all spans, one length after the other; 0 for what is flat."""
         used = [number for number, own in enumerate(starts) if len(own)]
         apart = np.unique(np.concatenate([self._pairs[number].apart for number in used]))
@@ -195,24 +205,26 @@ class Projections:
         for row, frames in enumerate(apart.tolist()):
             between = np.subtract(sums[frames:], sums[:-frames], out=buffer[frames:])
             np.matmul(np.multiply(between, between, out=between), ones, out=squares[row, : len(between)])
-        totals, found = sums @ ones, [np.empty(0)]
+        found = []
         for number in used:
-            own, (first, between_them, weights), step = starts[number], self._pairs[number], self._step
-            n = int(own[-1] - own[0]) // step + 1
+            own, (first, between_them, weights) = starts[number], self._pairs[number]
             # every row what follows in steps; of these those that are needed
-            rows = _shifted(squares.ravel(), int(own[0]), n, step)
+            rows = _shifted(squares.ravel(), int(own[0]), int(own[-1] - own[0]) // self._step + 1, self._step)
             at = np.searchsorted(apart, between_them) * len(sums) + first
-            of_shape = (weights @ rows[at])[(own - own[0]) // step]
-            of_mean = self._totals(totals, number, own) ** 2 / self._n_numbers
-            of_shape -= of_mean
-            found.append(np.sqrt(np.where(of_shape > FLAT**2 * of_mean, of_shape, 0.0)))
-        return np.concatenate(found)
+            found.append((weights @ rows[at])[(own - own[0]) // self._step])
+        of_shape = np.concatenate(found)
+        of_mean = self._totals(sums @ ones, np.concatenate(starts), number_of) ** 2 / self._n_numbers
+        of_shape -= of_mean
+        return np.sqrt(np.where(of_shape > FLAT**2 * of_mean, of_shape, 0.0))
 
-    def _totals(self, totals: np.ndarray, number: int, starts: np.ndarray) -> np.ndarray:
-        """The sum of all that lies in each span of a length."""
+    def _totals(self, totals: np.ndarray, starts: np.ndarray, number_of: np.ndarray) -> np.ndarray:
+        """The sum of all that lies in each span."""
         low, high = (
-            totals[starts + whole] * (1.0 - part) + totals[starts + whole + 1] * part
-            for whole, part in ((self._whole[number, at] - self._whole.min(), self._part[number, at]) for at in (0, -1))
+            totals[at] + part * (totals[at + 1] - totals[at])
+            for at, part in (
+                (starts + (self._whole[:, edge] - self._whole.min())[number_of], self._part[number_of, edge])
+                for edge in (0, -1)
+            )
         )
         return high - low
 
@@ -220,14 +232,13 @@ class Projections:
         """The best length of a class for each start."""
         numbers = of_class.numbers
         rows = slice(spans.ends[numbers[0]], spans.ends[numbers[-1] + 1])  # the lengths of a class are neighbours
-        starts, n_spans = spans.starts[rows], np.diff(spans.ends)
+        starts = spans.starts[rows]
         if not len(starts):
             return
         scores = self._scores(of_class, sums, spans, rows)
-        number_of = np.repeat(np.arange(len(n_spans)), n_spans)[rows]
         n = int(starts.max()) // self._step + 1
         table = np.zeros((numbers[-1] + 1 - numbers[0], n))
-        table[number_of - numbers[0], starts // self._step] = scores
+        table[spans.number_of[rows] - numbers[0], starts // self._step] = scores
         table = table[numbers - numbers[0]]
         best = table.argmax(axis=0)  # of equals the shortest
         values = table[best, np.arange(n)]
