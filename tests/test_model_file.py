@@ -498,7 +498,7 @@ def test_the_fields_of_detector_layout_and_note_model_are_those_that_are_kept(fi
     assert {f.name for f in fields(detector.note_model_)} == kept_of_notes
     kept_of_layout = {"thresholds", "shortest_s", "longest_s", "sample_rate", "hop_samples", "offset_samples"}
     assert {f.name for f in fields(detector.layout_)} == {"classes", "note_thresholds"} | kept_of_layout
-    assert set(detector.get_params(deep=False)) == {"front_end", "describer", "decisions", "gap_s"}
+    assert set(detector.get_params(deep=False)) == {"front_end", "describer", "decisions", "gap_s", "embedding"}
 
 
 def test_the_version_is_written_once():
