@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 from outlark.notes.front_ends.spectrum import ROUNDING, unit_rows
 
@@ -59,12 +60,15 @@ class Edges:
         array([[-2,  3]])
         """
         found, inside = np.zeros((len(starts), 2), dtype=np.int64), self.starts.shape[1] == LOOK + 1
-        powers = spectra.sum(axis=1), (spectra**2).sum(axis=1)
+        # from the first spectrum that is compared to the last
+        low, high = int(min(starts.min(), ends.min())) - LOOK - MOST, int(max(starts.max(), ends.max())) + LOOK + MOST
+        around = _between(spectra, low, high + 1)
+        powers = around.sum(axis=1), (around**2).sum(axis=1)
         for c in np.unique(classes):
             rows = np.flatnonzero(classes == c)
-            found[rows, 0] = _best_moves(spectra, powers, self.starts[c], _first(True, inside), starts[rows])
+            found[rows, 0] = _best_moves(around, powers, self.starts[c], _first(True, inside), starts[rows] - low)
             if not inside:
-                found[rows, 1] = _best_moves(spectra, powers, self.ends[c], _first(False, inside), ends[rows])
+                found[rows, 1] = _best_moves(around, powers, self.ends[c], _first(False, inside), ends[rows] - low)
         return found
 
 
@@ -100,25 +104,34 @@ def edge_patches(spectra: np.ndarray, edges: Sequence[float], at_start: bool, *,
     return unit_rows(patches.reshape(len(patches), -1)).reshape(patches.shape)
 
 
+def _between(spectra: np.ndarray, low: int, high: int) -> np.ndarray:
+    """Spectra low … high - 1; those that are not there are silence."""
+    before, after = np.clip([-low, high - len(spectra)], 0, high - low)
+    inside = spectra[max(low, 0) : max(high, 0)]
+    return np.pad(inside, ((before, after), (0, 0))) if before or after else inside
+
+
 def _best_moves(
-    spectra: np.ndarray, powers: tuple[np.ndarray, np.ndarray], patch: np.ndarray, first: int, edges: np.ndarray
+    around: np.ndarray, powers: tuple[np.ndarray, np.ndarray], patch: np.ndarray, first: int, edges: np.ndarray
 ) -> np.ndarray:
     """For each edge (N,) the move that makes what is around it most like the patch (n, n_bands), which has mean 0.
 
-    `powers` are the sum of each spectrum and of its squares, (T,) both.
+    `around` are all spectra that it can be compared with, `powers` the sum of each and of its squares, (T,) both.
     """
-    places, of_place = np.unique(edges[:, np.newaxis] + MOVES, return_inverse=True)
-    rows = places[:, np.newaxis] + first + np.arange(len(patch))
-    there = _there(rows, spectra)
-    rows = np.clip(rows, 0, len(spectra) - 1)
+    low = int(edges.min()) - MOST + first
+    span = slice(low, int(edges.max()) + MOST + first + len(patch))
     # every spectrum with every row of the patch, then the diagonals: no copy of the spectra for every place
-    shared = np.where(there, (spectra @ patch.T)[rows, np.arange(len(patch))], 0.0).sum(axis=1)
-    total, squares = (np.where(there, power[rows], 0.0).sum(axis=1) for power in powers)
+    products = around[span] @ patch.T
+    row, column = products.strides
+    n_places = len(products) - len(patch) + 1
+    shared = as_strided(products, (n_places, len(patch)), (row, row + column), writeable=False).sum(axis=1)
+    total, squares = (sliding_window_view(power[span], len(patch)).sum(axis=1) for power in powers)
     spread = squares - total**2 / patch.size
     alike = np.divide(
-        shared, np.sqrt(np.maximum(spread, 0.0)), out=np.zeros(len(places)), where=spread > ROUNDING * squares
+        shared, np.sqrt(np.maximum(spread, 0.0)), out=np.zeros(n_places), where=spread > ROUNDING * squares
     )
-    return MOVES[alike[of_place.reshape(len(edges), len(MOVES))].argmax(axis=1)]
+    places = edges[:, np.newaxis] + MOVES + first - low
+    return MOVES[alike[places].argmax(axis=1)]
 
 
 def _first(at_start: bool, inside: bool) -> int:
