@@ -118,6 +118,9 @@ def search(
         facts = facts.and_also(remark_on_bandwidth(audio.sample_rate, bandwidth.ends_hz(), listens_hz))
     folder = project.run_folder(run_id, recording)
     save_levels(curve.curves(len(detector.classes_)), folder)
+    layout = detector.layout_
+    spans = {"dt": layout.hop_samples / layout.sample_rate, "first": layout.offset_samples / layout.sample_rate}
+    (folder / "spans.json").write_text(json.dumps(spans))
     counts = {"n_samples": stream.n_samples, "n_model_samples": stream.n_model_samples}
     keeper.save(folder / SCORES, **counts, facts=facts.as_dict())
     return segments, load_scores(folder / SCORES)

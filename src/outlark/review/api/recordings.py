@@ -1,5 +1,6 @@
 """Recordings: what is drawn and heard."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Annotated
@@ -10,7 +11,7 @@ from fastapi.responses import StreamingResponse
 
 from outlark.review import media
 from outlark.review.api.kinds import Id, Seconds, Small
-from outlark.review.curves import FACTOR, curve_tile
+from outlark.review.curves import BINS, FACTOR, curve_tile
 from outlark.review.project import Project, Recording
 from outlark.review.spectrogram import COLUMNS, DB_PER_STEP, LOWEST_DB, ROWS, columns_of
 
@@ -91,8 +92,11 @@ def router(project: Project) -> APIRouter:
         """How many levels of scores there are."""
         folder = project.run_folder(run_id, found(project, recording_id))
         n = len(list(folder.glob("*.npy")))
-        shape = np.load(folder / "0.npy", mmap_mode="r").shape if n else (0, 0, 0)
-        return {"levels": n, "factor": FACTOR, "frames": shape[0], "classes": shape[1]}
+        if not n:
+            return {"levels": 0}
+        shape = np.load(folder / "0.npy", mmap_mode="r").shape
+        spans = json.loads((folder / "spans.json").read_text())
+        return {"levels": n, "factor": FACTOR, "bins": BINS, "frames": shape[0], "classes": shape[1], **spans}
 
     @routes.get("/audio", response_class=Response)
     def audio(recording_id: Id, range: Annotated[str | None, Header(max_length=200)] = None) -> Response:
