@@ -11,14 +11,28 @@ from outlark.errors import InputError
 
 @click.command()
 @click.argument("recordings", nargs=-1, type=click.Path())
-@click.option("--project", type=click.Path(), help="Folder of the project. Without it: outlark-review beside the recordings.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to serve at; any but loopback needs a token.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to serve at. Without it: one that is free.")
+@click.option(
+    "--project", type=click.Path(path_type=Path), help="Folder of the project. Without it: outlark-review beside the recordings."
+)
+@click.option("--model", type=click.Path(path_type=Path), help="For the results of a run: the model that has made them.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address to serve at; any but loopback needs a token."
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port to serve at. Without it: one that is free."
+)
 @click.option("--no-browser", is_flag=True, help="Print the address only; do not open a browser.")
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
 @click.option("--json", "as_json", is_flag=True, help="Print the address as one JSON object, for scripts.")
 def command(
-    recordings: tuple[str, ...], project: str | None, host: str, port: int, no_browser: bool, quiet: bool, as_json: bool
+    recordings: tuple[str, ...],
+    project: Path | None,
+    model: Path | None,
+    host: str,
+    port: int,
+    no_browser: bool,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Annotate, train and review RECORDINGS on a page in the browser.
 
@@ -33,7 +47,7 @@ def command(
     from outlark.review.opening import open_project
     from outlark.review.serving import bind, serve
 
-    opened = open_project(recordings, None if project is None else Path(project))
+    opened = open_project(recordings, project, model)
     for problem in opened.problems:
         say(f"Warning: {problem['name']}: {problem['message']}", err=True)
     address = bind(host, port)
@@ -45,7 +59,9 @@ def command(
             say(f"{opened.title}: {address.url}")
             say("Ctrl-C ends it; everything is saved.", err=True)
         if address.token is not None:
-            say(f"Warning: whoever can read the traffic to {host} can read this page: there is no encryption.", err=True)
+            say(
+                f"Warning: whoever can read the traffic to {host} can read this page: there is no encryption.", err=True
+            )
         if not no_browser:
             webbrowser.open(address.url)
 

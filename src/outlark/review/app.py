@@ -1,6 +1,7 @@
 """The web application: the requests, the page, and what is answered when something goes wrong."""
 
 import errno
+import hmac
 import sqlite3
 from collections.abc import Iterable
 from importlib.resources import files
@@ -32,7 +33,8 @@ def make_app(opened: Opened, hosts: Iterable[str], token: str | None = None) -> 
         Needed by every request, if given.
     """
     # documentation pages would load scripts from elsewhere
-    app = FastAPI(title="outlark review", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")  # fmt: skip
+    settings: dict[str, Any] = {"docs_url": None, "redoc_url": None, "openapi_url": "/api/openapi.json"}
+    app = FastAPI(title="outlark review", version=__version__, **settings)
     app.include_router(runs.router(opened.project, opened.title, opened.problems))
     app.include_router(annotations.router(opened.project))
     app.include_router(recordings.router(opened.project))
@@ -57,8 +59,6 @@ def _token_route(app: FastAPI, token: str | None) -> None:
     @app.post("/api/token", tags=["files"])
     def swap(body: Token) -> Response:
         """The token of the address, for a cookie that scripts cannot read."""
-        import hmac
-
         if token is None or not hmac.compare_digest(body.token.encode(), token.encode()):
             raise HTTPException(403, "this is not the token that outlark printed")
         response = JSONResponse({"ok": True})
@@ -78,10 +78,11 @@ def _errors(app: FastAPI) -> None:
     @app.exception_handler(sqlite3.DatabaseError)
     def of_store(request: Request, error: Exception) -> JSONResponse:
         full = "full" in str(error)
-        advice = "the disk is full: free some space, then do it again" if full else "see whether the folder can be written to"  # fmt: skip
+        advice = "free some space, then do it again" if full else "see whether the folder can be written to"
         return JSONResponse({"detail": f"this was not saved ({error}); {advice}"}, 507 if full else 503)
 
     @app.exception_handler(OSError)
     def of_disk(request: Request, error: OSError) -> JSONResponse:
         full = error.errno == errno.ENOSPC
-        return JSONResponse({"detail": f"{error}; {'free some space' if full else 'check the disk'}"}, 507 if full else 503)  # fmt: skip
+        advice = "free some space" if full else "check the disk"
+        return JSONResponse({"detail": f"{error}; {advice}"}, 507 if full else 503)

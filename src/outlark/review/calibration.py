@@ -16,9 +16,7 @@ def histograms(project: Project) -> list[dict[str, Any]]:
     for name in run["classes"]:
         if name not in ids:
             continue
-        rows = project.store.rows(
-            "SELECT score FROM candidate WHERE run_id = ? AND class_id = ?", run["id"], ids[name]
-        )
+        rows = project.store.rows("SELECT score FROM candidate WHERE run_id = ? AND class_id = ?", run["id"], ids[name])
         prior = run["health"]["priors"][name]
         judged = calibrated(name, prior, [row["score"] for row in rows])
         reviewed = project.store.rows(

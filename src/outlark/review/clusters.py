@@ -81,10 +81,11 @@ def find_clusters(project: Project, run_id: int, detector: NoteDetector) -> None
         for name, group in zip(string.ascii_uppercase, groups, strict=False):
             cursor = db.execute("INSERT INTO cluster (run_id, name) VALUES (?, ?)", (run_id, name))
             rows = [(described[i][0], float(d)) for i, d in zip(group.members, group.distances, strict=True)]
+            places = ("recording_id", "t0", "t1", "low_hz", "high_hz")
             db.executemany(
                 "INSERT INTO member (cluster_id, recording_id, t0, t1, low_hz, high_hz, distance) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [(cursor.lastrowid, *(row[key] for key in ("recording_id", "t0", "t1", "low_hz", "high_hz")), distance) for row, distance in rows],  # fmt: skip
+                [(cursor.lastrowid, *(row[key] for key in places), distance) for row, distance in rows],
             )
 
 

@@ -1,4 +1,4 @@
-"""Score curves of a recording at several resolutions: each bin has the least and the largest score, so no peak hides."""
+"""Score curves of a recording at several resolutions: each bin has its least and its largest score."""
 
 from pathlib import Path
 

@@ -14,7 +14,7 @@ KINDS = {"tuti-D": 12, "tuti-F": 11, "cach-Z": 9, "cach-E": 8, "tuti-A": 7}
 SECONDS = 60.0
 NAMES = ("demo_20240512_053000.wav", "demo_20240512_061500.wav")
 #: Root mean square of hiss and wind.
-HISS, WIND = 0.0006, 0.004
+HISS, WIND = 0.0015, 0.006
 
 
 class Placed(NamedTuple):
@@ -36,7 +36,7 @@ def demo_sound(seed: int) -> tuple[np.ndarray, list[Placed]]:
     """
     rng = np.random.default_rng([seed, 20240512])
     order = rng.permutation([kind for kind, n in KINDS.items() for _ in range(n)])
-    notes = [note(str(kind), rng) * 10 ** (rng.uniform(-14, 0) / 20) for kind in order]
+    notes = [note(str(kind), rng, variation=1.5) * 10 ** (rng.uniform(-26, 0) / 20) for kind in order]
     n = round(SECONDS * SAMPLE_RATE)
     gaps = rng.exponential(size=len(notes) + 1) + 0.25
     free = n - sum(map(len, notes))

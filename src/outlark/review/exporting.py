@@ -73,7 +73,7 @@ def marks_of(project: Project, recording: Recording, scope: str) -> list[Mark]:
     said = [_of_annotation(row, recording, names) for row in own if row["role"] in ("example", "truth")]
     kept = [mark for mark in found if not any(_same(mark, other) for other in said)]
     scores = {(mark.start_s, mark.end_s): mark for mark in found}
-    said = [replace(mark, score=scores[key].score) if (key := (mark.start_s, mark.end_s)) in scores else mark for mark in said]  # fmt: skip
+    said = [replace(m, score=scores[at].score) if (at := (m.start_s, m.end_s)) in scores else m for m in said]
     return [facts.on(mark) for mark in sorted([*kept, *said], key=lambda m: (m.start_s, m.end_s, str(m.label)))]
 
 

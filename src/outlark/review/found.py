@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from outlark.errors import OutlarkError
+from outlark.batch.task import sha256_of
+from outlark.errors import InputError, OutlarkError
+from outlark.model_file import load
 from outlark.notes.formats import Mark, read_table
 from outlark.review.project import Project, Recording
 from outlark.verdict_names import KNOWN, SILENCE, UNKNOWN
@@ -16,8 +18,13 @@ from outlark.verdict_names import KNOWN, SILENCE, UNKNOWN
 ENDINGS = (".jsonl", ".parquet", ".outlark.csv", ".selections.txt", ".birdnet.csv", ".kaleidoscope.csv", ".labels.txt")
 
 
-def import_found(project: Project, folder: Path, done: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
-    """Store what the tables of a run say as a run without a model; what could not be read."""
+def import_found(
+    project: Project, folder: Path, done: Mapping[str, Mapping[str, Any]], model: Path | None = None
+) -> list[dict[str, str]]:
+    """Store what the tables of a run say as a run of the page; what could not be read.
+
+    With the model, the recordings are still to be searched: only then are there scores to be seen.
+    """
     problems: list[dict[str, str]] = []
     recordings = {recording.name: recording for recording in project.recordings()}
     tables: list[tuple[Recording, list[Mark]]] = []
@@ -32,14 +39,19 @@ def import_found(project: Project, folder: Path, done: Mapping[str, Mapping[str,
     labels = sorted({mark.label for _, marks in tables for mark in marks if mark.label is not None})
     _add_classes(project, labels)
     thresholds = _thresholds(done, labels)
+    kept = None
+    if model is not None:
+        kept, thresholds = _model(project, model, done)
+        labels = sorted(thresholds)
+        _add_classes(project, labels)
     with project.store.writing() as db:
         cursor = db.execute(
             "INSERT INTO run (at, model, sha256, classes, thresholds, examples, health, remarks, scanned) "
-            "VALUES (?, NULL, ?, ?, ?, '[]', ?, ?, ?)",
+            "VALUES (?, ?, ?, ?, ?, '[]', ?, ?, ?)",
             (
-                datetime.now(UTC).isoformat(timespec="seconds"), _sha256(done), json.dumps(labels),
+                datetime.now(UTC).isoformat(timespec="seconds"), kept, _sha256(done), json.dumps(labels),
                 json.dumps(thresholds), json.dumps({"priors": thresholds, "notes": {}}),
-                json.dumps([f"from the results in {folder}"]), json.dumps([r.id for r, _ in tables]),
+                json.dumps([f"from the results in {folder}"]), json.dumps([] if kept else [r.id for r, _ in tables]),
             ),
         )  # fmt: skip
         ids = project.class_ids()
@@ -52,11 +64,15 @@ def import_found(project: Project, folder: Path, done: Mapping[str, Mapping[str,
     return problems
 
 
-def copy_model(project: Project, path: Path) -> str:
-    """The model file of a run, copied into the project; its name there."""
+def _model(project: Project, path: Path, done: Mapping[str, Mapping[str, Any]]) -> tuple[str, dict[str, float]]:
+    """The name of the model, copied into the project, and its thresholds."""
+    if sha256_of(path) != _sha256(done):
+        raise InputError(f"{path} is not the model that has made these results; give that one, or none")
+    detector = load(path)
     target = project.folder / "models" / "given.outlark"
     shutil.copyfile(path, target)
-    return f"models/{target.name}"
+    pairs = zip(detector.classes_, detector.layout_.thresholds, strict=True)
+    return f"models/{target.name}", {str(label): float(threshold) for label, threshold in pairs}
 
 
 def _table(folder: Path, outputs: Mapping[str, str]) -> Path | None:

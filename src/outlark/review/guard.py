@@ -10,9 +10,10 @@ import hmac
 import json
 from collections.abc import Iterable, Mapping
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
+from typing import Any, TypeAlias
 
-Scope, Message = Mapping[str, Any], dict[str, Any]
+Scope: TypeAlias = Mapping[str, Any]
+Message: TypeAlias = dict[str, Any]
 COOKIE, TOKEN_HEADER = "outlark_token", "x-outlark-token"
 SAFE_METHODS = ("GET", "HEAD")
 #: Longest body of a request that is not an upload.

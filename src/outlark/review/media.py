@@ -54,8 +54,8 @@ def wav_header(n_samples: int, sample_rate: int) -> bytes:
     (44, b'RIFF')
     """
     size = 2 * n_samples
-    form = struct.pack("<4sI4s4sIHHIIHH", b"RIFF", 36 + size, b"WAVE", b"fmt ", 16, 1, 1, sample_rate, 2 * sample_rate, 2, 16)  # fmt: skip
-    return form + struct.pack("<4sI", b"data", size)
+    form = struct.pack("<IHHIIHH", 16, 1, 1, sample_rate, 2 * sample_rate, 2, 16)
+    return struct.pack("<4sI4s4s", b"RIFF", 36 + size, b"WAVE", b"fmt ") + form + struct.pack("<4sI", b"data", size)
 
 
 def pcm(samples: np.ndarray) -> bytes:

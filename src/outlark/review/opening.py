@@ -1,10 +1,8 @@
 """What `outlark review` is given, as a project: folders, recordings, the results of a run, or the demonstration."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from outlark.batch.journal import DONE, NAME, Journal
 from outlark.batch.sources import find
@@ -33,7 +31,7 @@ class Opened:
     problems: list[dict[str, str]]
 
 
-def open_project(paths: Sequence[str | Path], project: Path | None = None) -> Opened:
+def open_project(paths: Sequence[str | Path], project: Path | None = None, model: Path | None = None) -> Opened:
     """The project of these paths, with its recordings; of the demonstration if there are none.
 
     Parameters
@@ -42,6 +40,8 @@ def open_project(paths: Sequence[str | Path], project: Path | None = None) -> Op
         Recordings, folders of them, or one output folder of `outlark detect`.
     project : Path, optional
         Where the project is kept; a folder "outlark-review" beside the recordings if left out.
+    model : Path, optional
+        For results of a run: the model that found them, so that scores can be seen and thresholds moved.
 
     Raises
     ------
@@ -56,7 +56,9 @@ def open_project(paths: Sequence[str | Path], project: Path | None = None) -> Op
     if found:
         if len(paths) > 1:
             raise InputError(f"{found[0]} holds the results of a run; review it by itself")
-        return _results(found[0], project)
+        return _results(found[0], project, model)
+    if model is not None:
+        raise InputError("a model goes with the results of the run that it has made; give their folder")
     sources = find(paths)
     problems = [{"name": failure.name, "message": failure.message} for failure in sources.failures]
     files = [(source.path, source.name) for source in sources.files if FOLDER not in source.path.parts]
@@ -64,7 +66,7 @@ def open_project(paths: Sequence[str | Path], project: Path | None = None) -> Op
     return _opened(title, project or sources.base / FOLDER, files, problems)
 
 
-def _results(folder: Path, project: Path | None) -> Opened:
+def _results(folder: Path, project: Path | None, model: Path | None) -> Opened:
     """An output folder of `outlark detect`: its recordings, and what was found in them."""
     entries = Journal(folder / WORKSHOP / NAME).entries
     done = {name: entry for name, entry in entries.items() if entry.get("state") == DONE}
@@ -72,7 +74,7 @@ def _results(folder: Path, project: Path | None) -> Opened:
         raise InputError(f"{folder} holds no finished results; run 'outlark detect' again, or review the recordings")
     opened = _opened(folder.name, project or folder / FOLDER, [(Path(e["path"]), name) for name, e in done.items()])
     if opened.project.run() is None:
-        opened.problems.extend(import_found(opened.project, folder, done))
+        opened.problems.extend(import_found(opened.project, folder, done, model))
     return opened
 
 
@@ -89,8 +91,3 @@ def _opened(
         opened.close()
         raise InputError(f"no recording can be opened: {told[0]['message']}" if told else "no recordings given")
     return Opened(opened, title, told)
-
-
-def as_json(value: Any) -> str:
-    """Compact JSON."""
-    return json.dumps(value, separators=(",", ":"))

@@ -13,9 +13,10 @@ def overview(project: Project) -> dict[str, Any]:
     """Recordings, classes with their examples, the model and what is new since it was trained."""
     run, last = project.run(), project.jobs.last
     examples = examples_of(project)
-    history = project.store.row(
-        "SELECT sum(state = 'done') AS done, sum(state = 'undone') AS undone FROM event"
-    ) or {"done": 0, "undone": 0}
+    history = project.store.row("SELECT sum(state = 'done') AS done, sum(state = 'undone') AS undone FROM event") or {
+        "done": 0,
+        "undone": 0,
+    }
     return {
         "revision": project.store.revision(),
         "recordings": _recordings(project, run),

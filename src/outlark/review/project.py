@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -164,7 +164,8 @@ class Project:
         row = self.store.row("SELECT * FROM run ORDER BY id DESC LIMIT 1")
         if row is None:
             return None
-        return row | {name: json.loads(row[name]) for name in ("classes", "thresholds", "examples", "health", "remarks", "scanned")}  # fmt: skip
+        parsed = ("classes", "thresholds", "examples", "health", "remarks", "scanned")
+        return row | {name: json.loads(row[name]) for name in parsed}
 
     def run_folder(self, run_id: int, recording: Recording) -> Path:
         """Where curves and scores of a recording are kept."""
@@ -204,6 +205,3 @@ def clean_name(name: str, taken: Sequence[str]) -> str:
 def _recording(row: Row) -> Recording:
     facts = Facts.of_dict(json.loads(row["facts"]))
     return Recording(**{**row, "path": Path(row["path"]), "facts": facts})
-
-
-Progress = Callable[[float, str], None]

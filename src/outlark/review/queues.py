@@ -157,9 +157,9 @@ def _found(project: Project, run: Row, of: str) -> list[Row]:
 
 
 def _threshold(row: Row, thresholds: dict[int, float]) -> float:
-    if row["class_id"] is not None:
-        return thresholds.get(row["class_id"], 1.0)
-    return max(min(thresholds.values(), default=1.0), 1e-9)
+    """0 where the results of a run do not tell it: then scores are compared as they are."""
+    own = thresholds.get(row["class_id"], 0.0)
+    return own or min((t for t in thresholds.values() if t > 0), default=1.0)
 
 
 def _uncertainty(row: Row) -> tuple[Any, ...]:

@@ -72,7 +72,9 @@ def bind(host: str, port: int) -> Address:
         When it cannot be had.
     """
     if host in ("0.0.0.0", "::", ""):
-        raise InputError(f"--host {host or '(blank)'} means every address; give the one by which others reach this computer")
+        raise InputError(
+            f"--host {host or '(blank)'} means every address; give the one by which others reach this computer"
+        )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:

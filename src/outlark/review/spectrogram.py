@@ -219,6 +219,8 @@ class Pyramid:
         kept = self._kept.get(FINE)
         if kept is None or not self.done:
             return 60.0, 200.0
-        columns = np.asarray(kept[: max(1, self.done) : max(1, self.done // JUDGED)]).astype(np.int16) - self._lift[FINE]
+        columns = (
+            np.asarray(kept[: max(1, self.done) : max(1, self.done // JUDGED)]).astype(np.int16) - self._lift[FINE]
+        )
         low, high = np.quantile(columns, 0.5), np.quantile(columns, 0.998)
         return float(low), float(max(high, low + 60.0))

@@ -206,7 +206,9 @@ def _detection(run_id: int, recording_id: int, ids: dict[str, int], s: Segment) 
             s.reason, s.low_hz, s.high_hz)  # fmt: skip
 
 
-def _save_run(project: Project, learnt: Learnt, rows: Sequence[Row], health: dict[str, Any], remarks: Sequence[str]) -> int:
+def _save_run(
+    project: Project, learnt: Learnt, rows: Sequence[Row], health: dict[str, Any], remarks: Sequence[str]
+) -> int:
     """The model as a file, and a run that has not searched anything yet in place of the one before."""
     detector = learnt.detector
     priors = {str(c): float(t) for c, t in zip(detector.classes_, detector.layout_.thresholds, strict=True)}

@@ -52,7 +52,7 @@ def router(project: Project, most_bytes: int = MOST_BYTES) -> APIRouter:
         length = int(request.headers.get("content-length", "0"))
         folder = project.folder / "uploads"
         if length > most_bytes:
-            raise HTTPException(413, f"{name} has {length} bytes; at most {most_bytes} can be added here: open its folder with outlark review instead")  # fmt: skip
+            raise HTTPException(413, f"{name} has {length} bytes, more than {most_bytes}; open its folder instead")
         if length + SPARE_BYTES > shutil.disk_usage(folder).free:
             raise HTTPException(507, f"there is no room for {name} ({length} bytes) on the disk; free some space")
         target = folder / name
@@ -87,6 +87,8 @@ def router(project: Project, most_bytes: int = MOST_BYTES) -> APIRouter:
 
 def check_name(name: str) -> None:
     """Refuse what is no plain name of a sound file."""
-    plain = re.fullmatch(r"[^/\\:*?\"<>|\x00-\x1f]+", name) and not name.startswith((".", "-")) and visible(name) == name
+    plain = (
+        re.fullmatch(r"[^/\\:*?\"<>|\x00-\x1f]+", name) and not name.startswith((".", "-")) and visible(name) == name
+    )
     if not plain or Path(name).name != name or not is_sound(name) or len(name.encode()) > 200:
         raise HTTPException(422, f"{name!r:.80} is not the name of a sound file; rename it to something like night.wav")

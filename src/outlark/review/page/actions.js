@@ -100,8 +100,7 @@ export async function go(at, play = true) {
   state.selection = null;
   state.annotation = null;
   changed("queue");
-  await openRecording(item.recording_id, state.recording.id === item.recording_id ? null : [0, 6]);
-  if (currentItem() !== item) return;
+  if (!(await openRecording(item.recording_id)) || currentItem() !== item) return;
   showNote(seconds(item.t0), seconds(item.t1), Math.min(6, Math.max(span(), 1)));
   state.playhead = seconds(item.t0);
   changed("selection", "playhead", "view");

@@ -10,6 +10,7 @@ import { show, showAll } from "./view.js";
 const POLL_MS = 300, IDLE_MS = 2000;
 let revision = "";
 let lastJob = 0;
+let opening = 0;
 const told = new Set();
 
 export async function loadProject() {
@@ -31,9 +32,10 @@ export async function loadProject() {
 
 /** Open a recording, at a place if one is given. */
 export async function openRecording(id, place = null) {
-  const same = state.recording?.id === id;
-  if (!same) {
+  const mine = ++opening;
+  if (state.recording?.id !== id) {
     const details = await get(`/api/recordings/${id}`);
+    if (mine !== opening) return false;  // another one was asked for meanwhile
     clearTiles(); clearScores();
     Object.assign(state, { recording: details, selection: null, annotation: null, playhead: 0, markFrom: null });
     state.top = details.sample_rate / 2;
@@ -42,10 +44,12 @@ export async function openRecording(id, place = null) {
     for (const remark of details.remarks) say(remark);
     changed("recording");
     await loadFound();
+    if (mine !== opening) return false;
     if (!place) { if (duration() > 20) show(0, 12); else showAll(); }
     if (!details.whole) waitForPyramid(id);
   }
   if (place) show(...place);
+  return true;
 }
 
 async function waitForPyramid(id) {

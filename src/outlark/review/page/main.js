@@ -68,7 +68,7 @@ function startControls() {
 function topChoices() {
   const nyquist = state.recording.sample_rate / 2;
   const tops = [1000, 2000, 4000, 6000, 8000, 10000, 12000, 16000, 24000, 48000, 96000].filter((hz) => hz < nyquist * 0.95);
-  $("top").replaceChildren(...[...tops, nyquist].map((hz) => el("option", { value: hz }, `${Number((hz / 1000).toFixed(1))} kHz`)));
+  $("top").replaceChildren(...[...tops, nyquist].map((hz) => el("option", { value: hz }, `to ${Number((hz / 1000).toFixed(1))} kHz`)));
   $("top").value = String(nyquist);
 }
 

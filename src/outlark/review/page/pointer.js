@@ -94,7 +94,7 @@ function placeFloating() {
     ...classes,
     el("button", { type: "button", onclick: labelAsNew }, "New class… ", el("kbd", {}, "Enter")),
     el("button", { type: "button", onclick: () => labelSelection(null) }, "Unknown ", el("kbd", {}, "U")),
-    over ? el("button", { type: "button", onclick: notThis }, "Not this ", el("kbd", {}, "N")) : null,
+    ...(over ? [el("button", { type: "button", onclick: notThis }, "Not this ", el("kbd", {}, "N"))] : []),
   );
   const left = Math.min(Math.max(4, x(chosen.t0)), Math.max(4, width() - 334));
   box.style.left = `${left}px`;

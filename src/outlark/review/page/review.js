@@ -5,7 +5,7 @@ import { bytes } from "./api.js";
 import { $, el, timeText } from "./dom.js";
 import { loadQueue } from "./load.js";
 import { playNote } from "./player.js";
-import { classOf, on, priorOf, state } from "./state.js";
+import { classOf, on, state } from "./state.js";
 import { chip, classColour, className, keyText } from "./theme.js";
 import { paint } from "./tiles.js";
 
@@ -91,22 +91,21 @@ function drawCard() {
     el("div", { class: "verdicts" },
       button("Y", "Right", () => judge("confirm")), button("N", "Not this", () => judge("reject")),
       ...state.project.classes.filter((c) => c.id !== item.class_id).slice(0, 9).map((c) => button(keyText(c.id), c.name, () => judge("relabel", c.id), chip(c.id))),
-      button("U", "Unknown note", () => judge("unknown")), button("S", "Cannot tell", () => judge("unsure")), button("P", "Play", play)));
+      button("U", "Unknown", () => judge("unknown")), button("S", "Cannot tell", () => judge("unsure")), button("P", "Play", play)));
 }
 
 const button = (key, text, action, sign = null) => el("button", { type: "button", onclick: action }, el("kbd", {}, key), sign, text);
 
 /** Why it was decided so, in words. */
 function reason(item) {
-  const text = item.reason || "No reason was stored with these results.";
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return item.reason ? `Why: ${item.reason}` : "No reason was stored with these results.";
 }
 
 /** Score of the class and of the next one, against their thresholds. */
 function bars(item) {
-  const rows = [];
+  const rows = [], most = 1.15 * Math.max(item.score, item.runner_up_score ?? 0, ...Object.values(state.project.run.thresholds)) || 1;
   const add = (id, score) => {
-    const limit = state.project.run.thresholds[id] ?? 0, most = Math.max(score, limit, priorOf(id)) * 1.15 || 1;
+    const limit = state.project.run.thresholds[id] ?? 0;
     const bar = el("b"), mark = el("u");
     bar.style.width = `${(100 * score) / most}%`;
     bar.style.background = classColour(id);

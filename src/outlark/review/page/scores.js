@@ -5,12 +5,20 @@ import { $, colour, fitted } from "./dom.js";
 import { changed, priorOf, seconds, state } from "./state.js";
 import { axisTitle } from "./spectrogram.js";
 import { classColour, classDash } from "./theme.js";
-import { step, time, width, x } from "./view.js";
+import { time, width, x } from "./view.js";
 
 const MOST_TILES = 80, STRIPS_FROM = 0.1;
 const tiles = new Map();
 let flying = 0;
-export const highest = () => 4;
+/** The top of the axis: above all scores of this recording. */
+export function highest() {
+  if (cached.of !== state.candidates) {
+    const most = state.candidates.reduce((top, [id, , , score]) => Math.max(top, score / priorOf(id)), 2);
+    cached = { of: state.candidates, value: Math.max(4, Math.ceil(most * 1.05)) };
+  }
+  return cached.value;
+}
+let cached = { of: null, value: 4 };
 export const clearScores = () => tiles.clear();
 
 /** A tile of bins: float32 (bins, classes, 2). */
@@ -50,8 +58,9 @@ function bins() {
   return { found, bin };
 }
 
-const yOf = (value, h) => h - 4 - (Math.min(value, highest()) / highest()) * (h - 12);
-export const valueAt = (py, h) => Math.min(highest(), Math.max(0.4, ((h - 4 - py) / (h - 12)) * highest()));
+// roots, so that what happens around the threshold is seen beside scores that are many times as high
+const yOf = (value, h) => h - 4 - Math.sqrt(Math.min(Math.max(0, value), highest()) / highest()) * (h - 12);
+export const valueAt = (py, h) => Math.min(highest(), Math.max(0.4, Math.max(0, (h - 4 - py) / (h - 12)) ** 2 * highest()));
 
 export function drawScores() {
   const canvas = $("scores");
@@ -133,11 +142,14 @@ export function drawScale() {
   context.textAlign = "right";
   context.textBaseline = "middle";
   if (state.view.spp <= STRIPS_FROM) {
-    const by = step(highest() / h, 22, [0.5, 1, 2, 5]);
-    for (let v = 0; v <= highest(); v += by) {
-      context.fillText(String(v), w - 10, yOf(v, h));
-      context.fillRect(w - 6, yOf(v, h) - 0.5, 6, 1);
+    let last = h + 20;
+    for (const v of [0, 0.5, 1, 2, 4, 6, 8, 12, 16, 24]) {
+      const py = yOf(v, h);
+      if (v > highest() || last - py < 14) continue;
+      last = py;
+      context.fillText(String(v), w - 10, Math.max(6, Math.min(h - 6, py)));
+      context.fillRect(w - 6, py - 0.5, 6, 1);
     }
   }
-  axisTitle(context, "score", h);
+  axisTitle(context, "score ÷ threshold", h);
 }

@@ -109,13 +109,13 @@ function histogram(h) {
 function words(h, threshold) {
   const n = h.counts.reduce((sum, count, k) => sum + (h.edges[k] >= threshold ? count : 0), 0);
   const right = h.right.filter((s) => s >= threshold).length, wrong = h.wrong.filter((s) => s >= threshold).length;
-  const judged = right + wrong ? ` Of ${right + wrong} reviewed above it, ${right} were right.` : " None of them reviewed yet.";
+  const judged = right + wrong ? ` Right: ${right} of ${right + wrong} reviewed.` : " None reviewed yet.";
   return `Threshold ${threshold.toFixed(2)} (training ${h.prior.toFixed(2)}): about ${n} notes.${judged}`;
 }
 
 function plot(canvas, h, threshold) {
   const { context, width: w, height } = fitted(canvas);
-  const axis = 14, high = height - axis, at = (s) => (Math.log(s / h.edges[0]) / Math.log(h.edges.at(-1) / h.edges[0])) * w;
+  const axis = 28, high = height - axis, at = (s) => (Math.log(s / h.edges[0]) / Math.log(h.edges.at(-1) / h.edges[0])) * w;
   const most = Math.max(1, ...h.counts);
   h.counts.forEach((n, k) => {
     const a = at(h.edges[k]), b = at(h.edges[k + 1]), tall = (n / most) * (high - 10);
@@ -130,9 +130,10 @@ function plot(canvas, h, threshold) {
   context.fillStyle = colour("--dim");
   context.fillRect(0, high, w, 1);
   context.textAlign = "center";
-  for (const s of [0.1, 0.2, 0.5, 1, 2, 5]) if (s > h.edges[0] && s < h.edges.at(-1)) context.fillText(String(s), Math.min(w - 8, Math.max(8, at(s))), height - 2);
+  for (const s of [0.1, 0.2, 0.5, 1, 2, 5]) if (s > h.edges[0] && s < h.edges.at(-1)) context.fillText(String(s), Math.min(w - 8, Math.max(8, at(s))), high + 12);
+  context.fillText("score", w / 2, height - 3);
   context.textAlign = "left";
-  context.fillText(`score · ${most} at most`, 0, height - 2 - 0);
+  context.fillText(`${most} sounds`, 0, 9);
   context.fillStyle = colour("--text");
   context.fillRect(at(threshold) - 1, 0, 2, high);
 }
