@@ -12,9 +12,13 @@ from outlark.errors import InputError
 @click.command()
 @click.argument("recordings", nargs=-1, type=click.Path())
 @click.option(
-    "--project", type=click.Path(path_type=Path), help="Folder of the project. Without it: outlark-review beside the recordings."
+    "--project",
+    type=click.Path(path_type=Path),
+    help="Folder of the project. Without it: outlark-review beside the recordings.",
 )
-@click.option("--model", type=click.Path(path_type=Path), help="For the results of a run: the model that has made them.")
+@click.option(
+    "--model", type=click.Path(path_type=Path), help="For the results of a run: the model that has made them."
+)
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address to serve at; any but loopback needs a token."
 )

@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.staticfiles import StaticFiles
 
@@ -73,6 +74,11 @@ def _errors(app: FastAPI) -> None:
     def told(request: Request, error: Exception) -> JSONResponse:
         code = 404 if isinstance(error, Gone) else 409 if isinstance(error, AudioError) else 400
         return JSONResponse({"detail": str(error)}, code)
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        # without what was given: that may be NaN, which no JSON can hold
+        return JSONResponse({"detail": [{"loc": list(e["loc"]), "msg": e["msg"]} for e in error.errors()]}, 422)
 
     @app.exception_handler(sqlite3.OperationalError)
     @app.exception_handler(sqlite3.DatabaseError)

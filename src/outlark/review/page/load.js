@@ -12,6 +12,7 @@ let revision = "";
 let lastJob = 0;
 let opening = 0;
 const told = new Set();
+/** @type {Map<number, any>} */ const known = new Map();  // what was found in recordings that were open before
 
 export async function loadProject() {
   const project = await get("/api/project");
@@ -34,17 +35,17 @@ export async function loadProject() {
 export async function openRecording(id, place = null) {
   const mine = ++opening;
   if (state.recording?.id !== id) {
-    const details = await get(`/api/recordings/${id}`);
+    const details = known.get(id)?.details ?? (await get(`/api/recordings/${id}`));
+    const found = known.get(id)?.found ?? (await fetchFound(id));
+    known.set(id, { details: details.whole ? details : null, found });
     if (mine !== opening) return false;  // another one was asked for meanwhile
-    clearTiles(); clearScores();
     Object.assign(state, { recording: details, selection: null, annotation: null, playhead: 0, markFrom: null });
     state.top = details.sample_rate / 2;
     $("recording").value = String(id);
     if (details.missing) alertUser(details.missing);
     for (const remark of details.remarks) say(remark);
-    changed("recording");
-    await loadFound();
-    if (mine !== opening) return false;
+    Object.assign(state, found);
+    changed("recording", "found");
     if (!place) { if (duration() > 20) show(0, 12); else showAll(); }
     if (!details.whole) waitForPyramid(id);
   }
@@ -68,19 +69,26 @@ async function waitForPyramid(id) {
   if (state.recording.id === id) { clearTiles(); changed("colours", "view"); }
 }
 
-/** Annotations, detections and scores of the open recording. */
+/** Annotations, detections and scores of the open recording, anew. */
 export async function loadFound() {
-  const { id } = state.recording, run = state.project.run;
+  const { id } = state.recording;
+  known.clear();
+  const found = await fetchFound(id);
+  if (state.recording.id !== id) return;
+  known.set(id, { details: state.recording.whole ? state.recording : null, found });
+  Object.assign(state, found);
+  changed("found", "view");
+}
+
+async function fetchFound(id) {
+  const { run } = state.project;
   const [annotations, detections, candidates, levels] = await Promise.all([
     get(`/api/recordings/${id}/annotations`),
     get(`/api/recordings/${id}/detections`),
     get(`/api/recordings/${id}/candidates`),
     run ? get(`/api/recordings/${id}/score_levels/${run.id}`) : { levels: 0 },
   ]);
-  if (state.recording.id !== id) return;
-  Object.assign(state, { detections, candidates, scoreLevels: levels });
-  state.annotations = new Map(annotations.map((a) => [a.id, a]));
-  changed("found", "view");
+  return { detections, candidates, scoreLevels: levels, annotations: new Map(annotations.map((a) => [a.id, a])) };
 }
 
 export async function loadQueue() {
@@ -102,8 +110,8 @@ export async function reloadAll() {
 /** Put what an action has changed into what is shown. */
 export function apply(outcome) {
   if (!outcome) { reloadAll(); return; }
-  for (const row of outcome.annotations) if (row.recording_id === state.recording.id) state.annotations.set(row.id, row);
-  for (const id of outcome.removed) state.annotations.delete(id);
+  for (const row of outcome.annotations) known.get(row.recording_id)?.found.annotations.set(row.id, row);
+  for (const { found } of known.values()) for (const id of outcome.removed) found.annotations.delete(id);
   setStatuses(outcome.statuses);
   revision = outcome.revision;
   if (state.annotation !== null && !state.annotations.has(state.annotation)) state.annotation = null;
@@ -112,7 +120,7 @@ export function apply(outcome) {
 }
 
 export function setStatuses(statuses) {
-  for (const list of [state.detections, state.queue.items])
+  for (const list of [state.queue.items, ...[...known.values()].map(({ found }) => found.detections)])
     for (const d of list) if (String(d.id) in statuses) d.status = statuses[d.id];
 }
 

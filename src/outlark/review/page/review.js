@@ -56,7 +56,7 @@ function drawList() {
     const rate = rateOf(item.recording_id);
     const where = many ? `${shortName(item.recording_id)} ` : "";
     return el("li", { "aria-current": first + k === at ? "true" : null, "data-id": item.id, "data-status": item.status, onclick: () => go(first + k) },
-      chip(item.class_id), el("span", {}, className(item.class_id)), el("span", { "aria-label": WORDS[item.status] }, SIGNS[item.status]),
+      chip(item.class_id), el("span", {}, className(item.class_id)), el("span", { role: "img", "aria-label": WORDS[item.status] }, SIGNS[item.status]),
       el("span", { class: "when" }, `${where}${timeText(item.t0 / rate, 1)}`));
   }));
   $("queue").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });

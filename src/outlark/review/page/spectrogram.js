@@ -28,7 +28,7 @@ export function drawSpectrogram() {
   drawBoxes(context, h);
   drawSelection(context, h);
   drawPlayhead(context, h);
-  Object.assign(canvas.dataset, { t0: state.view.t0, spp: state.view.spp, level, pending: pending() });
+  Object.assign(canvas.dataset, { recording: state.recording.id, t0: state.view.t0, spp: state.view.spp, level, pending: pending() });
 }
 
 function drawLevel(context, k, w, h) {
