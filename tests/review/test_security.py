@@ -110,8 +110,8 @@ def test_ranges(client, asked, status, length):
 @pytest.mark.parametrize(
     "name",
     [
-        "..%2fa.wav", "%2e%2e%2fa.wav", "a%00.wav", "a.exe", ".hidden.wav", "-rf.wav", "a%5cb.wav", "a%2fb.wav", "CON%3a.wav",
-        "a%0a.wav", "a%1b[31m.wav", "%e2%80%aegpj.wav", "x" * 250 + ".wav", "%20", "a.wav.py",
+        "..%2fa.wav", "%2e%2e%2fa.wav", "a%00.wav", "a.exe", ".hidden.wav", "-rf.wav", "a%5cb.wav", "a%2fb.wav",
+        "CON%3a.wav", "a%0a.wav", "a%1b[31m.wav", "%e2%80%aegpj.wav", "x" * 250 + ".wav", "%20", "a.wav.py",
     ],
 )  # fmt: skip
 def test_upload_names(client, name):

@@ -94,9 +94,13 @@ def test_a_new_action_ends_what_could_be_redone(store):
 
 
 def test_an_action_that_fails_leaves_nothing(store):
-    with pytest.raises(InputError, match="there is no annotation 99"), store.action("half") as action:
-        action.insert("class", name="x", colour=0)
-        action.delete("annotation", 99)
+    def half() -> None:
+        with store.action("half") as action:
+            action.insert("class", name="x", colour=0)
+            action.delete("annotation", 99)
+
+    with pytest.raises(InputError, match="there is no annotation 99"):
+        half()
     assert not any(tables(store).values())
     assert not store.rows("SELECT * FROM event")
 

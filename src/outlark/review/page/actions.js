@@ -9,7 +9,7 @@ import { changed, classOf, samples, seconds, state } from "./state.js";
 import { className } from "./theme.js";
 import { showNote, span, time, width, x } from "./view.js";
 
-const EDGE_S = 0.005;
+const EDGE_S = 0.005, PAUSE_MS = 90;
 
 /** Give the selection a class (null: an unknown note). */
 export async function labelSelection(classId, role = "example") {
@@ -104,8 +104,11 @@ export async function go(at, play = true) {
   showNote(seconds(item.t0), seconds(item.t1), Math.min(6, Math.max(span(), 1)));
   state.playhead = seconds(item.t0);
   changed("selection", "playhead", "view");
-  if (play) playNote(item.recording_id, seconds(item.t0), seconds(item.t1));
+  clearTimeout(soon);
+  // who judges faster than this does not want to hear it
+  if (play) soon = setTimeout(() => { if (currentItem() === item) playNote(item.recording_id, seconds(item.t0), seconds(item.t1)); }, PAUSE_MS);
 }
+let soon = 0;
 
 /** The next item that nobody has judged, from the current one on. */
 export function goNext() {

@@ -81,7 +81,7 @@ function drawCard() {
   if (card.dataset.id === String(item.id) && card.dataset.status === item.status && card.dataset.theme === document.documentElement.dataset.theme) return;
   Object.assign(card.dataset, { id: item.id, status: item.status, theme: document.documentElement.dataset.theme });
   const canvas = el("canvas", { role: "img", "aria-label": "Spectrogram of the note" });
-  thumbnail(canvas, item.recording_id, item.t0, item.t1);
+  setTimeout(() => { if (card.contains(canvas)) thumbnail(canvas, item.recording_id, item.t0, item.t1); }, 60);
   const play = () => playNote(item.recording_id, item.t0 / rateOf(item.recording_id), item.t1 / rateOf(item.recording_id));
   card.replaceChildren(
     el("h3", {}, chip(item.class_id), className(item.class_id), el("span", { class: "quiet" }, item.verdict === "ambiguous" ? "ambiguous" : "")),
