@@ -54,7 +54,7 @@ def kept(page: Page, path: Path) -> None:
     """A screenshot with a palette: noise makes others large."""
     page.screenshot(path=path)
     with Image.open(path) as picture:
-        picture.convert("RGB").quantize(96, dither=Image.Dither.NONE).save(path, optimize=True)
+        picture.convert("RGB").quantize(200, dither=Image.Dither.NONE).save(path, optimize=True)
     print(path, path.stat().st_size // 1000, "kB")
 
 

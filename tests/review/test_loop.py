@@ -291,6 +291,24 @@ def test_an_odd_example_is_named(client):
     assert "unlike" in told[0]["problem"]
 
 
+def test_the_examples_that_speak_for_a_note_are_of_its_class(trained_client):
+    client = trained_client
+    ours = {a["id"]: a for a in client.get("/api/recordings/1/annotations").json()}
+    found = [d for d in found_by(client) if d["class_id"] is not None]
+    for detection in found[:6]:
+        told = client.get(f"/api/detections/{detection['id']}/evidence").json()
+        assert len(told) == 2
+        assert {one["class_id"] for one in told} == {detection["class_id"]}
+        assert all(ours[one["id"]]["t0"] == one["t0"] for one in told)
+        assert told[0]["share"] >= told[1]["share"]
+    example = next(d for d in found if d["status"] == "confirmed")
+    (best, _) = client.get(f"/api/detections/{example['id']}/evidence").json()
+    assert abs(best["t0"] - example["t0"]) < 0.02 * SAMPLE_RATE, "an example speaks most for itself"
+    unknown = next(d for d in found_by(client) if d["class_id"] is None)
+    assert client.get(f"/api/detections/{unknown['id']}/evidence").status_code == 200
+    assert client.get("/api/detections/999999/evidence").status_code == 404
+
+
 def test_training_can_be_cancelled_and_continued(client):
     mark(client)
     project = client.opened.project

@@ -63,7 +63,7 @@ def train(project: Project, job: Job, first: int | None = None) -> None:
     ids = [row["id"] for row, note in zip(rows, every.notes, strict=True) if id(note) in used]
     job.tell(0.15, "learnt; saving the model")
     said = [*learnt.remarks, *(str(one.message) for one in told if issubclass(one.category, UserWarning))]
-    run_id = _save_run(project, learnt, rows, {"notes": health_of(learnt.detector, ids)}, said)
+    run_id = _save_run(project, learnt, rows, {"notes": health_of(learnt.detector, ids), "ids": ids}, said)
     scan(project, job, run_id, learnt.detector, first)
 
 

@@ -10,6 +10,7 @@ from outlark.review import actions, queues, training
 from outlark.review.api.kinds import Id, Start, Thresholds
 from outlark.review.api.recordings import found
 from outlark.review.calibration import histograms
+from outlark.review.evidence import speaking_for
 from outlark.review.jobs import Job
 from outlark.review.overview import overview
 from outlark.review.project import Project
@@ -94,6 +95,14 @@ def router(project: Project, title: str, problems: list[dict[str, str]]) -> APIR
             -1 if run is None else run["id"], recording_id,
         )  # fmt: skip
         return [list(row.values()) for row in rows]
+
+    @routes.get("/detections/{detection_id}/evidence")
+    def evidence(detection_id: Id) -> list[Answer]:
+        """The examples that speak most for a detection."""
+        row = project.store.row("SELECT * FROM detection WHERE id = ?", detection_id)
+        if row is None:
+            raise HTTPException(404, f"there is no detection {detection_id}")
+        return speaking_for(project, row)
 
     @routes.get("/queue")
     def queue(

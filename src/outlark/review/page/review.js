@@ -1,7 +1,7 @@
 // The queue, and the card of the note under review with the reason for its decision.
 
 import { currentItem, go, goNext, judge } from "./actions.js";
-import { bytes } from "./api.js";
+import { bytes, get } from "./api.js";
 import { $, el, timeText } from "./dom.js";
 import { loadQueue } from "./load.js";
 import { playNote } from "./player.js";
@@ -81,12 +81,13 @@ function drawCard() {
   if (card.dataset.id === String(item.id) && card.dataset.status === item.status && card.dataset.theme === document.documentElement.dataset.theme) return;
   Object.assign(card.dataset, { id: item.id, status: item.status, theme: document.documentElement.dataset.theme });
   const canvas = el("canvas", { role: "img", "aria-label": "Spectrogram of the note" });
-  setTimeout(() => { if (card.contains(canvas)) thumbnail(canvas, item.recording_id, item.t0, item.t1); }, 60);
+  const alike = el("div", { class: "alike" });
+  setTimeout(() => { if (card.contains(canvas)) { thumbnail(canvas, item.recording_id, item.t0, item.t1); showAlike(alike, item); } }, 60);
   const play = () => playNote(item.recording_id, item.t0 / rateOf(item.recording_id), item.t1 / rateOf(item.recording_id));
   card.replaceChildren(
     el("h3", {}, chip(item.class_id), className(item.class_id), el("span", { class: "quiet" }, item.verdict === "ambiguous" ? "ambiguous" : "")),
     canvas, bars(item),
-    el("p", { class: "why" }, reason(item)),
+    el("p", { class: "why" }, reason(item)), alike,
     el("p", { class: "status" }, `${SIGNS[item.status]} ${WORDS[item.status]}`),
     el("div", { class: "verdicts" },
       button("Y", "Right", () => judge("confirm")), button("N", "Not this", () => judge("reject")),
@@ -117,6 +118,19 @@ function bars(item) {
   const rival = byName(item.runner_up);
   if (rival && classOf(rival)) add(rival, item.runner_up_score);
   return el("div", { class: "bars", "aria-label": "Scores; the line is the threshold" , role: "img" }, ...rows);
+}
+
+/** The examples that speak most for the decision. */
+async function showAlike(box, item) {
+  if (item.class_id == null || !state.project.run.has_model) return;
+  const found = await get(`/api/detections/${item.id}/evidence`).catch(() => []);
+  if (!found.length || !box.isConnected) return;
+  const cards = found.map((one) => {
+    const canvas = el("canvas", { role: "img", "aria-label": "Spectrogram of an example" });
+    thumbnail(canvas, one.recording_id, one.t0, one.t1, 90);
+    return el("figure", {}, canvas, el("figcaption", {}, `${Math.round(100 * one.share)} % of the score`));
+  });
+  box.replaceChildren(el("p", { class: "quiet" }, "Examples that speak for it"), ...cards);
 }
 
 /** A small spectrogram with a little around the note. */
