@@ -51,10 +51,14 @@ def command(
     from outlark.review.opening import open_project
     from outlark.review.serving import bind, serve
 
-    opened = open_project(recordings, project, model)
+    address = bind(host, port)  # first, because it is what fails at once
+    try:
+        opened = open_project(recordings, project, model)
+    except BaseException:
+        address.socket.close()
+        raise
     for problem in opened.problems:
         say(f"Warning: {problem['name']}: {problem['message']}", err=True)
-    address = bind(host, port)
 
     def started() -> None:
         if as_json:

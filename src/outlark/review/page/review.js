@@ -128,7 +128,7 @@ async function showAlike(box, item) {
   const cards = found.map((one) => {
     const canvas = el("canvas", { role: "img", "aria-label": "Spectrogram of an example" });
     thumbnail(canvas, one.recording_id, one.t0, one.t1, 90);
-    return el("figure", {}, canvas, el("figcaption", {}, `${Math.round(100 * one.share)} % of the score`));
+    return el("figure", {}, canvas, el("figcaption", {}, `example at ${timeText(one.t0 / rateOf(one.recording_id), 1)}`));
   });
   box.replaceChildren(el("p", { class: "quiet" }, "Examples that speak for it"), ...cards);
 }
