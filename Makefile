@@ -8,7 +8,7 @@ JOBS   ?= 2
 # One BLAS thread for each test process: the processes share the cores.
 BLAS1   = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo examples test lint format bench clean
+.PHONY: demo examples test lint format bench clean browser
 .DEFAULT_GOAL := test
 
 $(VENV)/.base: pyproject.toml
@@ -34,7 +34,13 @@ examples: $(VENV)/.base
 	$(BIN)/python examples/plot_known_ambiguous_unknown.py --output demo
 	$(BIN)/python examples/plot_notes_in_a_recording.py --output demo
 
-test: $(VENV)/.dev
+# The tests of the review page drive Debian's Chromium; without it, and without the right to install it, they skip.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -y -qq chromium >/dev/null; } || \
+	echo "no Chromium: the browser tests of the review page will be skipped (apt-get install chromium)"
+
+test: $(VENV)/.dev browser
 	$(BLAS1) $(BIN)/python -m pytest -n $(JOBS)
 
 lint: $(VENV)/.dev

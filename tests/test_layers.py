@@ -27,9 +27,10 @@ LAYERS = {
     "field": 6,
     "experiment": 7,
     "batch": 7,
-    "cli": 8,
-    "__main__": 9,
-    "__init__": 10,
+    "review": 8,
+    "cli": 9,
+    "__main__": 10,
+    "__init__": 11,
 }
 THIRD_PARTY = {
     "maths": {"numpy", "scipy", "threadpoolctl", "minisom"},
@@ -41,10 +42,11 @@ THIRD_PARTY = {
     "field": {"numpy", "scipy", "sklearn", "soundfile", "matplotlib", "sounddevice"},
     "experiment": {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "soundfile", "matplotlib", "rich"},
     "batch": {"numpy", "scipy", "sklearn", "soundfile", "soxr", "threadpoolctl"},
-    "cli": {"click", "rich"},
+    "review": {"numpy", "scipy", "sklearn", "soundfile", "fastapi", "starlette", "pydantic", "uvicorn"},
+    "cli": {"click", "rich", "fastapi", "uvicorn"},
 }
 #: Slow to import, or not always there: only inside the function that needs them.
-HEAVY = {"matplotlib", "pandas", "pyarrow", "crowsetta", "soundevent", "guano", "rich", "ai_edge_litert"}
+HEAVY = {"matplotlib", "pandas", "pyarrow", "crowsetta", "soundevent", "guano", "rich", "ai_edge_litert", "uvicorn"}
 STANDARD = sys.stdlib_module_names
 
 

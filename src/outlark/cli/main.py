@@ -29,6 +29,7 @@ VERBS = {
     "decide": "Decide again on scores that were kept, without the recordings.",
     "verify": "Check that the results of a run are there and unchanged.",
     "evaluate": "Compare what was found with the truth.",
+    "review": "Annotate, train and review on a page in the browser.",
     "plot": "Draw a stretch of a recording with scores and decisions.",
     "inspect": "Say what is in a model, a recording or a table.",
     "doctor": "Say what a model would get wrong.",

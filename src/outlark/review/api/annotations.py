@@ -1,0 +1,87 @@
+"""What people say: annotations, classes, verdicts, undo."""
+
+from typing import Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.concurrency import run_in_threadpool
+
+from outlark.review import actions
+from outlark.review.api.kinds import ChangedAnnotation, Id, Name, NewAnnotation, NewName, Promotion, Verdict
+from outlark.review.api.recordings import found
+from outlark.review.exporting import import_table
+from outlark.review.project import Project
+
+Answer = dict[str, Any]
+
+
+def router(project: Project) -> APIRouter:
+    """The requests that change what people said; each is one action that can be undone."""
+    routes = APIRouter(prefix="/api", tags=["annotations"])
+
+    @routes.get("/recordings/{recording_id}/annotations")
+    def listed(recording_id: Id) -> list[Answer]:
+        found(project, recording_id)
+        return project.store.rows("SELECT * FROM annotation WHERE recording_id = ? ORDER BY t0, id", recording_id)
+
+    @routes.get("/classes/{class_id}/annotations")
+    def of_class(class_id: Id) -> list[Answer]:
+        return project.store.rows(
+            "SELECT * FROM annotation WHERE class_id = ? AND role IN ('example', 'truth') ORDER BY id", class_id
+        )
+
+    @routes.post("/annotations", status_code=201)
+    def annotate(body: NewAnnotation) -> Answer:
+        recording = found(project, body.recording_id)
+        given = body.model_dump(exclude={"recording_id"})
+        return actions.annotate(project, recording, **given)
+
+    @routes.patch("/annotations/{annotation_id}")
+    def change(annotation_id: Id, body: ChangedAnnotation) -> Answer:
+        given = body.model_dump(exclude_unset=True)
+        given = {name: value for name, value in given.items() if value is not None or name == "class_id"}
+        return actions.change(project, annotation_id, given)
+
+    @routes.delete("/annotations/{annotation_id}")
+    def remove(annotation_id: Id) -> Answer:
+        return actions.remove(project, annotation_id)
+
+    @routes.post("/reviews", status_code=201)
+    def judge(body: Verdict) -> Answer:
+        return actions.judge(project, body.detection_id, body.verdict, body.class_id, body.queue)
+
+    @routes.post("/undo")
+    def undo() -> Answer:
+        return actions.turn(project, back=True)
+
+    @routes.post("/redo")
+    def redo() -> Answer:
+        return actions.turn(project, back=False)
+
+    @routes.post("/classes", status_code=201)
+    def new_class(body: NewName) -> Answer:
+        return actions.new_class(project, body.name)
+
+    @routes.patch("/classes/{class_id}")
+    def rename(class_id: Id, body: NewName) -> Answer:
+        return actions.rename_class(project, class_id, body.name)
+
+    @routes.delete("/classes/{class_id}")
+    def remove_class(class_id: Id) -> Answer:
+        return actions.remove_class(project, class_id)
+
+    @routes.get("/clusters/{cluster_id}")
+    def members(cluster_id: Id) -> list[Answer]:
+        return project.store.rows("SELECT * FROM member WHERE cluster_id = ? ORDER BY distance, id", cluster_id)
+
+    @routes.post("/clusters/{cluster_id}/promote", status_code=201)
+    def promote(cluster_id: Id, body: Promotion) -> Answer:
+        return actions.promote(project, cluster_id, body.name, body.keep, body.k)
+
+    @routes.post("/recordings/{recording_id}/import", status_code=201)
+    async def take_table(recording_id: Id, request: Request, name: Name = Query()) -> Answer:  # noqa: B008
+        """A table of annotations, as the body."""
+        content = await request.body()
+        recording = await run_in_threadpool(found, project, recording_id)
+        return await run_in_threadpool(import_table, project, name, content, recording)
+
+    return routes

@@ -1,0 +1,149 @@
+"""Recordings: what is drawn and heard."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Annotated
+
+import numpy as np
+from fastapi import APIRouter, Header, HTTPException, Query, Response
+from fastapi.responses import StreamingResponse
+
+from outlark.review import media
+from outlark.review.api.kinds import Id, Seconds, Small
+from outlark.review.curves import BINS, FACTOR, curve_tile
+from outlark.review.project import Project, Recording
+from outlark.review.spectrogram import COLUMNS, DB_PER_STEP, LOWEST_DB, ROWS, columns_of
+
+#: Nothing that a recording's number and version name ever changes.
+FOREVER = {"cache-control": "private, max-age=31536000, immutable"}
+NOT_YET = {"cache-control": "no-store"}
+BINARY = "application/octet-stream"
+#: Columns of a thumbnail.
+MOST_COLUMNS = 512
+
+
+def found(project: Project, number: int) -> Recording:
+    """The recording, or 404."""
+    recording = project.recording(number)
+    if recording is None:
+        raise HTTPException(404, f"there is no recording {number}")
+    return recording
+
+
+def router(project: Project) -> APIRouter:
+    """The requests about recordings."""
+    routes = APIRouter(prefix="/api/recordings/{recording_id}", tags=["recordings"])
+
+    @routes.get("")
+    def about(recording_id: Id) -> dict[str, object]:
+        """Length, levels of the spectrogram, clock, colours."""
+        recording = found(project, recording_id)
+        pyramid = project.pyramid(recording)
+        levels, facts = pyramid.levels, recording.facts
+        listed = [
+            {"hop": hop, "edge": levels.edge(k), "columns": levels.columns(k)} for k, hop in enumerate(levels.hops)
+        ]
+        low, high = pyramid.colour_range()
+        return {
+            "id": recording.id, "name": recording.name, "sample_rate": recording.sample_rate,
+            "n_samples": recording.n_samples, "version": recording.key, "levels": listed, "whole": pyramid.whole,
+            "built": pyramid.done / max(1, levels.columns(5)), "error": pyramid.error, "low": low, "high": high,
+            "rows": ROWS, "tile_columns": COLUMNS, "lowest_db": LOWEST_DB, "db_per_step": DB_PER_STEP,
+            "began": facts.began, "expansion": facts.expansion, "remarks": list(facts.told),
+            "missing": None if recording.path.is_file() else f"{recording.path} is not there any more; put it back",
+        }  # fmt: skip
+
+    @routes.get("/tiles/{level}/{number}", response_class=Response)
+    def tile(recording_id: Id, level: Small, number: Small) -> Response:
+        """Bytes of the spectrogram, column after column, low frequencies first."""
+        pyramid = project.pyramid(found(project, recording_id))
+        if level >= len(pyramid.levels.hops) or number >= pyramid.levels.tiles(level):
+            raise HTTPException(404, "there is no such tile")
+        content, final = pyramid.tile(level, number)
+        headers = FOREVER if final else {**NOT_YET, "x-incomplete": "1"}
+        return Response(content, media_type=BINARY, headers=headers)
+
+    @routes.get("/block", response_class=Response)
+    def block(
+        recording_id: Id, t0: Seconds, t1: Seconds, columns: Annotated[int, Query(ge=2, le=MOST_COLUMNS)] = 96
+    ) -> Response:
+        """A thumbnail: so many columns between two times."""
+        recording = found(project, recording_id)
+        if not t0 < t1 <= t0 + 60:
+            raise HTTPException(422, "t1 must be later than t0, by up to 60 s")
+        window = project.pyramid(recording).levels.window
+        hop = max(1, round((t1 - t0) * recording.sample_rate / columns))
+        first = round(t0 * recording.sample_rate / hop)
+        content = columns_of(project.sound(recording), window, hop, first, columns).tobytes()
+        return Response(content, media_type=BINARY, headers=FOREVER)
+
+    @routes.get("/scores/{run_id}/{level}/{number}", response_class=Response)
+    def scores(recording_id: Id, run_id: Id, level: Small, number: Small) -> Response:
+        """Least and largest score of each bin and class, float32 (bins, classes, 2)."""
+        recording = found(project, recording_id)
+        bins = curve_tile(project.run_folder(run_id, recording), level, number)
+        if bins is None:
+            raise HTTPException(404, "there are no scores here; train first")
+        return Response(bins.astype("<f4").tobytes(), media_type=BINARY, headers=FOREVER)
+
+    @routes.get("/score_levels/{run_id}")
+    def score_levels(recording_id: Id, run_id: Id) -> dict[str, object]:
+        """How many levels of scores there are."""
+        folder = project.run_folder(run_id, found(project, recording_id))
+        n = len(list(folder.glob("*.npy")))
+        if not n:
+            return {"levels": 0}
+        shape = np.load(folder / "0.npy", mmap_mode="r").shape
+        spans = json.loads((folder / "spans.json").read_text())
+        return {"levels": n, "factor": FACTOR, "bins": BINS, "frames": shape[0], "classes": shape[1], **spans}
+
+    @routes.get("/audio", response_class=Response)
+    def audio(recording_id: Id, range: Annotated[str | None, Header(max_length=200)] = None) -> Response:
+        """The recording as a WAV, or a range of it."""
+        recording = found(project, recording_id)
+        total = media.HEADER_BYTES + 2 * recording.n_samples
+        first, stop = 0, total
+        if range is not None:
+            part = _range(range, total)
+            if part is None:
+                return Response(status_code=416, headers={"content-range": f"bytes */{total}"})
+            first, stop = part
+        sound = project.sound(recording)
+        headers = {"accept-ranges": "bytes", "content-length": str(stop - first), "cache-control": "private"}
+        if range is not None:
+            headers["content-range"] = f"bytes {first}-{stop - 1}/{total}"
+        content: Iterator[bytes] = media.wav_bytes(sound, recording.n_samples, first, stop)
+        return StreamingResponse(content, 200 if range is None else 206, headers, "audio/wav")
+
+    @routes.get("/clip", response_class=Response)
+    def clip(
+        recording_id: Id, t0: Seconds, t1: Seconds,
+        gain: Annotated[float, Query(ge=-60, le=60, allow_inf_nan=False)] = 0.0,
+        low: Annotated[float, Query(ge=0, le=1e7, allow_inf_nan=False)] = 0.0,
+        high: Annotated[float, Query(ge=0, le=1e7, allow_inf_nan=False)] = 0.0,
+    ) -> Response:  # fmt: skip
+        """Up to 30 s as a WAV."""
+        recording = found(project, recording_id)
+        if not t0 < t1:
+            raise HTTPException(422, "t1 must be later than t0")
+        content = media.clip(project.sound(recording), t0, t1, gain_db=gain, low_hz=low, high_hz=high)
+        return Response(content, media_type="audio/wav", headers=NOT_YET)
+
+    return routes
+
+
+def _range(text: str, total: int) -> tuple[int, int] | None:
+    """First byte, and the one after the last, of a request for one range; None if there is no such.
+
+    >>> _range("bytes=0-", 100), _range("bytes=-10", 100), _range("bytes=100-", 100), _range("bytes=0-1,5-6", 100)
+    ((0, 100), (90, 100), None, None)
+    """
+    wanted = re.fullmatch(r"bytes=(\d{0,18})-(\d{0,18})", text.strip())
+    if wanted is None or wanted.groups() == ("", ""):
+        return None
+    first, last = wanted.groups()
+    if not first:
+        return (max(0, total - int(last)), total) if int(last) else None
+    stop = min(total, int(last) + 1) if last else total
+    return (int(first), stop) if int(first) < stop else None

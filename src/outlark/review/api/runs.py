@@ -1,0 +1,130 @@
+"""What the model says: training, detections, queues, calibration, thresholds, jobs."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, HTTPException, Query, Response
+
+from outlark.errors import InputError
+from outlark.model_file import load
+from outlark.review import actions, queues, training
+from outlark.review.api.kinds import Id, Start, Thresholds
+from outlark.review.api.recordings import found
+from outlark.review.calibration import histograms
+from outlark.review.evidence import speaking_for
+from outlark.review.jobs import Job
+from outlark.review.overview import overview
+from outlark.review.project import Project
+
+Answer = dict[str, Any]
+
+
+def router(project: Project, title: str, problems: list[dict[str, str]]) -> APIRouter:
+    """The requests about the project as a whole and about its model."""
+    routes = APIRouter(prefix="/api", tags=["model"])
+
+    @routes.get("/project")
+    def whole() -> Answer:
+        return {"title": title, "problems": problems, **overview(project)}
+
+    @routes.get("/revision")
+    def revision() -> Answer:
+        """Changes when another tab has changed something; and the job that runs."""
+        last = project.jobs.last
+        return {"revision": project.store.revision(), "job": None if last is None else last.as_dict()}
+
+    @routes.post("/train", status_code=202)
+    def train(body: Start) -> Answer:
+        def work(job: Job) -> None:
+            training.train(project, job, body.recording_id)
+
+        return project.jobs.start("training", work).as_dict()
+
+    @routes.post("/scan", status_code=202)
+    def scan(body: Start) -> Answer:
+        """Search the recordings that were not searched yet."""
+        run = project.run()
+        if run is None or run["model"] is None:
+            raise InputError("there is no model to search with; train one first")
+
+        def work(job: Job) -> None:
+            training.scan(project, job, run["id"], load(project.folder / run["model"]), body.recording_id)
+
+        return project.jobs.start("searching", work).as_dict()
+
+    @routes.get("/jobs/{job_id}")
+    def job(job_id: Id) -> Answer:
+        running = project.jobs.get(job_id)
+        if running is None:
+            raise HTTPException(404, f"there is no job {job_id}")
+        return running.as_dict()
+
+    @routes.delete("/jobs/{job_id}")
+    def cancel(job_id: Id) -> Answer:
+        running = project.jobs.cancel(job_id)
+        if running is None:
+            raise HTTPException(404, f"there is no job {job_id}")
+        return running.as_dict()
+
+    @routes.put("/thresholds")
+    def thresholds(body: Thresholds) -> Answer:
+        """Move thresholds; `decide` applies them."""
+        return actions.set_thresholds(project, body.values)
+
+    @routes.post("/decide", status_code=202)
+    def decide() -> Answer:
+        """Decide again by the thresholds that are set."""
+        return project.jobs.start("deciding", lambda job: training.decide_again(project, job)).as_dict()
+
+    @routes.get("/recordings/{recording_id}/detections")
+    def detections(recording_id: Id) -> list[Answer]:
+        found(project, recording_id)
+        run = project.run()
+        if run is None:
+            return []
+        rows = project.store.rows(
+            "SELECT * FROM detection WHERE run_id = ? AND recording_id = ? ORDER BY t0", run["id"], recording_id
+        )
+        return queues.with_statuses(project, rows)
+
+    @routes.get("/recordings/{recording_id}/candidates")
+    def candidates(recording_id: Id) -> list[list[float]]:
+        """What lower thresholds would find: class, start, end, score."""
+        run = project.run()
+        rows = project.store.rows(
+            "SELECT class_id, t0, t1, score FROM candidate WHERE run_id = ? AND recording_id = ? ORDER BY t0",
+            -1 if run is None else run["id"], recording_id,
+        )  # fmt: skip
+        return [list(row.values()) for row in rows]
+
+    @routes.get("/detections/{detection_id}/evidence")
+    def evidence(detection_id: Id) -> list[Answer]:
+        """The examples that speak most for a detection."""
+        row = project.store.row("SELECT * FROM detection WHERE id = ?", detection_id)
+        if row is None:
+            raise HTTPException(404, f"there is no detection {detection_id}")
+        return speaking_for(project, row)
+
+    @routes.get("/queue")
+    def queue(
+        order: Literal["uncertain", "random", "time"] = "uncertain",
+        of: Annotated[str, Query(pattern=r"^(known|unknown|[0-9]{1,15})$")] = "known",
+        limit: Annotated[int, Query(ge=1, le=20000)] = 2000,
+    ) -> Answer:
+        return queues.queue(project, order=order, of=of, limit=limit)
+
+    @routes.get("/calibration")
+    def calibration() -> list[Answer]:
+        """For each class of the model how its scores are spread."""
+        return histograms(project)
+
+    @routes.get("/model", response_class=Response)
+    def model() -> Response:
+        """The model file, for `outlark detect`."""
+        run = project.run()
+        if run is None or run["model"] is None:
+            raise HTTPException(404, "there is no model yet; train one first")
+        content = (project.folder / run["model"]).read_bytes()
+        headers = {"content-disposition": 'attachment; filename="model.outlark"', "cache-control": "no-store"}
+        return Response(content, media_type="application/octet-stream", headers=headers)
+
+    return routes

@@ -1,0 +1,137 @@
+"""Unknown sounds that are alike: groups that a person can turn into a class."""
+
+import string
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.cluster import AgglomerativeClustering
+
+from outlark.errors import AudioError
+from outlark.notes.detector import NoteDetector
+from outlark.notes.front_ends.note import NoteFrontEnd
+from outlark.review.project import Project, Recording
+from outlark.review.store import Row
+from outlark.verdict_names import UNKNOWN
+
+#: Sounds that are grouped at most, spread evenly over all of them: grouping takes the square of it.
+MOST = 800
+#: Groups with fewer sounds are not shown, and how many are.
+FEWEST, MOST_GROUPS = 3, 12
+#: Sounds are alike up to this distance: 1 - correlation of their descriptions.
+NEAR = 0.5
+#: Context, in seconds, by which the background around a sound is judged.
+AROUND_S = 1.0
+#: Sounds are notes from this share of the shortest example to so many times the longest.
+SHORTEST, LONGEST = 0.4, 4.0
+#: A factor of two in length adds this to the distance.
+LENGTH_WEIGHT = 0.15
+
+
+class Group(NamedTuple):
+    """Indices of sounds that are alike, the most central first, and how far each is from the centre."""
+
+    members: np.ndarray
+    distances: np.ndarray
+
+
+def groups_of(samples: np.ndarray, seconds: np.ndarray) -> list[Group]:
+    """Groups of like sounds, the largest first.
+
+    Parameters
+    ----------
+    samples : ndarray (n, d)
+        Descriptions of length 1.
+    seconds : ndarray (n,)
+
+    Examples
+    --------
+    >>> samples = np.eye(4)[[0, 1, 0, 1, 0, 1, 0, 3]]
+    >>> [group.members.tolist() for group in groups_of(samples, np.full(8, 0.2))]
+    [[0, 2, 4, 6], [1, 3, 5]]
+    """
+    if len(samples) < FEWEST:
+        return []
+    octaves = np.log2(seconds)
+    distance = np.clip(1.0 - samples @ samples.T, 0.0, 2.0)
+    distance += LENGTH_WEIGHT * np.abs(octaves[:, np.newaxis] - octaves)
+    clustering = AgglomerativeClustering(
+        n_clusters=None, metric="precomputed", linkage="average", distance_threshold=NEAR
+    )
+    labels = clustering.fit_predict(distance)
+    found = []
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        if len(members) >= FEWEST:
+            within = distance[np.ix_(members, members)].mean(axis=1)
+            order = np.argsort(within, kind="stable")
+            found.append(Group(members[order], within[order]))
+    return sorted(found, key=lambda group: (-len(group.members), int(group.members.min())))[:MOST_GROUPS]
+
+
+def find_clusters(project: Project, run_id: int, detector: NoteDetector) -> None:
+    """Group the unknown sounds of a run and store the groups in place of those before."""
+    sounds = _sounds(project, run_id, detector)
+    described = [(row, x) for row, x in zip(sounds, _descriptions(project, detector, sounds), strict=True) if x.any()]
+    seconds = np.array([row["seconds"] for row, _ in described])
+    groups = groups_of(np.array([x for _, x in described]), seconds) if described else []
+    with project.store.writing() as db:
+        db.execute("DELETE FROM member")
+        db.execute("DELETE FROM cluster")
+        for name, group in zip(string.ascii_uppercase, groups, strict=False):
+            cursor = db.execute("INSERT INTO cluster (run_id, name) VALUES (?, ?)", (run_id, name))
+            rows = [(described[i][0], float(d)) for i, d in zip(group.members, group.distances, strict=True)]
+            places = ("recording_id", "t0", "t1", "low_hz", "high_hz")
+            db.executemany(
+                "INSERT INTO member (cluster_id, recording_id, t0, t1, low_hz, high_hz, distance) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [(cursor.lastrowid, *(row[key] for key in places), distance) for row, distance in rows],
+            )
+
+
+def _sounds(project: Project, run_id: int, detector: NoteDetector) -> list[Row]:
+    """Unknown sounds that last about as long as notes, with their length in seconds."""
+    rows = project.store.rows(
+        "SELECT d.*, 1.0 * (d.t1 - d.t0) / r.sample_rate AS seconds FROM detection d "
+        "JOIN recording r ON r.id = d.recording_id WHERE d.run_id = ? AND d.verdict = ? ORDER BY d.recording_id, d.t0",
+        run_id,
+        UNKNOWN,
+    )
+    least = SHORTEST * float(detector.layout_.shortest_s.min())
+    most = LONGEST * float(detector.layout_.longest_s.max())
+    fit = [row for row in rows if least <= row["seconds"] <= most]
+    return [fit[i] for i in np.unique(np.linspace(0, len(fit) - 1, MOST).astype(int))] if len(fit) > MOST else fit
+
+
+def _descriptions(project: Project, detector: NoteDetector, sounds: Sequence[Row]) -> list[np.ndarray]:
+    """Each sound as a vector of length 1, whatever the band that the model listens to; zeros where it cannot be."""
+    ends: dict[int, tuple[Recording, Any, NoteFrontEnd]] = {}
+    found = []
+    for row in sounds:
+        if row["recording_id"] not in ends:
+            recording = project.recording(row["recording_id"])
+            assert recording is not None
+            front_end = _front_end(detector, recording.sample_rate)
+            ends[recording.id] = recording, project.sound(recording), front_end
+        recording, sound, front_end = ends[row["recording_id"]]
+        rate = recording.sample_rate
+        first = max(0, row["t0"] - round(AROUND_S * rate))
+        try:
+            samples = sound.part(first, row["t1"] + round(AROUND_S * rate))
+        except AudioError:
+            found.append(np.zeros(front_end.n_slices * front_end.n_features_))
+            continue
+        hop = front_end.hop_samples_
+        frames = front_end.transform(samples)
+        start, length = (row["t0"] - first) / hop, (row["t1"] - row["t0"]) / hop
+        found.append(front_end.describe(frames.features, start=start, n_starts=1, length=length)[0])
+    return found
+
+
+def _front_end(detector: NoteDetector, sample_rate: int) -> NoteFrontEnd:
+    """Listens to all that the model listens to, and to all that birds do."""
+    own = detector.front_end_
+    low, high = getattr(own, "low_hz", 500.0), getattr(own, "high_hz", 10_000.0)
+    window_s, hop_s = getattr(own, "window_s", 0.016), getattr(own, "hop_s", 0.002)
+    top = min(max(high, 10_000.0), 0.45 * sample_rate)
+    return NoteFrontEnd(window_s, hop_s, low_hz=min(low, 500.0, top / 4), high_hz=top).fit([], sample_rate)

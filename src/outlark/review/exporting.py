@@ -1,0 +1,162 @@
+"""Tables of a project, in every format that outlark writes; and annotations from every format that it reads."""
+
+import io
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from outlark.batch.facts import Facts
+from outlark.errors import InputError
+from outlark.model_file import load
+from outlark.notes.decisions import Decisions
+from outlark.notes.formats import FORMATS, About, Mark, read_table, write_table
+from outlark.notes.scores_file import load_scores
+from outlark.notes.segments import Segment
+from outlark.review.actions import outcome
+from outlark.review.project import Project, Recording, clean_name
+from outlark.review.queues import REJECTED, RELABELLED, with_statuses
+from outlark.review.store import Row
+from outlark.review.training import SCORES
+from outlark.verdict_names import AMBIGUOUS, KNOWN, UNKNOWN
+from outlark.version import __version__
+
+SCOPES = {
+    "corrected": "what the model decided, with your corrections",
+    "decided": "what the model decided, as 'outlark detect' writes it",
+    "reviewed": "only what you annotated, confirmed or relabelled",
+}
+SOUND = (KNOWN, AMBIGUOUS, UNKNOWN)
+
+
+def export(project: Project, *, format: str, scope: str, recordings: Sequence[Recording]) -> tuple[str, bytes]:
+    """A file name and its bytes: the table of a recording, or an archive of the tables of several."""
+    if format not in FORMATS or not FORMATS[format].writes:
+        raise InputError(f"{format!r} is not a format that can be written; choose one of {writable_formats()}")
+    with TemporaryDirectory() as folder:
+        for recording in recordings:
+            _write(project, Path(folder), recording, format, scope)
+        files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+        tables = [path for path in files if path.name.endswith(FORMATS[format].suffix)]
+        if len(recordings) == 1 and len(tables) == 1:
+            return tables[0].name, tables[0].read_bytes()
+        archive = io.BytesIO()
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
+            for path in files:
+                zipped.write(path, path.relative_to(folder).as_posix())
+        return f"outlark-{scope}-{format}.zip", archive.getvalue()
+
+
+def writable_formats() -> list[str]:
+    """Names of the formats that can be written."""
+    return [name for name, format in FORMATS.items() if format.writes]
+
+
+def marks_of(project: Project, recording: Recording, scope: str) -> list[Mark]:
+    """What a table says, by time."""
+    run, facts = project.run(), _facts(project, recording)
+    names = {row["id"]: row["name"] for row in project.classes()}
+    found: list[Mark] = []
+    if run is not None and scope != "reviewed":
+        rows = project.store.rows(
+            "SELECT * FROM detection WHERE run_id = ? AND recording_id = ? ORDER BY id", run["id"], recording.id
+        )
+        if scope == "corrected":
+            rows = [row for row in with_statuses(project, rows) if row["status"] not in (REJECTED, RELABELLED)]
+        found = [_of_detection(row, recording, names) for row in rows]
+    if scope == "decided":
+        return [facts.on(mark) for mark in found]
+    own = project.store.rows("SELECT * FROM annotation WHERE recording_id = ? ORDER BY t0", recording.id)
+    said = [_of_annotation(row, recording, names) for row in own if row["role"] in ("example", "truth")]
+    kept = [mark for mark in found if not any(_same(mark, other) for other in said)]
+    scores = {(mark.start_s, mark.end_s): mark for mark in found}
+    said = [replace(m, score=scores[at].score) if (at := (m.start_s, m.end_s)) in scores else m for m in said]
+    return [facts.on(mark) for mark in sorted([*kept, *said], key=lambda m: (m.start_s, m.end_s, str(m.label)))]
+
+
+def import_table(project: Project, name: str, content: bytes, recording: Recording) -> Row:
+    """Annotations from a table of any format, as examples in its recordings, or in the one that is open."""
+    safe = PurePosixPath(name.replace("\\", "/")).name or "table.txt"
+    with TemporaryDirectory() as folder:
+        path = Path(folder, safe)
+        path.write_bytes(content)
+        table = read_table(path)
+    by_name = {Path(r.name).stem.casefold(): r for r in project.recordings()}
+    ids = project.class_ids()
+    with project.store.action(f"import {safe}") as action:
+        for mark in table.marks:
+            target = recording
+            if mark.recording is not None:
+                stem = Path(mark.recording.replace("\\", "/")).stem.casefold()
+                if stem not in by_name:
+                    continue
+                target = by_name[stem]
+            if mark.label is not None and mark.label not in ids:
+                ids[mark.label] = action.insert("class", name=clean_name(mark.label, ()), colour=len(ids) % 8)
+            t0, t1 = (min(target.n_samples, round(t * target.sample_rate)) for t in (mark.start_s, mark.end_s))
+            if t1 > t0:
+                action.insert(
+                    "annotation", recording_id=target.id, class_id=None if mark.label is None else ids[mark.label],
+                    t0=t0, t1=t1, role="truth" if mark.label is None else "example", origin="imported",
+                )  # fmt: skip
+    added = sum(change["table"] == "annotation" for change in action.changes)
+    return {**outcome(project, action.changes, "import"), "added": added, "remarks": list(table.remarks)}
+
+
+# -------------------------------------------------------------------- inside
+
+
+def _write(project: Project, folder: Path, recording: Recording, format: str, scope: str) -> None:
+    path = folder / (recording.name + FORMATS[format].suffix)
+    if not Path(os.path.abspath(path)).is_relative_to(folder):  # a name from a project file that was tampered with
+        path = folder / f"{recording.id}{FORMATS[format].suffix}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_table(path, marks_of(project, recording, scope), format=format, about=_about(project, recording))
+
+
+def _facts(project: Project, recording: Recording) -> Facts:
+    run = project.run()
+    if run is None:
+        return recording.facts
+    path = project.run_folder(run["id"], recording) / SCORES
+    return Facts.of_dict(load_scores(path).facts) if path.exists() else recording.facts
+
+
+def _about(project: Project, recording: Recording) -> About:
+    """The same as that of `outlark detect` with the model of the project."""
+    run = project.run()
+    settings: Mapping[str, Any] = {}
+    if run is not None and run["model"] is not None:
+        decisions = load(project.folder / run["model"]).decisions or Decisions()
+        settings = {"decisions": decisions.get_params(), "channel": "mix", "verdicts": list(SOUND)}
+    sha256 = None if run is None else run["sha256"]
+    facts = _facts(project, recording).as_dict()
+    return About(version=__version__, model_sha256=sha256, settings=settings, recording=facts)
+
+
+def _of_detection(row: Row, recording: Recording, names: Mapping[int, str]) -> Mark:
+    segment = Segment(
+        start=row["t0"], end=row["t1"], sample_rate=recording.sample_rate,
+        label=None if row["class_id"] is None else names[row["class_id"]], verdict=row["verdict"], score=row["score"],
+        runner_up=row["runner_up"], runner_up_score=row["runner_up_score"] or 0.0, reason=row["reason"],
+        low_hz=row["low_hz"], high_hz=row["high_hz"],
+    )  # fmt: skip
+    return Mark.from_segment(segment, recording.name)
+
+
+def _of_annotation(row: Row, recording: Recording, names: Mapping[int, str]) -> Mark:
+    rate, label = recording.sample_rate, None if row["class_id"] is None else names[row["class_id"]]
+    return Mark(
+        start_s=row["t0"] / rate, end_s=row["t1"] / rate, label=label, recording=recording.name,
+        verdict=UNKNOWN if label is None else KNOWN, reason=f"by hand: {row['origin']}", low_hz=row["low_hz"],
+        high_hz=row["high_hz"], sample_rate=rate,
+    )  # fmt: skip
+
+
+def _same(one: Mark, other: Mark) -> bool:
+    shared = min(one.end_s, other.end_s) - max(one.start_s, other.start_s)
+    union = max(one.end_s, other.end_s) - min(one.start_s, other.start_s)
+    return shared > 0 and shared >= 0.5 * union

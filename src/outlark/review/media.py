@@ -1,0 +1,107 @@
+"""The sound of a recording for the page: parts of it, and a WAV that does not exist, computed by the byte."""
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import soundfile
+from scipy.signal import butter, sosfiltfilt
+
+from outlark.errors import AudioError
+from outlark.field.excerpt import UNSURE, Sound
+from outlark.notes.audio import AudioFile, for_decoder
+
+HEADER_BYTES = 44
+#: Samples that are decoded at once.
+AT_ONCE = 2**16
+#: Longest clip, in seconds.
+LONGEST_CLIP_S = 30.0
+#: Longest virtual WAV, in samples: its size must fit into 32 bits.
+MOST_SAMPLES = 2**31 - 18
+
+
+def true_length(path: Path) -> tuple[int, int, int]:
+    """Sample rate, channels and number of samples; counted where the file only estimates it.
+
+    Raises
+    ------
+    AudioError
+        For what cannot be decoded.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     soundfile.write(f"{folder}/a.wav", np.zeros((2500, 2)), 8000)
+    ...     true_length(Path(folder, "a.wav"))
+    (8000, 2, 2500)
+    """
+    audio = AudioFile(path)
+    info = soundfile.info(for_decoder(path))
+    n_samples = sum(map(len, audio.blocks(AT_ONCE))) if info.format in UNSURE else int(info.frames)
+    if not n_samples:
+        raise AudioError(f"{path} holds no samples; record it again")
+    if n_samples > MOST_SAMPLES:
+        raise AudioError(f"{path} is longer than {MOST_SAMPLES} samples; cut it into shorter files")
+    return audio.sample_rate, audio.channels, n_samples
+
+
+def wav_header(n_samples: int, sample_rate: int) -> bytes:
+    """Of a mono WAV of 16 bits.
+
+    >>> len(wav_header(1000, 22050)), wav_header(1000, 22050)[:4]
+    (44, b'RIFF')
+    """
+    size = 2 * n_samples
+    form = struct.pack("<IHHIIHH", 16, 1, 1, sample_rate, 2 * sample_rate, 2, 16)
+    return struct.pack("<4sI4s4s", b"RIFF", 36 + size, b"WAVE", b"fmt ") + form + struct.pack("<4sI", b"data", size)
+
+
+def pcm(samples: np.ndarray) -> bytes:
+    """Samples within ±1 as 16 bits.
+
+    >>> pcm(np.array([0.0, 0.5, 2.0])).hex()
+    '00000040ff7f'
+    """
+    return np.clip(np.rint(samples * 32768.0), -32768, 32767).astype("<i2").tobytes()
+
+
+def wav_bytes(sound: Sound, n_samples: int, first: int, stop: int) -> Iterator[bytes]:
+    """Bytes first … stop - 1 of the recording as a WAV of so many samples."""
+    if first < HEADER_BYTES:
+        yield wav_header(n_samples, sound.sample_rate)[first:stop]
+    at = max(first, HEADER_BYTES)
+    while at < stop:
+        sample, skip = divmod(at - HEADER_BYTES, 2)
+        until = min(sample + AT_ONCE, n_samples)
+        samples = sound.part(sample, until)
+        # a file that is shorter than it says, or has become so, is silent from there on
+        block = pcm(np.concatenate([samples, np.zeros(until - sample - len(samples))]))[skip : skip + stop - at]
+        yield block
+        at += len(block)
+
+
+def clip(sound: Sound, start_s: float, end_s: float, *, gain_db: float, low_hz: float, high_hz: float) -> bytes:
+    """An excerpt as a WAV, louder and between two frequencies if asked for (0: no limit)."""
+    rate = sound.sample_rate
+    start, end = round(start_s * rate), round(min(end_s, start_s + LONGEST_CLIP_S) * rate)
+    samples = sound.part(start, end)
+    samples = banded(samples, rate, low_hz, high_hz) * 10 ** (gain_db / 20)
+    peak = float(np.abs(samples).max(initial=0.0))
+    return wav_header(len(samples), rate) + pcm(samples / max(1.0, peak))
+
+
+def banded(samples: np.ndarray, rate: int, low_hz: float, high_hz: float) -> np.ndarray:
+    """Through a band filter without delay; as they are where there is no limit or too little sound."""
+    top = 0.49 * rate
+    low, high = min(low_hz, 0.9 * top), min(high_hz, top)
+    if len(samples) < 64 or (low <= 0 and (high <= 0 or high >= top)):
+        return samples
+    if low <= 0:
+        sos = butter(2, high, "lowpass", fs=rate, output="sos")
+    elif high <= low or high >= top:
+        sos = butter(2, low, "highpass", fs=rate, output="sos")
+    else:
+        sos = butter(2, [low, high], "bandpass", fs=rate, output="sos")
+    return sosfiltfilt(sos, samples, padlen=min(60, len(samples) - 1))

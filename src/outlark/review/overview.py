@@ -1,0 +1,109 @@
+"""The project at a glance, as the page shows it around the recording."""
+
+from typing import Any
+
+from outlark.field.sound_files import without_sound_suffix
+from outlark.review import queues
+from outlark.review.project import Project
+from outlark.review.store import Row
+from outlark.review.training import examples_of
+
+
+def overview(project: Project) -> dict[str, Any]:
+    """Recordings, classes with their examples, the model and what is new since it was trained."""
+    run, last = project.run(), project.jobs.last
+    examples = examples_of(project)
+    history = project.store.row("SELECT sum(state = 'done') AS done, sum(state = 'undone') AS undone FROM event") or {
+        "done": 0,
+        "undone": 0,
+    }
+    return {
+        "revision": project.store.revision(),
+        "recordings": _recordings(project, run),
+        "classes": _classes(project, run, examples),
+        "run": _run(project, run, examples),
+        "clusters": _clusters(project, run),
+        "job": None if last is None else last.as_dict(),
+        "undo": history["done"] or 0,
+        "redo": history["undone"] or 0,
+        "precision": queues.precision(project),
+        "missed": queues.missed(project),
+    }
+
+
+def _recordings(project: Project, run: Row | None) -> list[Row]:
+    scanned = set() if run is None else set(run["scanned"])
+    rows = project.store.rows(
+        "SELECT recording_id, sum(class_id IS NOT NULL) AS known, sum(class_id IS NULL) AS unknown "
+        "FROM detection WHERE run_id = ? GROUP BY recording_id",
+        -1 if run is None else run["id"],
+    )
+    counts = {row["recording_id"]: row for row in rows}
+    return [
+        {
+            "id": r.id, "name": r.name, "short": without_sound_suffix(r.name), "seconds": r.seconds,
+            "sample_rate": r.sample_rate,
+            "began": r.facts.began, "remarks": list(r.facts.told), "searched": r.id in scanned,
+            "known": counts.get(r.id, {}).get("known", 0), "unknown": counts.get(r.id, {}).get("unknown", 0),
+            "missing": not r.path.is_file(),
+        }
+        for r in project.recordings()
+    ]  # fmt: skip
+
+
+def _classes(project: Project, run: Row | None, examples: list[Row]) -> list[Row]:
+    found = {
+        row["class_id"]: row["n"]
+        for row in project.store.rows(
+            "SELECT class_id, count(*) AS n FROM detection WHERE run_id = ? GROUP BY class_id",
+            -1 if run is None else run["id"],
+        )
+    }
+    negatives = {
+        row["class_id"]: row["n"]
+        for row in project.store.rows(
+            "SELECT class_id, count(*) AS n FROM annotation WHERE role = 'negative' GROUP BY class_id"
+        )
+    }
+    health = {} if run is None else run["health"]["notes"]
+    listed = []
+    for row in project.classes():
+        own = [e for e in examples if e["class_id"] == row["id"]]
+        odd = [
+            {"annotation": e["id"], "number": number, "problem": health[str(e["id"])]["problem"]}
+            for number, e in enumerate(own, start=1)
+            if health.get(str(e["id"]), {}).get("problem")
+        ]
+        listed.append(
+            {**row, "examples": len(own), "found": found.get(row["id"], 0), "negatives": negatives.get(row["id"], 0),
+             "odd": odd, "in_model": run is not None and row["name"] in run["classes"]}
+        )  # fmt: skip
+    return listed
+
+
+def _run(project: Project, run: Row | None, examples: list[Row]) -> Row | None:
+    """The model, and how many examples have come, gone or changed since."""
+    if run is None:
+        return None
+    now = {(e["id"], e["class_id"], e["t0"], e["t1"]) for e in examples}
+    then = {tuple(e) for e in run["examples"]}
+    names = {row["name"]: row["id"] for row in project.classes()}
+    wanted = project.wanted_thresholds(run)
+    return {
+        "id": run["id"], "at": run["at"], "has_model": run["model"] is not None, "remarks": run["remarks"],
+        "class_ids": [names.get(name) for name in run["classes"]],
+        "priors": {str(names[name]): value for name, value in run["health"]["priors"].items() if name in names},
+        "thresholds": {str(names[name]): value for name, value in run["thresholds"].items() if name in names},
+        "wanted": {str(names[name]): value for name, value in wanted.items() if name in names},
+        "undecided": run["model"] is not None and wanted != run["thresholds"],
+        "new": len({e[0] for e in now ^ then}) if run["model"] is not None else len(now),
+        "searched": len(run["scanned"]),
+    }  # fmt: skip
+
+
+def _clusters(project: Project, run: Row | None) -> list[Row]:
+    return project.store.rows(
+        "SELECT c.id, c.name, count(*) AS size FROM cluster c JOIN member m ON m.cluster_id = c.id "
+        "WHERE c.run_id = ? GROUP BY c.id ORDER BY c.id",
+        -1 if run is None else run["id"],
+    )

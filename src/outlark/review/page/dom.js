@@ -1,0 +1,45 @@
+// Small helpers for the document: elements are made, never parsed, so that names of classes and files stay text.
+
+export const $ = (id) => document.getElementById(id);
+
+/** An element with attributes, listeners (on…) and children. */
+export function el(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value != null) element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child != null));
+  return element;
+}
+
+export function say(text) { $("status").textContent = text; }
+
+export function alertUser(text) {
+  const box = el("p", {}, el("span", {}, text), el("button", { type: "button", onclick: () => box.remove() }, "Close"));
+  $("alerts").append(box);
+  while ($("alerts").children.length > 4) $("alerts").firstChild.remove();
+}
+
+/** A canvas whose pixels are those of the screen; gives its context and size in CSS pixels. */
+export function fitted(canvas) {
+  const ratio = window.devicePixelRatio || 1;
+  const width = canvas.clientWidth, height = canvas.clientHeight;
+  const w = Math.round(width * ratio), h = Math.round(height * ratio);
+  if (canvas.width !== w || canvas.height !== h) { canvas.width = w; canvas.height = h; }
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return { context, width, height };
+}
+
+/** m:ss.mmm, or h:mm:ss for long times. */
+export function timeText(t, digits = 3) {
+  const whole = Math.max(0, t), h = Math.floor(whole / 3600), m = Math.floor(whole / 60) % 60;
+  const s = (whole % 60).toFixed(digits).padStart(digits ? 3 + digits : 2, "0");
+  if (Number(s) >= 60) return timeText(Math.round(whole), 0);
+  return h ? `${h}:${String(m).padStart(2, "0")}:${s}` : `${m}:${s}`;
+}
+
+export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

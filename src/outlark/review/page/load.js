@@ -1,0 +1,168 @@
+// Getting what is shown from the server, and keeping it up to date.
+
+import { get } from "./api.js";
+import { $, alertUser, el, say } from "./dom.js";
+import { clearScores } from "./scores.js";
+import { changed, duration, state } from "./state.js";
+import { clearTiles } from "./tiles.js";
+import { show, showAll } from "./view.js";
+
+const POLL_MS = 300, IDLE_MS = 2000;
+let revision = "";
+let lastJob = 0;
+let opening = 0;
+const told = new Set();
+/** @type {Map<number, any>} */ const known = new Map();  // what was found in recordings that were open before
+
+export async function loadProject() {
+  const project = await get("/api/project");
+  state.project = project;
+  revision = project.revision;
+  const { run } = project;
+  const ratios = run ? run.class_ids.map((id) => run.wanted[id] / run.priors[id]) : [];
+  state.factor = ratios.length ? Math.exp(ratios.reduce((sum, r) => sum + Math.log(r || 1), 0) / ratios.length) : 1;
+  $("title").textContent = project.title;
+  for (const { name, message } of project.problems) if (!told.has(name)) { told.add(name); alertUser(`${name}: ${message}`); }
+  const options = project.recordings.map((r) => el("option", { value: r.id }, r.short + (r.missing ? " (missing)" : "")));
+  $("recording").replaceChildren(...options);
+  if (state.recording) $("recording").value = String(state.recording.id);
+  changed("project", "view");
+  watch(project.job);
+  return project;
+}
+
+/** Open a recording, at a place if one is given. */
+export async function openRecording(id, place = null) {
+  const mine = ++opening;
+  if (state.recording?.id !== id) {
+    const details = known.get(id)?.details ?? (await get(`/api/recordings/${id}`));
+    const found = known.get(id)?.found ?? (await fetchFound(id));
+    known.set(id, { details: details.whole ? details : null, found });
+    if (mine !== opening) return false;  // another one was asked for meanwhile
+    Object.assign(state, { recording: details, selection: null, annotation: null, playhead: 0, markFrom: null });
+    state.top = details.sample_rate / 2;
+    $("recording").value = String(id);
+    if (details.missing) alertUser(details.missing);
+    for (const remark of details.remarks) say(remark);
+    Object.assign(state, found);
+    changed("recording", "found");
+    if (!place) { if (duration() > 20) show(0, 12); else showAll(); }
+    if (!details.whole) waitForPyramid(id);
+  }
+  if (place) show(...place);
+  return true;
+}
+
+async function waitForPyramid(id) {
+  const building = $("building");
+  while (state.recording.id === id && !state.recording.whole) {
+    building.hidden = false;
+    building.textContent = `Drawing the spectrogram… ${Math.round(100 * state.recording.built)} %`;
+    await new Promise((done) => setTimeout(done, POLL_MS));
+    const now = await get(`/api/recordings/${id}`).catch(() => null);
+    if (!now || state.recording.id !== id) break;
+    Object.assign(state.recording, { whole: now.whole, built: now.built, low: now.low, high: now.high, error: now.error });
+    if (now.error) { alertUser(now.error); break; }
+    changed("colours", "view");
+  }
+  building.hidden = true;
+  if (state.recording.id === id) { clearTiles(); changed("colours", "view"); }
+}
+
+/** Annotations, detections and scores of the open recording, anew. */
+export async function loadFound() {
+  const { id } = state.recording;
+  known.clear();
+  const found = await fetchFound(id);
+  if (state.recording.id !== id) return;
+  known.set(id, { details: state.recording.whole ? state.recording : null, found });
+  Object.assign(state, found);
+  changed("found", "view");
+}
+
+async function fetchFound(id) {
+  const { run } = state.project;
+  const [annotations, detections, candidates, levels] = await Promise.all([
+    get(`/api/recordings/${id}/annotations`),
+    get(`/api/recordings/${id}/detections`),
+    get(`/api/recordings/${id}/candidates`),
+    run ? get(`/api/recordings/${id}/score_levels/${run.id}`) : { levels: 0 },
+  ]);
+  return { detections, candidates, scoreLevels: levels, annotations: new Map(annotations.map((a) => [a.id, a])) };
+}
+
+export async function loadQueue() {
+  const { order, of } = state.queue;
+  const found = await get(`/api/queue?order=${order}&of=${of}`);
+  Object.assign(state.queue, found);
+  state.queue.at = found.items.findIndex((item) => item.id === state.current);
+  changed("queue");
+}
+
+export async function reloadAll() {
+  await loadProject();
+  clearScores();
+  await loadFound();
+  await loadQueue();
+  changed("calibration");
+}
+
+/** Put what an action has changed into what is shown. */
+export function apply(outcome) {
+  if (!outcome) { reloadAll(); return; }
+  for (const row of outcome.annotations) known.get(row.recording_id)?.found.annotations.set(row.id, row);
+  for (const { found } of known.values()) for (const id of outcome.removed) found.annotations.delete(id);
+  setStatuses(outcome.statuses);
+  revision = outcome.revision;
+  if (state.annotation !== null && !state.annotations.has(state.annotation)) state.annotation = null;
+  changed("found", "queue", "view");
+  refreshSoon();
+}
+
+export function setStatuses(statuses) {
+  for (const list of [state.queue.items, ...[...known.values()].map(({ found }) => found.detections)])
+    for (const d of list) if (String(d.id) in statuses) d.status = statuses[d.id];
+}
+
+let timer = 0;
+function refreshSoon() {
+  clearTimeout(timer);
+  timer = setTimeout(() => loadProject().catch((error) => alertUser(error.message)), 150);
+}
+
+// ------------------------------------------------------------------- jobs
+
+export function watch(job) {
+  if (!job || job.state !== "running" || lastJob === job.id) { if (!job || job.state !== "running") $("job").hidden = true; return; }
+  lastJob = job.id;
+  poll(job);
+}
+
+async function poll(job) {
+  $("job").hidden = false;
+  $("job").dataset.id = job.id;
+  while (job.state === "running") {
+    $("job-bar").value = job.progress;
+    $("job-text").textContent = `${job.kind}: ${job.message}`;
+    changed("job");
+    await new Promise((done) => setTimeout(done, POLL_MS));
+    job = await get(`/api/jobs/${job.id}`).catch(() => ({ ...job, state: "failed", message: "outlark does not answer" }));
+  }
+  $("job").hidden = true;
+  if (job.state === "failed") alertUser(`${job.kind}: ${job.message}`);
+  say(`${job.kind}: ${job.state}`);
+  await reloadAll();
+  document.body.dataset.jobs = String(job.id);
+  changed("job");
+}
+
+/** Another tab may have changed something. */
+export function keepUpToDate() {
+  setInterval(async () => {
+    if (document.hidden || document.body.dataset.waiting > "0") return;
+    const now = await get("/api/revision").catch(() => null);
+    if (!now || document.body.dataset.waiting > "0") return;
+    if (now.job?.state === "running") watch(now.job);
+    else if (now.revision !== revision) { revision = now.revision; await reloadAll(); }
+  }, IDLE_MS);
+}

@@ -1,0 +1,123 @@
+// The page: starts everything, and draws when something has changed.
+
+import { train, turn } from "./actions.js";
+import { request, send } from "./api.js";
+import { $, alertUser, el, say } from "./dom.js";
+import { showExport, showKeys } from "./dialogs.js";
+import { openGallery } from "./gallery.js";
+import { playCurrent, startKeys } from "./keys.js";
+import { drawLanes, drawOverview, layOutLanes } from "./lanes.js";
+import { apply, keepUpToDate, loadFound, loadProject, loadQueue, openRecording } from "./load.js";
+import { newClass } from "./actions.js";
+import { startPanels } from "./panels.js";
+import { drawClock, playPause, startPlayer } from "./player.js";
+import { startPointer } from "./pointer.js";
+import { startReview } from "./review.js";
+import { drawScale, drawScores } from "./scores.js";
+import { drawHertz, drawRuler, drawSpectrogram } from "./spectrogram.js";
+import { changed, on, state } from "./state.js";
+import { startTheme } from "./theme.js";
+import { startThresholds } from "./thresholds.js";
+import { recolour } from "./tiles.js";
+import { show, showAll, span, zoom } from "./view.js";
+
+let asked = false;
+export const frames = [];
+
+/** Draw everything, once a frame at most. */
+function draw() {
+  asked = false;
+  if (!state.recording || !state.project) return;
+  const start = performance.now();
+  for (const one of [drawSpectrogram, drawHertz, drawRuler, drawScores, drawScale, drawLanes, drawOverview, drawClock]) one();
+  frames.push(performance.now() - start);
+  if (frames.length > 2000) frames.shift();
+  document.body.dataset.drawn = String(Number(document.body.dataset.drawn ?? 0) + 1);
+}
+function drawSoon() { if (!asked) { asked = true; requestAnimationFrame(draw); } }
+
+function startControls() {
+  const colours = () => { recolour($("palette").value, Number($("brightness").value), Number($("contrast").value)); drawSoon(); };
+  for (const id of ["palette", "brightness", "contrast"]) $(id).addEventListener("input", colours);
+  on("colours", colours); on("theme", colours); on("recording", colours);
+  on("view", drawSoon);
+  on("project", layOutLanes);
+  on("recording", topChoices);
+  $("top").addEventListener("change", () => { state.top = Number($("top").value); drawSoon(); });
+  $("recording").addEventListener("change", () => openRecording(Number($("recording").value)));
+  $("undo").addEventListener("click", () => turn(true));
+  $("redo").addEventListener("click", () => turn(false));
+  $("train").addEventListener("click", train);
+  $("export").addEventListener("click", showExport);
+  $("help").addEventListener("click", showKeys);
+  $("play").addEventListener("click", playPause);
+  $("play-note").addEventListener("click", playCurrent);
+  $("zoom-in").addEventListener("click", () => zoom(0.6));
+  $("zoom-out").addEventListener("click", () => zoom(1 / 0.6));
+  $("zoom-all").addEventListener("click", showAll);
+  $("new-class").addEventListener("click", () => newClass());
+  $("gallery-open").addEventListener("click", () => openGallery());
+  $("job-cancel").addEventListener("click", () => request("DELETE", `/api/jobs/${$("job").dataset.id}`).catch((error) => alertUser(error.message)));
+  $("import").addEventListener("change", importTable);
+  $("upload").addEventListener("change", () => upload([...$("upload").files]));
+  document.addEventListener("dragover", (event) => event.preventDefault());
+  document.addEventListener("drop", (event) => { event.preventDefault(); upload([...event.dataTransfer.files]); });
+  new ResizeObserver(() => { if (state.recording) show(state.view.t0, Math.min(span(), state.recording.n_samples / state.recording.sample_rate)); }).observe($("tracks"));
+}
+
+function topChoices() {
+  const nyquist = state.recording.sample_rate / 2;
+  const tops = [1000, 2000, 4000, 6000, 8000, 10000, 12000, 16000, 24000, 48000, 96000].filter((hz) => hz < nyquist * 0.95);
+  $("top").replaceChildren(...[...tops, nyquist].map((hz) => el("option", { value: hz }, `to ${Number((hz / 1000).toFixed(1))} kHz`)));
+  $("top").value = String(nyquist);
+}
+
+async function importTable() {
+  const [file] = $("import").files;
+  if (!file) return;
+  try {
+    const response = await request("POST", `/api/recordings/${state.recording.id}/import?name=${encodeURIComponent(file.name)}`, undefined, { body: file });
+    const outcome = await response.json();
+    say(`${outcome.added} annotations from ${file.name}${outcome.remarks.length ? `: ${outcome.remarks[0]}` : ""}`);
+    await loadProject(); await loadFound(); apply(outcome);
+  } catch (error) { alertUser(error.message); }
+  $("import").value = "";
+}
+
+async function upload(files) {
+  for (const file of files) {
+    say(`Adding ${file.name}…`);
+    try {
+      const response = await request("PUT", `/api/uploads/${encodeURIComponent(file.name)}`, undefined, { body: file });
+      const { id } = await response.json();
+      await loadProject();
+      await openRecording(id);
+      say(`${file.name} was added`);
+    } catch (error) { alertUser(error.message); }
+  }
+  $("upload").value = "";
+}
+
+/** The token of the address becomes a cookie, and leaves the address. */
+async function swapToken() {
+  const token = new URLSearchParams(location.hash.slice(1)).get("t");
+  if (!token) return;
+  history.replaceState(null, "", location.pathname);
+  await request("POST", "/api/token", { token });
+}
+
+async function start() {
+  startPanels(); startReview(); startThresholds(); startControls(); startPlayer(); startKeys(); startPointer(); startTheme();
+  try {
+    await swapToken();
+    const project = await loadProject();
+    await openRecording(project.recordings[0].id);
+    await loadQueue();
+    keepUpToDate();
+    document.body.dataset.ready = "1";
+  } catch (error) { alertUser(error.message); }
+  changed("view");
+}
+on("trouble", () => { if (state.recording.error) { alertUser(state.recording.error); state.recording.error = null; } });
+start();
+export { send };

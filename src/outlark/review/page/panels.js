@@ -1,0 +1,114 @@
+// What is around the tracks: header, classes, unknown sounds, first steps.
+
+import { train, scanRest } from "./actions.js";
+import { send } from "./api.js";
+import { $, el } from "./dom.js";
+import { askName, confirmed } from "./dialogs.js";
+import { openGallery } from "./gallery.js";
+import { apply, loadFound, loadProject, loadQueue, openRecording } from "./load.js";
+import { changed, on, seconds, state } from "./state.js";
+import { chip, className, keyText } from "./theme.js";
+import { showNote } from "./view.js";
+
+const ENOUGH = 3;
+const many = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+
+export function startPanels() {
+  on("project", drawHeader);
+  on("project", drawClasses);
+  on("project", drawClusters);
+  on("project", drawSteps);
+  on("job", drawHeader);
+}
+
+function drawHeader() {
+  const { project } = state;
+  if (!project) return;
+  const { run } = project, busy = !$("job").hidden;
+  const examples = project.classes.reduce((sum, c) => sum + c.examples, 0);
+  const parts = [many(examples, "example")];
+  if (run) parts.push(` · model ${run.id} `);
+  $("model").replaceChildren(...parts);
+  if (run?.new) $("model").append(el("span", { class: "stale" }, `· ${many(run.new, "new example")} since`));
+  else if (run?.has_model) $("model").append("· up to date");
+  const left = run?.has_model ? project.recordings.filter((r) => !r.searched).length : 0;
+  if (left && !busy) $("model").append(" ", el("button", { type: "button", onclick: scanRest }, `Search ${many(left, "more recording")}`));
+  $("train").disabled = busy || !examples;
+  $("undo").disabled = !project.undo;
+  $("redo").disabled = !project.redo;
+}
+
+function drawClasses() {
+  const { project } = state;
+  if (!project) return;
+  $("no-classes").hidden = project.classes.length > 0;
+  $("classes").replaceChildren(...project.classes.map(classRow));
+}
+
+function classRow(c) {
+  const estimate = state.project.precision[c.id];
+  const parts = [many(c.examples, "example")];
+  if (c.in_model) parts.push(`${c.found} found`);
+  if (c.negatives) parts.push(`${c.negatives} not this`);
+  if (estimate) parts.push(`precision ${Math.round((100 * estimate.right) / estimate.n)} % (${Math.round(100 * estimate.low)}–${Math.round(100 * estimate.high)})`);
+  const odd = c.odd.map((o) => el("button", { class: "odd", type: "button", onclick: () => showExample(o.annotation) }, `example ${o.number} ${o.problem}`));
+  const key = keyText(c.id);
+  return el("li", {}, el("div", { class: "line" }, chip(c.id), el("span", { class: "name", title: c.name }, c.name), key ? el("kbd", {}, key) : null,
+    el("button", { class: "more", type: "button", "aria-label": `Rename or delete ${c.name}`, onclick: () => editClass(c) }, "…")),
+  el("small", {}, parts.join(" · ")), ...odd);
+}
+
+/** Show the example that is odd, in its recording. */
+async function showExample(id) {
+  let row = state.annotations.get(id);
+  if (!row) {
+    for (const r of state.project.recordings) {
+      await openRecording(r.id);
+      row = state.annotations.get(id);
+      if (row) break;
+    }
+  }
+  if (!row) return;
+  state.annotation = id;
+  showNote(seconds(row.t0), seconds(row.t1), 3);
+}
+
+async function editClass(c) {
+  const name = await askName(`Rename ${c.name}; a blank name deletes it`, [], c.name);
+  if (name === null || name === c.name) return;
+  if (name) apply(await send("PATCH", `/api/classes/${c.id}`, { name }));
+  else if (await confirmed(`Delete ${c.name} and its ${many(c.examples, "example")}?`, "Delete")) {
+    apply(await send("DELETE", `/api/classes/${c.id}`));
+    await loadFound();
+  }
+  await loadProject();
+  await loadQueue();
+}
+
+function drawClusters() {
+  const { project } = state;
+  if (!project) return;
+  $("no-clusters").hidden = project.clusters.length > 0;
+  $("gallery-open").disabled = !project.clusters.length;
+  $("clusters").replaceChildren(...project.clusters.map((c) =>
+    el("li", {}, el("button", { type: "button", onclick: () => openGallery(c.id) }, chip(null), `Unknown ${c.name}`, el("small", {}, `${c.size} alike`)))));
+}
+
+/** What to do first, until there is something to review. */
+function drawSteps() {
+  const { project } = state;
+  if (!project) return;
+  $("steps").hidden = project.run !== null;
+  $("reviewing").hidden = project.run === null;
+  if (project.run) return;
+  const counts = project.classes.map((c) => c.examples), marked = counts.length > 0 && Math.min(...counts) >= ENOUGH;
+  const step = (title, text, now, done) => el("li", { class: now ? "now" : done ? "done" : "" }, el("h3", {}, title), el("p", {}, text));
+  const first = counts.length ? project.classes.map((c) => `${c.name}: ${c.examples}`).join(", ") : "Drag over a note in the spectrogram, then press 1–9 or name it.";
+  $("steps").replaceChildren(el("ol", {},
+    step("1. Mark a few notes", `${first} ${marked ? "" : `About ${ENOUGH} of each class are a good start.`}`, !marked, marked),
+    step("2. Train", "Takes seconds. Needs no examples of anything else.", marked, false),
+    step("3. Review", "Confirm or correct what was found with one key each, least certain first.", false, false),
+    step("4. Discover", "Sounds that belong to no class are grouped; a group can become a class.", false, false)));
+  if (marked) $("steps").append(el("p", {}, el("button", { class: "primary wide", type: "button", onclick: train }, "Train now ", el("kbd", {}, "T"))));
+}
+export { changed, className };

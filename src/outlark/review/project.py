@@ -1,0 +1,207 @@
+"""A project: its recordings, its classes, and where everything is."""
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from outlark.batch.facts import Facts
+from outlark.batch.fingerprint import fingerprint
+from outlark.errors import AudioError, InputError, OutlarkError
+from outlark.field.excerpt import Sound
+from outlark.plain_text import visible, writable
+from outlark.review.jobs import Jobs
+from outlark.review.media import true_length
+from outlark.review.spectrogram import Levels, Pyramid
+from outlark.review.store import Row, Store
+
+FILE = "project.sqlite"
+#: The folder of a project beside the recordings.
+FOLDER = "outlark-review"
+LONGEST_NAME = 60
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A recording of a project: a row of its table."""
+
+    id: int
+    path: Path
+    name: str
+    sample_rate: int
+    channels: int
+    n_samples: int
+    print: str
+    facts: Facts
+
+    @property
+    def seconds(self) -> float:
+        """How long it is."""
+        return self.n_samples / self.sample_rate
+
+    @property
+    def key(self) -> str:
+        """Tells it from every other recording, and from itself after a change."""
+        return hashlib.sha256(f"{self.path}|{self.print}".encode(errors="surrogateescape")).hexdigest()[:16]
+
+
+class Project:
+    """What a session of the page is about.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the project is kept; made if it is not there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for name in ("cache", "models", "uploads"):
+                (folder / name).mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"{folder} cannot be written to ({error.strerror}); give a folder for the project with --project"
+            ) from None
+        self.store = Store(folder / FILE)
+        self.jobs = Jobs()
+        self._pyramids: dict[int, Pyramid] = {}
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+
+    # ------------------------------------------------------------ recordings
+
+    def add(self, path: Path, name: str) -> Recording:
+        """Register a recording where it is; once is enough.
+
+        Raises
+        ------
+        AudioError
+            For what cannot be decoded.
+        """
+        path = Path(os.path.realpath(path))
+        known = self.store.row("SELECT * FROM recording WHERE path = ?", str(path))
+        mark = json.dumps(fingerprint(path), sort_keys=True)
+        if known is not None and known["print"] == mark:
+            return _recording(known)
+        rate, channels, n_samples = true_length(path)
+        facts = json.dumps(Facts.of_file(path).as_dict())
+        with self.store.writing() as db:
+            if known is None:
+                db.execute(
+                    "INSERT INTO recording (path, name, sample_rate, channels, n_samples, print, facts) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (str(path), writable(name), rate, channels, n_samples, mark, facts),
+                )
+            else:
+                if known["sample_rate"] != rate or known["n_samples"] != n_samples:
+                    raise AudioError(
+                        f"{path} is not the recording that this project knows: {known['n_samples']} samples at "
+                        f"{known['sample_rate']} Hz then, {n_samples} at {rate} Hz now; give it another name"
+                    )
+                db.execute("UPDATE recording SET print = ?, facts = ? WHERE id = ?", (mark, facts, known["id"]))
+        found = self.store.row("SELECT * FROM recording WHERE path = ?", str(path))
+        assert found is not None
+        return _recording(found)
+
+    def recordings(self) -> list[Recording]:
+        """All recordings, by name."""
+        return [_recording(row) for row in self.store.rows("SELECT * FROM recording ORDER BY name, id")]
+
+    def recording(self, number: int) -> Recording | None:
+        """A recording by its id."""
+        row = self.store.row("SELECT * FROM recording WHERE id = ?", number)
+        return None if row is None else _recording(row)
+
+    def sound(self, recording: Recording) -> Sound:
+        """The sound of a recording; an `AudioError` says so if the file has gone."""
+        return Sound(recording.path)
+
+    def pyramid(self, recording: Recording) -> Pyramid:
+        """The spectrogram of a recording, which may still be being built."""
+        with self._lock:
+            if recording.id not in self._pyramids:
+                levels = Levels.of(recording.sample_rate, recording.n_samples)
+                pyramid = Pyramid(recording.path, self.folder / "cache" / recording.key, levels)
+                self._pyramids[recording.id] = pyramid
+                if not pyramid.whole:
+                    threading.Thread(target=self._build, args=(pyramid,), daemon=True).start()
+            return self._pyramids[recording.id]
+
+    def _build(self, pyramid: Pyramid) -> None:
+        try:
+            pyramid.build(self._stop.is_set)
+        except (OutlarkError, OSError) as error:
+            pyramid.error = str(error)
+
+    def close(self) -> None:
+        """Stop what runs in the background and close the file."""
+        self._stop.set()
+        if self.jobs.last is not None:
+            self.jobs.cancel(self.jobs.last.id)
+        self.jobs.wait(10.0)
+        self.store.close()
+
+    # --------------------------------------------------------------- classes
+
+    def classes(self) -> list[Row]:
+        """All classes, in the order of their keys."""
+        return self.store.rows("SELECT id, name, colour FROM class ORDER BY id")
+
+    def class_ids(self) -> dict[str, int]:
+        """Name → id."""
+        return {row["name"]: row["id"] for row in self.classes()}
+
+    # ------------------------------------------------------------------ runs
+
+    def run(self) -> Row | None:
+        """The current run of a model, or None before training."""
+        row = self.store.row("SELECT * FROM run ORDER BY id DESC LIMIT 1")
+        if row is None:
+            return None
+        parsed = ("classes", "thresholds", "examples", "health", "remarks", "scanned")
+        return row | {name: json.loads(row[name]) for name in parsed}
+
+    def run_folder(self, run_id: int, recording: Recording) -> Path:
+        """Where curves and scores of a recording are kept."""
+        return self.folder / "cache" / f"run-{run_id}" / recording.key
+
+    def setting(self, name: str) -> Any:
+        """The value of a setting, or None."""
+        row = self.store.row("SELECT value FROM setting WHERE name = ?", name)
+        return None if row is None else json.loads(row["value"])
+
+    def wanted_thresholds(self, run: Row) -> dict[str, float]:
+        """Class name → where it is to begin to accept: what training gave, or what a person has set."""
+        return {**run["health"]["priors"], **(self.setting(f"thresholds {run['id']}") or {})}
+
+
+def clean_name(name: str, taken: Sequence[str]) -> str:
+    """A name for a class, as tables can hold it.
+
+    Raises
+    ------
+    InputError
+        For one that is blank, too long or taken.
+
+    Examples
+    --------
+    >>> clean_name("  song ", [])
+    'song'
+    """
+    name = writable(" ".join(name.split()))
+    if not name or len(name) > LONGEST_NAME or visible(name) != name:
+        raise InputError(f"{name!r:.80} cannot be the name of a class; give 1 to {LONGEST_NAME} visible characters")
+    if name in taken:
+        raise InputError(f"there is a class {name!r} already; give another name")
+    return name
+
+
+def _recording(row: Row) -> Recording:
+    facts = Facts.of_dict(json.loads(row["facts"]))
+    return Recording(**{**row, "path": Path(row["path"]), "facts": facts})

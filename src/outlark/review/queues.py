@@ -1,0 +1,184 @@
+"""What is to be reviewed, in which order, what has been, and how good the model is by what was reviewed."""
+
+import hashlib
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from outlark.review.project import Project
+from outlark.review.store import Row
+
+ORDERS = ("uncertain", "random", "time")
+#: An annotation is about a detection if they share so much of their union.
+SAME = 0.5
+#: 95 % of a normal distribution.
+Z = 1.959964
+PENDING, CONFIRMED, REJECTED, RELABELLED, UNSURE = "pending", "confirmed", "rejected", "relabelled", "unsure"
+
+
+def statuses(detections: Sequence[Row], annotations: Sequence[Row]) -> dict[int, str]:
+    """What people said of each detection, id → status; all of one recording.
+
+    That is told by annotations alone, so that it stays when a new model finds the same note again.
+
+    Examples
+    --------
+    >>> found = [{"id": 7, "t0": 0, "t1": 100, "class_id": 1}]
+    >>> statuses(found, [{"t0": 5, "t1": 100, "class_id": 1, "role": "truth"}])
+    {7: 'confirmed'}
+    >>> statuses(found, [{"t0": 80, "t1": 180, "class_id": 1, "role": "truth"}])
+    {7: 'pending'}
+    """
+    ordered = sorted(annotations, key=lambda a: a["t0"])
+    starts = [a["t0"] for a in ordered]
+    longest = max((a["t1"] - a["t0"] for a in ordered), default=0)
+    found = {}
+    for detection in detections:
+        near = ordered[bisect_left(starts, detection["t0"] - longest) : bisect_left(starts, detection["t1"])]
+        said = [_said(detection, a) for a in near if overlap(detection, a) >= SAME]
+        found[detection["id"]] = next((s for s in (CONFIRMED, RELABELLED, REJECTED, UNSURE) if s in said), PENDING)
+    return found
+
+
+def overlap(one: Row, other: Row) -> float:
+    """What two spans share, of their union.
+
+    >>> overlap({"t0": 0, "t1": 10}, {"t0": 5, "t1": 15})
+    0.3333333333333333
+    """
+    shared = min(one["t1"], other["t1"]) - max(one["t0"], other["t0"])
+    return max(0, shared) / (one["t1"] - one["t0"] + other["t1"] - other["t0"] - max(0, shared))
+
+
+def _said(detection: Row, annotation: Row) -> str:
+    same = detection["class_id"] == annotation["class_id"]
+    if annotation["role"] == "unsure":
+        return UNSURE
+    if annotation["role"] == "negative":
+        return REJECTED if same else PENDING
+    return CONFIRMED if same else RELABELLED
+
+
+def queue(project: Project, *, order: str, of: str, limit: int) -> dict[str, Any]:
+    """Detections in the order of review, over all recordings.
+
+    Parameters
+    ----------
+    order : "uncertain", "random" or "time"
+    of : "known", "unknown", or the id of a class
+        Which detections.
+    limit : int
+        Items at most; the counts are of all.
+    """
+    run = project.run()
+    if run is None:
+        return {"items": [], "total": 0, "reviewed": 0}
+    found = _found(project, run, of)
+    marked = with_statuses(project, found)
+    key = {"uncertain": _uncertainty, "random": _shuffled, "time": _time}[order]
+    thresholds = {row["id"]: run["thresholds"].get(row["name"], 1.0) for row in project.classes()}
+    names = {recording.id: number for number, recording in enumerate(project.recordings())}
+    for row in marked:
+        row["ratio"] = row["score"] / _threshold(row, thresholds)
+        row["place"] = names.get(row["recording_id"], 0)
+    marked.sort(key=key)
+    reviewed = sum(row["status"] != PENDING for row in marked)
+    return {"items": [_item(row) for row in marked[:limit]], "total": len(marked), "reviewed": reviewed}
+
+
+def with_statuses(project: Project, detections: Sequence[Row]) -> list[Row]:
+    """The same rows with what people said of each."""
+    of_recording: dict[int, list[Row]] = {}
+    for row in detections:
+        of_recording.setdefault(row["recording_id"], []).append(row)
+    said: dict[int, str] = {}
+    for number, rows in of_recording.items():
+        annotations = project.store.rows("SELECT * FROM annotation WHERE recording_id = ?", number)
+        said |= statuses(rows, annotations)
+    return [{**row, "status": said[row["id"]]} for row in detections]
+
+
+def precision(project: Project) -> dict[str, dict[str, Any]]:
+    """Class id → share of right detections among those reviewed in random order, with its 95 % limits.
+
+    Only what was found by the current model and still reaches the threshold counts; doubtful ones are no verdict.
+    """
+    run = project.run()
+    if run is None:
+        return {}
+    names = {row["id"]: row["name"] for row in project.classes()}
+    rows = project.store.rows("SELECT * FROM review WHERE run_id = ? AND queue = 'random'", run["id"])
+    found: dict[str, dict[str, Any]] = {}
+    for class_id, name in names.items():
+        least = run["thresholds"].get(name, 0.0)
+        own = [r for r in rows if r["class_id"] == class_id and r["verdict"] != UNSURE and r["score"] >= least]
+        right = sum(r["verdict"] == "confirm" for r in own)
+        if own:
+            low, high = wilson(right, len(own))
+            found[str(class_id)] = {"right": right, "n": len(own), "low": low, "high": high}
+    return found
+
+
+def missed(project: Project) -> dict[str, Any] | None:
+    """Of the unknown sounds reviewed in random order, how many were notes of a class: what the model missed."""
+    run = project.run()
+    if run is None:
+        return None
+    rows = project.store.rows(
+        "SELECT * FROM review WHERE run_id = ? AND queue = 'random' AND class_id IS NULL AND verdict != 'unsure'",
+        run["id"],
+    )
+    if not rows:
+        return None
+    n = sum(r["new_class_id"] is not None for r in rows)
+    low, high = wilson(n, len(rows))
+    return {"missed": n, "n": len(rows), "low": low, "high": high}
+
+
+def wilson(right: int, n: int) -> tuple[float, float]:
+    """95 % limits of a share (Wilson 1927).
+
+    >>> tuple(round(limit, 3) for limit in wilson(9, 10))
+    (0.596, 0.982)
+    """
+    share, z2 = right / n, Z * Z
+    centre, spread = share + z2 / (2 * n), Z * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    return max(0.0, (centre - spread) / (1 + z2 / n)), min(1.0, (centre + spread) / (1 + z2 / n))
+
+
+def _found(project: Project, run: Row, of: str) -> list[Row]:
+    query = "SELECT * FROM detection WHERE run_id = ?"
+    if of == "known":
+        return project.store.rows(f"{query} AND class_id IS NOT NULL", run["id"])
+    if of == "unknown":
+        return project.store.rows(f"{query} AND class_id IS NULL", run["id"])
+    return project.store.rows(f"{query} AND class_id = ?", run["id"], int(of))
+
+
+def _threshold(row: Row, thresholds: dict[int, float]) -> float:
+    """0 where the results of a run do not tell it: then scores are compared as they are."""
+    own = thresholds.get(row["class_id"], 0.0)
+    return own or min((t for t in thresholds.values() if t > 0), default=1.0)
+
+
+def _uncertainty(row: Row) -> tuple[Any, ...]:
+    return abs(math.log(max(row["ratio"], 1e-9))), row["place"], row["t0"]
+
+
+def _shuffled(row: Row) -> tuple[Any, ...]:
+    """The same order whenever it is asked for, and in no relation to anything."""
+    text = f"{row['run_id']} {row['recording_id']} {row['t0']} {row['t1']}"
+    return hashlib.sha256(text.encode()).digest(), 0, 0
+
+
+def _time(row: Row) -> tuple[Any, ...]:
+    return row["place"], row["t0"], row["t1"]
+
+
+def _item(row: Row) -> Row:
+    names: Iterable[str] = (
+        "id", "recording_id", "class_id", "verdict", "t0", "t1", "score", "ratio", "runner_up", "runner_up_score",
+        "reason", "status", "low_hz", "high_hz",
+    )  # fmt: skip
+    return {name: row[name] for name in names}

@@ -1,0 +1,206 @@
+"""Reading and changing a project: every action of a person is one transaction with its own undo, kept for good.
+
+An action lists the rows that it inserts, changes and deletes, before and after. To undo it is to put back what was
+before; the log of all actions is the audit trail, and a project that was killed is what its log says.
+"""
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from outlark.errors import InputError
+from outlark.review.schema import migrate
+
+#: Tables that people change, and that undo changes back.
+UNDOABLE = ("class", "annotation", "review", "setting")
+#: Seconds to wait for another process that writes.
+PATIENCE_S = 10.0
+Row = dict[str, Any]
+
+
+class Action:
+    """The changes of one action; made by `Store.action`."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db, self.changes = db, list[Row]()
+
+    def insert(self, table: str, **values: Any) -> int:
+        """A new row; its id."""
+        self._check(table)
+        names = ", ".join(f'"{name}"' for name in values)
+        marks = ", ".join("?" * len(values))
+        cursor = self._db.execute(f'INSERT INTO "{table}" ({names}) VALUES ({marks})', tuple(values.values()))
+        row_id = int(cursor.lastrowid or 0)
+        self.changes.append({"table": table, "id": row_id, "before": None, "after": self._row(table, row_id)})
+        return row_id
+
+    def update(self, table: str, row_id: int, **values: Any) -> None:
+        """Change some columns of a row."""
+        self._check(table)
+        before = self._row(table, row_id)
+        if before is None:
+            raise InputError(f"there is no {table} {row_id} any more; reload the page")
+        names = ", ".join(f'"{name}" = ?' for name in values)
+        self._db.execute(f'UPDATE "{table}" SET {names} WHERE id = ?', (*values.values(), row_id))
+        self.changes.append({"table": table, "id": row_id, "before": before, "after": self._row(table, row_id)})
+
+    def delete(self, table: str, row_id: int) -> None:
+        """Remove a row."""
+        self._check(table)
+        before = self._row(table, row_id)
+        if before is None:
+            raise InputError(f"there is no {table} {row_id} any more; reload the page")
+        self._db.execute(f'DELETE FROM "{table}" WHERE id = ?', (row_id,))
+        self.changes.append({"table": table, "id": row_id, "before": before, "after": None})
+
+    def _row(self, table: str, row_id: int) -> Row | None:
+        found = self._db.execute(f'SELECT * FROM "{table}" WHERE id = ?', (row_id,)).fetchone()
+        return None if found is None else dict(found)
+
+    @staticmethod
+    def _check(table: str) -> None:
+        if table not in UNDOABLE:
+            raise InputError(f"rows of {table!r} cannot be changed by an action; those of {UNDOABLE} can")
+
+
+class Store:
+    """A project file, open for all threads of this process.
+
+    Parameters
+    ----------
+    path : Path
+        Made if it is not there.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     store = Store(Path(folder, "project.sqlite"))
+    ...     with store.action("new class") as action:
+    ...         _ = action.insert("class", name="song", colour=0)
+    ...     _ = store.undo()
+    ...     gone = store.rows("SELECT name FROM class")
+    ...     _ = store.redo()
+    ...     print(gone, store.rows("SELECT name FROM class"))
+    ...     store.close()
+    [] [{'name': 'song'}]
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        self._local = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        with self._lock:
+            migrate(self._db())
+
+    def rows(self, query: str, *values: Any) -> list[Row]:
+        """The rows of a query."""
+        return [dict(row) for row in self._db().execute(query, values)]
+
+    def row(self, query: str, *values: Any) -> Row | None:
+        """The first row of a query."""
+        found = self._db().execute(query, values).fetchone()
+        return None if found is None else dict(found)
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that is no action of a person: what can be computed again."""
+        with self._lock:
+            db = self._db()
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def action(self, kind: str) -> Iterator[Action]:
+        """An action of a person: all of it is on the disk when the block ends, or nothing."""
+        with self.writing() as db:
+            action = Action(db)
+            yield action
+            if action.changes:
+                db.execute("UPDATE event SET state = 'dropped' WHERE state = 'undone'")
+                db.execute(
+                    "INSERT INTO event (at, kind, changes) VALUES (?, ?, ?)",
+                    (datetime.now(UTC).isoformat(timespec="milliseconds"), kind, json.dumps(action.changes)),
+                )
+
+    def undo(self) -> Row | None:
+        """Take back the last action that stands; what it was, or None."""
+        return self._turn("done", "undone", "SELECT * FROM event WHERE state = 'done' ORDER BY id DESC LIMIT 1")
+
+    def redo(self) -> Row | None:
+        """Do again what was undone last; what it was, or None."""
+        return self._turn("undone", "done", "SELECT * FROM event WHERE state = 'undone' ORDER BY id LIMIT 1")
+
+    def revision(self) -> str:
+        """Changes with every action, undo and redo."""
+        row = self.row(
+            "SELECT (SELECT coalesce(max(id), 0) FROM event) AS last, "
+            "(SELECT coalesce(sum(id), 0) FROM event WHERE state = 'done') AS done, "
+            "(SELECT coalesce(max(id), 0) FROM run) AS run, (SELECT coalesce(max(id), 0) FROM detection) AS found"
+        )
+        assert row is not None
+        return "-".join(str(value) for value in row.values())
+
+    def close(self) -> None:
+        """Close the connections of all threads."""
+        with self._lock:
+            for db in self._opened:
+                db.close()
+            self._opened.clear()
+            self._local = threading.local()
+
+    def _turn(self, before: str, after: str, query: str) -> Row | None:
+        with self.writing() as db:
+            found = db.execute(query).fetchone()
+            if found is None:
+                return None
+            event = dict(found)
+            event["changes"] = json.loads(event["changes"])
+            ordered = event["changes"] if after == "done" else event["changes"][::-1]
+            for change in ordered:
+                put(db, change["table"], change["id"], change["after" if after == "done" else "before"])
+            db.execute("UPDATE event SET state = ? WHERE id = ?", (after, event["id"]))
+            return {**event, "state": after}
+
+    def _db(self) -> sqlite3.Connection:
+        db = getattr(self._local, "db", None)
+        if db is None:
+            db = sqlite3.connect(self.path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
+            db.row_factory = sqlite3.Row
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")  # an empty battery must not cost what was reviewed
+            self._local.db = db
+            self._opened.append(db)
+        return db
+
+
+def put(db: sqlite3.Connection, table: str, row_id: int, row: Row | None) -> None:
+    """Make a row of a table be this, or not be."""
+    db.execute(f'DELETE FROM "{table}" WHERE id = ?', (row_id,))
+    if row is not None:
+        names = ", ".join(f'"{name}"' for name in row)
+        db.execute(f'INSERT INTO "{table}" ({names}) VALUES ({", ".join("?" * len(row))})', tuple(row.values()))
+
+
+def replayed(events: Sequence[Row]) -> dict[str, dict[int, Row]]:
+    """The undoable tables as the log of events says that they are: table → id → row."""
+    tables: dict[str, dict[int, Row]] = {table: {} for table in UNDOABLE}
+    for event in events:
+        if event["state"] == "done":
+            for change in json.loads(event["changes"]):
+                tables[change["table"]].pop(change["id"], None)
+                if change["after"] is not None:
+                    tables[change["table"]][change["id"]] = change["after"]
+    return tables

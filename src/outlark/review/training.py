@@ -1,0 +1,254 @@
+"""From annotations to a trained model, and from a model to what it finds in all recordings of a project."""
+
+import json
+import shutil
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outlark.batch.facts import Facts
+from outlark.batch.task import sha256_of
+from outlark.errors import AudioError, InputError
+from outlark.estimators.mddkm import MDDKM
+from outlark.field.bandwidth import Bandwidth, listens_up_to, remark_on_bandwidth
+from outlark.field.examples import Example, Examples
+from outlark.field.learning import Learnt, learn
+from outlark.model_file import load, save
+from outlark.notes.audio import AudioFile
+from outlark.notes.detector import BLOCK, NoteDetector
+from outlark.notes.formats import Mark
+from outlark.notes.scores_file import KeptScores, ScoreKeeper, load_scores
+from outlark.notes.segments import Segment
+from outlark.notes.valley import FROM
+from outlark.review.clusters import find_clusters
+from outlark.review.curves import CurveKeeper, save_levels
+from outlark.review.jobs import Job
+from outlark.review.project import Project, Recording
+from outlark.review.store import Row
+from outlark.verdict_names import SILENCE
+
+#: Annotations that are learnt from.
+LEARNT = ("example", "truth")
+#: Examples of a class that are used at most: more take longer and add little.
+MOST_EXAMPLES = 60
+SCORES = "scores"
+
+
+def examples_of(project: Project) -> list[Row]:
+    """The annotations that training uses, by recording and time."""
+    return project.store.rows(
+        "SELECT a.*, c.name AS label FROM annotation a JOIN class c ON c.id = a.class_id "
+        "JOIN recording r ON r.id = a.recording_id "
+        f"WHERE a.role IN {LEARNT} ORDER BY r.path, a.t0, a.t1, c.name"
+    )
+
+
+def train(project: Project, job: Job, first: int | None = None) -> None:
+    """Train on all annotations, then find notes in all recordings, the one that is looked at first of all."""
+    rows = examples_of(project)
+    if not rows:
+        raise InputError("there is nothing to learn from yet; mark a few notes of each class first")
+    recordings = {recording.id: recording for recording in project.recordings()}
+    job.tell(0.02, "learning from the examples")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        every = _examples(rows, recordings)
+        learnt = learn(every.at_most(MOST_EXAMPLES))
+    used = {id(note) for note in learnt.examples.notes}
+    ids = [row["id"] for row, note in zip(rows, every.notes, strict=True) if id(note) in used]
+    job.tell(0.15, "learnt; saving the model")
+    said = [*learnt.remarks, *(str(one.message) for one in told if issubclass(one.category, UserWarning))]
+    run_id = _save_run(project, learnt, rows, {"notes": health_of(learnt.detector, ids), "ids": ids}, said)
+    scan(project, job, run_id, learnt.detector, first)
+
+
+def scan(project: Project, job: Job, run_id: int, detector: NoteDetector, first: int | None = None) -> None:
+    """Find notes in the recordings that were not searched yet, and group the unknown sounds."""
+    run = project.run()
+    assert run is not None
+    waiting = [r for r in project.recordings() if r.id not in run["scanned"]]
+    waiting.sort(key=lambda r: r.id != first)
+    total = sum(r.n_samples for r in waiting) or 1
+    done, failures = 0, []
+    for recording in waiting:
+        share = 0.75 * recording.n_samples / total
+        start = 0.15 + 0.75 * done / total
+        try:
+            segments, kept = search(project, run_id, detector, recording, _part(job, start, share, recording.name))
+            store_found(project, run_id, detector, recording, segments, kept)
+        except AudioError as error:
+            failures.append(str(error))
+        done += recording.n_samples
+    job.tell(0.92, "grouping the unknown sounds")
+    find_clusters(project, run_id, detector)
+    if failures:
+        raise AudioError(f"{len(failures)} of {len(waiting)} recordings could not be searched: {failures[0]}")
+
+
+def _part(job: Job, start: float, share: float, name: str) -> Callable[[float], None]:
+    return lambda part: job.tell(start + share * min(1.0, part), f"searching {name}")
+
+
+def search(
+    project: Project, run_id: int, detector: NoteDetector, recording: Recording, progress: Callable[[float], None]
+) -> tuple[list[Segment], KeptScores]:
+    """The segments of a recording; its scores and curves are kept in the cache."""
+    audio = AudioFile(recording.path)
+    stream = detector.stream(audio.sample_rate)
+    keeper, curve = ScoreKeeper(detector.layout_, audio.sample_rate), CurveKeeper(detector.layout_)
+    bandwidth, segments = Bandwidth(audio.sample_rate), list[Segment]()
+
+    def take(found: Any) -> None:
+        segments.extend(found.segments)
+        keeper.push(found.scores)
+        curve.push(found.scores)
+
+    for block in audio.blocks(BLOCK):
+        take(stream.push(block))
+        bandwidth.push(block)
+        progress(stream.n_samples / recording.n_samples)
+    take(stream.finish())
+    facts, listens_hz = Facts.of_file(recording.path), listens_up_to(detector.front_end_)
+    if listens_hz is not None:
+        facts = facts.and_also(remark_on_bandwidth(audio.sample_rate, bandwidth.ends_hz(), listens_hz))
+    folder = project.run_folder(run_id, recording)
+    save_levels(curve.curves(len(detector.classes_)), folder)
+    layout = detector.layout_
+    spans = {"dt": layout.hop_samples / layout.sample_rate, "first": layout.offset_samples / layout.sample_rate}
+    (folder / "spans.json").write_text(json.dumps(spans))
+    counts = {"n_samples": stream.n_samples, "n_model_samples": stream.n_model_samples}
+    keeper.save(folder / SCORES, **counts, facts=facts.as_dict())
+    return segments, load_scores(folder / SCORES)
+
+
+def store_found(
+    project: Project, run_id: int, detector: NoteDetector, recording: Recording,
+    segments: Sequence[Segment], kept: KeptScores | None,
+) -> None:  # fmt: skip
+    """Replace what is known to be in a recording by these segments, and the candidates by those in its scores."""
+    ids = project.class_ids()
+    rows = [_detection(run_id, recording.id, ids, segment) for segment in segments if segment.verdict != SILENCE]
+    possible = [] if kept is None else candidates(detector, kept)
+    with project.store.writing() as db:
+        db.execute("DELETE FROM detection WHERE run_id = ? AND recording_id = ?", (run_id, recording.id))
+        db.executemany(
+            "INSERT INTO detection (run_id, recording_id, class_id, verdict, t0, t1, score, runner_up, "
+            "runner_up_score, reason, low_hz, high_hz) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            rows,
+        )
+        if kept is not None:
+            db.execute("DELETE FROM candidate WHERE run_id = ? AND recording_id = ?", (run_id, recording.id))
+            db.executemany(
+                "INSERT INTO candidate (run_id, recording_id, class_id, t0, t1, score) VALUES (?, ?, ?, ?, ?, ?)",
+                [(run_id, recording.id, ids[str(s.label)], s.start, s.end, float(s.score)) for s in possible],
+            )
+        (scanned,) = db.execute("SELECT scanned FROM run WHERE id = ?", (run_id,)).fetchone()
+        every = sorted({*json.loads(scanned), recording.id})
+        db.execute("UPDATE run SET scanned = ? WHERE id = ?", (json.dumps(every), run_id))
+
+
+def candidates(detector: NoteDetector, kept: KeptScores) -> list[Segment]:
+    """What could be notes: segments that reach `FROM` times the thresholds of the training."""
+    priors = np.asarray(kept.scores.layout.thresholds) * FROM
+    layout = replace(kept.scores.layout, thresholds=priors)
+    lower = replace(kept, scores=replace(kept.scores, layout=layout))
+    return [segment for segment in lower.decide(detector) if segment.label is not None]
+
+
+def decide_again(project: Project, job: Job) -> None:
+    """Apply the thresholds that are wanted to all scores that were kept; the model file gets them, too."""
+    run = project.run()
+    if run is None or run["model"] is None:
+        raise InputError("there is no model to decide with; train one first")
+    detector = load(project.folder / run["model"])
+    wanted = project.wanted_thresholds(run)
+    detector.set_thresholds([wanted[str(label)] for label in detector.classes_.tolist()])
+    recordings = [r for r in project.recordings() if r.id in run["scanned"]]
+    for number, recording in enumerate(recordings):
+        job.tell(0.9 * number / len(recordings), f"deciding on {recording.name}")
+        kept = load_scores(project.run_folder(run["id"], recording) / SCORES)
+        layout = replace(kept.scores.layout, thresholds=detector.layout_.thresholds)
+        now = replace(kept, scores=replace(kept.scores, layout=layout))
+        store_found(project, run["id"], detector, recording, now.decide(detector), None)
+    path = project.folder / run["model"]
+    save(detector, path)
+    with project.store.writing() as db:
+        db.execute(
+            "UPDATE run SET thresholds = ?, sha256 = ? WHERE id = ?", (json.dumps(wanted), sha256_of(path), run["id"])
+        )
+
+
+# -------------------------------------------------------------------- inside
+
+
+def _examples(rows: Iterable[Row], recordings: dict[int, Recording]) -> Examples:
+    notes = []
+    for row in rows:
+        recording = recordings[row["recording_id"]]
+        rate = recording.sample_rate
+        mark = Mark(
+            start_s=row["t0"] / rate, end_s=row["t1"] / rate, label=row["label"], low_hz=row["low_hz"],
+            high_hz=row["high_hz"], sample_rate=rate,
+        )  # fmt: skip
+        notes.append(Example(label=row["label"], recording=recording.path, mark=mark, table=Path("the review page")))
+    return Examples(notes=tuple(notes), clips=False)
+
+
+def _detection(run_id: int, recording_id: int, ids: dict[str, int], s: Segment) -> tuple[Any, ...]:
+    rival = None if s.runner_up is None else str(s.runner_up)
+    label = None if s.label is None else ids[str(s.label)]
+    return (run_id, recording_id, label, s.verdict, s.start, s.end, float(s.score), rival, float(s.runner_up_score),
+            s.reason, s.low_hz, s.high_hz)  # fmt: skip
+
+
+def _save_run(
+    project: Project, learnt: Learnt, rows: Sequence[Row], health: dict[str, Any], remarks: Sequence[str]
+) -> int:
+    """The model as a file, and a run that has not searched anything yet in place of the one before."""
+    detector = learnt.detector
+    priors = {str(c): float(t) for c, t in zip(detector.classes_, detector.layout_.thresholds, strict=True)}
+    before = project.run()
+    path = project.folder / "models" / f"run-{(0 if before is None else before['id']) + 1}.outlark"
+    save(detector, path)
+    health = {"priors": priors, **health}
+    with project.store.writing() as db:
+        for table in ("detection", "candidate", "cluster", "member"):
+            db.execute(f"DELETE FROM {table}")
+        cursor = db.execute(
+            "INSERT INTO run (at, model, sha256, classes, thresholds, examples, health, remarks) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                datetime.now(UTC).isoformat(timespec="seconds"), f"models/{path.name}", sha256_of(path),
+                json.dumps([str(c) for c in detector.classes_]), json.dumps(priors),
+                json.dumps([[r["id"], r["class_id"], r["t0"], r["t1"]] for r in rows]), json.dumps(health),
+                json.dumps(list(remarks)),
+            ),
+        )  # fmt: skip
+    if before is not None:
+        shutil.rmtree(project.folder / "cache" / f"run-{before['id']}", ignore_errors=True)
+    return int(cursor.lastrowid or 0)
+
+
+def health_of(detector: NoteDetector, ids: Sequence[int]) -> dict[str, dict[str, Any]]:
+    """Annotation id → how the rest of its class sees it: left-out score, and in words what is odd about it.
+
+    The ids are those of the training notes, in the order of the training record.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    if not isinstance(detector.describer_, MDDKM) or len(ids) != len(detector.training_):
+        return found
+    judged = {note.note: note for note in detector.describer_.health().notes}
+    for number, annotation in enumerate(ids):
+        note = judged.get(number)
+        if note is None:
+            found[str(annotation)] = {"problem": "unlike the other examples; it was not used", "score": None}
+            continue
+        words = {"suspected mislabel": f"looks more like {note.other_label}", "odd one out": "looks unlike the others"}
+        score = None if np.isnan(note.left_out_score) else round(float(note.left_out_score), 3)
+        found[str(annotation)] = {"problem": words.get(note.problem, ""), "score": score}
+    return found

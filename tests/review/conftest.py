@@ -1,0 +1,119 @@
+"""A project with notes that are marked and a model, made once and copied; a client; a server; a browser."""
+
+import shutil
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from outlark.experiment.synthetic import SAMPLE_RATE
+from outlark.review.app import make_app
+from outlark.review.demo import demo_sound
+from outlark.review.opening import Opened, open_project
+
+HOST = "127.0.0.1:8000"
+#: Classes that are marked, in the order of their keys.
+KNOWN = ("tuti-D", "tuti-F", "cach-Z")
+
+
+class Client(TestClient):
+    """As the page asks: with its own address as origin."""
+
+    def __init__(self, opened: Opened, **more: object) -> None:
+        self.opened = opened
+        headers = {"origin": f"http://{HOST}"}
+        super().__init__(make_app(opened, [HOST], **more), base_url=f"http://{HOST}", headers=headers)
+
+    def work(self, path: str, **body: object) -> dict:
+        """Start a job and wait for its end."""
+        answer = self.post(path, json=body)
+        assert answer.status_code == 202, answer.text
+        self.opened.project.jobs.wait()
+        return self.get(f"/api/jobs/{answer.json()['id']}").json()
+
+
+def mark(client: Client, n: int = 3, labels: tuple[str, ...] = KNOWN) -> None:
+    """The first notes of each class in the first recording of the demonstration."""
+    _, placed = demo_sound(0)
+    for label in labels:
+        assert client.post("/api/classes", json={"name": label}).status_code == 201
+    ids = {c["name"]: c["id"] for c in client.get("/api/project").json()["classes"]}
+    for label in labels:
+        for note in [p for p in placed if p.label == label][:n]:
+            span = {"t0": round(note.start_s * SAMPLE_RATE), "t1": round(note.end_s * SAMPLE_RATE)}
+            answer = client.post("/api/annotations", json={"recording_id": 1, "class_id": ids[label], **span})
+            assert answer.status_code == 201, answer.text
+
+
+@pytest.fixture(scope="session")
+def demo_recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the demonstration makes, not opened yet; not to be changed."""
+    folder = tmp_path_factory.mktemp("demo")
+    open_project([], folder).project.close()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def trained_folder(demo_recordings: Path) -> Path:
+    """A project in which three classes were marked and trained; not to be changed."""
+    opened = open_project([demo_recordings], demo_recordings / "trained")
+    with Client(opened) as client:
+        mark(client)
+        assert client.work("/api/train")["state"] == "done"
+    opened.project.close()
+    return demo_recordings / "trained"
+
+
+@pytest.fixture
+def opened(demo_recordings: Path, tmp_path: Path) -> Iterator[Opened]:
+    """A fresh project about the demonstration."""
+    project = open_project([demo_recordings], tmp_path / "project")
+    yield project
+    project.project.close()
+
+
+@pytest.fixture
+def trained(demo_recordings: Path, trained_folder: Path, tmp_path: Path) -> Iterator[Opened]:
+    """A copy of the trained project."""
+    shutil.copytree(trained_folder, tmp_path / "project")
+    project = open_project([demo_recordings], tmp_path / "project")
+    yield project
+    project.project.close()
+
+
+@pytest.fixture
+def client(opened: Opened) -> Iterator[Client]:
+    with Client(opened) as client:
+        yield client
+
+
+@pytest.fixture
+def trained_client(trained: Opened) -> Iterator[Client]:
+    with Client(trained) as client:
+        yield client
+
+
+@pytest.fixture
+def serving() -> Iterator[Callable[[Opened], str]]:
+    """Serves projects on loopback; gives the address of each."""
+    import uvicorn
+
+    started: list[tuple[uvicorn.Server, threading.Thread]] = []
+
+    def serve(opened: Opened) -> str:
+        bound = socket.create_server(("127.0.0.1", 0))
+        host = f"127.0.0.1:{bound.getsockname()[1]}"
+        config = uvicorn.Config(make_app(opened, [host]), log_level="error", lifespan="off")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+        thread.start()
+        started.append((server, thread))
+        return f"http://{host}/"
+
+    yield serve
+    for server, thread in started:
+        server.should_exit = server.force_exit = True
+        thread.join(10)
