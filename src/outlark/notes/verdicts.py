@@ -29,6 +29,8 @@ class Limits(NamedTuple):
     least : ndarray (C,) of int
         Shortest note of each class; the same for all but with "viterbi".
     sure, bridge, unknown, most : int
+    edges : bool
+        Whole notes: sound that lies within the edges of notes is not a sound of its own.
     activity_db : float or None
     confirm : bool
     """
@@ -38,6 +40,7 @@ class Limits(NamedTuple):
     bridge: int
     unknown: int
     most: int
+    edges: bool
     activity_db: float | None
     confirm: bool
 
@@ -56,11 +59,12 @@ class Limits(NamedTuple):
             bridge=round(_seconds("bridge_s", bridge_s, BRIDGE_SHARE * shortest) * rate),
             unknown=round(_seconds("unknown_s", unknown_s, UNKNOWN_SHARE * shortest) * rate),
             most=round(_seconds("max_region_s", max_region_s, None) * rate),
+            edges=isinstance(unknown_s, str),
             activity_db=activity_db,
             confirm=bool(confirm),
         )
         if activity_db is None:  # there is no silence that short unknown sound could be part of
-            limits = limits._replace(unknown=0)
+            limits = limits._replace(unknown=0, edges=False)
         if limits.most < limits.least.max():
             raise InputError(
                 f"max_region_s={max_region_s} is shorter than the shortest note, {each_s.max():.3g} s; give more"
@@ -253,7 +257,8 @@ class Verdicts:
     def _why_silent(self, activity: float) -> str:
         assert self.limits.activity_db is not None
         if activity >= self.limits.activity_db:
-            return f"never active for {self._ms(self.limits.unknown):.0f} ms or longer"
+            but = ", but for the edges of notes" if self.whole_notes and self.limits.edges else ""
+            return f"never active for {self._ms(self.limits.unknown):.0f} ms or longer{but}"
         digits = _digits(activity, self.limits.activity_db, 1)
         return f"activity {activity:.{digits}f} dB, less than {self.limits.activity_db:g} dB"
 
