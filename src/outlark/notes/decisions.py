@@ -37,7 +37,7 @@ class Decisions(BaseEstimator):
         largest sum of (score - threshold) · length. "auto": "notes" for scores of whole notes, else "rules".
     least_s : "auto" or float
         Shortest note in seconds. "auto": half of the shortest training note; with "viterbi" of each class by itself.
-        Whole notes have their own lengths.
+        Whole notes then have their own lengths; if a number is given, what is found shorter than that is not a note.
     sure_s : "auto" or float
         Rules: a class that leads for longer than this is final. "auto": 60/35 of `least_s`, as in the paper.
     bridge_s : "auto" or float
@@ -197,7 +197,7 @@ class DecisionStream:
         if not len(batch.regions):
             return Decoded(np.empty((0, 3), dtype=int), active)
         if self._decoder == "notes":
-            return decode_notes(batch, active, thresholds)
+            return decode_notes(batch, active, thresholds, least=limits.least_note)
         if self._decoder == "viterbi":
             return decode_viterbi(batch, active, thresholds, least=limits.least, bridge=limits.bridge)
         least = int(limits.least.min())

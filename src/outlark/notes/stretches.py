@@ -26,8 +26,8 @@ class Stretches(NamedTuple):
     before, after : ndarrays (N, C + 1)
         Sums of the class scores and of the activity over all frames of the stream up to the start and the end.
     highest : ndarray (N, 2C + 1)
-        The highest score of each class, the most frames on end that the class was at or above its threshold (0 where
-        it never was), and the highest activity.
+        The highest score of each class; the most frames on end that the class was at or above its threshold, or of
+        whole notes that are, the most frames of one (0 where there is none); and the highest activity.
     """
 
     starts: np.ndarray
@@ -80,6 +80,8 @@ def _heights(block: ScoreBlock, thresholds: np.ndarray) -> np.ndarray:
     hot = block.values >= thresholds
     if not hot.any():
         return np.column_stack([block.values, np.zeros(hot.shape), block.activity])
+    if block.lengths is not None:
+        return np.column_stack([block.values, np.where(hot, block.note_lengths, 0), block.activity])
     lasting = [np.repeat(runs.lengths * runs.values, runs.lengths) for runs in map(encode, hot.T)]
     return np.column_stack([block.values, *lasting, block.activity])
 
