@@ -7,6 +7,10 @@ from real_notes import measure
 
 from outlark import NoteDetector
 from outlark.experiment.template_matching import TemplateMatching
+from outlark.field.examples import find_examples
+from outlark.field.learning import learn
+from outlark.notes.decisions import Decisions
+from outlark.notes.verdicts import LEAST_SHARE
 
 
 def measured(task, detector, seed=0, n_examples=5):
@@ -43,3 +47,24 @@ def test_the_literal_system_fails_on_a_real_recording():
 def test_whole_notes_hold_against_template_matching(task):
     ours, theirs = measured(task, NoteDetector()), measured(task, TemplateMatching())
     assert np.mean(ours[:3]) > np.mean(theirs[:3]) - 0.1
+
+
+def test_remainders_beside_notes_are_not_reported_as_unknown():
+    """A canary trill: notes of 40 ms whose decay goes on for some milliseconds, among classes of notes of 6 ms."""
+    try:
+        folder = data_folder("canary-syllables")
+    except SystemExit as error:
+        pytest.skip(str(error))
+    examples = find_examples([folder]).at_most(5)
+    detector = learn(examples).detector
+    scores = detector.scores(folder / "llb3_0310_2018_04_24_12_45_00.flac")
+    shown = detector.decide(scores)
+    everything = detector.set_params(decisions=Decisions(unknown_s=LEAST_SHARE * detector.layout_.shortest_s.min()))
+    before, after = (
+        [s for s in segments if s.verdict == "unknown" and s.duration_s <= 0.02]
+        for segments in (everything.decide(scores), shown)
+    )
+    assert len(before) > 60
+    assert len(after) < 25
+    notes = [s for s in shown if s.label is not None]
+    assert notes == [s for s in everything.decide(scores) if s.label is not None]

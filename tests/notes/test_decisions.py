@@ -254,3 +254,50 @@ def test_an_unknown_stretch_of_whole_notes_has_its_best_score():
     )
     assert (segment.verdict, segment.score) == ("unknown", 1.5)
     assert segment.reason == "best score 1.50 (A) < 2.00"
+
+
+@settings(max_examples=150, deadline=None)
+@given(recordings(whole_notes=True), st.integers(1, 9), st.lists(st.integers(0, 150), max_size=4))
+def test_a_shortest_note_holds_for_whole_notes(scores, least, cuts):
+    rng = np.random.default_rng(least)
+    moves = rng.integers(-2, 3, size=(*scores.block.values.shape, 2))
+    scores = replace(scores, block=ScoreBlock(*tuple(scores.block)[:3], moves))
+    decisions = Decisions(least_s=least / 100, bridge_s=0.0, unknown_s=0.0)
+    found = decisions.decide(scores)
+    inside = {(s.start, s.end) for s in found if s.label is not None and s.end < scores.n_samples}
+    assert all(end - start >= least * HOP for start, end in inside)
+    assert streamed(decisions, scores, pieces(scores.block, cuts)) == found
+    # what it takes away is shorter: what is left are the best notes among those that are long enough
+    long_enough = np.where(scores.block.note_lengths >= least, scores.block.values, 0.0)
+    free = Decisions(bridge_s=0.0, unknown_s=0.0).decide(
+        replace(scores, block=ScoreBlock(long_enough, *tuple(scores.block)[1:]))
+    )
+    expected = {(s.start, s.end) for s in free if s.label is not None and s.end < scores.n_samples}
+    assert inside == {(start, end) for start, end in expected if end - start >= least * HOP}
+
+
+def test_what_is_too_short_for_a_note_is_unknown_or_silence():
+    lines, activity = (".3........3.......", 18 * "."), "144441444444444441"
+    lengths = np.array([4, 9])
+    assert drawn(Decisions(bridge_s=0.0, unknown_s=0.0), *lines, activity=activity, lengths=lengths) == (
+        ".AAAA.????AAAA???."
+    )
+    long = Decisions(least_s=0.05, bridge_s=0.0, unknown_s=0.0)
+    assert drawn(long, *lines, activity=activity, lengths=lengths) == ".????.???????????."
+    found = long.decide(scores_of(*lines, activity=activity, lengths=lengths))[1]
+    assert found.reason == "A reached 3.00 ≥ 2.00, but such a note lasts 40 ms, less than 50 ms"
+    auto = Decisions(least_s=0.05, bridge_s=0.0)  # sound as short as that is silence, too
+    assert drawn(auto, *lines, activity=activity, lengths=lengths) == "......???????????."
+
+
+def test_a_longer_note_takes_the_place_of_one_that_is_too_short():
+    lines = (".9..........", "3...........")
+    lengths = np.array([2, 8])
+    assert drawn(Decisions(), *lines, lengths=lengths) == "?AA?????????"
+    assert drawn(Decisions(least_s=0.05), *lines, lengths=lengths) == "BBBBBBBB????"
+
+
+def test_the_shortest_note_is_rounded_up_to_frames():
+    limits = [Decisions(least_s=s).stream(layout_of()).limits.least_note for s in (0.03, 0.031, 0.0301, 0.0)]
+    assert limits == [3, 4, 4, 0]
+    assert Decisions().stream(layout_of()).limits.least_note == 0

@@ -78,30 +78,28 @@ def test_peaks_are_what_a_lower_threshold_would_find(detector, songs):
         assert [c.label for c in found] == detector.classes_.tolist()
         np.testing.assert_array_equal([c.prior for c in found], priors)
         np.testing.assert_array_equal(detector.layout_.thresholds, [c.threshold for c in found])
-        np.testing.assert_array_equal(detector.note_model_.thresholds, detector.layout_.thresholds)
+        np.testing.assert_array_equal(detector.trained_thresholds, priors)
         detector.set_thresholds(0.4 * priors)
         segments = [s for song in songs for s in detector.detect(song, SAMPLE_RATE) if s.label is not None]
         assert [sum(c.counts) for c in found] == [
             sum(s.label == label for s in segments) for label in detector.classes_.tolist()
         ]
     finally:
-        detector.set_thresholds(priors)
+        detector.set_thresholds(None)
 
 
 def test_calibrating_again_starts_from_the_training_and_from_scores_it_is_the_same(detector, songs):
-    priors = detector.layout_.thresholds.copy()
     try:
         first = detector.calibrate(songs, SAMPLE_RATE).calibration_
         assert detector.calibrate(songs, SAMPLE_RATE).calibration_ == first
-        detector.set_thresholds(priors)
+        detector.set_thresholds(None)
         kept = [detector.scores(song, SAMPLE_RATE) for song in songs]
         assert detector.calibrate(kept).calibration_ == first
     finally:
-        detector.set_thresholds(priors)
+        detector.set_thresholds(None)
 
 
 def test_a_calibrated_model_is_kept(detector, songs, tmp_path):
-    priors = detector.layout_.thresholds.copy()
     try:
         detector.calibrate(songs, SAMPLE_RATE)
         save(detector, tmp_path / "m")
@@ -109,7 +107,7 @@ def test_a_calibrated_model_is_kept(detector, songs, tmp_path):
         assert again.calibration_ == detector.calibration_
         assert again.detect(songs[0], SAMPLE_RATE) == detector.detect(songs[0], SAMPLE_RATE)
     finally:
-        detector.set_thresholds(priors)
+        detector.set_thresholds(None)
 
 
 @pytest.mark.parametrize(
@@ -119,11 +117,10 @@ def test_a_calibrated_model_is_kept(detector, songs, tmp_path):
 def test_a_calibration_that_cannot_be_is_refused(detector, songs, tmp_path, name, value):
     from outlark.container import read, write
 
-    priors = detector.layout_.thresholds.copy()
     try:
         save(detector.calibrate(songs, SAMPLE_RATE), tmp_path / "m")
     finally:
-        detector.set_thresholds(priors)
+        detector.set_thresholds(None)
     header, arrays = read(tmp_path / "m")
     header["calibration"][0][name] = value
     write(tmp_path / "m", header, arrays)
@@ -139,7 +136,7 @@ def test_what_is_not_on_the_absolute_scale_is_refused(songs):
         other.calibrate(songs, SAMPLE_RATE)
 
 
-@pytest.mark.parametrize("thresholds", [[0.1], [0.1, 0.0], [0.1, np.nan], [[0.1, 0.2]]])
+@pytest.mark.parametrize("thresholds", [[0.1], [0.1, 0.0], [0.1, np.nan], [0.1, np.inf], [[0.1, 0.2]]])
 def test_thresholds_that_cannot_be_are_refused(detector, thresholds):
     with pytest.raises(InputError, match="give a number above 0 for each class"):
         detector.set_thresholds(thresholds)
@@ -147,7 +144,6 @@ def test_thresholds_that_cannot_be_are_refused(detector, thresholds):
 
 def test_thresholds_that_are_set_decide(detector):
     audio, _ = concatenate(notes(seed=5, counts={"cach-D": 2}), gap_s=0.3, rng=np.random.default_rng(0))
-    priors = detector.layout_.thresholds.copy()
 
     def found() -> list[Segment]:
         return [s for s in detector.detect(audio, SAMPLE_RATE) if s.label is not None]
@@ -157,4 +153,4 @@ def test_thresholds_that_are_set_decide(detector):
         detector.set_thresholds([9.0, 9.0])
         assert not found()
     finally:
-        detector.set_thresholds(priors)
+        detector.set_thresholds(None)

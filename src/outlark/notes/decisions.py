@@ -11,6 +11,7 @@ from outlark.errors import InputError
 from outlark.notes.edges import MOST
 from outlark.notes.note_bounds import BoundsStream
 from outlark.notes.regions import Batch, RegionStream, part_of
+from outlark.notes.remainders import RemainderStream, reach_of_edges
 from outlark.notes.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.notes.segments import Segment
 from outlark.notes.stretches import ACTIVE, NOTE, Stretches, StretchStream, stretches_of
@@ -36,7 +37,7 @@ class Decisions(BaseEstimator):
         largest sum of (score - threshold) · length. "auto": "notes" for scores of whole notes, else "rules".
     least_s : "auto" or float
         Shortest note in seconds. "auto": half of the shortest training note; with "viterbi" of each class by itself.
-        Whole notes have their own lengths.
+        Whole notes then have their own lengths; if a number is given, what is found shorter than that is not a note.
     sure_s : "auto" or float
         Rules: a class that leads for longer than this is final. "auto": 60/35 of `least_s`, as in the paper.
     bridge_s : "auto" or float
@@ -45,7 +46,8 @@ class Decisions(BaseEstimator):
     activity_db : float or None
         Frames without a note are silence below this activity and unknown above. None: all of them are unknown.
     unknown_s : "auto" or float
-        Unknown sound shorter than this is counted as silence. "auto": as short as `least_s`.
+        Unknown sound shorter than this is counted as silence. "auto": as short as `least_s`; with whole notes, sound
+        that lies within the edges of notes is then counted as silence as well (`outlark.notes.remainders`).
     max_region_s : float
         A region that lasts longer is decided in pieces of this length, so that memory stays bounded. A note that
         reaches over the cut is cut, too.
@@ -154,7 +156,7 @@ class DecisionStream:
         segments: list[Segment] = []
         for batch in self._regions.finish():
             segments += self._decide(batch)
-        rest = self._stretches.finish()
+        rest = self._remainders.finish(self._stretches.finish())
         segments += self._segments(rest) if rest is not None else []
         segments[-1] = replace(segments[-1], end=n_samples)
         return self._bounds.on(segments)
@@ -169,6 +171,8 @@ class DecisionStream:
             pad=self._pad(whole_notes),
             most=self._most_of_whole_notes() if whole_notes else limits.most,
         )
+        reach = reach_of_edges(self.layout) * (whole_notes and limits.edges)
+        self._remainders = RemainderStream(reach)
         layout = replace(self.layout, thresholds=self._thresholds)
         self._verdicts = Verdicts(layout, limits, whole_notes=whole_notes, joined=self._joined)
 
@@ -183,7 +187,9 @@ class DecisionStream:
         decoded = self._decoded(batch)
         stretches = stretches_of(batch, decoded.notes, decoded.active, self._thresholds, self._sums)
         self._sums = stretches.after[-1].copy()
-        return self._segments(self._stretches.push(stretches), batch, decoded)
+        n_frames, classes = batch.start + len(batch.block), decoded.notes[:, 2]
+        final = self._remainders.push(self._stretches.push(stretches), n_frames, classes)
+        return self._segments(final, batch, decoded)
 
     def _decoded(self, batch: Batch) -> Decoded:
         limits, block, thresholds = self.limits, batch.block, self._thresholds
@@ -191,7 +197,7 @@ class DecisionStream:
         if not len(batch.regions):
             return Decoded(np.empty((0, 3), dtype=int), active)
         if self._decoder == "notes":
-            return decode_notes(batch, active, thresholds)
+            return decode_notes(batch, active, thresholds, least=limits.least_note)
         if self._decoder == "viterbi":
             return decode_viterbi(batch, active, thresholds, least=limits.least, bridge=limits.bridge)
         least = int(limits.least.min())

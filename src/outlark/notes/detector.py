@@ -1,6 +1,6 @@
 """The whole system: recordings in, labelled segments out. Training, batch and live go through the same path."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
 from numbers import Integral
@@ -33,6 +33,7 @@ from outlark.notes.scorers import FrameScorer, NoteScorer
 from outlark.notes.scores import ScoreLayout, Scores
 from outlark.notes.second_stage import Embedding, Memory, SecondStage
 from outlark.notes.segments import Segment
+from outlark.notes.thresholds import EXAMPLES, HAND, by_class, sources_of
 from outlark.notes.training import Material, at_one_rate, check_marks, check_material, join_clips, training_record
 from outlark.notes.valley import FROM, ClassCalibration, calibrated
 from outlark.notes.verdicts import check_decoder
@@ -77,6 +78,8 @@ class NoteDetector(BaseEstimator):
         For whole notes.
     second_stage_ : SecondStage or None
         With an embedding; `layout_` then has the thresholds of the joined scores.
+    threshold_sources_ : list of str
+        For each class where its threshold comes from: "examples", "calibration" or "hand".
     training_ : list of dict
         What it was made from: see `training_record`.
     choice_ : list of str
@@ -97,6 +100,7 @@ class NoteDetector(BaseEstimator):
     layout_: ScoreLayout
     note_model_: NoteModel | None
     second_stage_: SecondStage | None
+    threshold_sources_: list[str]
     calibration_: list[ClassCalibration]
 
     def __init__(
@@ -204,9 +208,9 @@ class NoteDetector(BaseEstimator):
     def calibrate(self, recordings: Iterable[Any], sample_rate: int | Sequence[int] | None = None) -> Self:
         """Move the threshold of each class to the valley of its scores in these recordings; no labels are needed.
 
-        Give the recordings that are to be searched, or some hours of them. The thresholds of the training are kept in
-        `calibration_`, and calibrating again starts from them. A class with too few peaks keeps its threshold, which
-        `calibration_` says.
+        Give the recordings that are to be searched, or some hours of them. The thresholds of the training are kept,
+        and calibrating again starts from them. A class with too few peaks keeps its threshold, and so does one whose
+        threshold was set by hand; `calibration_` says so.
 
         Parameters
         ----------
@@ -256,32 +260,56 @@ class NoteDetector(BaseEstimator):
         priors, labels = self._priors(), self.classes_.tolist()
         of_class = [np.concatenate([*(p[c] for p in peaks), []]) for c in range(len(labels))]
         found = [calibrated(*each) for each in zip(labels, priors.tolist(), of_class, strict=True)]
-        self.set_thresholds([c.threshold for c in found])
-        self.calibration_ = found
+        for c, source in enumerate(self.threshold_sources_):
+            if source == HAND:
+                found[c] = replace(found[c], threshold=float(self.layout_.thresholds[c]), by_hand=True)
+        self.layout_ = replace(self.layout_, thresholds=np.array([c.threshold for c in found]))
+        self.calibration_, self.threshold_sources_ = found, sources_of(found)
         return self
 
-    def set_thresholds(self, thresholds: ArrayLike) -> Self:
-        """Let each class accept from its own threshold on, (C,) in the order of `classes_`.
+    def set_thresholds(self, thresholds: ArrayLike | Mapping[Any, float] | None) -> Self:
+        """Let classes accept from a score on that is set by hand; with an embedding, from a joined score on.
+
+        Parameters
+        ----------
+        thresholds : mapping of class to number, array (C,), or None
+            For some of the classes, or for all in the order of `classes_`. None: those of the training again.
 
         Examples
         --------
         >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
-        >>> known = notes(counts={"tuti-F": 2})
+        >>> known = notes(counts={"tuti-F": 2, "cach-D": 2})
         >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
-        >>> detector.set_thresholds([0.5]).layout_.thresholds
-        array([0.5])
+        >>> detector.set_thresholds({"tuti-F": 0.5}).layout_.thresholds.round(3)
+        array([0.185, 0.5  ])
+        >>> detector.threshold_sources_
+        ['examples', 'hand']
         """
         check_is_fitted(self)
-        given = np.asarray(thresholds, dtype=float)
-        if given.shape != (len(self.classes_),) or not (given > 0.0).all():
-            raise InputError(
-                f"thresholds={thresholds!r:.200}; give a number above 0 for each class of {self.classes_.tolist()}"
-            )
-        self.layout_ = replace(self.layout_, thresholds=given)
-        if self.note_model_ is not None and self.second_stage_ is None:
-            self.note_model_ = replace(self.note_model_, thresholds=given)
-        self.calibration_ = []
+        labels = self.classes_.tolist()
+        if thresholds is None:
+            self.layout_ = replace(self.layout_, thresholds=self.trained_thresholds)
+            self.threshold_sources_, self.calibration_ = [EXAMPLES] * len(labels), []
+            return self
+        given = by_class(thresholds, labels)
+        values = [given.get(label, old) for label, old in zip(labels, self.layout_.thresholds.tolist(), strict=True)]
+        self.layout_ = replace(self.layout_, thresholds=np.array(values))
+        self.threshold_sources_ = [
+            HAND if label in given else source for label, source in zip(labels, self.threshold_sources_, strict=True)
+        ]
+        self.calibration_ = [
+            replace(c, threshold=given[c.label], by_hand=True) if c.label in given else c for c in self.calibration_
+        ]
         return self
+
+    @property
+    def trained_thresholds(self) -> np.ndarray:
+        """The thresholds that training has given, (C,), whatever was calibrated or set by hand since."""
+        check_is_fitted(self)
+        if self.note_model_ is None:
+            return np.array(self.describer_.thresholds_, dtype=float)
+        of_notes = np.array(self.note_model_.thresholds, dtype=float)
+        return of_notes if self.second_stage_ is None else self.second_stage_.thresholds(of_notes)
 
     def p_values(self, segments: Iterable[Segment]) -> np.ndarray:
         """How typical each found note is of its class, (n,): its rank among the training notes when left out.
@@ -329,14 +357,14 @@ class NoteDetector(BaseEstimator):
     # ------------------------------------------------------------------ inside
 
     def _priors(self) -> np.ndarray:
-        """The thresholds that training has given, (C,)."""
+        """The thresholds that calibrating starts from, (C,)."""
         check_is_fitted(self)
         if self.note_model_ is None or self.note_model_.contrast_db is None:
             raise InputError(
                 "only a detector of whole notes with the default describer is on the absolute scale and can be "
                 "calibrated; train one without front_end and describer"
             )
-        return np.array([c.prior for c in self.calibration_] or self.layout_.thresholds, dtype=float)
+        return self.trained_thresholds
 
     def _stream(self, sample_rate: int | None, layout: ScoreLayout) -> DetectorStream:
         rate = self._rate(sample_rate if sample_rate is not None else self.sample_rate_)
@@ -377,7 +405,7 @@ class NoteDetector(BaseEstimator):
         self.layout_ = _layout(front_end, model, material)
         self.second_stage_ = None if self.embedding is None else self._second_stage(model, material)
         self.training_ = training_record(material)
-        self.calibration_ = []
+        self.threshold_sources_, self.calibration_ = [EXAMPLES] * len(self.classes_), []
         return self
 
     def _second_stage(self, model: Any, material: Material) -> SecondStage:
@@ -441,7 +469,10 @@ class NoteDetector(BaseEstimator):
     def _scorer(self) -> FrameScorer | NoteScorer:
         if self.note_model_ is not None:
             assert isinstance(self.front_end_, NoteFrontEnd)
-            return self.note_model_.scorer(self.front_end_)
+            model = self.note_model_
+            if self.second_stage_ is None:  # edges are looked at from half of these on, so that both can be decided on
+                model = replace(model, thresholds=np.minimum(model.thresholds, self.layout_.thresholds))
+            return model.scorer(self.front_end_)
         return FrameScorer(self.describer_, len(self.classes_))
 
     def _opened(

@@ -65,6 +65,17 @@ class ScoreBlock(NamedTuple):
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def note_lengths(self) -> np.ndarray:
+        """Of whole notes: how many frames each lasts once its edges have been looked at closely, (T, C) of int.
+
+        >>> block = ScoreBlock(np.ones((1, 1)), np.zeros(1), np.array([[9]]), np.array([[[1, -2]]]))
+        >>> block.note_lengths
+        array([[6]])
+        """
+        assert self.lengths is not None
+        return self.lengths if self.moves is None else self.lengths + self.moves[..., 1] - self.moves[..., 0]
+
 
 def joined_scores(blocks: Sequence[ScoreBlock]) -> ScoreBlock:
     """Consecutive blocks as one."""

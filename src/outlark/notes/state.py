@@ -4,7 +4,7 @@ What was left to the defaults is spelt out, so that another outlark, with other 
 """
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.front_ends.state import WRONG
 from outlark.notes.scores import ScoreLayout
 from outlark.notes.second_stage import Embedding, SecondStage
+from outlark.notes.thresholds import CALIBRATION as CALIBRATED
+from outlark.notes.thresholds import EXAMPLES, HAND, SOURCES, sources_of
 from outlark.notes.valley import BINS, ClassCalibration
 from outlark.notes.whole_notes import NoteModel
 
@@ -64,6 +66,7 @@ def state_of(detector: NoteDetector) -> tuple[dict[str, Any], dict[str, np.ndarr
         "choice": list(detector.choice_),
         "describer": describer,
         "decisions": put_kind(detector._decisions(), DECISIONS),
+        "threshold_sources": list(detector.threshold_sources_),
         "training": [{**note, "label": encoded(note["label"], "label")} for note in detector.training_],
     }
     stage, stage_arrays = detector.second_stage_, dict[str, np.ndarray]()
@@ -73,9 +76,7 @@ def state_of(detector: NoteDetector) -> tuple[dict[str, Any], dict[str, np.ndarr
         embedding = {**stage.identity, "parameters": parameters}
         header["second_stage"] = {"embedding": embedding, "threshold": stage.threshold, "describer": described}
     if detector.calibration_:
-        header["calibration"] = [
-            {**asdict(c), "label": encoded(c.label, "label"), "counts": list(c.counts)} for c in detector.calibration_
-        ]
+        header["calibration"] = [_calibration_row(c) for c in detector.calibration_]
     found = {name: getattr(layout, name) for name in ("thresholds", "shortest_s", "longest_s", "note_thresholds")}
     arrays = {f"layout/{name}": np.array(array, float) for name, array in found.items() if array is not None}
     if detector.note_model_ is not None:
@@ -136,7 +137,13 @@ def from_state(
             detector.embedding = detector.second_stage_.embedding
         detector.choice_ = choice
         detector.training_ = _training(header.get("training"), detector.classes_.tolist())
-        detector.calibration_ = _calibration(header.get("calibration", []), detector.layout_)
+        sources = header.get("threshold_sources")
+        detector.calibration_ = _calibration(header.get("calibration", []), detector.layout_, sources)
+        if detector.calibration_ and detector.note_model_ is not None and detector.second_stage_ is None:
+            # files of before had the calibrated ones here, too
+            trained = np.array([c.prior for c in detector.calibration_])
+            detector.note_model_ = replace(detector.note_model_, thresholds=trained)
+        detector.threshold_sources_ = _sources(sources, detector)
         _try(detector)
     except ModelFileError:
         raise
@@ -251,11 +258,29 @@ def _choice(sentences: Any) -> list[str]:
     return sentences
 
 
-def _calibration(found: Any, layout: ScoreLayout) -> list[ClassCalibration]:
+def _calibration_row(found: ClassCalibration) -> dict[str, Any]:
+    """What is kept of it; what was set by hand is told by where thresholds come from."""
+    row = {**asdict(found), "label": encoded(found.label, "label"), "counts": list(found.counts)}
+    return {name: row[name] for name in CALIBRATION}
+
+
+def _sources(found: Any, detector: NoteDetector) -> list[str]:
+    """Where thresholds come from; files of before tell it by their calibration alone."""
+    n, calibration = len(detector.classes_), detector.calibration_
+    if found is None:
+        return sources_of(calibration) or [EXAMPLES] * n
+    if not isinstance(found, list) or len(found) != n or not all(source in SOURCES for source in found):
+        raise ModelFileError(f"its thresholds come from {found!r:.100}, which cannot be; save the model again")
+    if found != (sources_of(calibration) or [EXAMPLES if source == CALIBRATED else source for source in found]):
+        raise ModelFileError(f"its thresholds come from {found!r:.100}, not what its calibration says; save it again")
+    return found
+
+
+def _calibration(found: Any, layout: ScoreLayout, sources: Any) -> list[ClassCalibration]:
     """What `calibrate` did; its thresholds are those of the model."""
     if not isinstance(found, list):
         raise ModelFileError(f"its calibration is {found!r:.100}, not a list; save the model again")
-    calibration = []
+    calibration: list[ClassCalibration] = []
     for row, label, threshold in zip(found, layout.classes.tolist(), layout.thresholds.tolist(), strict=bool(found)):
         fits = isinstance(row, dict) and row.keys() == CALIBRATION.keys()
         fits = fits and all(isinstance(row[name], kind) and row[name] is not True for name, kind in CALIBRATION.items())
@@ -268,7 +293,9 @@ def _calibration(found: Any, layout: ScoreLayout) -> list[ClassCalibration]:
             raise ModelFileError(f"the calibration of {label!r:.50} is {row!r:.200}, which cannot be; save it again")
         if len(row["counts"]) != len(BINS) - 1 or not all(type(n) is int and n >= 0 for n in row["counts"]):
             raise ModelFileError(f"the histogram of {label!r:.50} is {row['counts']!r:.100}; save the model again")
-        calibration.append(ClassCalibration(**{**row, "label": label, "counts": tuple(row["counts"])}))
+        by_hand = isinstance(sources, list) and sources[len(calibration) : len(calibration) + 1] == [HAND]
+        counts = tuple(row["counts"])
+        calibration.append(ClassCalibration(**{**row, "label": label, "counts": counts, "by_hand": by_hand}))
     return calibration
 
 

@@ -1,5 +1,6 @@
 """Stretches of sound or silence between notes, as frames come in. They may be of any length and take little memory."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,8 +26,8 @@ class Stretches(NamedTuple):
     before, after : ndarrays (N, C + 1)
         Sums of the class scores and of the activity over all frames of the stream up to the start and the end.
     highest : ndarray (N, 2C + 1)
-        The highest score of each class, the most frames on end that the class was at or above its threshold (0 where
-        it never was), and the highest activity.
+        The highest score of each class; the most frames on end that the class was at or above its threshold, or of
+        whole notes that are, the most frames of one (0 where there is none); and the highest activity.
     """
 
     starts: np.ndarray
@@ -79,6 +80,8 @@ def _heights(block: ScoreBlock, thresholds: np.ndarray) -> np.ndarray:
     hot = block.values >= thresholds
     if not hot.any():
         return np.column_stack([block.values, np.zeros(hot.shape), block.activity])
+    if block.lengths is not None:
+        return np.column_stack([block.values, np.where(hot, block.note_lengths, 0), block.activity])
     lasting = [np.repeat(runs.lengths * runs.values, runs.lengths) for runs in map(encode, hot.T)]
     return np.column_stack([block.values, *lasting, block.activity])
 
@@ -116,18 +119,18 @@ class StretchStream:
     def _settled(self, new: Stretches, *, finished: bool) -> Stretches:
         rows = new
         if self._held is not None:
-            rows = Stretches(*(np.concatenate(pair) for pair in zip(self._held, new, strict=True)))
-        rows = _merged(rows)
+            rows = joined([self._held, new])
+        rows = merged(rows)
         quiet, active = rows.kinds == SILENT, rows.kinds == ACTIVE
         inner = np.flatnonzero(quiet[1:-1] & active[:-2] & active[2:] & (rows.lengths[1:-1] <= self.bridge)) + 1
         rows.kinds[inner] = ACTIVE
-        rows = _merged(rows)
+        rows = merged(rows)
         brief = (rows.kinds == ACTIVE) & (rows.lengths < self.least) & np.isfinite(rows.highest[:, -1])
         if not finished:
             brief[-1] = False
             brief[-2:] &= rows.kinds[-1] != SILENT or rows.lengths[-1] > self.bridge
         rows.kinds[brief] = SILENT
-        return _merged(rows)
+        return merged(rows)
 
     def _n_open(self, rows: Stretches) -> int:
         """How many of the last stretches may still change."""
@@ -142,8 +145,15 @@ class StretchStream:
         return n
 
 
-def _merged(rows: Stretches) -> Stretches:
+def joined(parts: Sequence[Stretches]) -> Stretches:
+    """Stretches that follow each other, as one."""
+    return Stretches(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def merged(rows: Stretches) -> Stretches:
     """With neighbours of one kind as one stretch; two notes are never of one kind."""
+    if not len(rows.kinds):
+        return rows
     first = np.flatnonzero(np.append(True, rows.kinds[1:] != rows.kinds[:-1]))
     last = np.append(first[1:], len(rows.kinds)) - 1
     return Stretches(

@@ -44,6 +44,8 @@ class ClassCalibration:
         Peaks from half of t0 up to t0, and above.
     counts : tuple of int
         Peaks in each of `BINS` · prior; the first and the last hold what lies outside.
+    by_hand : bool
+        Whether `threshold` was set by hand, which wins.
     """
 
     label: Any
@@ -52,15 +54,18 @@ class ClassCalibration:
     n_below: int
     n_above: int
     counts: tuple[int, ...]
+    by_hand: bool = False
 
     @property
     def moved(self) -> bool:
-        """Whether there were enough peaks to see a valley."""
-        return min(self.n_below, self.n_above) >= LEAST_PEAKS
+        """Whether there were enough peaks to see a valley, which was then taken."""
+        return not self.by_hand and min(self.n_below, self.n_above) >= LEAST_PEAKS
 
     @property
     def in_words(self) -> str:
         """What was done, in a sentence."""
+        if self.by_hand:
+            return f"threshold {self.threshold:.3f} set by hand: kept"
         peaks = f"{self.n_above} peaks above it and {self.n_below} below"
         if self.moved:
             return f"threshold {self.prior:.3f} → {self.threshold:.3f}: {peaks}"

@@ -28,16 +28,22 @@ class Limits(NamedTuple):
     ----------
     least : ndarray (C,) of int
         Shortest note of each class; the same for all but with "viterbi".
+    least_note : int
+        Shortest whole note; 0 for "auto": they have lengths of their own.
     sure, bridge, unknown, most : int
+    edges : bool
+        Whole notes: sound that lies within the edges of notes is not a sound of its own.
     activity_db : float or None
     confirm : bool
     """
 
     least: np.ndarray
+    least_note: int
     sure: int
     bridge: int
     unknown: int
     most: int
+    edges: bool
     activity_db: float | None
     confirm: bool
 
@@ -52,15 +58,18 @@ class Limits(NamedTuple):
         shortest, rate = float(each_s.min()), layout.frame_rate
         limits = cls(
             least=np.maximum(1, np.rint(each_s * rate).astype(int)),
+            # up, so that nothing in a table is shorter than what was asked for; a rounding is no frame
+            least_note=0 if isinstance(least_s, str) else math.ceil(shortest * rate - 1e-6),
             sure=round(_seconds("sure_s", sure_s, shortest * PAPER_SURE_S / PAPER_LEAST_S) * rate),
             bridge=round(_seconds("bridge_s", bridge_s, BRIDGE_SHARE * shortest) * rate),
             unknown=round(_seconds("unknown_s", unknown_s, UNKNOWN_SHARE * shortest) * rate),
             most=round(_seconds("max_region_s", max_region_s, None) * rate),
+            edges=isinstance(unknown_s, str),
             activity_db=activity_db,
             confirm=bool(confirm),
         )
         if activity_db is None:  # there is no silence that short unknown sound could be part of
-            limits = limits._replace(unknown=0)
+            limits = limits._replace(unknown=0, edges=False)
         if limits.most < limits.least.max():
             raise InputError(
                 f"max_region_s={max_region_s} is shorter than the shortest note, {each_s.max():.3g} s; give more"
@@ -240,25 +249,41 @@ class Verdicts:
         if not lasting.any():
             digits = _digits(scores[best], self.thresholds[best])
             return f"best score {scores[best]:.{digits}f} ({self.labels[best]}) < {self.thresholds[best]:.{digits}f}"
-        c = int(np.lexsort((peaks, lasting))[-1])
-        reached = f"{self.labels[c]} reached {self._against(peaks[c], self.thresholds[c], 1.0)}"
         if self.whole_notes:
-            return f"{reached}, but such a note would overlap a better one"
+            return self._why_not_a_note(peaks, lasting)
+        c = int(np.lexsort((peaks, lasting))[-1])
         lasted, least = self._ms(lasting[c]), self._ms(self.limits.least[c])
         if lasted >= least:
-            return f"{reached} for {lasted:.0f} ms, but not clearly enough"
-        digits = _digits(lasted, least, 0)
-        return f"{reached}, but for {lasted:.{digits}f} ms, less than {least:.{digits}f} ms"
+            return f"{self._reached(c, peaks)} for {lasted:.0f} ms, but not clearly enough"
+        return f"{self._reached(c, peaks)}, but for {_less(lasted, least)}"
+
+    def _why_not_a_note(self, peaks: np.ndarray, lasting: np.ndarray) -> str:
+        """Of whole notes: why what reached its threshold, with the lengths of such notes in frames, is not one."""
+        least = self.limits.least_note
+        long_enough = lasting >= max(1, least)
+        c = int(np.where(long_enough if long_enough.any() else lasting > 0, peaks, -np.inf).argmax())
+        if long_enough.any():
+            return f"{self._reached(c, peaks)}, but such a note would overlap a better one"
+        return f"{self._reached(c, peaks)}, but such a note lasts {_less(self._ms(lasting[c]), self._ms(least))}"
+
+    def _reached(self, c: int, peaks: np.ndarray) -> str:
+        return f"{self.labels[c]} reached {self._against(peaks[c], self.thresholds[c], 1.0)}"
 
     def _why_silent(self, activity: float) -> str:
         assert self.limits.activity_db is not None
         if activity >= self.limits.activity_db:
-            return f"never active for {self._ms(self.limits.unknown):.0f} ms or longer"
+            but = ", but for the edges of notes" if self.whole_notes and self.limits.edges else ""
+            return f"never active for {self._ms(self.limits.unknown):.0f} ms or longer{but}"
         digits = _digits(activity, self.limits.activity_db, 1)
         return f"activity {activity:.{digits}f} dB, less than {self.limits.activity_db:g} dB"
 
     def _ms(self, frames: float) -> float:
         return 1e3 * frames / self.layout.frame_rate
+
+
+def _less(lasted_ms: float, least_ms: float) -> str:
+    digits = _digits(lasted_ms, least_ms, 0)
+    return f"{lasted_ms:.{digits}f} ms, less than {least_ms:.{digits}f} ms"
 
 
 def _number(value: float, beside: float) -> str:

@@ -62,14 +62,17 @@ def decode_viterbi(batch: Batch, active: np.ndarray, thresholds: np.ndarray, *, 
     return Decoded(_notes(bridge_labels(labels, bridge)), active)
 
 
-def decode_notes(batch: Batch, active: np.ndarray, thresholds: np.ndarray) -> Decoded:
+def decode_notes(batch: Batch, active: np.ndarray, thresholds: np.ndarray, *, least: int = 0) -> Decoded:
     """The best set of whole notes that do not overlap, but for a little at their edges, where they meet half way.
 
     A candidate gains (score - threshold) · length: the evidence above the threshold, summed over its frames. Without
-    the length, two short notes inside a long one would beat it, however weak they are.
+    the length, two short notes inside a long one would beat it, however weak they are. What is shorter than `least`
+    frames is not a candidate, and not a note if the next one has cut it short.
     """
     values, lengths = batch.block.values, batch.block.lengths
     assert lengths is not None
+    if least:
+        values = np.where(batch.block.note_lengths >= least, values, 0.0)
     starts, classes = np.nonzero(candidates(values, thresholds))
     groups = np.searchsorted(batch.regions[:, 0], starts, side="right") - 1
     # a region that was too long is cut, and so are the notes that reach over its end
@@ -80,7 +83,9 @@ def decode_notes(batch: Batch, active: np.ndarray, thresholds: np.ndarray) -> De
     chosen = order[best_intervals((starts + give)[order], (ends - give)[order], gains[order], groups[order])]
     notes = np.column_stack([starts, ends, classes])[chosen]
     moves = np.zeros((*values.shape, 2), dtype=np.int64) if batch.block.moves is None else batch.block.moves
-    return Decoded(moved(notes, moves, batch.regions[groups[chosen]]), active, notes[:, :2])
+    at_edges = moved(notes, moves, batch.regions[groups[chosen]])
+    lasting = at_edges[:, 1] - at_edges[:, 0] >= least
+    return Decoded(at_edges[lasting], active, notes[lasting, :2])
 
 
 def moved(notes: np.ndarray, moves: np.ndarray, regions: np.ndarray) -> np.ndarray:
