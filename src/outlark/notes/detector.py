@@ -26,7 +26,7 @@ from outlark.notes.front_ends.channels import as_columns, check_series_rate
 from outlark.notes.front_ends.hlds import HLDSFrontEnd
 from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.front_ends.patch import PatchFrontEnd
-from outlark.notes.live import DetectorStream, together
+from outlark.notes.live import DetectorStream, ScoreStream, together
 from outlark.notes.loading import is_path, loaded
 from outlark.notes.resampling import resample
 from outlark.notes.scorers import FrameScorer, NoteScorer
@@ -326,6 +326,42 @@ class NoteDetector(BaseEstimator):
         check_is_fitted(self)
         return self._stream(sample_rate, self.layout_)
 
+    @property
+    def grain(self) -> int | None:
+        """Parts of a recording begin with a multiple of this many frames; None if it can only be heard as a whole."""
+        check_is_fitted(self)
+        scorer = self._scorer()
+        return scorer.grain if isinstance(scorer, NoteScorer) else None
+
+    def score_stream(self, sample_rate: int | None = None, *, first: int = 0) -> ScoreStream:
+        """Scores as `scores` gives them, block by block, from a frame of the recording on; the same to the last bit.
+
+        Parameters
+        ----------
+        sample_rate : int
+        first : int
+            The frame with which the scores begin, a multiple of `grain`. Samples have to be pushed from the attribute
+            `first_sample` of the stream on, some minutes earlier.
+
+        Examples
+        --------
+        >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
+        >>> known = notes(counts={"tuti-F": 2})
+        >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+        >>> late = detector.score_stream(SAMPLE_RATE, first=900 * detector.grain)
+        >>> round(900 * detector.grain / detector.front_end_.frame_rate - late.first_sample / SAMPLE_RATE)  # seconds
+        312
+        """
+        rate = self._rate(sample_rate if sample_rate is not None else self.sample_rate_)
+        if first and self.grain is None:
+            raise InputError(
+                f"first={first}: frames of this front end depend on all that came before, so that a recording can only "
+                "be heard from its start"
+            )
+        if first and (first < 0 or first % (self.grain or 1)):
+            raise InputError(f"first={first}: give a multiple of {self.grain}, which parts begin with")
+        return self._score_stream(rate, first=first)
+
     # ------------------------------------------------------------------ inside
 
     def _priors(self) -> np.ndarray:
@@ -345,9 +381,13 @@ class NoteDetector(BaseEstimator):
             assert self.note_model_ is not None
             layout = self.second_stage_.layout(layout, self.note_model_.thresholds)
             memory = Memory(self.second_stage_, self.sample_rate_)
-        return DetectorStream(
-            self.front_end_, self._scorer(), self._decisions(), layout,
-            sample_rate=rate, signal=self._signal, memory=memory,
+        scores = self._score_stream(rate, memory)
+        return DetectorStream(scores, self._decisions(), layout, sample_rate=rate, memory=memory)
+
+    def _score_stream(self, rate: int, memory: Memory | None = None, first: int = 0) -> ScoreStream:
+        return ScoreStream(
+            self.front_end_, self._scorer(), model_rate=self.sample_rate_,
+            sample_rate=rate, signal=self._signal, memory=memory, first=first,
         )  # fmt: skip
 
     def _detected(self, audio: Any, sample_rate: int | None, layout: ScoreLayout | None = None) -> list[Segment]:

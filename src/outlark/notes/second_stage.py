@@ -114,7 +114,8 @@ class Memory:
         while self._blocks and self._start + len(self._blocks[0]) <= before:
             self._start += len(self._blocks.pop(0))
         if self._blocks and self._start < before:
-            self._blocks[0], self._start = self._blocks[0][before - self._start :], before
+            self._blocks[0] = self._blocks[0][before - self._start :]
+        self._start = max(self._start, before)
 
 
 def joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
