@@ -202,6 +202,37 @@ def test_blocks_are_the_file_for_every_size_bit_for_bit(tmp_path, ending, subtyp
             np.testing.assert_array_equal(np.concatenate(blocks), whole)
 
 
+@pytest.mark.parametrize(
+    ("ending", "subtype"),
+    [("wav", "PCM_16"), ("wav", "FLOAT"), ("flac", "PCM_24"), ("aiff", "PCM_16"), ("wav", "ULAW")],
+)
+def test_from_a_sample_on(tmp_path, ending, subtype, rng):
+    path = tmp_path / f"a.{ending}"
+    soundfile.write(path, rng.uniform(-0.5, 0.5, size=(150_000, 2)), 48000, subtype=subtype)
+    audio, whole = AudioFile(path), read(path)[0]
+    assert (audio.seekable, audio.n_samples) == (True, 150_000)
+    for first in (0, 1, 70_001, 149_999, 150_000, 200_000):
+        found = np.concatenate([np.empty(0), *audio.blocks(33_333, first=first)])
+        np.testing.assert_array_equal(found, whole[first:])
+
+
+def test_trouble_is_told_with_its_time_from_a_sample_on_too(tmp_path):
+    x = np.zeros(100_000)
+    x[90_000] = np.nan
+    soundfile.write(tmp_path / "a.wav", x, 8000, subtype="FLOAT")
+    with pytest.raises(AudioError, match=r"first at 11\.250 s \(sample 90000\)"):
+        list(AudioFile(tmp_path / "a.wav").blocks(1000, first=50_000))
+
+
+@pytest.mark.parametrize("subtype", ["VORBIS", "OPUS"])
+def test_what_can_only_be_read_from_its_start(tmp_path, subtype):
+    soundfile.write(tmp_path / "a.ogg", np.zeros(50_000), 48000, subtype=subtype)
+    audio = AudioFile(tmp_path / "a.ogg")
+    assert not audio.seekable
+    with pytest.raises(AudioError, match=r"a.ogg can only be read from its start; convert it to WAV or FLAC"):
+        audio.blocks(1000, first=1)
+
+
 def test_two_readers_of_one_file_do_not_disturb_each_other(tmp_path):
     soundfile.write(tmp_path / "a.wav", np.arange(200_000) / 2**18, 44100, subtype="DOUBLE")
     audio = AudioFile(tmp_path / "a.wav")

@@ -85,7 +85,7 @@ class ScoreStream:
         self._held: list[Frames] = []  # of the run-in
         self._scorer, self._signal, self._memory = scorer, signal, memory
         if memory is not None:
-            memory.forget(self.n_model_samples)
+            memory.begin(self.n_model_samples)
 
     def push(self, samples: ArrayLike) -> ScoreBlock:
         """Any number of samples; the scores that they made ready."""
@@ -190,8 +190,8 @@ class DetectorStream:
 
     def _decided(self, block: ScoreBlock) -> Found:
         segments = self._decisions.push(block)
-        if self._memory is not None and segments:
-            self._memory.forget(segments[-1].end)
+        if self._memory is not None:
+            self._memory.forget(self._decisions.needed_from)
         return Found(block, at_rate(segments, self.sample_rate))
 
 
