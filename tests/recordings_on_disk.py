@@ -15,9 +15,8 @@ from outlark.notes.resampling import resample
 OUTLARK = (sys.executable, "-m", "outlark")
 #: The program as it is, with something that happens when so many files of a run are finished.
 HAPPENS = """
-import os, signal, sys
+import multiprocessing, os, signal, sys
 from contextlib import contextmanager
-from pathlib import Path
 from outlark.cli import many
 from outlark.cli.main import main
 
@@ -27,9 +26,13 @@ def stop():
     os.killpg(0, signal.SIGINT)  # as Ctrl-C does
 
 def kill_worker():
-    tasks = Path("/proc/self/task").glob("*/children")
-    for child in [int(child) for file in tasks for child in file.read_text().split()]:
-        os.kill(child, signal.SIGKILL)
+    for child in multiprocessing.active_children():
+        child.kill()
+
+def kill_each_worker():
+    global happened
+    happened = False  # it will happen again
+    kill_worker()
 
 @contextmanager
 def shown(quiet):
@@ -90,7 +93,8 @@ def start(*args: object, **more: object) -> subprocess.Popen[bytes]:
 
 
 def start_and(what: str, done: int, *args: object) -> subprocess.Popen[bytes]:
-    """Start the program; it is to "stop" or to "kill_worker" by itself as soon as so many files are done.
+    """Start the program; it is to "stop" or to "kill_worker" by itself as soon as so many files are done. With
+    "kill_each_worker" this happens again and again until one more is done.
 
     An event, and no time, so that it happens in the midst of a run on every machine.
     """

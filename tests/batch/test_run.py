@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -380,18 +379,30 @@ def test_one_run_at_a_time(model, four, tmp_path):
         go(model, tmp_path / "out", four)
 
 
-def test_a_worker_that_dies_takes_only_its_file_with_it(model, four, tmp_path):
-    if not Path("/proc/self/task").exists():
-        pytest.skip("needs /proc to find the worker")
-    soundfile.write(four / "b.wav", np.tile(song(0), 300), SAMPLE_RATE)  # it is at work on this one
-    process = start_and("kill_worker", 1, "detect", model, four, "-o", tmp_path / "out", "-j", 1)
-    said = process.communicate()[1]
-    assert process.returncode == 3, said
-    lines = (tmp_path / "out/.outlark/journal.jsonl").read_text().splitlines()
-    states = {entry["recording"]: entry for entry in map(json.loads, lines)}
+def detect_and(what, model, four, output, jobs=1):
+    """Something happens while a long file is being worked on; what was said and the last line on each file."""
+    soundfile.write(four / "b.wav", np.tile(song(0), 200), SAMPLE_RATE)
+    process = start_and(what, 1, "detect", model, four, "-o", output, "-j", jobs)
+    said = process.communicate()[1].decode()
+    assert "Traceback" not in said
+    lines = (output / ".outlark/journal.jsonl").read_text().splitlines()
+    assert not (output / ".outlark/partial").exists()
+    return process.returncode, said, {entry["recording"]: entry for entry in map(json.loads, lines)}
+
+
+def test_what_a_worker_that_died_was_at_work_on_is_done_again(model, four, tmp_path):
+    code, said, states = detect_and("kill_worker", model, four, tmp_path / "out")
+    assert code == 0, said
+    assert [states[name]["state"] for name in NAMES] == ["done"] * 4
+    go(model, tmp_path / "undisturbed", four, formats=("csv",), combined=True)
+    assert contents(tmp_path / "out") == contents(tmp_path / "undisturbed")
+
+
+def test_a_file_whose_worker_dies_twice_is_told_and_the_others_are_done(model, four, tmp_path):
+    code, said, states = detect_and("kill_each_worker", model, four, tmp_path / "out")
+    assert code == 3, said
     assert [states[name]["state"] for name in NAMES] == ["done", "failed", "done", "done"]
     assert "b.wav: the process was ended by signal 9 (SIGKILL); out of memory?" in states["b.wav"]["message"]
-    assert not (tmp_path / "out/.outlark/partial").exists()
 
 
 def test_workers_of_a_run_that_was_just_killed_are_waited_for(model, four, done, monkeypatch):

@@ -48,7 +48,7 @@ def test_not_done(task, entry):
 
 def journal_of(tmp_path, identity):
     journal = Journal(tmp_path / "journal.jsonl")
-    rest = {"path": "/a.wav", "file": NOW, "formats": [], "scores": False, "outputs": [], "segments": {}}
+    rest = {"path": "/a.wav", "file": NOW, "formats": [], "scores": False, "outputs": {}, "segments": {}}
     journal.add({"recording": "a.wav", "state": "done", "identity": identity, **rest})
     return Journal(journal.path)
 
@@ -60,16 +60,16 @@ def test_results_of_another_processor_are_not_mixed_in(task, tmp_path):
     }
     nothing = Sources(tmp_path, ())
     with pytest.raises(InputError, match=r"made otherwise.*blas 'openblas 0.3.31 Zen', now .*numpy '1', now") as caught:
-        check_same(task, nothing, journal_of(tmp_path, other))
+        check_same(task, nothing, journal_of(tmp_path, other), {})
     assert "verdicts" not in str(caught.value)
-    check_same(task, nothing, journal_of(tmp_path, task.identity))
+    check_same(task, nothing, journal_of(tmp_path, task.identity), {})
 
 
 def test_journals_of_before_do_not_tell_the_processor_and_still_count(task, tmp_path):
     before = {key: value for key, value in task.identity.items() if key != "arithmetic"}
-    check_same(task, Sources(tmp_path, ()), journal_of(tmp_path, before))
+    check_same(task, Sources(tmp_path, ()), journal_of(tmp_path, before), {})
     with pytest.raises(InputError, match=r"made otherwise.*channel 2, now None"):
-        check_same(task, Sources(tmp_path, ()), journal_of(tmp_path, {**before, "channel": 2}))
+        check_same(task, Sources(tmp_path, ()), journal_of(tmp_path, {**before, "channel": 2}), {})
 
 
 @pytest.mark.skipif("openblas" not in arithmetic()["blas"], reason="only OpenBLAS lets its kernel be chosen")

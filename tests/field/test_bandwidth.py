@@ -1,5 +1,7 @@
 """Where recordings end, whatever their sample rate says."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -57,6 +59,23 @@ def test_long_recordings_take_no_more_memory(rng):
     for _ in range(300):
         bandwidth.push(rng.normal(size=2**14))
     assert len(bandwidth._taken) < 256
+
+
+@pytest.mark.parametrize("n_samples", [0, 1000, 255 * 1024, 256 * 1024 - 1, 256 * 1024, 511 * 1024, 10**6])
+def test_parts_together_are_the_whole(rng, n_samples):
+    samples = rng.normal(size=n_samples)
+    samples[5000:90_000] = 0.0
+    whole = Bandwidth(RATE)
+    whole.push(samples)
+    edges, parts = [0, 1, 300_000, 400_000, n_samples + 1], []
+    for first, stop in itertools.pairwise(edges):
+        position = max(0, first - 7777)
+        parts.append(Bandwidth(RATE, n_samples, part=(first, stop), position=position))
+        for at in range(position, min(n_samples, stop + 5000), 3001):
+            parts[-1].push(samples[at : at + 3001])
+    together = Bandwidth.of_spectra(RATE, [part.spectra for part in parts])
+    np.testing.assert_array_equal(together.spectra, whole.spectra)
+    assert len(whole.spectra) >= min(128, n_samples // 1024)
 
 
 def test_what_is_said():

@@ -202,6 +202,37 @@ def test_blocks_are_the_file_for_every_size_bit_for_bit(tmp_path, ending, subtyp
             np.testing.assert_array_equal(np.concatenate(blocks), whole)
 
 
+@pytest.mark.parametrize(
+    ("ending", "subtype"),
+    [("wav", "PCM_16"), ("wav", "FLOAT"), ("flac", "PCM_24"), ("aiff", "PCM_16"), ("wav", "ULAW")],
+)
+def test_from_a_sample_on(tmp_path, ending, subtype, rng):
+    path = tmp_path / f"a.{ending}"
+    soundfile.write(path, rng.uniform(-0.5, 0.5, size=(150_000, 2)), 48000, subtype=subtype)
+    audio, whole = AudioFile(path), read(path)[0]
+    assert (audio.seekable, audio.n_samples) == (True, 150_000)
+    for first in (0, 1, 70_001, 149_999, 150_000, 200_000):
+        found = np.concatenate([np.empty(0), *audio.blocks(33_333, first=first)])
+        np.testing.assert_array_equal(found, whole[first:])
+
+
+def test_trouble_is_told_with_its_time_from_a_sample_on_too(tmp_path):
+    x = np.zeros(100_000)
+    x[90_000] = np.nan
+    soundfile.write(tmp_path / "a.wav", x, 8000, subtype="FLOAT")
+    with pytest.raises(AudioError, match=r"first at 11\.250 s \(sample 90000\)"):
+        list(AudioFile(tmp_path / "a.wav").blocks(1000, first=50_000))
+
+
+@pytest.mark.parametrize("subtype", ["VORBIS", "OPUS"])
+def test_what_can_only_be_read_from_its_start(tmp_path, subtype):
+    soundfile.write(tmp_path / "a.ogg", np.zeros(50_000), 48000, subtype=subtype)
+    audio = AudioFile(tmp_path / "a.ogg")
+    assert not audio.seekable
+    with pytest.raises(AudioError, match=r"a.ogg can only be read from its start; convert it to WAV or FLAC"):
+        audio.blocks(1000, first=1)
+
+
 def test_two_readers_of_one_file_do_not_disturb_each_other(tmp_path):
     soundfile.write(tmp_path / "a.wav", np.arange(200_000) / 2**18, 44100, subtype="DOUBLE")
     audio = AudioFile(tmp_path / "a.wav")
@@ -420,6 +451,39 @@ def test_it_is_soxr_up_to_the_end():
         assert abs(len(y) - len(expected)) <= 1
         n = min(len(y), len(expected))
         np.testing.assert_allclose(y[:n], expected[:n], rtol=0, atol=1e-12)
+
+
+#: Ratios that soxr takes exactly; with others it drifts by some 1e-4 of a sample in two minutes.
+LONG_PAIRS = [(2205, 1000), (1000, 2205), (300, 200)]
+
+
+@pytest.mark.parametrize("pair", LONG_PAIRS)
+def test_minutes_follow_each_other_without_a_seam(pair, rng):
+    """soxr in one go is the oracle; it rounds as single precision does."""
+    x = rng.uniform(-1.0, 1.0, size=round(130.5 * pair[0]))
+    y, expected = resample(x, *pair), soxr.resample(x, *pair, quality="HQ")
+    n = min(len(y), len(expected))
+    assert abs(len(y) - len(expected)) <= 1
+    np.testing.assert_allclose(y[:n], expected[:n], rtol=0, atol=2e-6)
+    for size in (997, 70_001):
+        np.testing.assert_array_equal(streamed([x[i : i + size] for i in range(0, len(x), size)], *pair), y)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    pair=st.sampled_from([*LONG_PAIRS, (4406, 2205), (1000, 1000)]),
+    first_s=st.one_of(st.floats(0.0, 130.0), st.sampled_from([59.0, 60.0, 61.0, 120.0])),
+    length_s=st.one_of(st.floats(0.0, 131.0), st.sampled_from([59.0, 59.999, 60.0, 60.001, 61.0, 120.0])),
+    size=st.integers(500, 100_000),
+)
+def test_a_recording_from_its_middle_on_is_the_same_to_the_bit(pair, first_s, length_s, size):
+    x = np.resize(NOISE, round(length_s * pair[0]))
+    whole, first = resample(x, *pair), round(first_s * pair[1])
+    resampler = Resampler(*pair, first=first)
+    x = x[resampler.first_in :]
+    assert len(x) <= max(0.0, length_s - first_s + 60.0 + 6.0) * pair[0] + 1
+    found = [resampler.push(x[i : i + size]) for i in range(0, len(x), size)]
+    np.testing.assert_array_equal(np.concatenate([*found, resampler.finish()]), whole[first:])
 
 
 def test_equal_rates_pass_through():

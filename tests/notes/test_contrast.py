@@ -5,7 +5,18 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from outlark.notes.contrast import CLEAR_DB, HIGHEST_DB, LEAST, LOUD, MEMORY_S, PRIOR_S, SOUND_DB, Contrast, contrast_of
+from outlark.notes.contrast import (
+    CLEAR_DB,
+    FORGOTTEN_S,
+    HIGHEST_DB,
+    LEAST,
+    LOUD,
+    MEMORY_S,
+    PRIOR_S,
+    SOUND_DB,
+    Contrast,
+    contrast_of,
+)
 
 RATE = 100.0  # frames in a second
 levels = st.floats(-20.0, 130.0)
@@ -114,6 +125,26 @@ def test_what_was_heard_is_forgotten_after_minutes():
     noise, minute = np.full(6000, 30.0), np.zeros(round(60 * RATE))
     assert after([noise, *[minute] * 3], 40.0) == pytest.approx(30.5 / 40.5)
     assert after([noise, *[minute] * 5], 40.0) == 1.0
+
+
+@pytest.mark.parametrize("size", [32, 100, 512])
+def test_what_came_before_the_look_back_changes_not_a_bit(rng, size):
+    levels = rng.uniform(-10.0, 90.0, size=round(2.5 * FORGOTTEN_S * RATE))
+    whole, late = Contrast(40.0, RATE), Contrast(40.0, RATE)
+    blocks = [levels[i : i + size] for i in range(0, len(levels), size)]
+    first = len(blocks) - 1 - -(-whole.look_back // size)
+    assert first > 2
+    ends = []
+    for contrast, own in ((whole, blocks), (late, blocks[first:])):
+        for block in own:
+            contrast.push(block)
+        ends.append((contrast._ages.tolist(), contrast._counts.tolist()))
+    assert ends[0] == ends[1]
+
+
+def test_the_oldest_sound_that_counts():
+    last = round(FORGOTTEN_S * RATE) - 1
+    assert [after([np.full(10**6, 30.0), np.zeros(n)], 40.0) < 1.0 for n in (last, last + 1)] == [True, False]
 
 
 def test_a_few_small_noises_at_the_beginning_are_not_enough():

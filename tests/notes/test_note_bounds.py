@@ -95,6 +95,28 @@ def test_what_was_never_heard_has_no_bounds():
     assert stream.on(segments) == segments
 
 
+def test_bounds_as_segments_become_final(rng):
+    """However they come, those of all frames at once; and hours of silence take no memory."""
+    spans = np.column_stack([rng.integers(-90, 0, 500), rng.uniform(1e3, 2e3, 500), rng.uniform(2e3, 9e3, 500)])
+    spans[rng.random(500) < 0.4] = (-1000.0, 0.0, 0.0)
+    stream, found, segments = BoundsStream(10, 0), [], []
+    for _ in range(50):
+        stream.push(np.full((1000, 3), -1000.0))
+    assert sum(len(numbers) for numbers, _ in stream._held) == 0
+    found += stream.on([Segment(start=0, end=500_000, sample_rate=1000, verdict="silence")])
+    for start in range(0, 500, 100):
+        stream.push(spans[start : start + 100])
+        if start % 200:
+            segments = [(start - 130 + i, start - 130 + i + 65) for i in (0, 65, 130)]
+            found += stream.on(
+                [Segment(start=500_000 + 10 * a, end=500_000 + 10 * b, sample_rate=1000) for a, b in segments if a >= 0]
+            )
+    assert len(found) > 4
+    for segment in found[1:]:
+        first, end = (segment.start // 10 - 50_000, segment.end // 10 - 50_000)
+        assert (segment.low_hz, segment.high_hz) == bounds_of(spans[first:end])
+
+
 def test_marks_and_segments_hand_them_on():
     segment = Segment(start=0, end=100, sample_rate=1000, label="a", low_hz=2000.0, high_hz=3000.0)
     mark = Mark.from_segment(segment)

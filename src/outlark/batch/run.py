@@ -1,13 +1,14 @@
 """A run over many files: what is to be done, what has been done, and what came of it."""
 
 import shutil
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from outlark.batch.crew import Crew
 from outlark.batch.fingerprint import Print
 from outlark.batch.journal import DONE, FAILED, NAME, Journal
 from outlark.batch.lock import TakenError, lock
@@ -15,7 +16,7 @@ from outlark.batch.results import FAILURES, REMARKS, write_combined, write_list
 from outlark.batch.sources import Failure, Source, Sources
 from outlark.batch.standing import check_same, is_done, prints_of
 from outlark.batch.task import Task
-from outlark.batch.workers import work
+from outlark.batch.unit import Unit
 from outlark.errors import InputError
 
 #: Seconds to wait for the processes of a run that was killed a moment ago.
@@ -178,6 +179,7 @@ class _Run:
         self.state.done = len(sources.failures)
         self._identity = task.identity
         self._sizes: dict[str, int] = {}  # of the files that are left to do
+        self._died: set[Unit] = set()  # whose process has died once
         self._under_way: dict[str, tuple[float, float]] = {}  # bytes and seconds of a file that are in the state
         for source in sources.files:
             self._sort_in(source, prints.get(source.name))
@@ -186,12 +188,34 @@ class _Run:
         """Do what is left to do."""
         self.state.bytes_total = float(sum(self._sizes.values()))
         self.watch(self.state)
-        for source, what in work(self.task, [s for s in self.sources.files if s.name in self._sizes], jobs):
-            if "share" in what:
-                self._advance(source.name, what["share"], what["seconds"])
-            else:
-                self._end(source, what)
-            self.watch(self.state)
+        waiting = deque(Unit(source) for source in self.sources.files if source.name in self._sizes)
+        if not waiting:
+            return
+        with Crew(self.task, jobs) as crew:
+            crew.start(len(waiting))
+            under_way = 0
+            while waiting or under_way:
+                while waiting and crew.n_free:
+                    crew.submit(waiting.popleft())
+                    under_way += 1
+                for unit, what in crew.events():
+                    under_way -= "share" not in what
+                    waiting.extendleft(self._told(unit, what))
+                    self.watch(self.state)
+
+    def _told(self, unit: Unit, what: Mapping[str, Any]) -> list[Unit]:
+        """Something happened to a unit; the units that are to be done because of that."""
+        source = unit.source
+        if "refused" in what:
+            raise InputError(what["refused"])
+        if "share" in what:
+            self._advance(source.name, what["share"], what["seconds"])
+        elif "died" in what and unit not in self._died:
+            self._died.add(unit)  # it may not have been its fault
+            return [unit]
+        else:
+            self._end(source, {"failed": f"{source.path}: {what['died']}"} if "died" in what else what)
+        return []
 
     def report(self, combined: bool) -> Report:
         """What came of it, with the files that tell so."""

@@ -1,11 +1,10 @@
 """What a run is to do, in words that a file and another process understand."""
 
 import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from outlark.batch.arithmetic import arithmetic
 from outlark.errors import ModelFileError
@@ -71,18 +70,6 @@ class Task:
     @property
     def workshop(self) -> Path:
         return Path(self.output, WORKSHOP)
-
-    def dumps(self) -> str:
-        """One line; `loads` gives the task again."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def loads(cls, text: str | bytes) -> Self:
-        """The task that `dumps` was given."""
-        given = json.loads(text)
-        thresholds = None if given["thresholds"] is None else tuple(given["thresholds"])
-        tuples = {"formats": tuple(given["formats"]), "verdicts": tuple(given["verdicts"]), "thresholds": thresholds}
-        return cls(**{**given, **tuples})
 
 
 def sha256_of(path: str | Path) -> str:

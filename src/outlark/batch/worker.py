@@ -1,83 +1,111 @@
-"""The other end of `outlark.batch.workers`: a process that holds a model and works on one file after the other.
+"""What a process does with one unit after the other. It holds a model, and ends when whoever started it ends."""
 
-Lines of JSON come in: the task first, then files. Lines of JSON go out: one when the model is ready, and for each file
-how far it is and what came of it. When the input ends, whoever asked is gone, and so is this process.
-"""
-
-import json
 import os
 import signal
-import sys
 import threading
-import time
+from contextlib import ExitStack
+from multiprocessing import parent_process
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from outlark.batch.engine import Engine
 from outlark.batch.lock import lock
-from outlark.batch.sources import Source
 from outlark.batch.task import Task
+from outlark.batch.unit import Unit
 from outlark.errors import OutlarkError
 
-#: Seconds between two lines on how far a file is.
-TELL_S = 0.5
+if TYPE_CHECKING:  # the process that starts others does not need a model, which is slow to import
+    from outlark.batch.engine import Engine, Progress
+
 #: Seconds to wait for a run that is about to end.
 WAIT_S = 10.0
+#: The model of this process, with what it takes to use it; by `begin`.
+_here: dict[str, Any] = {}
 
 
-def main() -> None:
-    """Work until the input ends."""
+def begin(task: Task, told: Any, complaints: str) -> None:
+    """Prepare this process, which is to do nothing else.
+
+    Parameters
+    ----------
+    task : Task
+    told : array of two numbers in shared memory
+        Seconds of sound that are done of the unit under way, and the share of the recording.
+    complaints : str
+        A file for what libraries print.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes; the one that asked decides
-    replies = os.fdopen(os.dup(1), "w", encoding="ascii")
-    os.dup2(2, 1)  # whatever a library prints is no reply
-    lines: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_listen, args=(lines,), daemon=True).start()
-    task = Task.loads(lines.get())
-
-    def tell(**reply: Any) -> None:
-        replies.write(json.dumps(reply) + "\n")
-        replies.flush()
-
-    with lock(task.workshop / "workers", shared=True, wait_s=WAIT_S):
-        try:
-            engine = Engine(task, task.workshop / "partial" / str(os.getpid()))
-        except OutlarkError as error:
-            tell(refused=str(error))
-            return
-        tell(ready=True)
-        while True:
-            given = json.loads(lines.get())
-            tell(**_outcome(engine, Source(Path(given["path"]), given["name"]), tell))
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    log = os.open(complaints, os.O_WRONLY | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    held = ExitStack()  # the lock, for as long as the process lives
+    held.enter_context(lock(task.workshop / "workers", shared=True, wait_s=WAIT_S))
+    _here.update(task=task, told=told, held=held)
 
 
-def _outcome(engine: Engine, source: Source, tell: Any) -> dict[str, Any]:
-    last = time.monotonic()
+def ready() -> dict[str, Any]:
+    """Load the model.
+
+    Returns
+    -------
+    dict
+        Empty, or ``{"refused": message}`` if the task cannot be done at all.
+    """
+    try:
+        _engine()
+    except OutlarkError as error:
+        return {"refused": str(error)}
+    return {}
+
+
+def do(unit: Unit) -> dict[str, Any]:
+    """Do a unit, in a process that `begin` has prepared.
+
+    Returns
+    -------
+    dict
+        ``{"done": …}``, ``{"failed": message}``, or ``{"refused": message}`` if the task cannot be done at all.
+    """
+    told = _here["told"]
+    told[:] = (0.0, 0.0)
 
     def progress(seconds: float, share: float) -> None:
-        nonlocal last
-        if time.monotonic() - last >= TELL_S:
-            last = time.monotonic()
-            tell(seconds=seconds, share=share)
+        told[:] = (seconds, share)
 
     try:
-        return {"done": engine.work(source, progress)}
+        engine = _engine()
+    except OutlarkError as error:
+        return {"refused": str(error)}
+    return outcome(engine, unit, progress)
+
+
+def outcome(engine: "Engine", unit: Unit, progress: "Progress") -> dict[str, Any]:
+    """What came of a unit; whatever is wrong with one recording must not stop the others."""
+    path = unit.source.path
+    try:
+        return {"done": engine.work(unit.source, progress)}
     except OutlarkError as error:
         return {"failed": str(error)}
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return {"failed": f"{where}{error.strerror or error}; free some space, or check that you may write there"}
     except MemoryError:
-        return {"failed": f"{source.path}: needs more memory than there is; give fewer jobs (-j)"}
-    except Exception as error:  # whatever is wrong with one file must not stop the others
-        return {"failed": f"{source.path}: {type(error).__name__}: {error}; please report this"}
+        return {"failed": f"{path}: needs more memory than there is; give fewer jobs (-j)"}
+    except Exception as error:
+        return {"failed": f"{path}: {type(error).__name__}: {error}; please report this"}
 
 
-def _listen(lines: "SimpleQueue[bytes]") -> None:
-    for line in sys.stdin.buffer:
-        lines.put(line)
+def _engine() -> "Engine":
+    from outlark.batch.engine import Engine
+
+    if "engine" not in _here:
+        task = _here["task"]
+        _here["engine"] = Engine(task, Path(task.workshop, "partial", str(os.getpid())))
+    return _here["engine"]
+
+
+def _end_with_the_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()  # its end of a pipe closes, however it ends
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

@@ -4,6 +4,10 @@ A recording that was resampled upwards, or went through a codec that cuts off, e
 there is nothing but rounding, and a model that listens there hears other notes than those it was trained on.
 """
 
+import sys
+from collections.abc import Iterable
+from typing import Self
+
 import numpy as np
 
 from outlark.notes.front_ends import spectrum
@@ -28,6 +32,13 @@ class Bandwidth:
     Parameters
     ----------
     sample_rate : int
+    n_samples : int, optional
+        Of the whole recording. With it a part of the recording may be listened to: the spectra of all parts together
+        (`spectra`, `of_spectra`) are then those of the whole.
+    part : (int, int)
+        The samples in which spectra of that part begin.
+    position : int
+        The first sample that will be pushed.
 
     Examples
     --------
@@ -42,26 +53,46 @@ class Bandwidth:
     4000.0
     """
 
-    def __init__(self, sample_rate: int) -> None:
+    def __init__(
+        self,
+        sample_rate: int,
+        n_samples: int | None = None,
+        *,
+        part: tuple[int, int] = (0, sys.maxsize),
+        position: int = 0,
+    ) -> None:
         self._rate, self._shape = sample_rate, spectrum.hann(WINDOW)
         self._shape = self._shape / np.sqrt((self._shape**2).sum())
-        self._held, self._next = np.empty(0), 0  # samples that are not used up, and where in them the next window is
-        self._step = 1
-        self._taken: list[np.ndarray] = []  # one spectrum for each step, empty for digital silence
+        self._step = 1 if n_samples is None else _step_in(n_samples)
+        self._held, self._position = np.empty(0), position  # samples that are not used up, and where they begin
+        self._next, self._until = -(-part[0] // (self._step * WINDOW)) * self._step * WINDOW, part[1]
+        self._taken: list[np.ndarray] = []  # one spectrum for each step, 0 for digital silence
+
+    @classmethod
+    def of_spectra(cls, sample_rate: int, spectra: Iterable[np.ndarray]) -> Self:
+        """From the `spectra` of all parts of a recording, in their order."""
+        whole = cls(sample_rate)
+        whole._taken = [spectrum for of_part in spectra for spectrum in of_part]
+        return whole
+
+    @property
+    def spectra(self) -> np.ndarray:
+        """Powers (n, bins)."""
+        return np.array(self._taken).reshape(-1, WINDOW // 2 + 1)
 
     def push(self, samples: np.ndarray) -> None:
         """The next samples (n,) of the recording."""
         self._held = np.concatenate([self._held, samples])
-        while self._next + WINDOW <= len(self._held):
-            self._take(self._held[self._next : self._next + WINDOW])
-            self._next += self._step * WINDOW
-        used = min(self._next, len(self._held))
-        self._held, self._next = self._held[used:], self._next - used
+        while self._next < self._until and self._next + WINDOW <= self._position + len(self._held):
+            self._take(self._held[self._next - self._position :][:WINDOW])
+            self._next = (self._next // (self._step * WINDOW) + 1) * self._step * WINDOW
+        used = min(max(0, self._next - self._position), len(self._held))
+        self._held, self._position = self._held[used:], self._position + used
 
     def ends_hz(self) -> float | None:
         """Above which frequency there is nothing but rounding; None where sound reaches as high as it can, fades away
         without an edge, or is too quiet to tell."""
-        heard = [spectrum for spectrum in self._taken if len(spectrum)]
+        heard = [spectrum for spectrum in self._taken if spectrum.any()]
         if not heard:
             return None
         levels = 10.0 * np.log10(np.median(heard, axis=0) + np.finfo(float).tiny)
@@ -75,9 +106,22 @@ class Bandwidth:
 
     def _take(self, window: np.ndarray) -> None:
         silent = window.min() == window.max()
-        self._taken.append(np.empty(0) if silent else np.abs(np.fft.rfft(window * self._shape)) ** 2)
+        powers = np.abs(np.fft.rfft(window * self._shape)) ** 2
+        self._taken.append(np.zeros_like(powers) if silent else powers)
         if len(self._taken) == SPECTRA:
             self._taken, self._step = self._taken[::2], 2 * self._step
+
+
+def _step_in(n_samples: int) -> int:
+    """From one spectrum to the next, in windows, when a recording of so many samples has been listened to.
+
+    >>> _step_in(255 * WINDOW), _step_in(256 * WINDOW), _step_in(511 * WINDOW)
+    (1, 2, 4)
+    """
+    step = 1
+    while -(-(n_samples // WINDOW) // step) >= SPECTRA:
+        step *= 2
+    return step
 
 
 def listens_up_to(front_end: FrontEnd) -> float | None:

@@ -18,6 +18,8 @@ from outlark.regular import NOT_REGULAR, is_endless
 FULL_SCALE = {("u", 1): 2.0**7, ("i", 2): 2.0**15, ("i", 4): 2.0**31}
 #: Samples that go through the decoder, or another part, at once.
 CHUNK = 2**16
+#: How samples are coded in files whose decoders begin anywhere with the same numbers; MP3, Vorbis and Opus do not.
+SEEKABLE = frozenset({"PCM_S8", "PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW"})
 #: More columns than this, and more than rows: channels and samples are swapped.
 MANY_CHANNELS = 64
 LOWEST_RATE, HIGHEST_RATE = 100, 10_000_000
@@ -114,6 +116,10 @@ class AudioFile:
     sample_rate : int
     channels : int
         How many the file has.
+    n_samples : int
+        How many it says that it has; a guess for MP3.
+    seekable : bool
+        Whether `blocks` may begin within it.
 
     Examples
     --------
@@ -132,26 +138,31 @@ class AudioFile:
         with self._open() as file:
             try:
                 self.sample_rate = check_sample_rate(file.samplerate)
-                self.channels = int(file.channels)
+                self.channels, self.n_samples = int(file.channels), int(file.frames)
+                self.seekable = bool(file.seekable()) and file.subtype in SEEKABLE
                 self._chosen = check_channel(channel, self.channels)
             except InputError as error:
                 raise AudioError(f"{self.path}: {error}") from error
 
-    def blocks(self, n_samples: int) -> Iterator[np.ndarray]:
-        """The recording from its start in blocks of `n_samples`, the last one shorter; float64, shape (n_samples,).
+    def blocks(self, n_samples: int, *, first: int = 0) -> Iterator[np.ndarray]:
+        """The recording in blocks of `n_samples`, the last one shorter; float64, shape (n_samples,).
+
+        With `first`, from this sample on, if it is `seekable`.
 
         A file that was cut short gives what is there. Where the decoder gives up, or where there is NaN, the blocks
         before are given first, to within 65,536 samples; the error says at which second.
         """
         if not isinstance(n_samples, int | np.integer) or n_samples < 1:
             raise InputError(f"n_samples={n_samples!r} must be a whole number of samples for each block, 1 or more")
-        return self._recut(int(n_samples))
+        if first and not self.seekable:
+            raise AudioError(f"{self.path} can only be read from its start; convert it to WAV or FLAC")
+        return self._recut(int(n_samples), first)
 
-    def _recut(self, n_samples: int) -> Iterator[np.ndarray]:
+    def _recut(self, n_samples: int, first: int) -> Iterator[np.ndarray]:
         held: list[np.ndarray] = []
         size = 0
         try:
-            for chunk in self._chunks():
+            for chunk in self._chunks(first):
                 held.append(chunk)
                 size += len(chunk)
                 if size >= n_samples:
@@ -166,10 +177,14 @@ class AudioFile:
         if size:
             yield np.concatenate(held)
 
-    def _chunks(self) -> Iterator[np.ndarray]:
+    def _chunks(self, first: int = 0) -> Iterator[np.ndarray]:
         """Always the same pieces, so that every block size gets the same numbers: Opus decodes by what is asked."""
-        done = 0
+        done = first
         with self._open() as file:
+            if first > file.frames:
+                return
+            if first:
+                file.seek(first)
             while True:
                 try:
                     x = file.read(CHUNK, dtype="float64", always_2d=True)

@@ -60,11 +60,16 @@ class LevelFloor:
         Seconds, rounded to whole chunks; a chunk is one frame at least.
     quantile : float
         Between 0 and 1.
+    first_chunk : int
+        The levels begin with this chunk of the recording; floors are then those of the whole recording from
+        `look_back` frames later on.
 
     Attributes
     ----------
     chunk : int
         Frames.
+    look_back : int
+        How many frames before its chunk the floor of a frame depends on.
     delay : int
         How many frames after a frame its floor is known, at most.
 
@@ -85,6 +90,8 @@ class LevelFloor:
         ahead_s: float = 2.0,
         chunk_s: float = 1.0,
         quantile: float = 0.1,
+        *,
+        first_chunk: int = 0,
     ) -> None:
         check_seconds("chunk_s", chunk_s)
         check_seconds("window_s", window_s, zero=True)
@@ -96,13 +103,15 @@ class LevelFloor:
         self.chunk = max(1, round(chunk_s * frame_rate))
         self._n_before = round(window_s * frame_rate / self.chunk)
         self._n_ahead = round(ahead_s * frame_rate / self.chunk)
+        self.look_back = self.chunk * self._n_before
         self.delay = self.chunk * (self._n_ahead + 1) - 1
         self.quantile = quantile
         self._thinning = max(1, int(frame_rate // ENOUGH_FRAMES_PER_SECOND))
         # Levels that count, (columns, n): of the chunks still needed, and of the pieces of the chunk under way.
         self._chunks: deque[np.ndarray] = deque(maxlen=self._n_before + 1 + self._n_ahead)
         self._pieces: list[np.ndarray] = []
-        self._n_frames = self._n_closed = self._n_given = 0
+        self._n_frames = first_chunk * self.chunk
+        self._n_closed = self._n_given = first_chunk
         self._columns: int | None = None
         self._finished = False
 
@@ -143,7 +152,7 @@ class LevelFloor:
         self._chunks.append(np.sort(np.concatenate(self._pieces, axis=1), axis=1))
         self._pieces = []
         self._n_closed += 1
-        return [self._next()] if self._n_closed > self._n_ahead else []
+        return [self._next()] if self._n_closed - self._n_given > self._n_ahead else []
 
     def _next(self) -> np.ndarray:
         """The floors of the next chunk, (frames, columns)."""

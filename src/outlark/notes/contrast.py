@@ -13,6 +13,8 @@ SOUND_DB = 6.0
 LOUD = 0.9
 #: Older sounds fade with this time constant, in seconds.
 MEMORY_S = 60.0
+#: Sounds from this age on, in seconds, do not count at all: five minutes before it tell all that a moment depends on.
+FORGOTTEN_S = 300.0
 #: What the training recordings had counts as this many seconds of sound: a recording often begins with small noises.
 PRIOR_S = 0.1
 #: More contrast than this, in dB, changes nothing any more.
@@ -44,6 +46,11 @@ class Contrast:
         `contrast_of` the training recordings.
     frame_rate : float
 
+    Attributes
+    ----------
+    look_back : int
+        Frames: what came before them changes nothing, to the last bit.
+
     Examples
     --------
     >>> contrast = Contrast(reference_db=40.0, frame_rate=100.0)
@@ -55,13 +62,19 @@ class Contrast:
         self.reference_db, self._frame_rate = int(reference_db) + 0.5, frame_rate  # the middle of its step
         self._prior = np.zeros(HIGHEST_DB + 1)
         self._prior[int(reference_db)] = PRIOR_S * frame_rate
-        self._heard = np.zeros_like(self._prior)
+        self.look_back = int(np.ceil(FORGOTTEN_S * frame_rate))
+        # of each block that still counts, the frames since then and how many sounds it had of each step
+        self._ages, self._counts = np.empty(0), np.empty((0, HIGHEST_DB + 1))
 
     def push(self, activity: np.ndarray) -> float:
         """The share after these frames, (T,)."""
         sounds = activity[(activity >= SOUND_DB) & np.isfinite(activity)]
-        self._heard *= np.exp(-len(activity) / (MEMORY_S * self._frame_rate))
-        self._heard += np.bincount(np.minimum(sounds, HIGHEST_DB).astype(int), minlength=HIGHEST_DB + 1)
-        up_to = np.cumsum(self._heard + self._prior)
+        counts = np.bincount(np.minimum(sounds, HIGHEST_DB).astype(int), minlength=HIGHEST_DB + 1)
+        kept = self._ages + len(activity) < self.look_back
+        self._ages = np.append(self._ages[kept] + len(activity), 0.0)
+        self._counts = np.vstack([self._counts[kept], counts])
+        # summed anew each time: what fades step by step never fades to the last bit
+        heard = np.exp(-self._ages / (MEMORY_S * self._frame_rate)) @ self._counts
+        up_to = np.cumsum(heard + self._prior)
         loud_db = int(np.searchsorted(up_to, LOUD * up_to[-1])) + 0.5
         return float(np.clip(loud_db / self.reference_db, LEAST, 1.0))

@@ -138,6 +138,14 @@ class DecisionStream:
                 segments += self._decide(batch)
         return self._bounds.on(segments)
 
+    @property
+    def needed_from(self) -> int:
+        """The first sample at which a note may begin that is still to come."""
+        if self._regions is None:
+            return 0
+        n_decided = self._regions.n_frames - self._regions.n_held
+        return self.layout.offset_samples + n_decided * self.layout.hop_samples if n_decided else 0
+
     def finish(self, n_samples: int) -> list[Segment]:
         """The rest of the segments, of a recording with so many samples."""
         self._check_open()

@@ -17,7 +17,7 @@ from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.notes.audio import AudioFile, check_sample_rate, mono
 from outlark.notes.background import check_seconds
-from outlark.notes.decisions import Decisions
+from outlark.notes.decisions import Decisions, DecisionStream
 from outlark.notes.frame_notes import FrameModel, fit_frames
 from outlark.notes.front_end_choice import choose_front_end
 from outlark.notes.front_ends.array import ArrayFrontEnd
@@ -26,7 +26,7 @@ from outlark.notes.front_ends.channels import as_columns, check_series_rate
 from outlark.notes.front_ends.hlds import HLDSFrontEnd
 from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.front_ends.patch import PatchFrontEnd
-from outlark.notes.live import DetectorStream, together
+from outlark.notes.live import DetectorStream, ScoreStream, together
 from outlark.notes.loading import is_path, loaded
 from outlark.notes.resampling import resample
 from outlark.notes.scorers import FrameScorer, NoteScorer
@@ -36,7 +36,7 @@ from outlark.notes.segments import Segment
 from outlark.notes.thresholds import EXAMPLES, HAND, by_class, sources_of
 from outlark.notes.training import Material, at_one_rate, check_marks, check_material, join_clips, training_record
 from outlark.notes.valley import FROM, ClassCalibration, calibrated
-from outlark.notes.verdicts import check_decoder
+from outlark.notes.verdicts import Joined, check_decoder
 from outlark.notes.whole_notes import NOTE_SETTINGS, NoteModel, fit_whole_notes, segment_p_values
 
 #: Digital silence between training clips: longer than any context of a front end.
@@ -354,6 +354,60 @@ class NoteDetector(BaseEstimator):
         check_is_fitted(self)
         return self._stream(sample_rate, self.layout_)
 
+    @property
+    def grain(self) -> int | None:
+        """Parts of a recording begin with a multiple of this many frames; None if it can only be heard as a whole."""
+        check_is_fitted(self)
+        scorer = self._scorer()
+        return scorer.grain if isinstance(scorer, NoteScorer) else None
+
+    def score_stream(
+        self, sample_rate: int | None = None, *, first: int = 0, memory: Memory | None = None
+    ) -> ScoreStream:
+        """Scores as `scores` gives them, block by block, from a frame of the recording on; the same to the last bit.
+
+        Parameters
+        ----------
+        sample_rate : int
+        first : int
+            The frame with which the scores begin, a multiple of `grain`. Samples have to be pushed from the attribute
+            `first_sample` of the stream on, some minutes earlier.
+        memory : Memory, optional
+            For a second stage, which will look at the samples.
+
+        Examples
+        --------
+        >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
+        >>> known = notes(counts={"tuti-F": 2})
+        >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+        >>> late = detector.score_stream(SAMPLE_RATE, first=900 * detector.grain)
+        >>> round(900 * detector.grain / detector.front_end_.frame_rate - late.first_sample / SAMPLE_RATE)  # seconds
+        312
+        """
+        rate = self._rate(sample_rate if sample_rate is not None else self.sample_rate_)
+        if first and self.grain is None:
+            raise InputError(
+                f"first={first}: frames of this front end depend on all that came before, so that a recording can only "
+                "be heard from its start"
+            )
+        if first and (first < 0 or first % (self.grain or 1)):
+            raise InputError(f"first={first}: give a multiple of {self.grain}, which parts begin with")
+        return ScoreStream(
+            self.front_end_, self._scorer(), model_rate=self.sample_rate_,
+            sample_rate=rate, signal=self._signal, memory=memory, first=first,
+        )  # fmt: skip
+
+    def decision_stream(self, joined: Joined | None = None) -> DecisionStream:
+        """Scores in, block by block, segments in samples of the model's rate out.
+
+        Parameters
+        ----------
+        joined : function, with a second stage
+            From the scores (C,) of a candidate, its first sample and the one after its last to the joined scores.
+        """
+        check_is_fitted(self)
+        return self._decisions().stream(self._candidates(self.layout_), joined)
+
     # ------------------------------------------------------------------ inside
 
     def _priors(self) -> np.ndarray:
@@ -368,15 +422,17 @@ class NoteDetector(BaseEstimator):
 
     def _stream(self, sample_rate: int | None, layout: ScoreLayout) -> DetectorStream:
         rate = self._rate(sample_rate if sample_rate is not None else self.sample_rate_)
-        memory = None
-        if self.second_stage_ is not None:
-            assert self.note_model_ is not None
-            layout = self.second_stage_.layout(layout, self.note_model_.thresholds)
-            memory = Memory(self.second_stage_, self.sample_rate_)
-        return DetectorStream(
-            self.front_end_, self._scorer(), self._decisions(), layout,
-            sample_rate=rate, signal=self._signal, memory=memory,
-        )  # fmt: skip
+        memory = None if self.second_stage_ is None else Memory(self.second_stage_, self.sample_rate_)
+        scores = self.score_stream(rate, memory=memory)
+        layout = self._candidates(layout)
+        return DetectorStream(scores, self._decisions(), layout, sample_rate=rate, memory=memory)
+
+    def _candidates(self, layout: ScoreLayout) -> ScoreLayout:
+        """The layout for decisions: with a second stage, that of its candidates."""
+        if self.second_stage_ is None:
+            return layout
+        assert self.note_model_ is not None
+        return self.second_stage_.layout(layout, self.note_model_.thresholds)
 
     def _detected(self, audio: Any, sample_rate: int | None, layout: ScoreLayout | None = None) -> list[Segment]:
         """The segments of a recording, by thresholds other than the model's if a layout is given."""

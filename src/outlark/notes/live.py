@@ -11,7 +11,8 @@ from outlark.errors import InputError
 from outlark.maths.threads import one_blas_thread
 from outlark.notes.decisions import Decisions
 from outlark.notes.front_ends.array import ArrayFrontEnd
-from outlark.notes.front_ends.base import Frames, FrameSource, FrontEnd
+from outlark.notes.front_ends.base import Frames, FrameSource, FrontEnd, joined
+from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.resampling import Resampler
 from outlark.notes.scorers import FrameScorer, NoteScorer
 from outlark.notes.scores import ScoreBlock, ScoreLayout, joined_scores
@@ -35,22 +36,112 @@ class Found(NamedTuple):
     segments: list[Segment]
 
 
-class DetectorStream:
-    """Samples in, scores and final segments out; made by `NoteDetector.stream`.
+class ScoreStream:
+    """Samples in, class scores out; the first half of `DetectorStream`, which may begin within a recording.
 
     Parameters
     ----------
     front_end : FrontEnd, fitted
     scorer : FrameScorer or NoteScorer, fresh
+    model_rate, sample_rate : int
+        Of the model, and of the samples to come.
+    signal : function
+        From what is pushed to samples as the front end takes them.
+    memory : Memory, optional
+        Gets the samples at the rate of the model.
+    first : int
+        The first frame to be scored, a multiple of the grain of a `NoteScorer`. The scores are those of the whole
+        recording, to the bit, if samples are pushed from `first_sample` on.
+
+    Attributes
+    ----------
+    first_sample : int
+        Of the recording, at its own rate.
+    n_samples, n_model_samples : int
+        Up to where the recording was pushed, at its own rate and at that of the model.
+    """
+
+    def __init__(
+        self,
+        front_end: FrontEnd,
+        scorer: FrameScorer | NoteScorer,
+        *,
+        model_rate: int,
+        sample_rate: int,
+        signal: Callable[[ArrayLike], np.ndarray],
+        memory: Memory | None = None,
+        first: int = 0,
+    ) -> None:
+        self._run_in = self.n_model_samples = 0
+        self._frames: FrameSource = front_end.stream()
+        if first:
+            assert isinstance(scorer, NoteScorer)
+            assert isinstance(front_end, NoteFrontEnd)
+            self._run_in = min(first, scorer.look_back)
+            source = self._frames = front_end.stream(first - self._run_in)
+            self.n_model_samples = source.first_sample
+        self._resampler = _resampler(front_end, sample_rate, model_rate, self.n_model_samples)
+        self.first_sample = self.n_samples = self._resampler.first_in if self._resampler else self.n_model_samples
+        self._held: list[Frames] = []  # of the run-in
+        self._scorer, self._signal, self._memory = scorer, signal, memory
+        if memory is not None:
+            memory.begin(self.n_model_samples)
+
+    def push(self, samples: ArrayLike) -> ScoreBlock:
+        """Any number of samples; the scores that they made ready."""
+        block = self._signal(samples)
+        self.n_samples += len(block)
+        # The blocks are small: BLAS threads would wait for each other. Recordings side by side use all cores.
+        with one_blas_thread():
+            return self._through(self._resampler.push(block) if self._resampler else block)
+
+    def finish(self) -> ScoreBlock:
+        """The rest: the recording has ended."""
+        with one_blas_thread():
+            parts = [self._through(self._resampler.finish())] if self._resampler else []
+            return joined_scores([*parts, self._scored(self._frames.finish()), self._scorer.finish()])
+
+    def none(self) -> ScoreBlock:
+        """Scores of no frames."""
+        return self._scorer.none()
+
+    def _through(self, samples: np.ndarray) -> ScoreBlock:
+        self.n_model_samples += len(samples)
+        if self._memory is not None:
+            self._memory.push(samples)
+        return self._scored(self._frames.push(samples))
+
+    def _scored(self, frames: Frames) -> ScoreBlock:
+        if self._run_in:
+            frames = self._after_the_run_in(frames)
+        return self._scorer.push(frames)
+
+    def _after_the_run_in(self, frames: Frames) -> Frames:
+        early = min(self._run_in, len(frames))
+        self._held.append(frames.between(0, early))
+        self._run_in -= early
+        if not self._run_in:
+            assert isinstance(self._scorer, NoteScorer)
+            self._scorer.run_in(joined(self._held))
+            self._held = []
+        return frames.between(early, len(frames))
+
+
+class DetectorStream:
+    """Samples in, scores and final segments out; made by `NoteDetector.stream`.
+
+    Parameters
+    ----------
+    scores : ScoreStream
+        From the start of a recording.
     decisions : Decisions
     layout : ScoreLayout
         Its sample rate is the model's.
     sample_rate : int
         Of the samples to come.
-    signal : function
-        From what is pushed to samples as the front end takes them.
     memory : Memory, optional
-        With a second stage: the samples that it may still look at; the layout is then that of `SecondStage.layout`.
+        With a second stage: the samples that it may still look at, which `scores` fills; the layout is then that of
+        `SecondStage.layout`.
 
     Attributes
     ----------
@@ -62,62 +153,45 @@ class DetectorStream:
 
     def __init__(
         self,
-        front_end: FrontEnd,
-        scorer: FrameScorer | NoteScorer,
+        scores: ScoreStream,
         decisions: Decisions,
         layout: ScoreLayout,
         *,
         sample_rate: int,
-        signal: Callable[[ArrayLike], np.ndarray],
         memory: Memory | None = None,
     ) -> None:
         self.sample_rate = sample_rate
-        self.n_samples = self.n_model_samples = 0
         self._finished = False
-        self._resampler = _resampler(front_end, sample_rate, layout.sample_rate)
-        self._frames: FrameSource = front_end.stream()
-        self._scorer = scorer
-        self._memory = memory
+        self._scores, self._memory = scores, memory
         self._decisions = decisions.stream(layout, None if memory is None else memory.joined)
-        self._signal = signal
+
+    @property
+    def n_samples(self) -> int:
+        return self._scores.n_samples
+
+    @property
+    def n_model_samples(self) -> int:
+        return self._scores.n_model_samples
 
     def push(self, samples: ArrayLike) -> Found:
         """Any number of samples; what they made ready."""
         if self._finished:
             raise InputError("this stream is finished; make a new one with detector.stream()")
-        block = self._signal(samples)
-        self.n_samples += len(block)
-        # The blocks are small: BLAS threads would wait for each other. Recordings side by side use all cores.
-        with one_blas_thread():
-            return self._through(self._resampler.push(block) if self._resampler else block)
+        return self._decided(self._scores.push(samples))
 
     def finish(self) -> Found:
         """The rest: the recording has ended."""
-        with one_blas_thread():
-            return self._rest()
-
-    def _rest(self) -> Found:
-        found = [self._through(self._resampler.finish())] if self._resampler else []
-        found += [self._scored(self._frames.finish()), self._decided(self._scorer.finish())]
+        found = self._decided(self._scores.finish())
         segments = last_segments(
             self._decisions.finish(self.n_model_samples), self.sample_rate, self.n_samples, self.n_model_samples
         )
         self._finished = True
-        return together([*found, Found(self._scorer.none(), segments)])
-
-    def _through(self, samples: np.ndarray) -> Found:
-        self.n_model_samples += len(samples)
-        if self._memory is not None:
-            self._memory.push(samples)
-        return self._scored(self._frames.push(samples))
-
-    def _scored(self, frames: Frames) -> Found:
-        return self._decided(self._scorer.push(frames))
+        return together([found, Found(self._scores.none(), segments)])
 
     def _decided(self, block: ScoreBlock) -> Found:
         segments = self._decisions.push(block)
-        if self._memory is not None and segments:
-            self._memory.forget(segments[-1].end)
+        if self._memory is not None:
+            self._memory.forget(self._decisions.needed_from)
         return Found(block, at_rate(segments, self.sample_rate))
 
 
@@ -153,9 +227,9 @@ def together(found: Sequence[Found]) -> Found:
     return Found(joined_scores([f.scores for f in found]), [segment for f in found for segment in f.segments])
 
 
-def _resampler(front_end: FrontEnd, sample_rate: int, model_rate: int) -> Resampler | None:
+def _resampler(front_end: FrontEnd, sample_rate: int, model_rate: int, first: int) -> Resampler | None:
     if sample_rate == model_rate:
         return None
     if isinstance(front_end, ArrayFrontEnd):
         raise InputError(f"a series at {sample_rate} Hz for a model of series at {model_rate} Hz; resample it first")
-    return Resampler(sample_rate, model_rate)
+    return Resampler(sample_rate, model_rate, first)

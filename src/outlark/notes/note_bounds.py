@@ -95,21 +95,32 @@ class BoundsStream:
 
     def __init__(self, hop_samples: int, offset_samples: int) -> None:
         self._hop, self._offset = hop_samples, offset_samples
-        self._held, self._first = np.empty((0, 3), dtype=np.float32), 0
+        self._n_frames = 0
+        # numbers and spans of the frames that were heard: silence, which may last for hours, takes no room
+        self._held: list[tuple[np.ndarray, np.ndarray]] = []
 
     def push(self, spans: np.ndarray | None) -> None:
         """Of the next frames; None where the front end has no bands."""
         if spans is not None:
-            self._held = np.concatenate([self._held, spans])
+            heard = np.flatnonzero(spans[:, 0] > NOTHING)
+            self._held.append((heard + self._n_frames, spans[heard]))
+            self._n_frames += len(spans)
 
     def on(self, segments: Iterable[Segment]) -> list[Segment]:
         """The segments, which come in order, with their bounds; silence has none."""
+        listed = list(segments)
+        if not listed or not self._held:
+            return listed
+        numbers, spans = (np.concatenate(parts) for parts in zip(*self._held, strict=True))
+        ends = np.searchsorted(numbers, [[self._frame(s.start), self._frame(s.end)] for s in listed])
         found = []
-        for segment in segments:
-            first, end = (max(0, -(-(at - self._offset) // self._hop)) for at in (segment.start, segment.end))
-            own = self._held[max(0, first - self._first) : max(0, end - self._first)]
-            bounds = None if segment.verdict == SILENCE else bounds_of(own)
+        for segment, (first, end) in zip(listed, ends.tolist(), strict=True):
+            bounds = None if segment.verdict == SILENCE else bounds_of(spans[first:end])
             found.append(segment if bounds is None else replace(segment, low_hz=bounds[0], high_hz=bounds[1]))
-            used = min(max(0, end - self._first), len(self._held))
-            self._held, self._first = self._held[used:], self._first + used
+        used = int(ends[-1, 1])
+        self._held = [(numbers[used:].copy(), spans[used:].copy())]
         return found
+
+    def _frame(self, sample: int) -> int:
+        """The first frame whose span begins at this sample or later."""
+        return max(0, -(-(sample - self._offset) // self._hop))

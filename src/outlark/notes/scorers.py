@@ -80,6 +80,13 @@ class NoteScorer:
         Goes with `edges`: notes that reach half of it are looked at, so that thresholds may be lowered afterwards.
     contrast : Contrast, optional
         With it scores are what they would be in as little noise as the training notes had.
+
+    Attributes
+    ----------
+    grain : int
+        Starts are scored in blocks of this many; a part of a recording begins with a multiple of it.
+    look_back : int
+        How many frames before its first start a part depends on, a multiple of the grain; see `run_in`.
     """
 
     def __init__(
@@ -103,9 +110,18 @@ class NoteScorer:
         self._chunk = max(step, FRAMES_AT_ONCE - FRAMES_AT_ONCE % step)
         # what comes after a block is projected twice: not more of it than of the block
         self._at_once = self._chunk * -(-self._after // self._chunk)
+        depends_on = max(self._around, 0 if contrast is None else contrast.look_back)
+        self.grain, self.look_back = self._at_once, -(-depends_on // self._at_once) * self._at_once
         self._held, self._activity = np.empty((0, front_end.n_features_)), np.empty(0)
         self._before = np.zeros((self._around, front_end.n_features_))  # silence before a recording begins
         self._projections = Projections.of(front_end, describer, lengths, allowed, step, self._around)
+
+    def run_in(self, frames: Frames) -> None:
+        """What comes before the first start, without scores of its own: `look_back` frames, or all that there are."""
+        if self._contrast is not None:
+            for at in range(0, len(frames), self._chunk):
+                self._contrast.push(frames.activity[at : at + self._chunk])
+        self._before = np.concatenate([self._before, frames.features])[-self._around :]
 
     def push(self, frames: Frames) -> ScoreBlock:
         """The scores of the starts from which the longest note has been heard in full."""

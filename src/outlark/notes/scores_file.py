@@ -277,6 +277,23 @@ def _check_lengths(kept: KeptScores) -> None:
         )
 
 
+def block_arrays(block: ScoreBlock) -> dict[str, np.ndarray]:
+    """A block in little room, to the last bit; `block_of` gives it again.
+
+    >>> block = ScoreBlock(np.array([[0.0], [2.0]]), np.array([1.0, 3.0]), np.array([[1], [5]]))
+    >>> block_of(block_arrays(block), n_classes=1).lengths.ravel()
+    array([1, 5])
+    """
+    packed = _packed(block)
+    spans = _packed_spans(packed.pop("spans")) if "spans" in packed else {}
+    return {**packed, "scored": np.packbits(packed["scored"]), **spans}
+
+
+def block_of(arrays: Mapping[str, np.ndarray], n_classes: int) -> ScoreBlock:
+    """What `block_arrays` was given."""
+    return _unpacked(Fields({}, dict(arrays)), n_classes)
+
+
 def _packed(block: ScoreBlock) -> dict[str, np.ndarray]:
     """The arrays of a block without the rows in which nothing was scored; those are all 0, with lengths of 1."""
     values = np.asarray(block.values, dtype=float)

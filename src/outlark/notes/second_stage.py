@@ -97,6 +97,10 @@ class Memory:
         self._blocks: list[np.ndarray] = []
         self._start = 0
 
+    def begin(self, start: int) -> None:
+        """The first sample to be pushed is not that of the recording."""
+        self._start = start
+
     def push(self, samples: np.ndarray) -> None:
         """The next samples."""
         if len(samples):
@@ -104,10 +108,14 @@ class Memory:
 
     def joined(self, scores: np.ndarray, start: int, end: int) -> np.ndarray:
         """√(s₁ s₂) of the candidate at these samples, from its s₁ of each class, (C,); -∞ stays for "no candidate"."""
+        return joined(scores, self.second(start, end))
+
+    def second(self, start: int, end: int) -> np.ndarray:
+        """s₂ of the candidate at these samples."""
         if len(self._blocks) != 1:
             self._blocks = [np.concatenate([*self._blocks, np.empty(0)])]
         samples = self._blocks[0][max(0, start - self._start) : max(0, end - self._start)]
-        return joined(scores, self._stage.scores(samples, self._sample_rate))
+        return self._stage.scores(samples, self._sample_rate)
 
     def forget(self, before: int) -> None:
         """All samples before this one."""

@@ -4,11 +4,12 @@ import json
 import os
 import subprocess
 import sys
+import weakref
 
 import pytest
 
 from outlark.errors import AnnotationError, InputError
-from outlark.notes.formats import FORMATS, About, Mark, read_table, write_table
+from outlark.notes.formats import FORMATS, About, Mark, parquet, read_table, write_table
 from outlark.notes.segments import Segment
 from outlark.version import __version__
 from tests.notes.formats.made_marks import ABOUT, MARKS
@@ -172,3 +173,38 @@ def test_a_link_stays_a_link(tmp_path):
     write_table(tmp_path / "link.csv", MARKS, format="csv")
     assert (tmp_path / "link.csv").is_symlink()
     assert len(read_table(tmp_path / "real" / "a.csv").marks) == len(MARKS)
+
+
+class Counted:
+    """A collection that makes its marks anew in each pass, and knows how many of them are alive at once."""
+
+    def __init__(self, n):
+        self.n, self.most = n, 0
+        self._alive = weakref.WeakSet()
+
+    def __len__(self):
+        return self.n
+
+    def __contains__(self, mark):
+        return False
+
+    def __iter__(self):
+        for i in range(self.n):
+            mark = Mark(start_s=i, end_s=i + 0.5, label="a", recording="a.wav", score=1.0, sample_rate=8000)
+            self._alive.add(mark)
+            self.most = max(self.most, len(self._alive))
+            yield mark
+
+
+@pytest.mark.parametrize("format", [name for name in WRITING if name != "aoef"])
+def test_marks_are_written_one_after_the_other(tmp_path, format, monkeypatch):
+    need(format)
+    monkeypatch.setattr(parquet, "ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(Mark, "__hash__", object.__hash__)
+    many = Counted(450)
+    write_table(tmp_path / "a", many, format=format)
+    assert many.most <= (201 if format == "parquet" else 3)
+    write_table(tmp_path / "b", list(many), format=format)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    if format == "parquet":
+        assert [mark.start_s for mark in read_table(tmp_path / "a", format=format).marks] == list(range(450))

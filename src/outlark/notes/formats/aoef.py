@@ -7,7 +7,7 @@ keeps their order; the score itself is a feature of the sound event.
 import datetime
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid5
@@ -44,7 +44,7 @@ def read(
     return marks, _run(said) if getattr(found, "name", None) == "outlark" else about
 
 
-def write(marks: Sequence[Mark], about: About, durations: Mapping[str, float]) -> bytes:
+def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
     """All marks, also silence, as one prediction set."""
     data, aoef = needed("soundevent.data", "aoef"), needed("soundevent.io.aoef", "aoef")
     names = dict.fromkeys(_path(mark) for mark in marks)
@@ -60,7 +60,7 @@ def write(marks: Sequence[Mark], about: About, durations: Mapping[str, float]) -
     )
     made = aoef.to_aeof(whole)
     made.created_on = _NO_TIME
-    return encoded(json.dumps(made.model_dump(mode="json", exclude_none=True), ensure_ascii=False, indent=1) + "\n")
+    yield encoded(json.dumps(made.model_dump(mode="json", exclude_none=True), ensure_ascii=False, indent=1) + "\n")
 
 
 # ---------------------------------------------------------------------- reading

@@ -1,7 +1,7 @@
 """Audacity label tracks: start, end and text between tabs, without a header."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,18 +46,15 @@ def read(path: Path, text: str, about: Mapping[str, Any], remarks: list[str]) ->
     return marks
 
 
-def write(marks: Sequence[Mark], about: About, durations: Mapping[str, float]) -> bytes:
+def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
     """Exactly three columns; a second line with the frequencies where they are known. Silence is not written."""
-    lines = []
-    for mark in marks:
-        if is_sound(mark):
-            score = "" if mark.score is None else f" {mark.score:.2f}".replace("-0.00", "0.00")
-            times = [decimal(mark.start_s, TIME_DIGITS), decimal(mark.end_s, TIME_DIGITS)]
-            lines.append(tab_line([*times, guarded((one_line(shown(mark)) + score).lstrip())]))
-            if mark.low_hz is not None and mark.high_hz is not None:
-                band = [decimal(mark.low_hz, FREQUENCY_DIGITS), decimal(mark.high_hz, FREQUENCY_DIGITS)]
-                lines.append(tab_line(["\\", *band]))
-    return encoded("".join(lines))
+    for mark in filter(is_sound, marks):
+        score = "" if mark.score is None else f" {mark.score:.2f}".replace("-0.00", "0.00")
+        times = [decimal(mark.start_s, TIME_DIGITS), decimal(mark.end_s, TIME_DIGITS)]
+        yield encoded(tab_line([*times, guarded((one_line(shown(mark)) + score).lstrip())]))
+        if mark.low_hz is not None and mark.high_hz is not None:
+            band = [decimal(mark.low_hz, FREQUENCY_DIGITS), decimal(mark.high_hz, FREQUENCY_DIGITS)]
+            yield encoded(tab_line(["\\", *band]))
 
 
 def _mark(cells: list[str], line: int) -> Mark:

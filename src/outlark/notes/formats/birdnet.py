@@ -1,6 +1,6 @@
 """The CSV of BirdNET-Analyzer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -34,15 +34,14 @@ def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None)
     return [_taken_apart(mark) for mark in marks]
 
 
-def write(marks: Sequence[Mark], about: About, durations: Mapping[str, float]) -> bytes:
+def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
     """Exactly BirdNET's columns; the label is both names, the score is outlark's. Silence is not written."""
-    lines = [comma_line(HEADER)]
+    yield encoded(comma_line(HEADER))
     for mark in filter(is_sound, marks):
         times = [decimal(mark.start_s, TIME_DIGITS), decimal(mark.end_s, TIME_DIGITS)]
         text = guarded(shown(mark))
         score = decimal(mark.score, SCORE_DIGITS)
-        lines.append(comma_line([*times, text, text, score, guarded(mark.recording or "")]))
-    return encoded("".join(lines))
+        yield encoded(comma_line([*times, text, text, score, guarded(mark.recording or "")]))
 
 
 def _taken_apart(mark: Mark) -> Mark:

@@ -1,6 +1,6 @@
 """CSV of the DCASE task on few-shot bioacoustic events: annotations with POS, UNK and NEG, and predictions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
@@ -39,9 +39,9 @@ def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None)
     return found
 
 
-def write(marks: Sequence[Mark], about: About, durations: Mapping[str, float]) -> bytes:
+def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
     """Predictions: exactly three columns, known notes alone, file names without folders."""
-    lines = [comma_line(HEADER)]
+    yield encoded(comma_line(HEADER))
     for mark in filter(is_known, marks):
         if mark.recording is None:
             raise AnnotationError(
@@ -49,8 +49,7 @@ def write(marks: Sequence[Mark], about: About, durations: Mapping[str, float]) -
             )
         name = PurePosixPath(mark.recording.replace("\\", "/")).name
         times = [decimal(mark.start_s, TIME_DIGITS), decimal(mark.end_s, TIME_DIGITS)]
-        lines.append(comma_line([guarded(name), *times]))
-    return encoded("".join(lines))
+        yield encoded(comma_line([guarded(name), *times]))
 
 
 def _class_columns(sheet: Sheet, taken: set[int], wanted: str | int | None) -> list[str]:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from outlark.aside import opened_aside
-from outlark.errors import AnnotationError, InputError
+from outlark.errors import AnnotationError, InputError, OutlarkError
 from outlark.notes.formats.marks import About
 from outlark.regular import NOT_REGULAR, is_endless
 from outlark.strict_json import dumps, loads
@@ -90,13 +90,20 @@ def encoded(text: str) -> bytes:
 
 
 def write_bytes(path: Path, blob: bytes) -> None:
+    """The whole of a file; see `written`."""
+    with written(path) as file:
+        file.write(blob)
+
+
+@contextmanager
+def written(path: Path) -> Iterator[BinaryIO]:
     """Write aside, then rename: whatever goes wrong, the file is the old one or the new one."""
     target = Path(os.path.realpath(path))
     with about_file(path, "written", "free some space, or choose a folder that is there and that you may write to"):
         if target.is_dir():
             raise AnnotationError(f"{path} is a folder; give the name of a file in it")
         with opened_aside(target) as file:
-            file.write(blob)
+            yield file
 
 
 @contextmanager
@@ -110,7 +117,7 @@ def about_file(path: Path, done: str, remedy: str) -> Iterator[None]:
     except OSError as error:
         raise AnnotationError(f"{path} cannot be {done} ({error.strerror or error}); {remedy}") from error
     except ValueError as error:
-        if isinstance(error, AnnotationError):
+        if isinstance(error, OutlarkError):
             raise
         raise AnnotationError(f"{str(path)!r} cannot be {done} ({error}); choose another name") from error
 

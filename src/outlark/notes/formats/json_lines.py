@@ -1,7 +1,7 @@
 """JSON lines: a first line on the run, then one object for each mark, with all digits."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -37,9 +37,11 @@ def read(
     return [_with_more(sheet, mark, found, own) for mark, (_, found) in zip(marks, objects, strict=True)], about
 
 
-def write(marks: Sequence[Mark], about: About, durations: Mapping[str, float]) -> bytes:
+def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
     """All marks, also silence."""
-    return encoded(head_line(about) + "".join(map(mark_line, marks)))
+    yield encoded(head_line(about))
+    for mark in marks:
+        yield encoded(mark_line(mark))
 
 
 def head_line(about: About) -> str:

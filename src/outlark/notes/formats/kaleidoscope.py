@@ -1,7 +1,7 @@
 """Kaleidoscope's cluster and ID tables (Wildlife Acoustics): CSV with offset and duration of each detection."""
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -40,19 +40,17 @@ def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None)
     return [_completed(mark, automatic if label_column is None else [], ours) for mark in marks]
 
 
-def write(marks: Sequence[Mark], about: About, durations: Mapping[str, float]) -> bytes:
+def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
     """The columns that Kaleidoscope shows; silence is not written."""
-    sounds = list(filter(is_sound, marks))
-    when = any(mark.start_time for mark in sounds)
-    lines = [comma_line([*HEADER, WHEN] if when else HEADER)]
-    for mark in sounds:
+    when = any(mark.start_time for mark in filter(is_sound, marks))
+    yield encoded(comma_line([*HEADER, WHEN] if when else HEADER))
+    for mark in filter(is_sound, marks):
         folder, name = posixpath.split((mark.recording or "").replace("\\", "/"))
         start_s, end_s = (round(time, TIME_DIGITS) for time in (mark.start_s, mark.end_s))
         cells = [guarded(part) for part in (*posixpath.split(folder), name)]
         cells += [decimal(start_s, TIME_DIGITS), decimal(end_s - start_s, TIME_DIGITS)]
         cells += [guarded(shown(mark)), decimal(_minus(mark.score), SCORE_DIGITS)]
-        lines.append(comma_line([*cells, mark.start_time or ""] if when else cells))
-    return encoded("".join(lines))
+        yield encoded(comma_line([*cells, mark.start_time or ""] if when else cells))
 
 
 def _completed(mark: Mark, automatic: list[str], ours: bool) -> Mark:

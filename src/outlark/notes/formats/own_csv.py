@@ -4,7 +4,7 @@ No comment lines, so that pandas, R and spreadsheets read it without options: wh
 columns of its own. Rows of many files and years can be put under each other and still say where they are from.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from outlark.notes.formats.cells import FREQUENCY_DIGITS, SCORE_DIGITS, TIME_DIGITS, comma_line, decimal, guarded
@@ -33,16 +33,15 @@ def read(
     return marks_in(sheet, label_column, own=True), about_in(sheet) or about
 
 
-def write(marks: Sequence[Mark], about: About, durations: Mapping[str, float]) -> bytes:
+def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
     """All marks, also silence."""
     more = other_columns(marks, HEADER)
-    lines = [comma_line([*HEADER, *map(guarded, more.values())])]
+    yield encoded(comma_line([*HEADER, *map(guarded, more.values())]))
     run = run_values(about)
     for mark in marks:
         found = {**values(mark), **run}
         cells = [_cell(name, found[name]) for name in HEADER]
-        lines.append(comma_line([*cells, *(guarded(mark.more.get(key, "")) for key in more)]))
-    return encoded("".join(lines))
+        yield encoded(comma_line([*cells, *(guarded(mark.more.get(key, "")) for key in more)]))
 
 
 def _cell(name: str, value: Any) -> str:

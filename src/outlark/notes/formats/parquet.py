@@ -1,7 +1,8 @@
 """Parquet through pyarrow: outlark's fields with their types, and what is to say of the run in the metadata."""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from outlark.strict_json import dumps, loads
 
 _KEY = b"outlark"
 MAGIC = b"PAR1"
+#: Rows that are turned into columns at once; they take a thousand bytes each, and a few dozen in the file.
+ROWS_AT_ONCE = 2**16
 
 
 def read(
@@ -44,22 +47,27 @@ def read(
     return marks_in(sheet, label_column, own=said is not None, all_digits=True), about
 
 
-def write(marks: Sequence[Mark], about: About, durations: Mapping[str, float]) -> bytes:
+def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
     """All marks, also silence; columns of others as text."""
     arrow, parquet = needed("pyarrow", "parquet"), needed("pyarrow.parquet", "parquet")
     types = {str: arrow.string(), float: arrow.float64(), int: arrow.int64()}
     more = other_columns(marks, [*FIELDS, *RUN])
     fields = [arrow.field(name, types[kind]) for name, kind in FIELDS.items()]
     fields += [arrow.field(_plain(name), arrow.string()) for name in more.values()]
-    rows = [values(mark) for mark in marks]
-    columns = [[_plain(row[name]) for row in rows] for name in FIELDS]
-    columns += [[_plain(mark.more.get(key)) for mark in marks] for key in more]
     run = dumps({"schema": SCHEMA, **about.as_dict()}, "about")
     schema = arrow.schema(fields, metadata={_KEY: run})
-    arrays = [arrow.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
-    sink = io.BytesIO()
-    parquet.write_table(arrow.Table.from_arrays(arrays, schema=schema), sink)
-    return sink.getvalue()
+    sink, rest = io.BytesIO(), iter(marks)
+    with parquet.ParquetWriter(sink, schema) as writer:
+        while True:
+            some = list(islice(rest, ROWS_AT_ONCE))
+            rows = [values(mark) for mark in some]
+            columns = [[_plain(row[name]) for row in rows] for name in FIELDS]
+            columns += [[_plain(mark.more.get(key)) for mark in some] for key in more]
+            arrays = [arrow.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+            writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+            if len(some) < ROWS_AT_ONCE:
+                break
+    yield sink.getvalue()
 
 
 def _plain(value: Any) -> Any:

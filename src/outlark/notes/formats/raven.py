@@ -1,6 +1,6 @@
 """Raven selection tables: tab-separated, one row for each selection and view."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import PurePath
@@ -66,23 +66,23 @@ def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None)
     return [replace(mark, label=label_behind(mark.label, mark.verdict, mark.runner_up)) for mark in marks]
 
 
-def write(marks: Sequence[Mark], about: About, durations: Mapping[str, float]) -> bytes:
+def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
     """The table; silence is not written."""
-    sounds = [mark for mark in marks if is_sound(mark)]
-    files = FILES if any(mark.recording is not None for mark in sounds) else []
-    when = [WHEN] if any(mark.start_time for mark in sounds) else []
-    odd = [ODD] if any(mark.remark for mark in sounds) else []
-    more = other_columns(sounds, [*LEADING, *OURS, *FILES, WHEN, ODD])
-    before = _time_before(sounds, durations)
-    lines = [tab_line([*LEADING, *OURS, *files, *when, *odd, *(guarded(one_line(name)) for name in more.values())])]
-    top = max((mark.sample_rate / 2 for mark in sounds if mark.sample_rate), default=TOP_HZ)
-    for i, mark in enumerate(sounds, start=1):
+    # one pass after the other: there may be too many of them for the memory
+    files = FILES if any(mark.recording is not None for mark in filter(is_sound, marks)) else []
+    when = [WHEN] if any(mark.start_time for mark in filter(is_sound, marks)) else []
+    odd = [ODD] if any(mark.remark for mark in filter(is_sound, marks)) else []
+    more = other_columns(filter(is_sound, marks), [*LEADING, *OURS, *FILES, WHEN, ODD])
+    before = _time_before(filter(is_sound, marks), durations)
+    names = [guarded(one_line(name)) for name in more.values()]
+    yield encoded(tab_line([*LEADING, *OURS, *files, *when, *odd, *names]))
+    top = max((mark.sample_rate / 2 for mark in filter(is_sound, marks) if mark.sample_rate), default=TOP_HZ)
+    for i, mark in enumerate(filter(is_sound, marks), start=1):
         cells = _cells(i, mark, before.get(mark.recording or "", 0.0), top)
         cells += _file_cells(mark) if files else []
         cells += [mark.start_time or ""] if when else []
         cells += [guarded(one_line(mark.remark))] if odd else []
-        lines.append(tab_line([*cells, *(guarded(one_line(mark.more.get(key, ""))) for key in more)]))
-    return encoded("".join(lines))
+        yield encoded(tab_line([*cells, *(guarded(one_line(mark.more.get(key, ""))) for key in more)]))
 
 
 # ---------------------------------------------------------------------- reading
@@ -165,7 +165,7 @@ def _file_cells(mark: Mark) -> list[str]:
     return [guarded(name), guarded(path), decimal(mark.start_s, TIME_DIGITS)]
 
 
-def _time_before(marks: Sequence[Mark], durations: Mapping[str, float]) -> dict[str, float]:
+def _time_before(marks: Iterable[Mark], durations: Mapping[str, float]) -> dict[str, float]:
     """How long the recordings before each one last, in the order in which they are opened."""
     before, total = {}, 0.0
     for name, duration in durations.items():

@@ -1,6 +1,6 @@
 """Reading and writing tables of any format."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
@@ -20,7 +20,7 @@ from outlark.notes.formats import (
     raven,
     through_crowsetta,
 )
-from outlark.notes.formats.files import encoded, read_side, read_text, side_path, side_text, write_bytes
+from outlark.notes.formats.files import encoded, read_side, read_text, side_path, side_text, write_bytes, written
 from outlark.notes.formats.marks import About, Mark, Table
 from outlark.notes.formats.sheets import Sheet, sheet_of
 from outlark.notes.formats.telling import told
@@ -77,7 +77,7 @@ _SHEETS: dict[str, Callable[[Sheet, Mapping[str, Any], str | int | None], list[M
     "birdnet": birdnet.read,
     "dcase": dcase.read,
 }
-_WRITERS: dict[str, Callable[[Sequence[Mark], About, Mapping[str, float]], bytes]] = {
+_WRITERS: dict[str, Callable[[Collection[Mark], About, Mapping[str, float]], Iterator[bytes]]] = {
     "raven": raven.write,
     "audacity": audacity.write,
     "kaleidoscope": kaleidoscope.write,
@@ -149,7 +149,8 @@ def write_table(
     path : path of the file
         Its folder must exist; a file that is there is replaced.
     marks : iterable of Mark
-        Written in this order. What each format leaves out is in docs/formats.md.
+        Written in this order, one after the other: a collection may be larger than the memory. What each format leaves
+        out is in docs/formats.md.
     format : str
         One of `FORMATS` that writes.
     about : About, optional
@@ -177,18 +178,19 @@ def write_table(
         writing = [f.name for f in FORMATS.values() if f.writes]
         raise AnnotationError(f"format={format!r} is only read; write one of {writing}")
     about = About(version=__version__) if about is None else about
-    listed = list(marks)
+    listed = marks if isinstance(marks, Collection) else list(marks)
     for mark in listed:
         if not isinstance(mark, Mark):
             raise InputError(f"{mark!r:.100} is no Mark; use Mark.from_segment for what a detector found")
-    blob = _WRITERS[format](listed, about, durations or {})
-    if format in _TELL and (listed or format != "csv"):
-        write_bytes(path, blob)
+    tells = format in _TELL and (len(listed) > 0 or format != "csv")
+    with written(path) as file:
+        for piece in _WRITERS[format](listed, about, durations or {}):
+            file.write(piece)
+        if not tells:
+            write_bytes(side_path(path), encoded(side_text(about, format)))
+    if tells:
         with suppress(OSError):  # what an earlier, other table at this place said
             side_path(path).unlink()
-    else:
-        write_bytes(side_path(path), encoded(side_text(about, format)))
-        write_bytes(path, blob)
 
 
 def _format(name: str) -> Format:

@@ -100,10 +100,13 @@ class NoteFrontEnd(FrontEnd):
         self._root = root_of_change(self.n_slices, self.change)
         return self
 
-    def stream(self) -> SpectrumSource:
-        """A fresh stream of spectra above the noise floor; the same numbers whatever the blocks."""
+    def stream(self, first: int = 0) -> SpectrumSource:
+        """A fresh stream of spectra above the noise floor; the same numbers whatever the blocks.
+
+        With `first`, from this frame of a recording on; see `SpectrumSource`.
+        """
         check_is_fitted(self)
-        return SpectrumSource(self.spectrum_)
+        return SpectrumSource(self.spectrum_, first=first)
 
     def transform_clips(self, signal: np.ndarray) -> Frames:
         """The frames of clips that were joined."""

@@ -206,13 +206,24 @@ class SpectrumSource:
 
     With `clips`, of notes cut out closely, a band may sound all the time and is then never at its floor. The floor of a
     band is then that of the quietest band within an octave of it.
+
+    With `first`, frames come out from this number on, the same to the bit as those of a stream from the start of the
+    recording; samples have to be pushed from `first_sample` on.
     """
 
-    def __init__(self, spectrum: Spectrum, *, clips: bool = False) -> None:
+    def __init__(self, spectrum: Spectrum, *, clips: bool = False, first: int = 0) -> None:
         self._spectrum, self._clips = spectrum, clips
         self._blocks = Reblock(FRAMES_AT_ONCE * spectrum.hop)
         self._frames = FrameStream(spectrum.window, spectrum.hop, dtype=DTYPE)
-        self._floor = LevelFloor(spectrum.frame_rate)
+        floor = LevelFloor(spectrum.frame_rate)
+        chunk = max(0, first - floor.look_back) // floor.chunk
+        # Transforms go by blocks that are counted from the start of the recording. The first block is of another
+        # shape, and the first window reaches back to where nothing was pushed.
+        unlike = max(FRAMES_AT_ONCE, -(-spectrum.window // spectrum.hop))
+        begin = max(0, chunk * floor.chunk - unlike) // FRAMES_AT_ONCE * FRAMES_AT_ONCE
+        self.first_sample = begin * spectrum.hop
+        self._floor = LevelFloor(spectrum.frame_rate, first_chunk=chunk)
+        self._unused, self._early = chunk * floor.chunk - begin, first - chunk * floor.chunk
         self._waiting = np.empty((0, spectrum.settings.n_bands))
 
     def push(self, samples: ArrayLike) -> Frames:
@@ -230,11 +241,15 @@ class SpectrumSource:
 
     def _take(self, frames: np.ndarray) -> Frames:
         levels = self._spectrum.levels(frames)
+        unused = min(self._unused, len(levels))
+        levels, self._unused = levels[unused:], self._unused - unused
         self._waiting = np.concatenate([self._waiting, levels])
         return self._above(self._floor.push(levels))
 
     def _above(self, floors: np.ndarray) -> Frames:
         levels, floors = self._next(floors)
+        early = min(self._early, len(levels))
+        levels, floors, self._early = levels[early:], floors[early:], self._early - early
         activity = self._spectrum.activity(levels, floors)
         return Frames(above(levels, floors + self._spectrum.margin_db), activity)
 
