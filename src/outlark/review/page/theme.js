@@ -1,9 +1,10 @@
-// Themes, class colours and signs. Colours were computed to be told apart in four kinds of colour vision.
+// Themes, class colours and signs. Colours were computed to be told apart in four kinds of colour vision,
+// but for the eighth on dark, which was chosen by eye: its sign tells it apart.
 
 import { $, el } from "./dom.js";
 import { changed, classOf, keyOf, state } from "./state.js";
 
-const DARK = ["#56B4E9", "#F0E442", "#D55E00", "#4A9FD8", "#E69F00", "#00B386", "#CC79A7", "#B9A6FF"];
+const DARK = ["#56B4E9", "#F0E442", "#D55E00", "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#B9A6FF"];
 const LIGHT = ["#311861", "#9E79F3", "#AA0C00", "#0C6161", "#550018", "#CE7900", "#319E92", "#7900CE"];
 const GLYPHS = ["●", "■", "▲", "◆", "✚", "★", "▼", "⬟"];
 const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3], [4, 4], [12, 4], [1, 2], [6, 2, 2, 2]];
