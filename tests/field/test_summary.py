@@ -273,7 +273,7 @@ def test_a_figure_without_any_time():
     tally = Tally()
     tally.add(at(), notes(["song"]))
     assert [part.get_suptitle() for part in summary_figure(tally).subfigs] == [
-        "Notes per hour by site, with 95 % intervals"
+        "Notes per hour by site, with 95 % Poisson intervals"
     ]
 
 

@@ -176,7 +176,7 @@ def _notes(output: Path, tables: Sequence[str], wanted: Sequence[str]) -> Notes:
     for format in wanted:
         found = [table for table in tables if table.endswith(FORMATS[format].suffix)]
         if found:
-            marks = read_table(output / found[0], format=format).marks
+            marks = [mark for table in found for mark in read_table(output / table, format=format).marks]
             verdicts = [mark.verdict or (UNKNOWN if mark.label is None else KNOWN) for mark in marks]
             return Notes([mark.label for mark in marks], verdicts, [mark.start_s for mark in marks])
     raise AnnotationError(

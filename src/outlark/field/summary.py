@@ -12,6 +12,7 @@ from outlark.verdict_names import AMBIGUOUS, KNOWN, REST, UNKNOWN
 
 CLASS, SITE, DAY, HOUR = "class", "site", "day", "hour"
 BY = (CLASS, SITE, DAY, HOUR)
+Columns = dict[str, np.ndarray]
 SOUND = (KNOWN, AMBIGUOUS, UNKNOWN)
 #: What stands for all classes where they are counted together.
 ALL = "(known)"
@@ -107,37 +108,44 @@ def summarise(
     ([4, 5], ('song', '(unknown)'), [[8.0, 0.0], [10.0, 0.0]])
     """
     apart = tuple(name for name in (SITE, DAY, HOUR) if name in by)
-    effort, found = tally.effort(), tally.found()
     sites = sorted(tally.sites, key=natural)
-    place = np.array([sites.index(site) for site in tally.sites], np.int64)
-    for columns in (effort, found):
-        columns["site"] = place[columns["site"]]
     names = sorted(set(tally.classes) - {REST}, key=natural) if classes is None else list(dict.fromkeys(classes))
-    columns_of, shown = _columns(tally.classes, names, pooled=CLASS not in by, rest=UNKNOWN in verdicts)
-    found["class"] = columns_of[found["class"]]
+    columns, shown = _columns(tally.classes, names, pooled=CLASS not in by, rest=UNKNOWN in verdicts)
+    effort, found = _with_sites(tally.effort(), tally.sites, sites), _with_sites(tally.found(), tally.sites, sites)
+    found["class"] = columns[found["class"]]
     found = {name: column[found["class"] >= 0] for name, column in found.items()}
-    keys = np.stack([np.concatenate([effort[name], found[name]]) for name in apart] or [_zeros(effort, found)], axis=1)
-    groups, which = np.unique(keys, axis=0, return_inverse=True)
-    n_effort, shape = len(effort["hours"]), (len(groups), len(shown))
-    of_effort, of_found = which.reshape(-1)[:n_effort], which.reshape(-1)[n_effort:]
-    cells = of_found * len(shown) + found["class"]
+    both = {name: np.concatenate([effort[name], found[name]]) for name in (SITE, DAY, HOUR)}
+    _, first, which = np.unique(_numbered(both, apart), return_index=True, return_inverse=True)
+    of_effort, of_found = np.split(which, [len(effort["hours"])])
+    groups = {name: both[name][first] for name in apart}
+    if SITE in groups:
+        groups[SITE] = np.array(sites, dtype=object)[groups[SITE]]
+    counts = _counted(of_effort, effort, of_found, found, (len(first), len(shown)))
+    how = {"confidence": confidence, "verdicts": tuple(verdicts)}
+    return Summary(by=apart, groups=groups, classes=shown, **counts, **how)  # type: ignore[arg-type]
+
+
+def _counted(
+    of_effort: np.ndarray, effort: Columns, of_found: np.ndarray, found: Columns, shape: tuple[int, int]
+) -> dict[str, np.ndarray]:
+    """The counts of a summary: effort and found have columns, and for each row the number of its group."""
+    n, size = shape[0], shape[0] * shape[1]
+    cells = of_found * shape[1] + found["class"]
     heard, known = effort["day"] >= 0, found["known"] > 0
     timed = known & (found["day"] >= 0)
-    hour_of_effort, hour_of_found = _clock_hours(effort), _clock_hours(found)
-    return Summary(
-        by=apart,
-        groups={name: _values(name, groups[:, i], sites) for i, name in enumerate(apart)},
-        classes=shown,
-        hours=np.bincount(of_effort, effort["hours"], len(groups)),
-        notes=np.bincount(cells, found["known"], shape[0] * shape[1]).reshape(shape).astype(np.int64),
-        ambiguous=np.bincount(cells, found["ambiguous"], shape[0] * shape[1]).reshape(shape).astype(np.int64),
-        recordings=_distinct(of_effort, effort["recording"], len(groups)),
-        recordings_with=_distinct(cells[known], found["recording"][known], shape[0] * shape[1]).reshape(shape),
-        clock_hours=_distinct(of_effort[heard], hour_of_effort[heard], len(groups)),
-        clock_hours_with=_distinct(cells[timed], hour_of_found[timed], shape[0] * shape[1]).reshape(shape),
-        confidence=confidence,
-        verdicts=tuple(verdicts),
-    )
+    hour_of_effort, hour_of_found = (_numbered(columns, (SITE, DAY, HOUR)) for columns in (effort, found))
+    of_cells = {
+        "notes": np.bincount(cells, found["known"], size).astype(np.int64),
+        "ambiguous": np.bincount(cells, found["ambiguous"], size).astype(np.int64),
+        "recordings_with": _distinct(cells[known], found["recording"][known], size),
+        "clock_hours_with": _distinct(cells[timed], hour_of_found[timed], size),
+    }
+    return {
+        "hours": np.bincount(of_effort, effort["hours"], n),
+        "recordings": _distinct(of_effort, effort["recording"], n),
+        "clock_hours": _distinct(of_effort[heard], hour_of_effort[heard], n),
+        **{name: counts.reshape(shape) for name, counts in of_cells.items()},
+    }
 
 
 def natural(name: str) -> list[tuple[int, str]]:
@@ -158,20 +166,22 @@ def _columns(
     return np.array([at.get(name, -1) for name in there], np.int64), shown
 
 
-def _zeros(effort: dict[str, np.ndarray], found: dict[str, np.ndarray]) -> np.ndarray:
-    return np.zeros(len(effort["hours"]) + len(found["known"]), np.int64)
+def _with_sites(columns: Columns, there: Sequence[str], sites: Sequence[str]) -> Columns:
+    """The columns of a tally with sites numbered in another order."""
+    at = {site: i for i, site in enumerate(sites)}
+    return {**columns, SITE: np.array([at[site] for site in there], np.int64)[columns[SITE]]}
 
 
-def _values(name: str, column: np.ndarray, sites: Sequence[str]) -> np.ndarray:
-    return np.array(sites, dtype=object)[column] if name == SITE else column
-
-
-def _clock_hours(columns: dict[str, np.ndarray]) -> np.ndarray:
-    """One number for each site, day and hour."""
-    return (columns["site"] * 4_000_000 + columns["day"]) * 24 + columns["hour"]  # days end with the year 9999
+def _numbered(columns: Columns, names: Sequence[str]) -> np.ndarray:
+    """One number for each site, day and hour, or for those of them that are named; in their order."""
+    number = np.zeros(len(columns[SITE]), np.int64)
+    for name, span in ((SITE, 1), (DAY, 4_000_000), (HOUR, 25)):  # days end with the year 9999
+        number = number * span + (columns[name] + 1 if name in names else 0)
+    return number
 
 
 def _distinct(groups: np.ndarray, of: np.ndarray, n: int) -> np.ndarray:
     """How many different values of a column each group has."""
-    pairs = np.unique(np.stack([groups, of], axis=1), axis=0)
-    return np.bincount(pairs[:, 0], minlength=n)
+    values, which = np.unique(of, return_inverse=True)
+    pairs = np.unique(groups * len(values) + which)
+    return np.bincount(pairs // max(len(values), 1), minlength=n)

@@ -62,7 +62,7 @@ def summary_figure(
     >>> print(*(part.get_suptitle() for part in summary_figure(tally).subfigs), sep="\\n")
     Notes per hour by day, 2023-10-24 to 2023-10-24
     Notes per hour by hour of the day (the recorders' clocks)
-    Notes per hour by site, with 95 % intervals
+    Notes per hour by site, with 95 % Poisson intervals
     """
     from matplotlib.figure import Figure
 

@@ -24,7 +24,7 @@ DOT = "#1d4e89"
 
 
 def sites_title(summary: Summary) -> str:
-    interval = f", with {100 * summary.confidence:g} % intervals" if len(summary.hours) <= FEW else ""
+    interval = f", with {100 * summary.confidence:g} % Poisson intervals" if len(summary.hours) <= FEW else ""
     return f"Notes per hour by site{interval}"
 
 
