@@ -6,6 +6,7 @@ import soundfile
 from outlark.batch.facts import Facts
 from outlark.errors import InputError
 from outlark.experiment.synthetic import SAMPLE_RATE
+from tests.field.test_recorder_time import sound
 from tests.recordings_on_disk import song
 
 
@@ -33,4 +34,15 @@ def test_clocks_that_differ_are_told(tmp_path):
         file.write(song(0))
     facts = Facts.of_file(path)
     assert facts.began == "2023-10-24T12:34:56+00:00"
+    assert facts.site is None
     assert facts.told[0].startswith("the file name says 2023-10-24 12:00:00, 0:34:56 earlier than the comment")
+
+
+def test_the_journal_and_the_tables_tell_when_and_where(tmp_path):
+    path = sound(tmp_path / "a.wav", guano="Timestamp: 2023-10-24T12:34:56+02:00\nTE: 10\nSite: pond")
+    facts = Facts.of_file(path)
+    told = {"began": "2023-10-24T12:34:56+02:00", "expansion": 10.0, "site": "pond"}
+    assert facts.for_journal() == {**told, "partial": None, "remarks": []}
+    assert facts.as_dict() == {**told, "source": "guano"}
+    assert Facts.of_dict(facts.as_dict()) == facts
+    assert Facts().for_journal() == {"began": None, "expansion": 1.0, "site": None, "partial": None, "remarks": []}

@@ -86,7 +86,8 @@ class Engine:
         dict
             "outputs": the files in the output folder by name, with their SHA-256; "segments": how many of each verdict
             were written; "seconds": length of the recording; "file": its fingerprint before it was read; "partial":
-            why not all of it was analysed, or None; "remarks": what else is odd about it.
+            why not all of it was analysed, or None; "remarks": what else is odd about it; "began", "expansion" and
+            "site": when it was made, and where, as far as that is known.
         """
         self._clean()
         self._finished.mkdir(parents=True)
@@ -100,7 +101,7 @@ class Engine:
                 table = self._finished / (_stem(source) + FORMATS[name].suffix)
                 write_table(table, marks, format=name, about=about)
             counts = Counter(str(mark.verdict) for mark in marks)
-            said = {"partial": heard.facts.partial, "remarks": list(heard.facts.remarks)}
+            said = heard.facts.for_journal()
             done = {"segments": counts, "seconds": heard.seconds, "file": before, **said}
             return {"outputs": self._deliver(source), **done}
         finally:

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from outlark.errors import InputError
 from outlark.field.cut_short import cut_short
+from outlark.field.recorder_site import recorder_site
 from outlark.field.recorder_time import RecorderTime, recorder_time
 from outlark.notes.formats import Mark
 
@@ -24,6 +25,8 @@ class Facts:
         Where that is from.
     expansion : float
         How many seconds of the file one second took.
+    site : str or None
+        The name of the site, where the recorder wrote it down.
     partial : str or None
         Why not all of it was analysed.
     remarks : tuple of str
@@ -40,6 +43,7 @@ class Facts:
     began: str | None = None
     source: str | None = None
     expansion: float = 1.0
+    site: str | None = None
     partial: str | None = None
     remarks: tuple[str, ...] = ()
 
@@ -51,7 +55,7 @@ class Facts:
         if clock is not None:
             when = {"began": clock.began.isoformat(), "source": clock.source, "expansion": clock.expansion}
             when["remarks"] = clock.differences
-        return cls(partial=None if short is None else str(short), **when)
+        return cls(partial=None if short is None else str(short), site=recorder_site(path), **when)
 
     @classmethod
     def of_dict(cls, kept: Mapping[str, Any]) -> Self:
@@ -80,6 +84,11 @@ class Facts:
         whole = {**asdict(self), "remarks": list(self.remarks)}
         usual = {**asdict(Facts()), "remarks": []}
         return {name: value for name, value in whole.items() if value != usual[name]}
+
+    def for_journal(self) -> dict[str, Any]:
+        """What the line of a journal says of the recording, also where nothing is known."""
+        odd = {"partial": self.partial, "remarks": list(self.remarks)}
+        return {**odd, "began": self.began, "expansion": self.expansion, "site": self.site}
 
     @property
     def told(self) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ VERBS = {
     "detect": "Find notes in recordings.",
     "decide": "Decide again on scores that were kept, without the recordings.",
     "verify": "Check that the results of a run are there and unchanged.",
+    "summary": "Count notes per hour of listening, by class, site, day and hour.",
     "evaluate": "Compare what was found with the truth.",
     "review": "Annotate, train and review on a page in the browser.",
     "plot": "Draw a stretch of a recording with scores and decisions.",

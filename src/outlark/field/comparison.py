@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from outlark.metrics import Events, EventScores, TimeErrors, event_f, note_labels, onset_offset_errors
 from outlark.notes.formats import Mark
 from outlark.notes.segments import AMBIGUOUS, KNOWN, SILENCE
+from outlark.verdict_names import REST
 
 #: Length of a window.
 WINDOW_S = 0.005
-#: The name of whatever is no class.
-REST = "(unknown)"
 #: DCASE task 5 asks for an IoU of more than .3.
 DCASE_IOU = 0.300001
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -135,8 +134,9 @@ def time_in_name(name: str) -> RecorderTime | None:
 
 
 def _time_in_guano(text: str) -> RecorderTime | None:
-    fields = dict(reversed(list(_fields(text))))  # the first of each name counts
+    fields = guano_fields(text)
     stamp = re.sub(r"\s+(?=[+-]\d)", "", fields.get("timestamp", ""))
+    stamp = re.sub(r"(?<=:\d\d[+-])(?=\d(:|$))", "0", stamp)  # a Song Meter Mini writes +1:00
     if ":" not in stamp and "T" not in stamp:  # a day is no time
         return None
     try:
@@ -150,12 +150,18 @@ def _time_in_guano(text: str) -> RecorderTime | None:
     return RecorderTime(began=began, source=GUANO, expansion=slowed or 1.0)
 
 
-def _fields(text: str) -> Iterator[tuple[str, str]]:
-    """Names, in small letters, and values of the lines of GUANO that have both."""
+def guano_fields(text: str) -> dict[str, str]:
+    """Names, in small letters, and values of the lines of GUANO that have both; the first of each name counts.
+
+    >>> guano_fields("TE: 10\\nNABat|Site Name: Upper pond")
+    {'te': '10', 'nabat|site name': 'Upper pond'}
+    """
+    fields: dict[str, str] = {}
     for line in text.splitlines():
         name, colon, value = line.partition(":")
         if colon:
-            yield name.strip().lower(), value.strip()
+            fields.setdefault(name.strip().lower(), value.strip())
+    return fields
 
 
 def _time_in_comment(comment: str) -> RecorderTime | None:

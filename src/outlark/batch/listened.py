@@ -1,0 +1,185 @@
+"""What a run has listened to and found, from its journal and its tables."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from pathlib import Path
+from typing import Any
+
+from outlark.batch.journal import DONE, FAILED, NAME, entries_in
+from outlark.batch.sources import Failure
+from outlark.batch.task import WORKSHOP
+from outlark.errors import AnnotationError, InputError
+from outlark.field.recorder_site import AUTO, site_of
+from outlark.field.recorder_time import time_in_name
+from outlark.field.tally import Listened, Notes, Tally
+from outlark.notes.formats import FORMATS, read_table
+from outlark.verdict_names import KNOWN, UNKNOWN
+
+#: Formats that say which notes are known, best first: DCASE's tables have no labels.
+FORMATS_WITH_LABELS = ("csv", "parquet", "jsonl", "raven", "aoef", "kaleidoscope", "birdnet", "audacity")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """What the journal of an output folder says.
+
+    Attributes
+    ----------
+    output : Path
+    listened : tuple of Listened
+        The recordings that are done, by name.
+    tables : dict of str to tuple of str
+        By recording, its files in the output folder.
+    failed, partial : tuple of Failure
+        Recordings that could not be done, and those of which not all was heard.
+    from_name : tuple of str
+        Recordings of which the journal does not say when they were made, whose time is from the file name.
+    verdicts : tuple of str
+        Those that all tables hold.
+    models : tuple of str
+        The digests of the models.
+    """
+
+    output: Path
+    listened: tuple[Listened, ...]
+    tables: Mapping[str, tuple[str, ...]]
+    failed: tuple[Failure, ...]
+    partial: tuple[Failure, ...]
+    from_name: tuple[str, ...]
+    verdicts: tuple[str, ...]
+    models: tuple[str, ...]
+
+
+def read_results(output: str | Path, site_from: str = AUTO) -> Results:
+    """Read the journal of an output folder of `outlark detect` or `outlark decide`; nothing is changed.
+
+    Parameters
+    ----------
+    output : path
+    site_from : str
+        How to tell the site of recordings whose recorder does not tell it, see `site_of`.
+
+    Raises
+    ------
+    InputError
+        When there is no journal, no recording is done, or known notes were not written.
+    """
+    journal = Path(output, WORKSHOP, NAME)
+    if not journal.is_file():
+        raise InputError(f"{output} has no {WORKSHOP}/{NAME}; give the output folder of outlark detect or decide")
+    lines = {entry["recording"]: entry for entry in entries_in(journal) if entry.get("state") in (DONE, FAILED)}
+    by_name = [entry for _, entry in sorted(lines.items())]
+    done = [entry for entry in by_name if entry["state"] == DONE]
+    if not done:
+        raise InputError(f"{output}: no recording is done, so there is nothing to count; see its failures.csv")
+    return Results(
+        output=Path(output),
+        listened=tuple(_listened(entry, site_from) for entry in done),
+        tables={entry["recording"]: tuple(entry["outputs"]) for entry in done},
+        failed=tuple(Failure(e["recording"], str(e.get("message", ""))) for e in by_name if e["state"] == FAILED),
+        partial=tuple(Failure(e["recording"], e["partial"]) for e in done if e.get("partial")),
+        from_name=tuple(entry["recording"] for entry in done if "began" not in entry),
+        verdicts=_verdicts(done, output),
+        models=tuple(sorted({str(entry["identity"].get("model_sha256")) for entry in done})),
+    )
+
+
+def count(
+    results: Results,
+    format: str | None = None,
+    zone: tzinfo | None = None,
+    watch: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple[Tally, list[Failure]]:
+    """Count all recordings whose tables can be read.
+
+    Parameters
+    ----------
+    results : Results
+    format : str, optional
+        Read the tables of this format. Without it: of each recording the first that there is of csv, parquet, jsonl,
+        raven, aoef, kaleidoscope, birdnet and audacity.
+    zone : tzinfo, optional
+        See `Tally`.
+    watch : function of two numbers, optional
+        Is told how many recordings of how many have been counted.
+
+    Returns
+    -------
+    Tally, and the recordings that were not counted: nobody can say what was found in them
+
+    Raises
+    ------
+    InputError
+        For a format without labels.
+    """
+    tally, missing = Tally(zone), []
+    wanted = FORMATS_WITH_LABELS if format is None else (format,)
+    if not set(wanted) <= set(FORMATS_WITH_LABELS):
+        raise InputError(f"tables of the format {format} do not hold labels of classes; take {FORMATS_WITH_LABELS[0]}")
+    for number, listened in enumerate(results.listened, start=1):
+        try:
+            notes = _notes(results.output, results.tables[listened.recording], wanted)
+        except AnnotationError as error:
+            missing.append(Failure(listened.recording, str(error)))
+        else:
+            tally.add(listened, notes)
+        watch(number, len(results.listened))
+    return tally, missing
+
+
+def _listened(entry: Mapping[str, Any], site_from: str) -> Listened:
+    """A line of the journal as a recording that was listened to.
+
+    Raises
+    ------
+    InputError
+        For values that no run writes.
+    """
+    try:
+        return _read(entry, site_from)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{entry['recording']}: its line in the journal is damaged ({error!s:.100}); run outlark detect --no-resume"
+        ) from None
+
+
+def _read(entry: Mapping[str, Any], site_from: str) -> Listened:
+    recording, path = entry["recording"], str(entry["path"])
+    began = entry.get("began")
+    if "began" not in entry:  # lines of versions before
+        in_name = time_in_name(Path(path).name)
+        began = None if in_name is None else in_name.began.isoformat()
+    site = entry.get("site") if site_from == AUTO else None
+    return Listened(
+        recording=recording,
+        site=str(site) if site else site_of(recording, path, site_from),
+        began=None if began is None else datetime.fromisoformat(began),
+        seconds=float(entry.get("seconds", 0.0)),
+        expansion=float(entry.get("expansion", 1.0)),
+    )
+
+
+def _verdicts(done: Iterable[Mapping[str, Any]], output: str | Path) -> tuple[str, ...]:
+    sets = {tuple(entry["identity"].get("verdicts", ())) for entry in done}
+    shared = tuple(verdict for verdict in min(sets, key=len) if all(verdict in one for one in sets))
+    if KNOWN not in shared:
+        raise InputError(
+            f"{output}: known notes were not written (--verdict {', '.join(shared)}), so that they cannot be counted; "
+            "detect again without --verdict"
+        )
+    return shared
+
+
+def _notes(output: Path, tables: Sequence[str], wanted: Sequence[str]) -> Notes:
+    """What the table of a recording holds, in the first format that there is."""
+    for format in wanted:
+        found = [table for table in tables if table.endswith(FORMATS[format].suffix)]
+        if found:
+            marks = [mark for table in found for mark in read_table(output / table, format=format).marks]
+            verdicts = [mark.verdict or (UNKNOWN if mark.label is None else KNOWN) for mark in marks]
+            return Notes([mark.label for mark in marks], verdicts, [mark.start_s for mark in marks])
+    raise AnnotationError(
+        f"it has no table of the format {' or '.join(wanted)}; give outlark detect the same options with --format csv "
+        "on top, which adds it"
+    )

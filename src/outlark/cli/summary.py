@@ -1,0 +1,265 @@
+"""`outlark summary`: how many notes of which class, where and when, for how many hours of listening."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from outlark.cli import options, tables
+from outlark.cli.main import UNREADABLE
+from outlark.cli.say import answer, say
+from outlark.cli.steps import counted
+from outlark.errors import InputError
+from outlark.plain_text import number_of
+from outlark.version import __version__
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+    from outlark.batch.listened import Results
+    from outlark.batch.sources import Failure
+    from outlark.field.summary import Summary
+    from outlark.field.tally import Tally
+
+BY = ("class", "site", "day", "hour")
+SITES_FROM = ("auto", "folder", "parent", "name")
+#: Rows that are shown; -o writes all.
+LISTED = 60
+
+
+def _by(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> tuple[str, ...]:
+    """Names of columns, once each; several may be joined by commas."""
+    names = list(dict.fromkeys(name.strip() for text in given for name in text.split(",")))
+    for name in names:
+        if name not in BY:
+            raise click.BadParameter(f"{name!r} is not a column to count by; there are {', '.join(BY)}")
+    return tuple(names)
+
+
+def _zone(ctx: click.Context, param: click.Parameter, given: str | None) -> "ZoneInfo | None":
+    """A time zone of the IANA data base."""
+    if given is None or ctx.resilient_parsing:
+        return None
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(given)
+    except (KeyError, ValueError, OSError):
+        raise click.BadParameter(
+            f"{given!r} is not a known time zone; give a name such as Europe/Berlin or UTC (on Windows, first: pip "
+            "install tzdata)"
+        ) from None
+
+
+@click.command()
+@click.argument("out", type=click.Path())
+@click.option(
+    "--by",
+    multiple=True,
+    default=("class,site",),
+    show_default=True,
+    metavar="NAME",
+    callback=_by,
+    help="Count by class, site, day or hour of the day; repeatable, or names joined by commas.",
+)
+@click.option(
+    "--output",
+    "-o",
+    "outputs",
+    multiple=True,
+    type=click.Path(),
+    help="Write all rows to this file, .csv or .parquet; repeatable.",
+)
+@click.option(
+    "--figure", type=click.Path(), help="Draw days, hours of the day and sites on one page: .png, .svg or .pdf."
+)
+@click.option("--class", "classes", multiple=True, metavar="NAME", help="Count this class only; repeatable.")
+@click.option(
+    "--model", type=click.Path(), help="The model of the run: classes of which nothing was found are counted, too."
+)
+@click.option(
+    "--format",
+    "-f",
+    metavar="NAME",
+    callback=tables.readable_format,
+    shell_complete=tables.complete_readable,
+    help="Count the tables of this format, such as raven after a review. Without it: csv, or the next best there is.",
+)
+@click.option(
+    "--site-from",
+    type=click.Choice(SITES_FROM),
+    default="auto",
+    show_default=True,
+    help="What tells the site: the first folder, the folder of the file, or the file name up to the time.",
+)
+@click.option(
+    "--timezone",
+    metavar="ZONE",
+    callback=_zone,
+    help="Days and hours of this zone, such as Europe/Berlin, with summer time. Without it: of the recorders' clocks.",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Of the intervals.",
+)
+@options.reporting
+def command(out: str, by: tuple[str, ...], **given: Any) -> None:
+    """Count the notes found in OUT, per hour of listening.
+
+    OUT is the output folder of 'outlark detect' or 'outlark decide'. Effort is what was listened to, also where nothing
+    was found: it comes from the journal of the run. Recordings whose start is not known are counted under 'time
+    unknown'. The intervals of rates are too narrow where notes come in bouts; the shares of recordings and of clock
+    hours with a note are more robust.
+    """
+    from outlark.batch.listened import count, read_results
+    from outlark.field.summary import summarise
+    from outlark.field.summary_tables import check_suffix, json_rows, write_summary
+
+    outputs = [Path(output) for output in given["outputs"]]
+    for output in outputs:
+        check_suffix(output)
+    results = read_results(out, given["site_from"])
+    model_classes = _classes_of(given["model"], results)
+    with counted(given["quiet"], "recordings counted") as watch:
+        tally, missing = count(results, given["format"], given["timezone"], watch)
+    how: dict[str, Any] = {"confidence": given["confidence"], "verdicts": results.verdicts}
+    how["classes"] = _classes(tally, model_classes, given["classes"])
+    summary = summarise(tally, by, **how)
+    for output in outputs:
+        write_summary(summary, output)
+    if given["figure"] is not None:
+        from outlark.field.figure import save
+        from outlark.field.summary_figure import summary_figure
+
+        clock = "the recorders' clocks" if given["timezone"] is None else str(given["timezone"])
+        save(summary_figure(tally, **how, clock=clock), given["figure"])
+    if given["as_json"]:
+        answer({**_content(results, tally, missing, given), "by": list(by), "rows": json_rows(summary)})
+    else:
+        _show(summary)
+    if not given["quiet"]:
+        _tell(results, tally, missing, given)
+    click.get_current_context().exit(UNREADABLE if missing else 0)
+
+
+def _classes_of(model: str | None, results: "Results") -> list[str]:
+    """The classes of a model, which must be that of the run."""
+    if model is None:
+        return []
+    from outlark.batch.task import sha256_of
+    from outlark.model_file import load
+
+    if results.models != (sha256_of(model),):
+        raise InputError(
+            f"{model} is not the model of the run in {results.output}; give the one that outlark detect got"
+        )
+    return [str(label) for label in load(model).classes_.tolist()]
+
+
+def _classes(tally: "Tally", of_model: Sequence[str], asked: Sequence[str]) -> list[str]:
+    from outlark.verdict_names import REST
+
+    there = sorted({*tally.classes, *of_model} - {REST})
+    for name in asked:
+        if name not in there:
+            raise InputError(f"no note has the label {name!r}; there are {', '.join(there) or 'no notes at all'}")
+    return list(dict.fromkeys(asked)) or there
+
+
+def _content(
+    results: "Results", tally: "Tally", missing: Sequence["Failure"], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {
+        "version": __version__,
+        "output": str(results.output),
+        "recordings": len(tally.recordings),
+        "hours": float(tally.effort()["hours"].sum()),
+        "sites": sorted(tally.sites),
+        "confidence": given["confidence"],
+        "timezone": None if given["timezone"] is None else str(given["timezone"]),
+        "zones": dict(_zones(results)),
+        "time_unknown": [one.recording for one in results.listened if one.began is None],
+        "failed": _listed(results.failed),
+        "partial": _listed(results.partial),
+        "missing": _listed(missing),
+    }
+
+
+def _listed(failures: Sequence["Failure"]) -> list[dict[str, str]]:
+    return [{"recording": failure.name, "message": failure.message} for failure in failures]
+
+
+def _zones(results: "Results") -> Counter[str]:
+    """How many recordings have a clock of which zone."""
+    return Counter(_zone_name(one.began) for one in results.listened if one.began is not None)
+
+
+def _zone_name(began: datetime) -> str:
+    return f"UTC{began.isoformat()[-6:]}" if began.tzinfo is not None else "no zone"
+
+
+def _tell(results: "Results", tally: "Tally", missing: Sequence["Failure"], given: Mapping[str, Any]) -> None:
+    from outlark.field.finding import listing
+
+    effort = tally.effort()
+    days = effort["day"][effort["day"] >= 0]
+    span = f", {date.fromordinal(days.min())} to {date.fromordinal(days.max())}" if len(days) else ""
+    many, sites = number_of(len(tally.recordings), "recording"), number_of(len(tally.sites), "site")
+    say(f"{many}, {effort['hours'].sum():.1f} h, {sites}{span}", err=True)
+    unknown = [one for one in results.listened if one.began is None]
+    groups = {
+        "whose start is not known, under 'time unknown'": [one.recording for one in unknown],
+        "dated by the file name, because the journal is of an earlier version": results.from_name,
+        "of which not all could be heard, counted as far as they go": [one.name for one in results.partial],
+        "that failed, not counted": [one.name for one in results.failed],
+        "without a table that can be read, not counted": [one.name for one in missing],
+    }
+    for what, names in groups.items():
+        if names:
+            say(f"{number_of(len(names), 'recording')} {what}: {listing(names)}", err=True)
+    if missing:
+        say(f"  {missing[0].name}: {missing[0].message}", err=True)
+    _tell_zones(_zones(results), given["timezone"])
+    for path in (*given["outputs"], *([] if given["figure"] is None else [given["figure"]])):
+        say(f"written: {path}", err=True)
+
+
+def _tell_zones(zones: Counter[str], zone: "ZoneInfo | None") -> None:
+    if zone is not None and zones["no zone"]:
+        many = number_of(zones["no zone"], "recording")
+        say(f"{many} without a zone: their clocks are taken to show {zone}", err=True)
+    if zone is None and len(zones) > 1:
+        told = ", ".join(f"{name}: {n}" for name, n in sorted(zones.items()))
+        say(
+            f"recorders with different clocks ({told}): hours are as each shows them; --timezone puts all on one",
+            err=True,
+        )
+
+
+def _show(summary: "Summary") -> None:
+    from outlark.field.summary_tables import TIME_UNKNOWN, rows
+
+    interval = f"{100 * summary.confidence:g} % interval"
+    heads = ["hours", "notes", "per hour", interval, "ambiguous", "recordings with", "clock hours with"]
+    listed = [[*summary.by, "class", *heads]]
+    n_rows = len(summary.hours) * len(summary.classes)
+    for row, _ in zip(rows(summary), range(LISTED), strict=False):
+        group = [TIME_UNKNOWN if row[name] is None else str(row[name]) for name in summary.by]
+        limits = "" if row["per_hour"] is None else f"{row['per_hour_low']:.2f} to {row['per_hour_high']:.2f}"
+        counts = [f"{row['hours']:.2f}", str(row["notes"]), _cell(row["per_hour"]), limits]
+        counts.append("" if row["ambiguous"] is None else str(row["ambiguous"]))
+        counts += [f"{row[f'{unit}_with']} of {row[unit]}" for unit in ("recordings", "clock_hours")]
+        listed.append([*group, row["class"], *counts])
+    tables.show(listed)
+    if n_rows > LISTED:
+        say(f"… and {n_rows - LISTED} more rows; -o summary.csv writes all", err=True)
+
+
+def _cell(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"

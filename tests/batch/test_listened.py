@@ -1,0 +1,91 @@
+"""What a journal says of recordings: what counts, and what does not."""
+
+import json
+from datetime import datetime
+
+import pytest
+
+from outlark.batch.listened import count, read_results
+from outlark.errors import InputError
+from outlark.notes.formats import Mark, write_table
+
+
+def line(recording, **more):
+    """A line about a recording that is done."""
+    whole = {
+        "recording": recording,
+        "state": "done",
+        "path": f"/disk/in/{recording}",
+        "file": {},
+        "formats": ["csv"],
+        "scores": False,
+        "identity": {"verdicts": ["known", "ambiguous", "unknown"], "model_sha256": "m"},
+        "outputs": {f"{recording}.outlark.csv": ""},
+        "segments": {},
+        "seconds": 60.0,
+        "partial": None,
+        "remarks": [],
+        "began": "2024-05-01T05:00:00",
+        "expansion": 1.0,
+        "site": None,
+    }
+    return {key: value for key, value in (whole | more).items() if value != "absent"}
+
+
+def journal(folder, *lines, torn=""):
+    (folder / ".outlark").mkdir()
+    text = "".join(json.dumps(one) + "\n" for one in lines)
+    (folder / ".outlark/journal.jsonl").write_text(text + torn)
+    return folder
+
+
+def test_the_last_line_counts(tmp_path):
+    failed = {"recording": "a/1.wav", "state": "failed", "message": "gone"}
+    part = {"recording": "a/2.wav", "state": "part", "part": 0}
+    out = journal(
+        tmp_path, line("a/1.wav"), failed, {**failed, "recording": "a/2.wav"}, line("a/2.wav"), part, torn='{"rec'
+    )
+    found = read_results(out)
+    assert [one.recording for one in found.listened] == ["a/2.wav"]
+    assert [(one.name, one.message) for one in found.failed] == [("a/1.wav", "gone")]
+
+
+def test_the_site_of_the_recorder_goes_before_that_of_the_folder(tmp_path):
+    out = journal(tmp_path, line("a/1.wav", site="Upper pond"), line("a/2.wav"))
+    assert [one.site for one in read_results(out).listened] == ["Upper pond", "a"]
+    assert [one.site for one in read_results(out, "folder").listened] == ["a", "a"]
+
+
+def test_journals_of_before_have_no_start(tmp_path):
+    out = journal(tmp_path, line("a/X_20240501_053000.wav", began="absent"), line("a/2.wav", began=None))
+    found = read_results(out)
+    assert found.from_name == ("a/X_20240501_053000.wav",)
+    assert [one.began for one in found.listened] == [None, datetime(2024, 5, 1, 5, 30)]
+
+
+@pytest.mark.parametrize("more", [{"began": "soon"}, {"seconds": None}, {"expansion": "slow"}, {"began": 5}])
+def test_a_line_that_no_run_writes(tmp_path, more):
+    with pytest.raises(InputError, match=r"a/1.wav: its line in the journal is damaged"):
+        read_results(journal(tmp_path, line("a/1.wav", **more)))
+
+
+def test_nothing_is_done(tmp_path):
+    out = journal(tmp_path, {"recording": "a.wav", "state": "failed", "message": "gone"})
+    with pytest.raises(InputError, match=r"no recording is done, so there is nothing to count"):
+        read_results(out)
+
+
+def test_the_verdicts_that_all_tables_hold(tmp_path):
+    identity = {"verdicts": ["known", "unknown"], "model_sha256": "n"}
+    found = read_results(journal(tmp_path, line("a/1.wav"), line("a/2.wav", identity=identity)))
+    assert (found.verdicts, found.models) == (("known", "unknown"), ("m", "n"))
+
+
+def test_no_format_that_holds_labels(tmp_path):
+    out = journal(tmp_path, line("1.wav", outputs={"1.wav.dcase.csv": ""}), line("2.wav"))
+    write_table(out / "2.wav.outlark.csv", [Mark(start_s=1.0, end_s=2.0, label="song")], format="csv")
+    tally, missing = count(read_results(out))
+    assert tally.recordings == ["2.wav"]
+    assert tally.found()["known"].tolist() == [1]  # with a label and without a verdict
+    assert [one.name for one in missing] == ["1.wav"]
+    assert "it has no table of the format csv or parquet or jsonl" in missing[0].message
