@@ -1,5 +1,6 @@
 """The whole system: recordings in, labelled segments out. Training, batch and live go through the same path."""
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import repeat
@@ -28,7 +29,7 @@ from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.front_ends.patch import PatchFrontEnd
 from outlark.notes.live import DetectorStream, together
 from outlark.notes.loading import is_path, loaded
-from outlark.notes.negatives import check_negatives, take_in
+from outlark.notes.negatives import AsGoodAsNotes, as_good_as_notes, check_negatives, take_in
 from outlark.notes.resampling import resample
 from outlark.notes.scorers import FrameScorer, NoteScorer
 from outlark.notes.scores import ScoreLayout, Scores
@@ -81,7 +82,8 @@ class NoteDetector(BaseEstimator):
     training_ : list of dict
         What it was made from: see `training_record`.
     negatives_ : list of dict
-        The same of what `reject` was given; their label is the class that they are not of.
+        The same of what `reject` was given, with the best "score" of the class that is their label, and that they are
+        not of.
     lineage_ : list of dict
         The models that it was trained from, the oldest first: see `outlark.field.retraining`.
     choice_ : list of str
@@ -422,13 +424,15 @@ class NoteDetector(BaseEstimator):
         assert isinstance(self.front_end_, NoteFrontEnd)
         assert model is not None
         check_negatives(material, self.classes_.tolist())
-        self.note_model_ = take_in(self.front_end_, model, material)
+        self.note_model_, records = take_in(self.front_end_, model, material)
+        for told in as_good_as_notes(self.note_model_, records):
+            warnings.warn(told, AsGoodAsNotes, stacklevel=3)
         rise = self.note_model_.thresholds / model.thresholds
         if (rise > 1.0).any():
             rise = rise if self.second_stage_ is None else np.sqrt(rise)
             self.layout_ = replace(self.layout_, thresholds=self.layout_.thresholds * rise)
             self.calibration_ = []
-        self.negatives_ = [*self.negatives_, *training_record(material)]
+        self.negatives_ = [*self.negatives_, *records]
         return self
 
     def _priors(self) -> np.ndarray:
@@ -437,7 +441,7 @@ class NoteDetector(BaseEstimator):
         if self.note_model_ is None or self.note_model_.contrast_db is None:
             raise InputError(
                 "only a detector of whole notes with the default describer is on the absolute scale and can be "
-                "calibrated; train one without front_end and describer"
+                "calibrated, or learn from negatives; train one without front_end and describer"
             )
         return np.array([c.prior for c in self.calibration_] or self.layout_.thresholds, dtype=float)
 

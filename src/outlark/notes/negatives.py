@@ -5,8 +5,7 @@ a class than to the class is not a note of it (docs/decisions/013-negative-examp
 be long: what is described is what the class would find within them.
 """
 
-import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.scorers import LOOKED_AT
 from outlark.notes.scores import joined_scores
 from outlark.notes.segments import Segment
-from outlark.notes.training import Material
+from outlark.notes.training import Material, training_record
 from outlark.notes.viterbi import candidates
 from outlark.notes.whole_notes import NoteModel
 
@@ -76,15 +75,18 @@ def check_negatives(negatives: Material, classes: Collection[Any], notes: Materi
                 )
 
 
-def take_in(front_end: NoteFrontEnd, model: NoteModel, negatives: Material) -> NoteModel:
-    """The model, whose classes reject these negatives; warns of those that score as high as notes of the class."""
+def take_in(front_end: NoteFrontEnd, model: NoteModel, negatives: Material) -> tuple[NoteModel, list[dict[str, Any]]]:
+    """The model, whose classes reject these negatives, and a record of each.
+
+    Records are those of `training_record`, and "score": the best score that the class had there, 0 for less than half
+    of its threshold.
+    """
     transform = front_end.transform_clips if negatives.clips else front_end.transform
     pairs = zip(negatives.recordings, negatives.segments, strict=True)
     frames = [transform(recording if own else recording[:0]) for recording, own in pairs]
     new, found = with_negatives(front_end, model, frames, negatives.segments)
-    for told in as_good_as_notes(model, found):
-        warnings.warn(told, UserWarning, stacklevel=4)
-    return new
+    records = training_record(negatives)
+    return new, [{**record, "score": negative.score} for record, negative in zip(records, found, strict=True)]
 
 
 def with_negatives(
@@ -118,19 +120,24 @@ def with_negatives(
     ), found
 
 
-def as_good_as_notes(model: NoteModel, negatives: Sequence[Negative]) -> Iterator[str]:
+class AsGoodAsNotes(UserWarning):
+    """Negatives score as high as the notes of their class."""
+
+
+def as_good_as_notes(model: NoteModel, records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """For each class, in words, which negatives score as high as its own notes do when left out."""
     for c, label in enumerate(model.describer.classes_.tolist()):
         left_out = np.empty(0) if model.left_out is None else model.left_out[c]
-        own = [negative for negative in negatives if negative.segment.label == label]
-        high = [negative for negative in own if len(left_out) and negative.score >= left_out.min()]
+        own = [record for record in records if record["label"] == label]
+        high = [record for record in own if len(left_out) and record["score"] >= left_out.min()]
         if high:
-            best = max(high, key=lambda negative: negative.score)
+            best = max(high, key=lambda record: record["score"])
+            where = best["name"] or f"recording {best['recording']}"
             yield (
                 f"{len(high)} of {len(own)} negatives of {label!r} cannot be told apart from its notes by the score, "
-                f"such as the one at {best.segment.start_s:.3f} s of recording {best.recording}, which has "
-                f"{best.score:.2f} (its notes, when left out, from {left_out.min():.2f} on): whatever is more like "
-                "them than like the class is rejected, true notes as well; listen to them again"
+                f"such as the one at {best['start_s']:.3f} s of {where}, which has {best['score']:.2f} (its notes, "
+                f"when left out, from {left_out.min():.2f} on): what is more like them than like the class is "
+                "rejected, true notes as well"
             )
 
 

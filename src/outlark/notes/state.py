@@ -38,7 +38,7 @@ CALIBRATION = {
 }  # fmt: skip
 RECORD = {"recording": int, "name": str | None, "label": object, "start_s": float, "end_s": float, "sha256": str}
 #: What is known of a note only where somebody said so.
-MORE = {"low_hz": float, "high_hz": float, "clip": bool}
+MORE = {"low_hz": float, "high_hz": float, "clip": bool, "score": float}
 #: What is known of a model that another one was trained from.
 ANCESTOR = {"name": str, "sha256": str, "kept": int, "added": int, "negatives": int}
 
