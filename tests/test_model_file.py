@@ -198,6 +198,7 @@ def test_clips_are_known_by_number_and_digest(fitted, tmp_path):
             "start_s": 0.0,
             "end_s": len(note.samples) / SAMPLE_RATE,
             "sha256": hashlib.sha256(note.samples.astype("<f8").tobytes()).hexdigest(),
+            "clip": True,
         }
     assert read(tmp_path / "m")[0]["training"] == training
 
@@ -494,7 +495,7 @@ def test_files_that_are_no_models_or_cut_short(fitted, tmp_path):
 def test_the_fields_of_detector_layout_and_note_model_are_those_that_are_kept(fitted):
     """Add to outlark.notes.state what you add to these."""
     detector = fitted("whole notes")
-    kept_of_notes = {"describer", "lengths", "allowed", "thresholds", "edges", "left_out", "contrast_db"}
+    kept_of_notes = {"describer", "lengths", "allowed", "thresholds", "edges", "left_out", "contrast_db", "rejected"}
     assert {f.name for f in fields(detector.note_model_)} == kept_of_notes
     kept_of_layout = {"thresholds", "shortest_s", "longest_s", "sample_rate", "hop_samples", "offset_samples"}
     assert {f.name for f in fields(detector.layout_)} == {"classes", "note_thresholds"} | kept_of_layout

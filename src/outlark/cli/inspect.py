@@ -60,6 +60,7 @@ def _show(content: Mapping[str, Any], blank: bool) -> None:
 def _model(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "sha256", content["sha256"]
     yield "made with", _versions(content)
+    yield from _column("made from", [_ancestor(ancestor) for ancestor in reversed(content["lineage"])])
     yield "sample rate", f"{content['sample_rate']} Hz; others are resampled"
     yield "listens to", content["front_end"]["words"]
     yield from (("", sentence) for sentence in content["front_end"]["why"])
@@ -69,6 +70,9 @@ def _model(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         examples = number_of(len(kind["examples"]), "example")
         yield "class", f"{kind['label']}: {examples}, {lengths}, threshold {threshold}"
         yield from (("", f"  {line}") for line in _listed([_example(note) for note in kind["examples"]]))
+        if kind["negatives"]:
+            yield "", f"  {number_of(len(kind['negatives']), 'negative')} (not {kind['label']}):"
+            yield from (("", f"    {line}") for line in _listed([_negative(note) for note in kind["negatives"]]))
     stage = content["second_stage"]
     if stage is not None:
         embedding = stage["embedding"]
@@ -147,6 +151,16 @@ def _listed(lines: Sequence[str]) -> list[str]:
 def _example(note: Mapping[str, Any]) -> str:
     name = note["name"] or f"recording {note['recording']}"
     return f"{name}, {note['start_s']:.3f} to {note['end_s']:.3f} s"
+
+
+def _negative(note: Mapping[str, Any]) -> str:
+    return f"{_example(note)}, which scored {note['score']:.3f}"
+
+
+def _ancestor(model: Mapping[str, Any]) -> str:
+    """A model that this one was trained from."""
+    added = f"{number_of(model['added'], 'example')} and {number_of(model['negatives'], 'negative')} added"
+    return f"{model['name']} (sha256 {model['sha256']}): {number_of(model['kept'], 'example')} kept, {added}"
 
 
 def _versions(content: Mapping[str, Any]) -> str:

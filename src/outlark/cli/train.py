@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlark.batch.task import sha256_of
-from outlark.cli import options, tables
+from outlark.cli import options, tables, training
 from outlark.cli.main import UNREADABLE
 from outlark.cli.say import answer, say
 from outlark.cli.steps import steps
@@ -19,14 +19,12 @@ from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark.embeddings import BirdNET
-    from outlark.field.examples import Examples
     from outlark.field.finding import Finding
     from outlark.field.learning import Learnt
 
 
 @click.command()
-@click.argument("examples", nargs=-1, required=True, type=click.Path())
+@click.argument("examples", nargs=-1, type=click.Path())
 @click.option("--output", "-o", required=True, type=click.Path(), help="The model file to write, as in model.outlark.")
 @click.option(
     "--class",
@@ -39,8 +37,10 @@ if TYPE_CHECKING:
     "--max-examples",
     type=click.IntRange(min=1),
     metavar="N",
-    help="At most so many examples of each class, spread evenly over all of them; always the same ones.",
+    help="At most so many examples, and as many negatives, of each class, spread evenly over all of them; always the "
+    "same ones. With --from: 20, or as many as the model has.",
 )
+@training.more
 @tables.reading
 @click.option(
     "--format",
@@ -76,14 +76,14 @@ def command(examples: tuple[str, ...], **given: Any) -> None:
 
     EXAMPLES are a folder with one sub-folder of clips for each class, each clip one note; or tables of labels, in any
     format, whose recordings are beside them or under --audio; or a folder of such tables. Not every note has to be
-    marked: a few of each class are enough.
+    marked: a few of each class are enough. With --from, EXAMPLES are annotation files that outlark detect wrote and
+    that were corrected since.
     """
+    training.check_usage(examples, given)
     _check_output(Path(given["output"]), given["force"])
-    if given["paper"] and given["embedding"]:
-        raise InputError("--paper is the system of the paper to the letter, which has no --embedding; give one of them")
     start = time.monotonic()
     with steps(given["quiet"]) as tell:
-        learnt, warned = _learn(_chosen(examples, given), given, tell)
+        learnt, warned = _learn(training.plan(examples, given), tell)
         problems = _problems(learnt, tell) if given["check"] else []
     _save(learnt, given["output"])
     remarks = [*learnt.remarks, *warned]
@@ -117,39 +117,17 @@ def _check_output(output: Path, force: bool) -> None:
         raise InputError(f"{output} is a model already; choose another name, or replace it with --force")
 
 
-def _chosen(paths: Sequence[str], given: Mapping[str, Any]) -> "Examples":
-    from outlark.field.examples import find_examples
-
-    column = given["label_column"]
-    found = find_examples(paths, audio=given["audio"], format=given["format"], label_column=column)
-    if given["classes"]:
-        found = found.of_classes(given["classes"])
-    return found.at_most(given["max_examples"]) if given["max_examples"] else found
-
-
-def _learn(examples: "Examples", given: Mapping[str, Any], tell: Any) -> "tuple[Learnt, list[str]]":
+def _learn(plan: training.Plan, tell: Any) -> "tuple[Learnt, list[str]]":
     """What was learnt, and what was warned of meanwhile."""
-    from outlark.field.learning import learn
-    from outlark.notes.detector import NoteDetector
 
     def watch(done: int, total: int) -> None:
-        learning = f"learning from {number_of(len(examples.notes), 'note')}"
+        learning = "learning" if plan.n_notes is None else f"learning from {number_of(plan.n_notes, 'note')}"
         tell(f"{done} of {number_of(total, 'file')} read" if done < total else learning)
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        detector = NoteDetector.paper() if given["paper"] else NoteDetector(embedding=_embedding(given["embedding"]))
-        channel = options.channel_index(given["channel"])
-        learnt = learn(examples, detector, channel=channel, trim=given["trim"], watch=watch)
+        learnt = plan.learn(watch)
     return learnt, list(dict.fromkeys(str(warning.message) for warning in caught))
-
-
-def _embedding(name: str | None) -> "BirdNET | None":
-    if name is None:
-        return None
-    from outlark.embeddings import BirdNET
-
-    return BirdNET(output="species", keep=False)
 
 
 def _problems(learnt: "Learnt", tell: Any) -> "list[Finding]":
@@ -176,12 +154,17 @@ def _tell(learnt: "Learnt", remarks: Sequence[str], given: Mapping[str, Any]) ->
             say(f"examples of {of.label}: {chosen}", err=True)
     if not given["as_json"]:
         files = "files" if learnt.examples.clips else "recordings"
-        rows = [["class", "examples", files, "shortest, s", "longest, s", "threshold"]]
+        rejecting = any(of.negatives for of in learnt.classes)
+        more = ["negatives"] if rejecting else []
+        rows = [["class", "examples", *more, files, "shortest, s", "longest, s", "threshold"]]
         for of in learnt.classes:
             numbers = [f"{of.shortest_s:.3f}", f"{of.longest_s:.3f}", f"{of.threshold:.3f}"]
-            rows.append([of.label, str(of.examples), str(of.recordings), *numbers])
+            negatives = [str(of.negatives)] if rejecting else []
+            rows.append([of.label, str(of.examples), *negatives, str(of.recordings), *numbers])
         tables.show(rows)
     told = f"{number_of(len(learnt.classes), 'class')}, {number_of(len(learnt.examples.notes), 'note')}"
+    n_negatives = len(learnt.detector.negatives_)
+    told += f", {number_of(n_negatives, 'negative')}" if n_negatives else ""
     say(f"{told}; in {given['output']}", err=True)
 
 
@@ -201,6 +184,11 @@ def _content(learnt: "Learnt", remarks: Sequence[str], output: str, elapsed_s: f
             }
             for note, record in zip(learnt.examples.notes, learnt.detector.training_, strict=True)
         ],
+        "negatives": [
+            {"recording": record["name"], **{name: record[name] for name in ("label", "start_s", "end_s")}}
+            for record in learnt.detector.negatives_
+        ],
+        "lineage": learnt.detector.lineage_,
         "remarks": list(remarks),
         "failures": [{"recording": str(clip.path), "message": clip.message} for clip in learnt.unheard],
         "seconds_of_sound": round(learnt.seconds, 3),

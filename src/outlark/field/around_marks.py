@@ -6,9 +6,11 @@ marks in ten minutes: every mark brings an equal share of ten minutes, and at le
 floor looks 10 s back and 2 s ahead.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +37,52 @@ class Stretch:
     samples: np.ndarray
     sample_rate: int
     notes: list[Segment]
+
+
+@dataclass(frozen=True, eq=False)
+class Heard:
+    """What was read around marks: the stretches, the recordings that they are of, and what is to be said of it."""
+
+    stretches: list[Stretch]
+    recordings: list[Path]
+    remarks: list[str]
+
+    @property
+    def seconds(self) -> float:
+        """Of sound."""
+        return sum(len(stretch.samples) / stretch.sample_rate for stretch in self.stretches)
+
+    @property
+    def rates(self) -> list[int]:
+        """Of the stretches."""
+        return [stretch.sample_rate for stretch in self.stretches]
+
+    def put_in_place(self, records: Sequence[dict[str, Any]]) -> None:
+        """Say of notes of the stretches (`training_record`) where they are in their recordings."""
+        for record in records:
+            stretch = self.stretches[record["recording"]]
+            before_s = stretch.first / stretch.sample_rate
+            record |= {"recording": self.recordings.index(stretch.recording), "name": stretch.recording.name}
+            record |= {"start_s": before_s + record["start_s"], "end_s": before_s + record["end_s"]}
+
+
+def hear(notes: Sequence[Example], channel: int | str, watch: Callable[[int, int], None]) -> Heard:
+    """Read what has to be heard of the recordings of marked notes; `watch` is told how many of how many are read."""
+    of_recording: dict[Path, list[Example]] = defaultdict(list)
+    for note in notes:
+        of_recording[note.recording].append(note)
+    sounds = {path: Sound(path, channel=channel) for path in of_recording}
+    there_s = sum(sound.duration_s for sound in sounds.values())
+    margin_s = margin(there_s, len(notes))
+    stretches: list[Stretch] = []
+    remarks: list[str] = []
+    for number, (path, own) in enumerate(of_recording.items(), start=1):
+        stretches += around_marks(path, sounds[path], own, margin_s, channel, remarks)
+        watch(number, len(of_recording))
+    heard = Heard(stretches, list(of_recording), remarks)
+    if margin_s is not None:
+        remarks.append(f"of {there_s:.0f} s of recordings, {heard.seconds:.0f} s around the marks are heard")
+    return heard
 
 
 def margin(seconds: float, n_marks: int) -> float | None:
@@ -102,7 +150,7 @@ def _segment(note: Example, rate: int, n_samples: int, remarks: list[str]) -> Se
     """The mark in samples, up to the end of the recording; an error if it is not in the recording."""
     assert note.mark is not None
     try:
-        segment = note.mark.segment(rate)
+        segment = replace(note.mark.segment(rate), label=note.label)
     except AnnotationError as error:
         raise AnnotationError(f"{note.table}, {error}") from None
     if segment.end <= n_samples:

@@ -12,6 +12,7 @@ from outlark.field.doctor_set_up import set_up, training_set
 from outlark.field.doctor_sounds import Trial, trials
 from outlark.field.finding import GOOD, PROBLEM, WARNING, Finding, listing
 from outlark.notes.detector import NoteDetector
+from outlark.notes.negatives import as_good_as_notes
 from outlark.notes.scores import ScoreLayout
 from outlark.notes.segments import Segment
 
@@ -55,6 +56,7 @@ def examine(detector: NoteDetector) -> list[Finding]:
         *_unused(unused_notes(detector)),
         *_mistaken(scores),
         *_mislabelled(scores),
+        *_negatives(detector),
         *training_set(detector),
         *set_up(detector),
     ]
@@ -157,6 +159,17 @@ def _mislabelled(notes: list[NoteScore]) -> Iterator[Finding]:
                 what=f"labelled {label!r}, but more like another class than like the rest of its own: {likes}",
                 advice="Listen to them, and correct the label or leave them out",
             )
+
+
+def _negatives(detector: NoteDetector) -> Iterator[Finding]:
+    """Which classes reject what is as good as their notes."""
+    check, model = "negatives", detector.note_model_
+    told = [] if model is None else list(as_good_as_notes(model, detector.negatives_))
+    if detector.negatives_ and not told:
+        what = f"negatives: all {len(detector.negatives_)} score lower than the notes of their class when left out"
+        yield Finding(severity=GOOD, check=check, what=what)
+    for what in told:
+        yield Finding(severity=WARNING, check=check, what=what, advice="Listen to them again: are they notes?")
 
 
 def _by_class(notes: list[NoteScore]) -> dict[Any, list[NoteScore]]:

@@ -5,8 +5,8 @@
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -17,6 +17,8 @@ from outlark.field.table_files import tables_in
 from outlark.notes.formats import Mark, Table, read_table
 from outlark.notes.segments import KNOWN
 from outlark.plain_text import writable
+
+Key = tuple[str, str, float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +33,31 @@ class Example:
         Where in the recording; None for a clip, which is the note.
     table : Path or None
         That the mark is from.
+    cut : bool
+        Whether it is a clip all the same: the part of the recording that is marked, and nothing around it.
     """
 
     label: str
     recording: Path
     mark: Mark | None = None
     table: Path | None = None
+    cut: bool = False
+
+    @property
+    def is_clip(self) -> bool:
+        """Whether nothing is known of what is around it."""
+        return self.mark is None or self.cut
+
+    @property
+    def place(self) -> str:
+        """The recording, by whatever way it is reached."""
+        return os.path.realpath(self.recording)
+
+    @property
+    def key(self) -> Key:
+        """What two rows that say the same have in common: recording, label, start and end to the microsecond."""
+        start_s, end_s = _time(self)
+        return self.place, self.label, round(start_s, 6), round(end_s, 6)
 
     def __str__(self) -> str:
         return self.recording.name if self.mark is None else f"{self.recording.name} at {self.mark.start_s:.3f} s"
@@ -53,11 +74,17 @@ class Examples:
     clips : bool
     remarks : tuple of str
         What was left out, guessed or odd.
+    negatives : tuple of Example
+        Sounds that are not notes of the class that they are labelled with; clips or marks, whatever the notes are.
+    tables : mapping of Path to set
+        Annotation files that were read, and of each the `Example.key` of its rows, also of those that repeat others.
     """
 
     notes: tuple[Example, ...]
     clips: bool
     remarks: tuple[str, ...] = ()
+    negatives: tuple[Example, ...] = ()
+    tables: Mapping[Path, frozenset[Key]] = field(default_factory=dict)
 
     @property
     def labels(self) -> list[str]:
@@ -65,7 +92,7 @@ class Examples:
         return sorted({note.label for note in self.notes})
 
     def of_classes(self, names: Sequence[str]) -> Self:
-        """Only the notes of these classes.
+        """Only the notes, and the negatives, of these classes.
 
         Raises
         ------
@@ -75,20 +102,31 @@ class Examples:
         missing = [name for name in names if name not in self.labels]
         if missing:
             raise InputError(f"there are no examples of the class {missing[0]!r}; there are {', '.join(self.labels)}")
-        return replace(self, notes=tuple(note for note in self.notes if note.label in names))
+        notes, negatives = (tuple(n for n in own if n.label in names) for own in (self.notes, self.negatives))
+        return replace(self, notes=notes, negatives=negatives)
 
     def at_most(self, n: int) -> Self:
-        """At most n notes of each class: always the same, spread evenly over all of them in their order.
+        """At most n notes, and n negatives, of each class: see `at_most`."""
+        return replace(self, notes=at_most(self.notes, n), negatives=at_most(self.negatives, n))
 
-        >>> notes = tuple(Example(label="a", recording=Path(f"{i}.wav")) for i in range(10))
-        >>> [str(note) for note in Examples(notes=notes, clips=True).at_most(3).notes]
-        ['1.wav', '5.wav', '8.wav']
-        """
-        of_class: dict[str, list[int]] = defaultdict(list)
-        for number, note in enumerate(self.notes):
-            of_class[note.label].append(number)
-        chosen = {own[(2 * i + 1) * len(own) // (2 * n)] for own in of_class.values() for i in range(n)}
-        return replace(self, notes=tuple(note for number, note in enumerate(self.notes) if number in chosen))
+
+def at_most(notes: Sequence[Example], n: int) -> tuple[Example, ...]:
+    """At most n notes of each class: always the same, spread evenly over all of them in their order.
+
+    >>> notes = tuple(Example(label="a", recording=Path(f"{i}.wav")) for i in range(10))
+    >>> [str(note) for note in at_most(notes, 3)]
+    ['1.wav', '5.wav', '8.wav']
+    """
+    of_class: dict[str, list[int]] = defaultdict(list)
+    for number, note in enumerate(notes):
+        of_class[note.label].append(number)
+    chosen = {own[(2 * i + 1) * len(own) // (2 * n)] for own in of_class.values() for i in range(n)}
+    return tuple(note for number, note in enumerate(notes) if number in chosen)
+
+
+def in_order(notes: Iterable[Example]) -> tuple[Example, ...]:
+    """By recording, then by time: the order in which they are learnt."""
+    return tuple(sorted(notes, key=lambda note: (str(note.recording), *_time(note), note.label)))
 
 
 def find_examples(
@@ -97,6 +135,8 @@ def find_examples(
     audio: Iterable[str | os.PathLike[str]] = (),
     format: str | None = None,
     label_column: str | int | None = None,
+    any_verdict: bool = False,
+    may_be_none: bool = False,
 ) -> Examples:
     """The examples in folders of clips, or in tables.
 
@@ -109,6 +149,10 @@ def find_examples(
         Folders that hold the recordings of tables. They are also looked for beside each table.
     format, label_column
         Of the tables, as for `read_table`.
+    any_verdict : bool
+        Also marks that have a label and are called unknown, ambiguous or silence.
+    may_be_none : bool
+        Whether it is no error to find nothing.
 
     Raises
     ------
@@ -147,11 +191,13 @@ def find_examples(
             "clips and tables together; train on one kind (outlark clips cuts what tables mark to clips), or on each "
             "of them apart"
         )
-    notes = clips or _marked(tables, SoundFiles(audio), remarks)
-    if not notes:
+    unfit = _no_mark_of_a_note if any_verdict else why_not
+    rows: dict[Path, set[Key]] = {table.path: set() for table, _ in tables}
+    notes = clips or _marked(tables, SoundFiles(audio), remarks, unfit, rows)
+    if not notes and not may_be_none:
         raise InputError(f"no examples in {', '.join(map(str, asked))}{_because(remarks)}; {EXPECTED}")
-    ordered = sorted(notes, key=lambda note: (str(note.recording), *_time(note), note.label))
-    return Examples(notes=tuple(ordered), clips=bool(clips), remarks=tuple(remarks))
+    keys = {path: frozenset(own) for path, own in rows.items()}
+    return Examples(notes=in_order(notes), clips=bool(clips), remarks=tuple(remarks), tables=keys)
 
 
 # --------------------------------------------------------------------- tables
@@ -163,15 +209,21 @@ def _table(path: Path, format: str | None, label_column: str | int | None) -> Ta
     return read_table(path, format=format, label_column=label_column)
 
 
-def _marked(tables: Sequence[tuple[Table, bool]], sounds: SoundFiles, remarks: list[str]) -> list[Example]:
-    """The notes that tables mark, once each; what is left out is remarked."""
+def _marked(
+    tables: Sequence[tuple[Table, bool]],
+    sounds: SoundFiles,
+    remarks: list[str],
+    unfit: Callable[[Mark], str | None],
+    rows: Mapping[Path, set[Key]],
+) -> list[Example]:
+    """The notes that tables mark, once each; what is left out is remarked, and `rows` gets those of each table."""
     remarks += _said_of([table for table, _ in tables])
     left_out: Counter[str] = Counter()
     found: dict[tuple[str, float, float], list[Example]] = defaultdict(list)
     for table, must_be_found in tables:
         where: dict[str | None, Path | None] = {}
         for mark in table.marks:
-            why = _unfit(mark)
+            why = unfit(mark)
             if why:
                 left_out[why] += 1
                 continue
@@ -181,12 +233,15 @@ def _marked(tables: Sequence[tuple[Table, bool]], sounds: SoundFiles, remarks: l
             if recording is None:
                 left_out["their recording is not there"] += 1
                 continue
-            same = found[os.path.realpath(recording), round(mark.start_s, 6), round(mark.end_s, 6)]
-            if any(mark.label == example.label for example in same):
+            new = Example(label=str(mark.label), recording=recording, mark=mark, table=table.path)
+            place, label, start_s, end_s = new.key
+            rows[table.path].add(new.key)
+            same = found[place, start_s, end_s]
+            if any(label == example.label for example in same):
                 left_out["they repeat another one"] += 1
                 continue
-            same.append(Example(label=str(mark.label), recording=recording, mark=mark, table=table.path))
-    remarks += [f"{n} mark{'s' if n > 1 else ''} left out: {why}" for why, n in left_out.items()]
+            same.append(new)
+    remarks += told_left_out(left_out)
     for same in found.values():
         if len(same) > 1:
             remarks.append(f"{same[0]} is marked both {same[0].label!r} and {same[1].label!r}; keep one of them")
@@ -202,10 +257,19 @@ def _said_of(tables: Sequence[Table]) -> list[str]:
     return [f"{own[0] if len(own) == 1 else f'{len(own)} tables'}: {remark}" for remark, own in names.items()]
 
 
-def _unfit(mark: Mark) -> str | None:
+def told_left_out(reasons: Mapping[str, int]) -> list[str]:
+    """How many marks were left out for each reason, in words."""
+    return [f"{n} mark{'s' if n > 1 else ''} left out: {why}" for why, n in reasons.items()]
+
+
+def why_not(mark: Mark) -> str | None:
     """Why a mark is no example; None for those that are."""
     if mark.verdict not in (None, KNOWN):
         return f"their verdict is {mark.verdict}"
+    return _no_mark_of_a_note(mark)
+
+
+def _no_mark_of_a_note(mark: Mark) -> str | None:
     if mark.label is None or not mark.label.strip():
         return "without a label"
     return "points, without a length" if mark.start_s == mark.end_s else None

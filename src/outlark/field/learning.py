@@ -1,20 +1,18 @@
 """Training a detector on examples in files: folders of clips, or marks in recordings."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from outlark.errors import AudioError, InputError
-from outlark.field.around_marks import Stretch, around_marks, margin
+from outlark.field.around_marks import hear
 from outlark.field.cut_short import cut_short
-from outlark.field.examples import Example, Examples
-from outlark.field.excerpt import Sound
-from outlark.notes.audio import read
+from outlark.field.examples import Examples
+from outlark.field.negatives import reject
+from outlark.field.one_clip import Clip
 from outlark.notes.detector import NoteDetector
-from outlark.notes.margins import Part, is_long, without_quiet, without_silence
+from outlark.notes.margins import Part, is_long, without_quiet
 
 #: Notes are rarely longer.
 LONG_NOTE_S = 5.0
@@ -32,7 +30,8 @@ class Unheard:
 
 @dataclass(frozen=True)
 class ClassSummary:
-    """What was learnt of one class: how many notes in how many files, their lengths, and where it begins to accept."""
+    """What was learnt of one class: how many notes in how many files, their lengths, and where it begins to accept; and
+    how many sounds it rejects."""
 
     label: str
     examples: int
@@ -40,6 +39,7 @@ class ClassSummary:
     shortest_s: float
     longest_s: float
     threshold: float
+    negatives: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +71,12 @@ class Learnt:
         layout, found = self.detector.layout_, []
         for c, label in enumerate(layout.classes.tolist()):
             own = [note for note in self.examples.notes if note.label == label]
-            numbers = (float(values[c]) for values in (layout.shortest_s, layout.longest_s, layout.thresholds))
-            found.append(ClassSummary(label, len(own), len({note.recording for note in own}), *numbers))
+            shortest_s, longest_s, threshold = (
+                float(values[c]) for values in (layout.shortest_s, layout.longest_s, layout.thresholds)
+            )
+            n_negatives = sum(note["label"] == label for note in self.detector.negatives_)
+            n_recordings = len({note.recording for note in own})
+            found.append(ClassSummary(label, len(own), n_recordings, shortest_s, longest_s, threshold, n_negatives))
         return found
 
 
@@ -89,7 +93,7 @@ def learn(
     Parameters
     ----------
     examples : Examples
-        From `find_examples`.
+        From `find_examples`; its negatives are rejected.
     detector : NoteDetector, optional
         One with the default settings if left out.
     channel : "mix" or int
@@ -129,44 +133,24 @@ def learn(
         raise InputError("--trim is for clips; marks say where their notes begin and end: leave it out")
     else:
         heard = _learn_marks(examples, detector, channel, told)
+    rejected = reject(detector, examples.negatives, channel, told)
+    heard = replace(heard, remarks=(*heard.remarks, *rejected))
     return replace(heard, remarks=(*examples.remarks, *_cut_short(heard.examples), *heard.remarks, *_odd(heard)))
 
 
 # ---------------------------------------------------------------------- clips
 
 
-@dataclass(frozen=True, eq=False)
-class _Clip:
-    """A clip as it was read, and the part of it that is learnt."""
-
-    note: Example
-    samples: np.ndarray
-    rate: int
-    part: Part
-
-    @property
-    def heard(self) -> np.ndarray:
-        return self.samples[self.part.start : self.part.end]
-
-    @property
-    def cut_s(self) -> float:
-        return self.part.outside_s(len(self.samples), self.rate)
-
-
 def _learn_clips(
     examples: Examples, detector: NoteDetector, channel: int | str, trim: bool, watch: Callable[[int, int], None]
 ) -> Learnt:
-    clips: list[_Clip] = []
+    clips: list[Clip] = []
     unheard: list[Unheard] = []
     for number, note in enumerate(examples.notes, start=1):
         try:
-            samples, rate = read(note.recording, channel)
-            if not len(samples):
-                raise AudioError(f"{note.recording} holds no samples; record it again")
+            clips.append(Clip.of(note, channel))
         except AudioError as error:
             unheard.append(Unheard(note.recording, str(error)))
-        else:
-            clips.append(_Clip(note, samples, rate, without_silence(samples, rate)))
         watch(number, len(examples.notes))
     lost = sorted(set(examples.labels) - {clip.note.label for clip in clips})
     if lost:
@@ -177,8 +161,7 @@ def _learn_clips(
     used, rates = trimmed if trim else clips, [clip.rate for clip in clips]
     detector.fit([clip.heard for clip in used], [clip.note.label for clip in used], rates)
     for record, clip in zip(detector.training_, used, strict=True):
-        before_s = clip.part.start / clip.rate
-        record |= {"name": clip.note.recording.name, "start_s": before_s, "end_s": before_s + record["end_s"]}
+        clip.put_in_place(record)
     return Learnt(
         detector=detector,
         examples=replace(examples, notes=tuple(clip.note for clip in used)),
@@ -188,13 +171,13 @@ def _learn_clips(
     )
 
 
-def _trimmed(clip: _Clip) -> _Clip:
+def _trimmed(clip: Clip) -> Clip:
     """The clip without its quiet margins."""
     part = without_quiet(clip.heard, clip.rate)
     return replace(clip, part=Part(clip.part.start + part.start, clip.part.start + part.end))
 
 
-def _on_silence(clips: Sequence[_Clip]) -> list[str]:
+def _on_silence(clips: Sequence[Clip]) -> list[str]:
     cut = [clip for clip in clips if clip.cut_s]
     if not cut:
         return []
@@ -205,7 +188,7 @@ def _on_silence(clips: Sequence[_Clip]) -> list[str]:
     ]
 
 
-def _on_margins(clips: Sequence[_Clip], trimmed: Sequence[_Clip], trim: bool) -> list[str]:
+def _on_margins(clips: Sequence[Clip], trimmed: Sequence[Clip], trim: bool) -> list[str]:
     """What was trimmed, or what is so long that it should be."""
     cuts = [(new.cut_s - clip.cut_s, clip) for clip, new in zip(clips, trimmed, strict=True)]
     if trim:
@@ -228,30 +211,11 @@ def _on_margins(clips: Sequence[_Clip], trimmed: Sequence[_Clip], trim: bool) ->
 def _learn_marks(
     examples: Examples, detector: NoteDetector, channel: int | str, watch: Callable[[int, int], None]
 ) -> Learnt:
-    of_recording: dict[Path, list[Example]] = defaultdict(list)
-    for note in examples.notes:
-        of_recording[note.recording].append(note)
-    sounds = {path: Sound(path, channel=channel) for path in of_recording}
-    there_s = sum(sound.duration_s for sound in sounds.values())
-    margin_s = margin(there_s, len(examples.notes))
-    stretches: list[Stretch] = []
-    beyond: list[str] = []
-    for number, (path, notes) in enumerate(of_recording.items(), start=1):
-        stretches += around_marks(path, sounds[path], notes, margin_s, channel, beyond)
-        watch(number, len(of_recording))
-    rates = [stretch.sample_rate for stretch in stretches]
-    detector.fit_recordings([stretch.samples for stretch in stretches], [s.notes for s in stretches], rates)
-    files = list(of_recording)
-    for record in detector.training_:
-        stretch = stretches[record["recording"]]
-        before_s = stretch.first / stretch.sample_rate
-        record |= {"recording": files.index(stretch.recording), "name": stretch.recording.name}
-        record |= {"start_s": before_s + record["start_s"], "end_s": before_s + record["end_s"]}
-    seconds = sum(len(stretch.samples) / stretch.sample_rate for stretch in stretches)
-    remarks = (
-        [] if margin_s is None else [f"of {there_s:.0f} s of recordings, {seconds:.0f} s around the marks are heard"]
-    )
-    return Learnt(detector=detector, examples=examples, seconds=seconds, remarks=(*beyond, *remarks, *_on_rates(rates)))
+    heard = hear(examples.notes, channel, watch)
+    detector.fit_recordings([s.samples for s in heard.stretches], [s.notes for s in heard.stretches], heard.rates)
+    heard.put_in_place(detector.training_)
+    remarks = (*heard.remarks, *_on_rates(heard.rates))
+    return Learnt(detector=detector, examples=examples, seconds=heard.seconds, remarks=remarks)
 
 
 # -------------------------------------------------------------------- remarks

@@ -52,6 +52,7 @@ def model_content(path: str | PathLike[str]) -> dict[str, Any]:
         "front_end": _part(header["front_end"], in_words(detector.front_end_)) | {"why": detector.choice_},
         "describer": _part(header["describer"]),
         "decisions": _part(header["decisions"]),
+        "lineage": detector.lineage_,
         "second_stage": None if stage is None else {"embedding": stage["embedding"], "threshold": stage["threshold"]},
     }
 
@@ -95,14 +96,18 @@ def _classes(detector: NoteDetector) -> list[dict[str, Any]]:
     layout, found = detector.layout_, []
     for c, label in enumerate(detector.classes_.tolist()):
         threshold = float(layout.thresholds[c])
-        notes = [note for note in detector.training_ if note["label"] == label]
+        notes, negatives = (
+            [{key: value for key, value in note.items() if key != "label"} for note in own if note["label"] == label]
+            for own in (detector.training_, detector.negatives_)
+        )
         found.append(
             {
                 "label": label,
                 "threshold": threshold if math.isfinite(threshold) else None,
                 "shortest_s": float(layout.shortest_s[c]),
                 "longest_s": float(layout.longest_s[c]),
-                "examples": [{key: value for key, value in note.items() if key != "label"} for note in notes],
+                "examples": notes,
+                "negatives": negatives,
             }
         )
     return found

@@ -1,5 +1,6 @@
 """The whole system: recordings in, labelled segments out. Training, batch and live go through the same path."""
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
@@ -28,6 +29,7 @@ from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.front_ends.patch import PatchFrontEnd
 from outlark.notes.live import DetectorStream, ScoreStream, together
 from outlark.notes.loading import is_path, loaded
+from outlark.notes.negatives import AsGoodAsNotes, as_good_as_notes, check_negatives, take_in
 from outlark.notes.resampling import resample
 from outlark.notes.scorers import FrameScorer, NoteScorer
 from outlark.notes.scores import ScoreLayout, Scores
@@ -82,6 +84,11 @@ class NoteDetector(BaseEstimator):
         For each class where its threshold comes from: "examples", "calibration" or "hand".
     training_ : list of dict
         What it was made from: see `training_record`.
+    negatives_ : list of dict
+        The same of what `reject` was given, with the best "score" of the class that is their label, and that they are
+        not of.
+    lineage_ : list of dict
+        The models that it was trained from, the oldest first: see `outlark.field.retraining`.
     choice_ : list of str
         Why the front end has its settings; empty where it was given.
     calibration_ : list of ClassCalibration
@@ -102,6 +109,8 @@ class NoteDetector(BaseEstimator):
     second_stage_: SecondStage | None
     threshold_sources_: list[str]
     calibration_: list[ClassCalibration]
+    negatives_: list[dict[str, Any]]
+    lineage_: list[dict[str, Any]]
 
     def __init__(
         self,
@@ -136,18 +145,15 @@ class NoteDetector(BaseEstimator):
             Of the arrays; paths bring their own. The lowest becomes the model's.
         """
         self._check_parameters()
-        given = self._loaded(clips, sample_rate, "clips")
-        rate = min((rate for _, rate in given), default=0)
-        signals = [self._signal(clip) for clip, _ in given]
-        at_rate = [s if r == rate else resample(s, r, rate) for s, (_, r) in zip(signals, given, strict=True)]
-        material = join_clips(at_rate, list(labels), rate, self.gap_s)
-        return self._fit(replace(material, names=_names(clips)))
+        return self._fit(self._joined(clips, labels, sample_rate))
 
     def fit_recordings(
         self,
         recordings: Sequence[Any],
         segments: Sequence[Iterable[Segment]],
         sample_rate: int | Sequence[int] | None = None,
+        *,
+        negatives: Sequence[Iterable[Segment]] | None = None,
     ) -> Self:
         """Learn from notes marked in longer recordings; what is not marked tells what else there is to hear.
 
@@ -157,15 +163,72 @@ class NoteDetector(BaseEstimator):
         segments : for each recording the marked notes
         sample_rate : int or sequence of int
             Of the arrays; paths bring their own. The lowest becomes the model's.
+        negatives : for each recording the spans that are not notes, optional
+            Each has the label of the class that it is not of; see `reject`.
         """
         self._check_parameters()
+        given, names = self._loaded(recordings, sample_rate, "recordings"), _names(recordings)
+        material = self._marked(given, segments, names)
+        if negatives is None:
+            return self._fit(material)
+        rejected = self._marked(given, negatives, names, material.sample_rate)
+        check_negatives(rejected, [s.label for _, s in material.notes], material)
+        return self._fit(material)._reject(rejected)
+
+    def reject(
+        self,
+        recordings: Sequence[Any],
+        segments: Sequence[Iterable[Segment]],
+        sample_rate: int | Sequence[int] | None = None,
+    ) -> Self:
+        """Learn what is not a note of a class, such as false alarms; what was rejected before stays rejected.
+
+        What is nearer to a rejected sound than to the class is not accepted by that class any more. Where sounds of
+        many kinds are rejected, its threshold rises above what they score, as far as none of its own notes is lost
+        (docs/decisions/013-negative-examples.md). No other class changes.
+
+        Parameters
+        ----------
+        recordings : sequence of arrays or paths
+        segments : for each recording the spans that are not notes
+            Each has the label of the class that it is not of, and may be longer than a note.
+        sample_rate : int or sequence of int
+            Of the arrays; paths bring their own.
+
+        Raises
+        ------
+        InputError
+            For a label that is not a class, and for a detector whose scores are not on the absolute scale.
+
+        Warns
+        -----
+        UserWarning
+            When a sound scores as high as the notes of the class do when left out.
+
+        Examples
+        --------
+        >>> from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+        >>> known = notes(counts={"tuti-D": 3})
+        >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+        >>> rng, played = np.random.default_rng(0), notes(seed=1, counts={"tuti-D": 1, "cach-C": 2})
+        >>> audio, _ = concatenate(played, gap_s=0.3, edge_s=0.3, rng=rng)
+        >>> found = [s for s in detector.set_thresholds([0.05]).detect(audio, SAMPLE_RATE) if s.label == "tuti-D"]
+        >>> [round(s.start_s, 1) for s in found]  # the first is one, the others are notes of another kind
+        [0.3, 0.8, 1.3]
+        >>> detector = detector.reject([audio], [found[2:]], SAMPLE_RATE)
+        >>> [round(s.start_s, 1) for s in detector.detect(audio, SAMPLE_RATE) if s.label == "tuti-D"]
+        [0.3]
+        """
+        self._priors()
         given = self._loaded(recordings, sample_rate, "recordings")
-        if not given:
-            raise InputError("no recordings; give at least one with a marked note")
-        rates = [rate for _, rate in given]
-        marks = check_marks(segments, len(given))
-        material = at_one_rate([self._signal(audio) for audio, _ in given], rates, marks, min(rates))
-        return self._fit(replace(material, names=_names(recordings)))
+        return self._reject(self._marked(given, segments, _names(recordings), self.sample_rate_))
+
+    def reject_clips(
+        self, clips: Sequence[Any], labels: Sequence[Any], sample_rate: int | Sequence[int] | None = None
+    ) -> Self:
+        """The same as `reject` from clips, each of a sound that is not a note of the class of its label."""
+        self._priors()
+        return self._reject(self._joined(clips, labels, sample_rate, self.sample_rate_))
 
     def scores(self, audio: ArrayLike | str | PathLike[str], sample_rate: int | None = None) -> Scores:
         """The class scores of a whole recording, for `decide`; with an embedding, those of the first stage."""
@@ -410,13 +473,56 @@ class NoteDetector(BaseEstimator):
 
     # ------------------------------------------------------------------ inside
 
+    def _joined(
+        self, clips: Sequence[Any], labels: Sequence[Any], sample_rate: Any, rate: int | None = None
+    ) -> Material:
+        """Clips as material, at this rate or the lowest of them."""
+        given = self._loaded(clips, sample_rate, "clips")
+        rate = min((rate for _, rate in given), default=0) if rate is None else rate
+        signals = [self._signal(clip) for clip, _ in given]
+        at_rate = [s if r == rate else resample(s, r, rate) for s, (_, r) in zip(signals, given, strict=True)]
+        return replace(join_clips(at_rate, list(labels), rate, self.gap_s), names=_names(clips))
+
+    def _marked(
+        self,
+        given: Sequence[tuple[Any, int]],
+        segments: Sequence[Iterable[Segment]],
+        names: Sequence[str | None],
+        rate: int | None = None,
+    ) -> Material:
+        """Marked recordings as material, at this rate or the lowest of them."""
+        if not given:
+            raise InputError("no recordings; give at least one with a marked note")
+        rates = [rate for _, rate in given]
+        marks = check_marks(segments, len(given))
+        at_rate = min(rates) if rate is None else rate
+        material = at_one_rate([self._signal(audio) for audio, _ in given], rates, marks, at_rate)
+        return replace(material, names=names)
+
+    def _reject(self, material: Material) -> Self:
+        """Take in what is not a note; thresholds that were set by hand stay."""
+        self._priors()
+        model = self.note_model_
+        assert isinstance(self.front_end_, NoteFrontEnd)
+        assert model is not None
+        check_negatives(material, self.classes_.tolist())
+        self.note_model_, records = take_in(self.front_end_, model, material)
+        for told in as_good_as_notes(self.note_model_, records):
+            warnings.warn(told, AsGoodAsNotes, stacklevel=3)
+        if (self.note_model_.thresholds > model.thresholds).any():  # what was calibrated starts from them
+            rows = zip(self.classes_.tolist(), self.layout_.thresholds.tolist(), self.threshold_sources_, strict=True)
+            by_hand = {label: threshold for label, threshold, source in rows if source == HAND}
+            self.set_thresholds(None).set_thresholds(by_hand)
+        self.negatives_ = [*self.negatives_, *records]
+        return self
+
     def _priors(self) -> np.ndarray:
         """The thresholds that calibrating starts from, (C,)."""
         check_is_fitted(self)
         if self.note_model_ is None or self.note_model_.contrast_db is None:
             raise InputError(
                 "only a detector of whole notes with the default describer is on the absolute scale and can be "
-                "calibrated; train one without front_end and describer"
+                "calibrated, or learn from negatives; train one without front_end and describer"
             )
         return self.trained_thresholds
 
@@ -462,6 +568,7 @@ class NoteDetector(BaseEstimator):
         self.second_stage_ = None if self.embedding is None else self._second_stage(model, material)
         self.training_ = training_record(material)
         self.threshold_sources_, self.calibration_ = [EXAMPLES] * len(self.classes_), []
+        self.negatives_, self.lineage_ = [], []
         return self
 
     def _second_stage(self, model: Any, material: Material) -> SecondStage:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from outlark.errors import InputError, ModelFileError
 from outlark.estimators import state as estimator_state
 from outlark.estimators.state_fields import NEWER, Fields, decoded, encoded, put_kind, scalar, take_kind
+from outlark.maths.description import Description, describe
 from outlark.notes.background import check_seconds
 from outlark.notes.contrast import CLEAR_DB, SOUND_DB
 from outlark.notes.decisions import Decisions
@@ -38,6 +39,10 @@ CALIBRATION = {
     "label": object, "prior": float, "threshold": float, "n_below": int, "n_above": int, "counts": list,
 }  # fmt: skip
 RECORD = {"recording": int, "name": str | None, "label": object, "start_s": float, "end_s": float, "sha256": str}
+#: What is known of a note only where somebody said so.
+MORE = {"low_hz": float, "high_hz": float, "clip": bool, "score": float}
+#: What is known of a model that another one was trained from.
+ANCESTOR = {"name": str, "sha256": str, "kept": int, "added": int, "negatives": int}
 
 
 def state_of(detector: NoteDetector) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -69,6 +74,10 @@ def state_of(detector: NoteDetector) -> tuple[dict[str, Any], dict[str, np.ndarr
         "threshold_sources": list(detector.threshold_sources_),
         "training": [{**note, "label": encoded(note["label"], "label")} for note in detector.training_],
     }
+    if detector.negatives_:
+        header["negatives"] = [{**note, "label": encoded(note["label"], "label")} for note in detector.negatives_]
+    if detector.lineage_:
+        header["lineage"] = [dict(ancestor) for ancestor in detector.lineage_]
     stage, stage_arrays = detector.second_stage_, dict[str, np.ndarray]()
     if stage is not None:
         described, stage_arrays = estimator_state.state_of(stage.describer)
@@ -89,6 +98,10 @@ def state_of(detector: NoteDetector) -> tuple[dict[str, Any], dict[str, np.ndarr
         if model.left_out is not None:
             arrays["notes/left_out"] = np.concatenate(model.left_out).astype(float)
             arrays["notes/left_out_counts"] = np.array([len(scores) for scores in model.left_out], dtype=np.int64)
+        if model.rejected is not None:
+            samples = [np.empty((0, model.describer.n_features_in_)) if d is None else d.X for d in model.rejected]
+            arrays["notes/rejected"] = np.concatenate(samples)
+            arrays["notes/rejected_counts"] = np.array([len(X) for X in samples], dtype=np.int64)
     arrays |= {f"front_end/{name}": array for name, array in front_end_arrays.items()}
     arrays |= {f"second_stage/{name}": array for name, array in stage_arrays.items()}
     return header, arrays | {f"describer/{name}": array for name, array in describer_arrays.items()}
@@ -137,6 +150,8 @@ def from_state(
             detector.embedding = detector.second_stage_.embedding
         detector.choice_ = choice
         detector.training_ = _training(header.get("training"), detector.classes_.tolist())
+        detector.negatives_ = _training(header.get("negatives", []), detector.classes_.tolist())
+        detector.lineage_ = _lineage(header.get("lineage", []))
         sources = header.get("threshold_sources")
         detector.calibration_ = _calibration(header.get("calibration", []), detector.layout_, sources)
         if detector.calibration_ and detector.note_model_ is not None and detector.second_stage_ is None:
@@ -203,7 +218,7 @@ def _note_model(front_end: FrontEnd, describer: Any, fields: Fields) -> NoteMode
         edges = Edges(starts, fields.array("ends", *starts.shape))
     return NoteModel(
         describer=describer, lengths=lengths, allowed=allowed, thresholds=thresholds, edges=edges,
-        left_out=_left_out(fields, C), contrast_db=_contrast_db(fields),
+        left_out=_left_out(fields, C), contrast_db=_contrast_db(fields), rejected=_rejected(fields, describer),
     )  # fmt: skip
 
 
@@ -249,6 +264,32 @@ def _left_out(fields: Fields, n_classes: int) -> list[np.ndarray] | None:
     found = np.split(joined, np.cumsum(counts)[:-1])
     if any((np.diff(scores) < 0.0).any() for scores in found):
         raise ModelFileError("array 'left_out' must hold the scores of each class in order; save the model again")
+    return found
+
+
+def _rejected(fields: Fields, describer: Any) -> list[Description | None] | None:
+    if not fields.arrays.keys() & {"rejected", "rejected_counts"}:
+        return None
+    joined = fields.array("rejected", None, describer.n_features_in_)
+    counts = fields.array("rejected_counts", len(describer.classes_), kind="i").tolist()
+    if min(counts) < 0 or sum(counts) != len(joined):
+        raise ModelFileError(
+            f"array 'rejected' holds {len(joined)} samples, but 'rejected_counts' is {counts!s:.100}; save it again"
+        )
+    pairs = zip(np.split(joined, np.cumsum(counts)[:-1]), describer.descriptions_, strict=True)
+    return [describe(X, own.ell, own.ratio) if len(X) else None for X, own in pairs]
+
+
+def _lineage(found: Any) -> list[dict[str, Any]]:
+    """The models that it was trained from, once every entry is found to be of its type."""
+    if not isinstance(found, list):
+        raise ModelFileError(f"its lineage is {found!r:.100}, not a list; save the model again")
+    for row in found:
+        fits = isinstance(row, dict) and row.keys() == ANCESTOR.keys()
+        if not fits or not all(
+            isinstance(row[name], kind) and row[name] is not True for name, kind in ANCESTOR.items()
+        ):
+            raise ModelFileError(f"a model that it was trained from is {row!r:.200}, which cannot be; save it again")
     return found
 
 
@@ -307,7 +348,8 @@ def _training(notes: Any, classes: list[Any]) -> list[dict[str, Any]]:
     for note in notes:
         row = {**note, "label": scalar(decoded(note.get("label"), "label"), "label")}
         fits = all(isinstance(row.get(name, ...), kind) for name, kind in RECORD.items())
+        fits = fits and all(isinstance(row[name], kind) for name, kind in MORE.items() if name in row)
         if not fits or row["label"] not in classes:
             raise ModelFileError(f"a training note is {note!r:.200}, which cannot be; save the model again")
-        found.append({name: row[name] for name in RECORD})
+        found.append({name: row[name] for name in (*RECORD, *MORE) if name in row})
     return found

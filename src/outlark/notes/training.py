@@ -104,7 +104,7 @@ def training_record(material: Material) -> list[dict[str, Any]]:
     list of dict
         "recording": the number of its recording or clip. "name": the file, or None. "label". "start_s", "end_s": in
         its recording or clip. "sha256": of its samples as they were learnt from, float64, little-endian, at the
-        model's sample rate.
+        model's sample rate. "low_hz", "high_hz": where its frequencies are marked. "clip": True where it is a clip.
 
     Examples
     --------
@@ -127,6 +127,8 @@ def training_record(material: Material) -> list[dict[str, Any]]:
                 "start_s": 0.0 if material.clips else segment.start_s,
                 "end_s": segment.duration_s if material.clips else segment.end_s,
                 "sha256": hashlib.sha256(samples.astype("<f8").tobytes()).hexdigest(),
+                **({"clip": True} if material.clips else {}),
+                **{name: float(hz) for name in ("low_hz", "high_hz") if (hz := getattr(segment, name)) is not None},
             }
         )
     return found

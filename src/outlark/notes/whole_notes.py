@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
+from outlark.maths.description import Description
 from outlark.notes import absolute_scale
 from outlark.notes.calibration import note_p_values, note_thresholds, raised
 from outlark.notes.contrast import Contrast, contrast_of
@@ -18,7 +19,8 @@ from outlark.notes.edges import Edges, learn_edges
 from outlark.notes.front_ends.base import Frames
 from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.learnt_thresholds import left_out_by_refit, scores_of_the_rest
-from outlark.notes.scorers import NoteScorer
+from outlark.notes.rejecting import Rejecting
+from outlark.notes.scorers import ClassScorer, NoteScorer
 from outlark.notes.segments import Segment
 
 #: Notes start at every so many frames at least, and at so many places along the shortest note.
@@ -54,6 +56,8 @@ class NoteModel:
         files from before they were kept.
     contrast_db : float or None
         How far loud sounds stand out in the training recordings, for scores on the absolute scale.
+    rejected : list of Description or None, optional
+        For each class the sounds that are known not to be notes of it (`outlark.notes.negatives`).
     """
 
     describer: Any
@@ -63,12 +67,14 @@ class NoteModel:
     edges: Edges | None = None
     left_out: list[np.ndarray] | None = None
     contrast_db: float | None = None
+    rejected: list[Description | None] | None = None
 
     def scorer(self, front_end: NoteFrontEnd) -> NoteScorer:
         """A fresh stream of scores."""
         contrast = None if self.contrast_db is None else Contrast(self.contrast_db, front_end.frame_rate)
+        describer: ClassScorer = self.describer if self.rejected is None else Rejecting(self.describer, self.rejected)
         return NoteScorer(
-            front_end, self.describer, self.lengths, self.allowed, self.step,
+            front_end, describer, self.lengths, self.allowed, self.step,
             edges=self.edges, thresholds=self.thresholds, contrast=contrast,
         )  # fmt: skip
 

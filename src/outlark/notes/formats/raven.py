@@ -21,7 +21,7 @@ from outlark.notes.formats.files import encoded
 from outlark.notes.formats.marks import About, Mark
 from outlark.notes.formats.others import other_columns
 from outlark.notes.formats.sheets import Sheet
-from outlark.notes.formats.wording import is_sound, label_behind, shown
+from outlark.notes.formats.wording import is_sound, label_behind, shown, verdict_behind
 
 NAMES: Names = {
     "start_s": ("begin_time_s", "begin_time"),
@@ -63,7 +63,7 @@ def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None)
     if "file_offset_s" not in columns.at and "recording" in columns.at:
         _check_one_clock(sheet, columns)
     marks = columns.marks(label_column, guess=not set(OURS) <= set(sheet.columns))
-    return [replace(mark, label=label_behind(mark.label, mark.verdict, mark.runner_up)) for mark in marks]
+    return [_behind(mark) for mark in marks]
 
 
 def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
@@ -86,6 +86,12 @@ def write(marks: Collection[Mark], about: About, durations: Mapping[str, float])
 
 
 # ---------------------------------------------------------------------- reading
+
+
+def _behind(mark: Mark) -> Mark:
+    """A mark whose label is what was shown."""
+    told = (mark.label, mark.verdict, mark.runner_up)
+    return replace(mark, label=label_behind(*told), verdict=verdict_behind(*told))
 
 
 def _without_waveforms(sheet: Sheet) -> Sheet:

@@ -47,6 +47,17 @@ def label_behind(text: str | None, verdict: str | None, runner_up: str | None) -
     return text
 
 
+def verdict_behind(text: str | None, verdict: str | None, runner_up: str | None) -> str | None:
+    """The verdict of a table beside what `shown` made; None where somebody has settled what was ambiguous.
+
+    >>> verdict_behind("tuti-D or tuti-F?", "ambiguous", "tuti-F")
+    'ambiguous'
+    >>> verdict_behind("tuti-D", "ambiguous", "tuti-F")
+    """
+    settled = verdict == AMBIGUOUS and text not in (None, AMBIGUOUS) and label_behind(text, verdict, runner_up) == text
+    return None if settled else verdict
+
+
 def taken_apart(text: str) -> tuple[str | None, str | None, str | None]:
     """Label, verdict and runner-up in what `shown` made, as far as the text alone can tell.
 
