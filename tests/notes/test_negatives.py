@@ -135,8 +135,9 @@ def test_no_other_class_changes(heard):
     plain = made.scores(audio, SAMPLE_RATE).block.values
     made.reject([audio], [alarms], SAMPLE_RATE)
     values = made.scores(audio, SAMPLE_RATE).block.values
-    np.testing.assert_array_equal(values[:, 1 - c], plain[:, 1 - c])
-    assert (values[:, c] <= plain[:, c]).all()
+    # a class model that rejects describes every span, and rounds otherwise than the projections do
+    np.testing.assert_allclose(values[:, 1 - c], plain[:, 1 - c], atol=1e-9)
+    assert (values[:, c] <= plain[:, c] + 1e-9).all()
     assert (values[:, c] < plain[:, c]).any()
 
 
@@ -244,7 +245,9 @@ def test_the_threshold_rises_above_a_sound_that_is_alone(heard):
     made.reject([audio], [[best]], SAMPLE_RATE)
     assert made.layout_.thresholds[c] == pytest.approx(negatives.ABOVE * best.score)
     assert made.layout_.thresholds[1 - c] == LOW
-    np.testing.assert_array_equal(made.note_model_.thresholds, made.layout_.thresholds)
+    trained = made.trained_thresholds
+    np.testing.assert_array_equal(made.set_thresholds(None).layout_.thresholds, trained)
+    assert trained[c] >= negatives.ABOVE * best.score
 
 
 def test_sounds_that_reject_each_other_leave_the_threshold(heard):

@@ -500,17 +500,25 @@ class NoteDetector(BaseEstimator):
         return replace(material, names=names)
 
     def _reject(self, material: Material) -> Self:
-        """Take in what is not a note; thresholds that were set by hand stay."""
+        """Take in what is not a note; every threshold rises by the same factor as that of the spectra."""
         self._priors()
         model = self.note_model_
         assert isinstance(self.front_end_, NoteFrontEnd)
         assert model is not None
         check_negatives(material, self.classes_.tolist())
-        self.note_model_, records = take_in(self.front_end_, model, material)
-        for told in as_good_as_notes(self.note_model_, records):
+        # what would be found is a matter of the thresholds in use; those of candidates are the training's
+        used = self.layout_.thresholds if self.second_stage_ is None else model.thresholds
+        taken, records = take_in(self.front_end_, replace(model, thresholds=used), material)
+        for told in as_good_as_notes(taken, records):
             warnings.warn(told, AsGoodAsNotes, stacklevel=3)
-        if (self.note_model_.thresholds > model.thresholds).any():  # what was calibrated starts from them
-            rows = zip(self.classes_.tolist(), self.layout_.thresholds.tolist(), self.threshold_sources_, strict=True)
+        rise = taken.thresholds / used
+        trained = np.where(rise > 1.0, np.maximum(model.thresholds, taken.thresholds), model.thresholds)
+        self.note_model_ = replace(taken, thresholds=trained)
+        if (rise > 1.0).any():  # what was calibrated was calibrated without knowing of these sounds
+            steps = rise if self.second_stage_ is None else np.sqrt(rise)
+            rows = zip(
+                self.classes_.tolist(), (self.layout_.thresholds * steps).tolist(), self.threshold_sources_, strict=True
+            )
             by_hand = {label: threshold for label, threshold, source in rows if source == HAND}
             self.set_thresholds(None).set_thresholds(by_hand)
         self.negatives_ = [*self.negatives_, *records]
