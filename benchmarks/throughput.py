@@ -6,8 +6,8 @@
 - "paper": HLDS, top layer, literal MDD-KM on 3 x 160 frames, the six rules. "all layers": the same front end with all
   layers and outlark's defaults behind it. "whole notes": `NoteDetector()`. All on made-up notes.
 - "busy", "quiet" and "30 x 20", where the recordings are at hand (`real_streams`): `NoteDetector()` trained on 3 x 5
-  syllables of a zebra finch, in its song and in a night with few calls; and on 30 classes x 20 examples, in the same
-  song, a twentieth of the time.
+  syllables of a zebra finch, in its song and in a garden, which is quieter; and on 30 classes x 20 examples, in the
+  same song, for a twentieth of the time.
 - "plain": the paper as one would write it down, the 132-state Kalman filter, cho_solve and the rules, on a short
   stretch and with one thread. Its decisions are compared with those of "paper" on the same stretch.
 - A stream uses one core; "two at once" is the sum of two recordings side by side, each in its own process. "ms/s" is
@@ -108,7 +108,7 @@ def trained(name: str) -> NoteDetector:
 def run_system(name: str, seconds: float, model: str = "") -> dict[str, float]:
     """Time for the stream, without training; with a model file nothing is trained."""
     detector = model_file.load(model) if model else trained(name)
-    blocks = list(stream(min(seconds, 60.0), name))  # made before, and repeated
+    blocks = list(stream(min(seconds, 120.0), name))  # made before, and repeated
     start, cpu_start = time.perf_counter(), time.process_time()
     live, n_segments, n_left = detector.stream(SAMPLE_RATE), 0, round(seconds * SAMPLE_RATE)
     while n_left > 0:
