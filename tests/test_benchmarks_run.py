@@ -12,6 +12,7 @@ import pytest
 import real_note_noise
 import real_note_tasks
 import real_notes
+import sparse
 import throughput
 
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
@@ -335,3 +336,27 @@ def test_the_readings_of_the_paper_print_their_table(capsys):
     head, quiet, loud = capsys.readouterr().out.splitlines()
     assert head.split() == ["gain", "window", "F", "note", "F"]
     assert quiet.split()[2] > loud.split()[2] == "0.195"  # as printed, the formula depends on the loudness
+
+
+def test_landmarks_are_measured_and_drawn(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sparse, "in_a_process", sparse.measured)  # starting Python ten times is slow
+    figure = tmp_path / "figure" / "landmarks.png"
+    sparse.main([
+        "--rows", "600", "900", "--exact", "600", "--compared", "600", "--numbers", "20", "60", "--snr-db", "10",
+        "--folder", str(tmp_path), "--figure", str(figure),
+    ])  # fmt: skip
+    printed = capsys.readouterr().out
+    assert "600 frames, landmarks=20" in printed
+    assert "in noise, 10 dB below the notes" in printed
+    assert figure.stat().st_size > 20_000
+    assert sparse.errors(tmp_path, 600, 500)["median"] == 0.0  # as many as the classes have: exact
+
+
+def test_frames_are_read_as_they_were_written(tmp_path):
+    sparse.write_frames(tmp_path, "some", sparse.KNOWN, 500, 1, None)
+    sparse.write_frames(tmp_path, "fewer", sparse.KNOWN, 300, 1, None)
+    (X, y, groups), (fewer, *_) = (sparse.read_frames(tmp_path, name, n) for name, n in (("some", 400), ("fewer", 300)))
+    assert X.shape == (400, 36)
+    np.testing.assert_array_equal(X[:300], fewer)
+    assert sorted(set(y)) == [0, 1, 2]
+    assert all(len(set(y[groups == g])) == 1 for g in groups)
