@@ -51,7 +51,7 @@ def score_at_size(Z: np.ndarray, notes: np.ndarray, size: Size, setting: Setting
     rng = np.random.default_rng(setting.seed)
     repeats = min(MOST_SUBSETS, max(2, -(-own.n_notes // size.n_notes), -(-own.n_samples // size.n_samples)))
     if own.n_samples > EXACT_UP_TO:
-        repeats = min(repeats, max(2, ENOUGH_SAMPLES // size.n_samples))
+        repeats = min(repeats, max(1, ENOUGH_SAMPLES // size.n_samples))
     values = []
     for _ in range(repeats):
         rows = draw_notes(notes, size.n_notes, size.n_samples, rng)

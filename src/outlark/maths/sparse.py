@@ -34,7 +34,7 @@ EXACT_IF_NEEDED = 6000
 #: "auto" takes at most so many landmarks, and at most this share of the samples.
 MOST_LANDMARKS, MOST_OF_CLASS = 2000, 1 / 3
 #: "auto" stops when ``tr(K - Q)`` is at most this share of ρn.
-ENOUGH = 0.002
+ENOUGH = 0.003
 
 
 class Setting(NamedTuple):
