@@ -222,3 +222,42 @@ def test_scores_that_were_decided_on_later(model, tmp_path):
     one, other = (summary(tmp_path / out, "--by", "class,site,hour") for out in "ab")
     assert one["rows"] == other["rows"]
     assert {row["hour"] for row in one["rows"]} == {4, 5}
+
+
+def partition(results: Path) -> None:
+    """The rows of all tables as Parquet by site and date."""
+    arrow, dataset = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.dataset")
+    with (results / "combined.csv").open() as file:
+        rows = [
+            {**row, "start_s": float(row["start_s"]), "label": row["label"] or None} for row in csv.DictReader(file)
+        ]
+    for row in rows:
+        row |= {"site": row["recording"].split("/")[0], "date": row["start_time"][:10] or "unknown"}
+    partitions = dataset.partitioning(arrow.schema([("site", arrow.string()), ("date", arrow.string())]), flavor="hive")
+    table = arrow.Table.from_pylist(rows)
+    dataset.write_dataset(table, results / "parquet", format="parquet", partitioning=partitions)
+
+
+def test_parquet_by_site_and_date_gives_the_same(copy):
+    by = ["--by", "class,site,day,hour"]
+    expected = summary(copy, *by)
+    partition(copy)
+    for table in copy.rglob("*.outlark.csv"):
+        table.unlink()  # it is the Parquet that is read
+    assert summary(copy, *by) == expected
+
+
+def test_parquet_that_lacks_rows_is_not_taken_for_silence(copy):
+    partition(copy)
+    found = next((copy / "parquet/site=pond/date=2024-04-30").glob("*.parquet"))
+    found.unlink()
+    content = summary(copy, code=3)
+    assert [one["recording"] for one in content["missing"]] == ["pond/20240430_235958.wav"]
+    assert " rows of it, but " in content["missing"][0]["message"]
+    assert summary(copy, "--format", "csv")["missing"] == []
+
+
+def test_parquet_that_is_damaged(copy):
+    partition(copy)
+    next((copy / "parquet").rglob("*.parquet")).write_bytes(b"PAR1 and no more")
+    assert "the Parquet in it cannot be read" in summary(copy, code=1)["error"]
