@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from outlark.batch.journal import DONE, NAME, entries_in
+from outlark.batch.journal import DONE, NAME, PART, entries_in
 from outlark.batch.standing import check_age
 from outlark.batch.task import WORKSHOP
 from outlark.errors import InputError
@@ -48,7 +48,8 @@ def verify(output: str | Path, watch: Callable[[int, int], None] = lambda done, 
     journal = Path(output, WORKSHOP, NAME)
     if not journal.is_file():
         raise InputError(f"{output} has no {WORKSHOP}/{NAME}; give the output folder of outlark detect or decide")
-    lines = {entry["recording"]: entry for entry in entries_in(journal)}  # the last line of each counts
+    # the last line of each counts; those about parts are for the run alone
+    lines = {entry["recording"]: entry for entry in entries_in(journal) if entry.get("state") != PART}
     done = {name: entry for name, entry in sorted(lines.items()) if entry.get("state") == DONE}
     wrong, files = [], 0
     for number, (name, entry) in enumerate(done.items(), start=1):
