@@ -6,10 +6,10 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
-from outlark.batch.journal import DONE, FAILED, NAME, entries_in
+from outlark.batch.journal import DONE, FAILED
 from outlark.batch.partitioned import count_partitioned, partitioned
 from outlark.batch.sources import Failure
-from outlark.batch.task import WORKSHOP
+from outlark.batch.standing import last_lines
 from outlark.errors import AnnotationError, InputError
 from outlark.field.recorder_site import AUTO, site_of
 from outlark.field.recorder_time import time_in_name
@@ -69,12 +69,9 @@ def read_results(output: str | Path, site_from: str = AUTO) -> Results:
     InputError
         When there is no journal, no recording is done, or known notes were not written.
     """
-    journal = Path(output, WORKSHOP, NAME)
-    if not journal.is_file():
-        raise InputError(f"{output} has no {WORKSHOP}/{NAME}; give the output folder of outlark detect or decide")
-    lines = {entry["recording"]: entry for entry in entries_in(journal) if entry.get("state") in (DONE, FAILED)}
-    by_name = [entry for _, entry in sorted(lines.items())]
-    done = [entry for entry in by_name if entry["state"] == DONE]
+    lines = last_lines(output).values()
+    done = [entry for entry in lines if entry.get("state") == DONE]
+    failed = [entry for entry in lines if entry.get("state") == FAILED]
     if not done:
         raise InputError(f"{output}: no recording is done, so there is nothing to count; see its failures.csv")
     return Results(
@@ -82,7 +79,7 @@ def read_results(output: str | Path, site_from: str = AUTO) -> Results:
         listened=tuple(_listened(entry, site_from) for entry in done),
         tables={entry["recording"]: tuple(entry["outputs"]) for entry in done},
         segments={entry["recording"]: sum(entry["segments"].values()) for entry in done},
-        failed=tuple(Failure(e["recording"], str(e.get("message", ""))) for e in by_name if e["state"] == FAILED),
+        failed=tuple(Failure(e["recording"], str(e.get("message", ""))) for e in failed),
         partial=tuple(Failure(e["recording"], e["partial"]) for e in done if e.get("partial")),
         from_name=tuple(entry["recording"] for entry in done if "began" not in entry),
         verdicts=_verdicts(done, output),
