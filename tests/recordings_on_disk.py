@@ -13,7 +13,7 @@ from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.notes.resampling import resample
 
 OUTLARK = (sys.executable, "-m", "outlark")
-#: The program as it is, with something that happens when so many files of a run are finished.
+#: The program as it is, with something that happens when a run is so far.
 HAPPENS = """
 import multiprocessing, os, signal, sys
 from contextlib import contextmanager
@@ -24,6 +24,9 @@ happened = False
 
 def stop():
     os.killpg(0, signal.SIGINT)  # as Ctrl-C does
+
+def kill():
+    os.kill(os.getpid(), signal.SIGKILL)
 
 def kill_worker():
     for child in multiprocessing.active_children():
@@ -38,7 +41,7 @@ def kill_each_worker():
 def shown(quiet):
     def watch(state):
         global happened
-        if state.done == {done} and not happened:
+        if {when} and not happened:
             happened = True
             {what}()
     yield watch
@@ -73,6 +76,18 @@ def save_recordings(folder: Path, n: int) -> Path:
     return folder
 
 
+def save_long_recording(path: Path, seconds: float, rate: int = SAMPLE_RATE, seed: int = 0) -> Path:
+    """Songs, some of them faint, and quiet between them; of so many bytes that it counts as long."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rng, pieces, n = np.random.default_rng(seed), [], round(seconds * rate)
+    while sum(map(len, pieces)) < n:
+        piece = song(int(rng.integers(1000)), rate) * rng.choice([1.0, 0.05])
+        pieces += [piece, np.zeros(int(rng.choice([0, rate // 5, 3 * rate])))]
+    audio = np.concatenate(pieces)[:n]
+    soundfile.write(path, audio + 0.002 * rng.normal(size=n), rate, subtype="DOUBLE")
+    return path
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     """All that a run leaves for its user, by name."""
     files = (path for path in folder.rglob("*") if path.is_file())
@@ -92,13 +107,13 @@ def start(*args: object, **more: object) -> subprocess.Popen[bytes]:
     return subprocess.Popen([*OUTLARK, *map(str, args)], env=environment(), start_new_session=True, **quiet)
 
 
-def start_and(what: str, done: int, *args: object) -> subprocess.Popen[bytes]:
-    """Start the program; it is to "stop" or to "kill_worker" by itself as soon as so many files are done. With
-    "kill_each_worker" this happens again and again until one more is done.
+def start_and(what: str, when: str, *args: object) -> subprocess.Popen[bytes]:
+    """Start the program; it is to "stop", as with Ctrl-C, to "kill" itself or to "kill_worker" when a run is so far.
 
-    An event, and no time, so that it happens in the midst of a run on every machine.
+    With "kill_each_worker" this happens again and again, as long as it is so far. `when` is an expression in ``state``:
+    an event, and no time, so that it happens in the midst of a run on every machine.
     """
-    code = HAPPENS.replace("{done}", str(done)).replace("{what}", what)
+    code = HAPPENS.replace("{when}", when).replace("{what}", what)
     command = [sys.executable, "-c", code, *map(str, args)]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, env=environment(), start_new_session=True, **quiet)

@@ -14,45 +14,58 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.recordings_on_disk import contents, journal_lines, outlark, save_model, save_recordings, start
+from tests.recordings_on_disk import (
+    contents,
+    journal_lines,
+    outlark,
+    save_long_recording,
+    save_model,
+    save_recordings,
+    start,
+)
 
 
 class Outcome(NamedTuple):
-    """How often a run was killed, in how many rounds from an empty folder, and how many files were done each time."""
+    """How often a run was killed, in how many rounds from an empty folder; how long the journal was each time."""
 
     kills: int
     rounds: int
-    done_at_kill: list[int]
+    lines_at_kill: list[int]
     differences: list[str]
 
 
 def kill_and_resume(folder: Path, *, n_files: int, n_kills: int, seed: int, jobs: int = 2) -> Outcome:
     """A round begins with an empty folder and ends when a run gets through; rounds follow each other until all kills
-    are used up. Every round must leave what the undisturbed run left."""
+    are used up. Every round must leave what the undisturbed run left, which has no parts. One recording in twenty is
+    long."""
     rng = random.Random(seed)
-    command = ["detect", save_model(folder / "m.outlark"), save_recordings(folder / "recordings", n_files)]
-    command += ["--format", "csv,raven,jsonl", "--all", "--keep-scores", "-j", jobs, "--quiet", "-o"]
+    recordings = save_recordings(folder / "recordings", n_files)
+    for i in range(-(-n_files // 20)):
+        save_long_recording(recordings / f"night1/long{i}.wav", 26.0, seed=i)
+    command = ["detect", save_model(folder / "m.outlark"), recordings, "--format", "csv,raven,jsonl", "--all"]
+    command += ["--keep-scores", "-j", jobs, "--quiet", "-o"]
     undisturbed = outlark(*command, folder / "undisturbed")
+    command[1:1] = ["--part-length", 5]
     assert undisturbed.returncode == 0, undisturbed.stderr
     expected = contents(folder / "undisturbed")
-    done_at_kill: list[int] = []
+    lines_at_kill: list[int] = []
     differences: list[str] = []
     rounds = 0
-    while len(done_at_kill) < n_kills:
+    while len(lines_at_kill) < n_kills:
         rounds += 1
         output = folder / f"round{rounds}"
         while True:
             process = start(*command, output, stderr=subprocess.PIPE)
-            killed = len(done_at_kill) < n_kills and _kill(process, output, rng, n_files)
+            killed = len(lines_at_kill) < n_kills and _kill(process, output, rng, n_files)
             said = process.communicate()[1].decode()
             if not killed:
                 break
-            done_at_kill.append(journal_lines(output))
+            lines_at_kill.append(journal_lines(output))
         assert process.returncode == 0, said
         found = contents(output)
         differences += [f"{output.name}/{name}" for name in expected | found if found.get(name) != expected.get(name)]
         shutil.rmtree(output)
-    return Outcome(len(done_at_kill), rounds, done_at_kill, differences)
+    return Outcome(len(lines_at_kill), rounds, lines_at_kill, differences)
 
 
 def _kill(process: "subprocess.Popen[bytes]", output: Path, rng: random.Random, n_files: int) -> bool:
@@ -83,7 +96,7 @@ def main() -> None:
         print(
             f"{outcome.kills} kills in {outcome.rounds} rounds of {given.files} files, {time.monotonic() - begin:.0f} s"
         )
-        print(f"files done at each kill: {outcome.done_at_kill}")
+        print(f"lines of the journal at each kill: {outcome.lines_at_kill}")
         print(f"differences: {outcome.differences or 'none'}")
 
 

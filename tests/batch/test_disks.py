@@ -11,6 +11,7 @@ from outlark.batch.engine import Engine
 from outlark.batch.journal import Journal
 from outlark.batch.sources import Source
 from outlark.batch.task import Task, sha256_of
+from outlark.batch.unit import Unit
 from tests.recordings_on_disk import contents, outlark
 
 CAP_DAC_OVERRIDE, PR_CAPBSET_DROP = 1, 24
@@ -122,7 +123,7 @@ def test_names_are_on_the_disk_before_the_journal_says_that_files_are_there(mode
     assert ("synced", output) in happened
     assert ("synced", output.parent) in happened
     happened.clear()
-    done = engine.work(Source(first, "night/deep/a.wav"), lambda seconds, share: None)
+    done = engine.work(Unit(Source(first, "night/deep/a.wav")), lambda seconds, share: None)
     assert list(done["outputs"]) == ["night/deep/a.wav.outlark.csv"]
     last = max(i for i, what in enumerate(happened) if what == ("renamed", output / "night/deep"))
     for folder in (output / "night/deep", output / "night", output):

@@ -76,7 +76,7 @@ def test_a_full_disk_is_an_error_and_spoils_nothing():
     if not full.exists():
         pytest.skip("no /dev/full on this system")
     journal = Journal.__new__(Journal)
-    journal.path, journal.entries = full, {}
+    journal.path, journal.entries, journal.parts = full, {}, {}
     with pytest.raises(OSError, match="No space left on device"):
         journal.add(entry("a"))
     assert journal.entries == {}

@@ -16,6 +16,7 @@ from outlark.batch.lock import lock
 from outlark.batch.run import run
 from outlark.batch.sources import Source, find
 from outlark.batch.task import Task, sha256_of
+from outlark.batch.unit import Unit
 from outlark.errors import InputError, ModelFileError
 from outlark.experiment.synthetic import SAMPLE_RATE
 from outlark.notes.formats import read_table
@@ -280,7 +281,7 @@ def test_a_recording_that_changes_while_it_is_read_is_done_in_part(model, tmp_pa
 
     (tmp_path / "out").mkdir()
     engine = Engine(task_for(model, tmp_path / "out"), tmp_path / "scratch")
-    found = engine.work(Source(path, "a.wav"), recorder)
+    found = engine.work(Unit(Source(path, "a.wav")), recorder)
     assert f"{told} while it was read: {size} bytes before, {size + how * 1000} after" in found["partial"]
     assert found["file"]["size"] == size  # so that the next run sees that it is another one
     assert "partial: " in (tmp_path / "out/a.wav.outlark.csv").read_text()
@@ -382,7 +383,7 @@ def test_one_run_at_a_time(model, four, tmp_path):
 def detect_and(what, model, four, output, jobs=1):
     """Something happens while a long file is being worked on; what was said and the last line on each file."""
     soundfile.write(four / "b.wav", np.tile(song(0), 200), SAMPLE_RATE)
-    process = start_and(what, 1, "detect", model, four, "-o", output, "-j", jobs)
+    process = start_and(what, "state.done == 1", "detect", model, four, "-o", output, "-j", jobs)
     said = process.communicate()[1].decode()
     assert "Traceback" not in said
     lines = (output / ".outlark/journal.jsonl").read_text().splitlines()

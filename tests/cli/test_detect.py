@@ -140,7 +140,7 @@ def test_one_channel_of_two(model, tmp_path):
 def test_stopped_and_resumed(model, recordings, detected, tmp_path):
     folder = tmp_path / "out"
     command = ("detect", model, recordings, "-o", folder, "--format", "csv,raven", "--all", "--keep-scores")
-    process = start_and("stop", 2, *command, "-j", 1)
+    process = start_and("stop", "state.done == 2", *command, "-j", 1)
     said = process.communicate()[1].decode()
     assert 2 <= journal_lines(folder) < 12
     assert process.returncode == 130, said

@@ -8,15 +8,16 @@ import multiprocessing
 import os
 import secrets
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from outlark.batch import worker
+from outlark.batch.driver import Event
 from outlark.batch.task import Task
 from outlark.batch.unit import Unit
 from outlark.errors import InputError
@@ -26,21 +27,6 @@ from outlark.errors import InputError
 ENVIRONMENT = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONSAFEPATH"), "1")
 #: Seconds after which it is told how far units are.
 TELL_S = 0.5
-
-
-class Event(NamedTuple):
-    """What there is to tell of a unit.
-
-    Attributes
-    ----------
-    unit : Unit
-    what : mapping
-        ``{"seconds", "share"}`` under way; at the end ``{"done": …}``, ``{"failed": message}``, ``{"refused":
-        message}`` if the task cannot be done at all, or ``{"died": message}`` if the process has ended.
-    """
-
-    unit: Unit
-    what: Mapping[str, Any]
 
 
 class Crew:
@@ -62,8 +48,8 @@ class Crew:
         """How many units can be submitted now."""
         return self._n_workers - len(self._busy)
 
-    def start(self, n_units: int) -> None:
-        """Start processes for so many units; returns when the first is ready.
+    def start(self, n_units: int) -> bool:
+        """Start processes for so many units, and wait for the first; whether recordings can be worked on in parts.
 
         Raises
         ------
@@ -79,6 +65,7 @@ class Crew:
             raise InputError(f"no process could be started that works on the recordings: {why}") from None
         if "refused" in reply:
             raise InputError(reply["refused"])
+        return reply["splits"]
 
     def submit(self, unit: Unit) -> None:
         """Have a unit done; `events` will tell what came of it."""

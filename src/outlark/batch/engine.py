@@ -1,45 +1,30 @@
-"""One file at a time: a recording, or the scores of one, becomes tables. This is where the model is."""
+"""One unit at a time: a recording, or the scores of one, becomes tables. This is where the model is."""
 
-import hashlib
-import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import soundfile
 from sklearn.base import clone
 
-from outlark.aside import sync_folders
+from outlark.batch.delivery import deliver
 from outlark.batch.facts import Facts
-from outlark.batch.fingerprint import Print, fingerprint
-from outlark.batch.sources import Source
+from outlark.batch.fingerprint import fingerprint
+from outlark.batch.hearing import Progress, hear, hear_part, join_parts, opened
+from outlark.batch.spool import Spool
 from outlark.batch.task import DECIDE, SCORES, Task, sha256_of
-from outlark.errors import AudioError, InputError, ModelFileError
-from outlark.field.bandwidth import Bandwidth, listens_up_to, remark_on_bandwidth
+from outlark.batch.unit import Unit, parts_folder
+from outlark.errors import InputError, ModelFileError
 from outlark.model_file import load
-from outlark.notes.audio import AudioFile, for_decoder
-from outlark.notes.detector import BLOCK
 from outlark.notes.formats import FORMATS, About, Mark, write_table
 from outlark.notes.live import Found
 from outlark.notes.scores_file import ScoreKeeper, load_scores
 from outlark.notes.segments import Segment
 from outlark.notes.state import state_of
 from outlark.version import __version__
-
-#: Called with the seconds of sound that are done, and the share of the file.
-Progress = Callable[[float, float], None]
-
-
-class Heard(NamedTuple):
-    """What came of one file: the marks to write, the length of the recording, its channel, and what else to say."""
-
-    marks: list[Mark]
-    seconds: float
-    channel: int | None
-    facts: Facts
 
 
 class Engine:
@@ -78,86 +63,96 @@ class Engine:
             stage.try_out(self._detector.sample_rate_)
         self._try_formats()
 
-    def work(self, source: Source, progress: Progress) -> dict[str, Any]:
-        """Write all tables of a file; they come to the output folder when all of them are complete.
+    @property
+    def splits(self) -> bool:
+        """Whether parts of a recording can be worked on by themselves."""
+        return self.task.verb != DECIDE and self._detector.grain is not None
+
+    def work(self, unit: Unit, progress: Progress) -> dict[str, Any]:
+        """Do a unit; its files come to the output folder when all of them are complete.
 
         Returns
         -------
         dict
-            "outputs": the files in the output folder by name, with their SHA-256; "segments": how many of each verdict
-            were written; "seconds": length of the recording; "file": its fingerprint before it was read; "partial":
-            why not all of it was analysed, or None; "remarks": what else is odd about it; "began", "expansion" and
-            "site": when it was made, and where, as far as that is known.
+            "outputs": the files in the output folder by name, with their SHA-256. For a part, "seconds": how long it
+            is. For a recording: "segments": how many of each verdict were written; "seconds": its length; "file": its
+            fingerprint before it was read; "partial": why not all of it was analysed, or None; "remarks": what else is
+            odd about it; "began", "expansion" and "site": when it was made, and where, as far as that is known.
         """
+        with self.finished(unit, progress) as (done, folder):
+            output = Path(self.task.output)
+            target = self.task.workshop / "parts" / parts_folder(unit.source.name)
+            if unit.part is None:
+                target = Path(output, unit.source.name).parent
+            return {"outputs": deliver(folder, target, output), **done}
+
+    @contextmanager
+    def finished(self, unit: Unit, progress: Progress) -> Iterator[tuple[dict[str, Any], Path]]:
+        """What `work` says of a unit, and a folder with its files, which is gone at the end."""
         self._clean()
         self._finished.mkdir(parents=True)
         try:
-            before = fingerprint(source.path)
-            find = self._decide if self.task.verb == DECIDE else self._detect
-            heard = find(source, before, progress)
-            about = self._about(heard)
-            marks = [heard.facts.on(mark) for mark in heard.marks]
-            for name in self.task.formats:
-                table = self._finished / (_stem(source) + FORMATS[name].suffix)
-                write_table(table, marks, format=name, about=about)
-            counts = Counter(str(mark.verdict) for mark in marks)
-            said = heard.facts.for_journal()
-            done = {"segments": counts, "seconds": heard.seconds, "file": before, **said}
-            return {"outputs": self._deliver(source), **done}
+            find = self._part if unit.part is not None else self._decide if self.task.verb == DECIDE else self._detect
+            with Spool(self._scratch) as marks:
+                done = find(unit, progress, marks)
+            yield done, self._finished
         finally:
             self._clean()
 
-    def _detect(self, source: Source, before: Print, progress: Progress) -> Heard:
-        task, audio = self.task, opened(source.path, self.task.channel)
-        facts = Facts.of_file(source.path)
-        told = soundfile.info(for_decoder(source.path)).frames  # a guess for MP3, good enough to tell how far
-        expected = max(1, told)
-        stream = self._detector.stream(audio.sample_rate)
+    def _part(self, unit: Unit, progress: Progress, marks: Spool) -> dict[str, Any]:
+        assert unit.part is not None
+        audio = opened(unit.source.path, self.task.channel)
+        path = self._finished / f"{unit.part.number}.npz"
+        return {"seconds": hear_part(self._detector, audio, unit.part, path, progress)}
+
+    def _detect(self, unit: Unit, progress: Progress, marks: Spool) -> dict[str, Any]:
+        task, source, audio = self.task, unit.source, opened(unit.source.path, self.task.channel)
+        before = unit.before if unit.parts else fingerprint(source.path)
         whose: dict[str, Any] = {"recording": source.name, "channel": task.channel, "model_sha256": task.model_sha256}
         keeper = ScoreKeeper(self._detector.layout_, audio.sample_rate, **whose) if task.keep_scores else None
-        marks: list[Mark] = []
 
         def take(found: Found) -> None:
             marks.extend(self._marks(found.segments, source.name, task.channel))
             if keeper is not None:
                 keeper.push(found.scores)
 
-        bandwidth = Bandwidth(audio.sample_rate)
-        for block in audio.blocks(BLOCK):
-            take(stream.push(block))
-            bandwidth.push(block)
-            progress(stream.n_samples / audio.sample_rate, min(1.0, stream.n_samples / expected))
-        take(stream.finish())
-        seconds = stream.n_samples / audio.sample_rate
-        listens_hz = listens_up_to(self._detector.front_end_)
-        if listens_hz is not None:
-            facts = facts.and_also(remark_on_bandwidth(audio.sample_rate, bandwidth.ends_hz(), listens_hz))
-        after = fingerprint(source.path)
-        if after != before:
-            facts = replace(facts, partial=_changed(before, after, seconds))
+        if unit.parts:
+            heard = join_parts(self._detector, audio, unit, take, progress)
+        else:
+            heard = hear(self._detector, audio, take, progress, before)
         if keeper is not None:
-            path, facts_kept = self._finished / (_stem(source) + SCORES), facts.as_dict()
-            keeper.save(path, n_samples=stream.n_samples, n_model_samples=stream.n_model_samples, facts=facts_kept)
-        return Heard(marks, seconds, task.channel, facts)
+            heard.save_scores(keeper, self._finished / (_stem(unit) + SCORES), self._detector.sample_rate_)
+        return {"file": before, "seconds": heard.seconds, **self._written(unit, marks, heard.facts, task.channel)}
 
-    def _decide(self, source: Source, before: Print, progress: Progress) -> Heard:
+    def _decide(self, unit: Unit, progress: Progress, marks: Spool) -> dict[str, Any]:
+        source, before = unit.source, fingerprint(unit.source.path)
         kept = load_scores(source.path, self.task.model_sha256)
         if self.task.thresholds is not None:
             layout = replace(kept.scores.layout, thresholds=self._detector.layout_.thresholds)
             kept = replace(kept, scores=replace(kept.scores, layout=layout))
-        marks = self._marks(kept.decide(self._detector), kept.recording or source.name, kept.channel)
-        return Heard(list(marks), kept.n_samples / kept.sample_rate, kept.channel, Facts.of_dict(kept.facts))
+        marks.extend(self._marks(kept.decide(self._detector), kept.recording or source.name, kept.channel))
+        facts, seconds = Facts.of_dict(kept.facts), kept.n_samples / kept.sample_rate
+        return {"file": before, "seconds": seconds, **self._written(unit, marks, facts, kept.channel)}
+
+    def _written(self, unit: Unit, marks: Spool, facts: Facts, channel: int | None) -> dict[str, Any]:
+        """Write all tables; what there is to say of them."""
+        marks.finish(facts.on)
+        about = self._about(facts, channel)
+        for name in self.task.formats:
+            write_table(self._finished / (_stem(unit) + FORMATS[name].suffix), marks, format=name, about=about)
+        counts = Counter(str(mark.verdict) for mark in marks)
+        return {"segments": counts, **facts.for_journal()}
 
     def _marks(self, segments: Iterable[Segment], recording: str, channel: int | None) -> Iterator[Mark]:
         for segment in segments:
             if segment.verdict in self.task.verdicts:
                 yield replace(Mark.from_segment(segment, recording), channel=channel)
 
-    def _about(self, heard: Heard) -> About:
+    def _about(self, facts: Facts, channel: int | None) -> About:
         """What a table tells of its making: all that its content depends on."""
         settings = {
             "decisions": self._decisions.get_params(),
-            "channel": "mix" if heard.channel is None else heard.channel,
+            "channel": "mix" if channel is None else channel,
             "verdicts": list(self.task.verdicts),
         }
         if self.task.thresholds is not None:
@@ -166,7 +161,7 @@ class Engine:
             version=__version__,
             model_sha256=self.task.model_sha256,
             settings=settings,
-            recording=heard.facts.as_dict(),
+            recording=facts.as_dict(),
         )
 
     def _try_formats(self) -> None:
@@ -175,47 +170,10 @@ class Engine:
             write_table(self._finished / FORMATS[name].suffix, [], format=name)
         self._clean()
 
-    def _deliver(self, source: Source) -> dict[str, str]:
-        """Move what is finished to where it belongs, once it is safe on the disk; names and digests."""
-        folder = Path(self.task.output, source.name).parent
-        folder.mkdir(parents=True, exist_ok=True)
-        delivered = {}
-        for file in sorted(self._finished.iterdir()):
-            with file.open("rb+") as opened:
-                digest = hashlib.file_digest(opened, "sha256").hexdigest()
-                os.fsync(opened.fileno())
-            os.replace(file, folder / file.name)
-            delivered[(folder / file.name).relative_to(self.task.output).as_posix()] = digest
-        sync_folders(folder, Path(self.task.output))  # the journal will say that they are there
-        return delivered
-
     def _clean(self) -> None:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
 
-def opened(path: Path, channel: int | None) -> AudioFile:
-    """The recording; the channel counted from 1."""
-    audio = AudioFile(path)
-    if channel is None:
-        return audio
-    if channel > audio.channels:
-        raise AudioError(
-            f"{path}: has {audio.channels} channel{'s' if audio.channels > 1 else ''}, but channel {channel} was asked "
-            f"for; give mix, or a number from 1 to {audio.channels}"
-        )
-    return AudioFile(path, channel - 1)
-
-
-def _changed(before: Print, after: Print, seconds: float) -> str:
-    """That a recording is not what it was when it was opened."""
-    sizes = [0 if known is None else known["size"] for known in (before, after)]
-    how = "grew" if sizes[1] > sizes[0] else "shrank" if sizes[1] < sizes[0] else "changed"
-    return (
-        f"{how} while it was read: {sizes[0]} bytes before, {sizes[1]} after, {seconds:.3f} s of sound were heard; "
-        "give the same command again when nobody writes to it any more"
-    )
-
-
-def _stem(source: Source) -> str:
+def _stem(unit: Unit) -> str:
     """What the results of a file are called, up to their suffix: `a.wav` and `a.flac` may lie beside each other."""
-    return Path(source.name).name.removesuffix(SCORES)
+    return Path(unit.source.name).name.removesuffix(SCORES)

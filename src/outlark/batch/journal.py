@@ -1,7 +1,8 @@
 """What has been done in an output folder: one line of JSON for each recording, safe on the disk before the next.
 
-Of several lines about a recording the last one counts. A line that was cut short, because the power went or the disk
-was full, or that says two things under one name, counts for nothing: the recording is then done again.
+A long recording has a line for each of its parts before. Of several lines about a recording the last one counts. A line
+that was cut short, because the power went or the disk was full, or that says two things under one name, counts for
+nothing: the recording is then done again.
 """
 
 import json
@@ -13,9 +14,11 @@ from typing import Any
 from outlark.aside import sync_folders
 from outlark.strict_json import without_doubles
 
-DONE, FAILED = "done", "failed"
+DONE, FAILED, PART = "done", "failed", "part"
 #: What a line about a file that is done has to say.
 NEEDED = frozenset({"path", "file", "formats", "scores", "identity", "outputs", "segments"})
+#: And one about a part.
+NEEDED_OF_PARTS = frozenset({"part", "of", "length_s", "file", "identity", "outputs"})
 #: Where in the workshop of an output folder it is.
 NAME = "journal.jsonl"
 
@@ -32,6 +35,8 @@ class Journal:
     ----------
     entries : dict of str to dict
         By recording, its last line.
+    parts : dict of str to dict of int to dict
+        By recording, and by the number of the part, the last line about it; none for recordings that are done.
 
     Examples
     --------
@@ -50,7 +55,10 @@ class Journal:
             path.touch()
             sync_folders(path.parent, path.parents[min(2, len(path.parents) - 1)])  # .outlark and what it is in are new
         _cut_torn_line(path)
-        self.entries = {entry["recording"]: entry for entry in entries_in(path)}
+        self.entries: dict[str, dict[str, Any]] = {}
+        self.parts: dict[str, dict[int, dict[str, Any]]] = {}
+        for entry in entries_in(path):
+            self._take(entry)
 
     def add(self, entry: Mapping[str, Any]) -> None:
         """Write a line about ``entry["recording"]``; it is on the disk when this returns, or an OSError is raised."""
@@ -60,12 +68,21 @@ class Journal:
             if written != len(line):
                 raise OSError(28, "No space left on device", str(self.path))
             os.fsync(file.fileno())
-        self.entries[entry["recording"]] = dict(entry)
+        self._take(dict(entry))
 
     def clear(self) -> None:
         """Forget all."""
         self.path.write_bytes(b"")
-        self.entries = {}
+        self.entries, self.parts = {}, {}
+
+    def _take(self, entry: dict[str, Any]) -> None:
+        name = entry["recording"]
+        if entry.get("state") == PART:
+            self.parts.setdefault(name, {})[entry["part"]] = entry
+            return
+        self.entries[name] = entry
+        if entry.get("state") == DONE:
+            self.parts.pop(name, None)
 
 
 def entries_in(path: Path) -> Iterator[dict[str, Any]]:
@@ -79,8 +96,8 @@ def entries_in(path: Path) -> Iterator[dict[str, Any]]:
                 continue
             if not isinstance(entry, dict) or not isinstance(entry.get("recording"), str):
                 continue
-            if entry.get("state") == DONE:
-                if not entry.keys() >= NEEDED:
+            if entry.get("state") in (DONE, PART):
+                if not entry.keys() >= (NEEDED if entry["state"] == DONE else NEEDED_OF_PARTS):
                     continue
                 if entry["identity"] != shared:
                     shared = entry["identity"]

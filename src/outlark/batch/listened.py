@@ -6,9 +6,10 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
-from outlark.batch.journal import DONE, FAILED, NAME, entries_in
+from outlark.batch.journal import DONE, FAILED
+from outlark.batch.partitioned import count_partitioned, partitioned
 from outlark.batch.sources import Failure
-from outlark.batch.task import WORKSHOP
+from outlark.batch.standing import last_lines
 from outlark.errors import AnnotationError, InputError
 from outlark.field.recorder_site import AUTO, site_of
 from outlark.field.recorder_time import time_in_name
@@ -31,6 +32,8 @@ class Results:
         The recordings that are done, by name.
     tables : dict of str to tuple of str
         By recording, its files in the output folder.
+    segments : dict of str to int
+        By recording, how many were written.
     failed, partial : tuple of Failure
         Recordings that could not be done, and those of which not all was heard.
     from_name : tuple of str
@@ -44,6 +47,7 @@ class Results:
     output: Path
     listened: tuple[Listened, ...]
     tables: Mapping[str, tuple[str, ...]]
+    segments: Mapping[str, int]
     failed: tuple[Failure, ...]
     partial: tuple[Failure, ...]
     from_name: tuple[str, ...]
@@ -65,19 +69,17 @@ def read_results(output: str | Path, site_from: str = AUTO) -> Results:
     InputError
         When there is no journal, no recording is done, or known notes were not written.
     """
-    journal = Path(output, WORKSHOP, NAME)
-    if not journal.is_file():
-        raise InputError(f"{output} has no {WORKSHOP}/{NAME}; give the output folder of outlark detect or decide")
-    lines = {entry["recording"]: entry for entry in entries_in(journal) if entry.get("state") in (DONE, FAILED)}
-    by_name = [entry for _, entry in sorted(lines.items())]
-    done = [entry for entry in by_name if entry["state"] == DONE]
+    lines = last_lines(output).values()
+    done = [entry for entry in lines if entry.get("state") == DONE]
+    failed = [entry for entry in lines if entry.get("state") == FAILED]
     if not done:
         raise InputError(f"{output}: no recording is done, so there is nothing to count; see its failures.csv")
     return Results(
         output=Path(output),
         listened=tuple(_listened(entry, site_from) for entry in done),
         tables={entry["recording"]: tuple(entry["outputs"]) for entry in done},
-        failed=tuple(Failure(e["recording"], str(e.get("message", ""))) for e in by_name if e["state"] == FAILED),
+        segments={entry["recording"]: sum(entry["segments"].values()) for entry in done},
+        failed=tuple(Failure(e["recording"], str(e.get("message", ""))) for e in failed),
         partial=tuple(Failure(e["recording"], e["partial"]) for e in done if e.get("partial")),
         from_name=tuple(entry["recording"] for entry in done if "began" not in entry),
         verdicts=_verdicts(done, output),
@@ -97,8 +99,8 @@ def count(
     ----------
     results : Results
     format : str, optional
-        Read the tables of this format. Without it: of each recording the first that there is of csv, parquet, jsonl,
-        raven, aoef, kaleidoscope, birdnet and audacity.
+        Read the tables of this format. Without it: partitioned Parquet (site=, date=) if the folder holds it; else of
+        each recording the first that there is of csv, parquet, jsonl, raven, aoef, kaleidoscope, birdnet and audacity.
     zone : tzinfo, optional
         See `Tally`.
     watch : function of two numbers, optional
@@ -113,10 +115,13 @@ def count(
     InputError
         For a format without labels.
     """
-    tally, missing = Tally(zone), []
     wanted = FORMATS_WITH_LABELS if format is None else (format,)
     if not set(wanted) <= set(FORMATS_WITH_LABELS):
         raise InputError(f"tables of the format {format} do not hold labels of classes; take {FORMATS_WITH_LABELS[0]}")
+    folder = partitioned(results.output) if format is None else None
+    if folder is not None:
+        return count_partitioned(folder, results.listened, results.segments, Tally(zone), watch)
+    tally, missing = Tally(zone), []
     for number, listened in enumerate(results.listened, start=1):
         try:
             notes = _notes(results.output, results.tables[listened.recording], wanted)

@@ -1,125 +1,62 @@
 """A run over many files: what is to be done, what has been done, and what came of it."""
 
 import shutil
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from outlark.batch.crew import Crew
+from outlark.batch.driver import Driver
 from outlark.batch.fingerprint import Print
-from outlark.batch.journal import DONE, FAILED, NAME, Journal
+from outlark.batch.journal import DONE, FAILED, NAME, PART, Journal
 from outlark.batch.lock import TakenError, lock
+from outlark.batch.long import Long, forget_parts
 from outlark.batch.results import FAILURES, REMARKS, write_combined, write_list
 from outlark.batch.sources import Failure, Source, Sources
 from outlark.batch.standing import check_same, is_done, prints_of
+from outlark.batch.state import Report, State
 from outlark.batch.task import Task
-from outlark.batch.unit import Unit
+from outlark.batch.unit import PART_S, Part, Unit, n_parts
 from outlark.errors import InputError
 
 #: Seconds to wait for the processes of a run that was killed a moment ago.
 WAIT_S = 10.0
 
 
-@dataclass(kw_only=True)
-class State:
-    """How far a run is.
-
-    Attributes
-    ----------
-    total, done, skipped : int
-        Files: all, those that are finished (well or not), and of these such as had been done before.
-    bytes_total, bytes_done : float
-        Of the files that had to be done, so that the time left can be told; those under way count in part.
-    seconds : float
-        Of sound that was worked on.
-    failures : list of Failure
-        What could not be done.
-    partial : list of Failure
-        What was done in part: recordings that were cut short, or written to meanwhile.
-    remarks : list of Failure
-        What else is odd about recordings that are done.
-    changed : list of str
-        Files that had been done before, and were done again because they are not what they were.
-    segments : Counter
-        How many of each verdict, also of files that had been done before.
-    """
-
-    total: int
-    done: int = 0
-    skipped: int = 0
-    bytes_total: float = 0.0
-    bytes_done: float = 0.0
-    seconds: float = 0.0
-    failures: list[Failure] = field(default_factory=list)
-    partial: list[Failure] = field(default_factory=list)
-    remarks: list[Failure] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
-    segments: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Report:
-    """What came of a run.
-
-    Attributes
-    ----------
-    recordings, done, skipped : int
-        All; those that this run did; those that had been done before.
-    failures : tuple of Failure
-        What could not be done, by name.
-    partial, remarks : tuple of Failure
-        What was done in part, and what else is odd about recordings that are done; by name, also of earlier runs.
-    changed : tuple of str
-        What had been done before and was done again, because the file had changed.
-    segments : dict of str to int
-        How many of each verdict were written.
-    seconds : float
-        Of sound that this run worked on.
-    combined, failures_file, remarks_file : Path or None
-    """
-
-    recordings: int
-    done: int
-    skipped: int
-    failures: tuple[Failure, ...]
-    partial: tuple[Failure, ...]
-    remarks: tuple[Failure, ...]
-    changed: tuple[str, ...]
-    segments: Mapping[str, int]
-    seconds: float
-    combined: Path | None
-    failures_file: Path | None
-    remarks_file: Path | None
-
-
 def run(
     task: Task,
     sources: Sources,
     *,
+    driver: Driver | None = None,
     jobs: int = 1,
     resume: bool = True,
     combined: bool = False,
+    part_s: float = PART_S,
     watch: Callable[[State], None] = lambda state: None,
 ) -> Report:
     """Do the task to all files that it has not been done to, and tell what came of it.
 
-    The results do not depend on `jobs`, nor on how often the run was interrupted and started again. A file that fails
-    does not stop the others.
+    The results do not depend on who works, nor on how often the run was interrupted and started again. A file that
+    fails does not stop the others.
 
     Parameters
     ----------
     task : Task
     sources : Sources
+    driver : Driver, optional
+        Who works; processes of this machine if left out.
     jobs : int
-        How many processes work side by side.
+        How many of these work side by side.
     resume : bool
         Leave alone what has been done with the same model and settings, if the recording has not changed since (by its
         size, time and content, see `fingerprint`) and the tables are still there. False: do everything again.
     combined : bool
         Write one table of all; needs the format "csv".
+    part_s : float
+        Recordings that are clearly longer than so many seconds are worked on in parts of this length, side by side, and
+        a run that was stopped goes on with the parts that are left. It changes no result.
     watch : function
         Called whenever there is something new.
 
@@ -133,10 +70,11 @@ def run(
         journal = Journal(task.workshop / NAME)
         if not resume:
             journal.clear()
+        forget_parts(task, journal)
         prints = prints_of(sources, journal)
         check_same(task, sources, journal, prints)
-        running = _Run(task, sources, journal, prints, watch)
-        running.work(jobs)
+        running = _Run(task, sources, journal, prints, watch, part_s)
+        running.work(Crew(task, jobs) if driver is None else driver)
         return running.report(combined)
 
 
@@ -173,49 +111,40 @@ class _Run:
         journal: Journal,
         prints: Mapping[str, Print],
         watch: Callable[[State], None],
+        part_s: float,
     ) -> None:
         self.task, self.sources, self.journal, self.watch = task, sources, journal, watch
         self.state = State(total=len(sources.files) + len(sources.failures), failures=list(sources.failures))
         self.state.done = len(sources.failures)
-        self._identity = task.identity
-        self._sizes: dict[str, int] = {}  # of the files that are left to do
+        self._identity, self._part_s = task.identity, part_s
+        self._to_do: dict[str, int] = {}  # the bytes of files that are left to do
+        self._long: dict[str, Long] = {}  # recordings that are worked on in parts
         self._died: set[Unit] = set()  # whose process has died once
-        self._under_way: dict[str, tuple[float, float]] = {}  # bytes and seconds of a file that are in the state
+        self._told: dict[Unit, tuple[float, float]] = {}  # bytes and seconds of a unit that are in the state
         for source in sources.files:
             self._sort_in(source, prints.get(source.name))
 
-    def work(self, jobs: int) -> None:
+    def work(self, driver: Driver) -> None:
         """Do what is left to do."""
-        self.state.bytes_total = float(sum(self._sizes.values()))
+        self.state.bytes_total = float(sum(self._to_do.values()))
         self.watch(self.state)
-        waiting = deque(Unit(source) for source in self.sources.files if source.name in self._sizes)
-        if not waiting:
+        if not self._to_do:
             return
-        with Crew(self.task, jobs) as crew:
-            crew.start(len(waiting))
+        with driver:
+            splits = driver.start(len(self._to_do))
+            first: deque[Unit] = deque()  # units that others have led to
+            rest = self._units(splits)
             under_way = 0
-            while waiting or under_way:
-                while waiting and crew.n_free:
-                    crew.submit(waiting.popleft())
+            while True:
+                while driver.n_free and (unit := first.popleft() if first else next(rest, None)) is not None:
+                    driver.submit(unit)
                     under_way += 1
-                for unit, what in crew.events():
+                if not under_way:
+                    return
+                for unit, what in driver.events():
                     under_way -= "share" not in what
-                    waiting.extendleft(self._told(unit, what))
+                    first.extend(self._happened(unit, what))
                     self.watch(self.state)
-
-    def _told(self, unit: Unit, what: Mapping[str, Any]) -> list[Unit]:
-        """Something happened to a unit; the units that are to be done because of that."""
-        source = unit.source
-        if "refused" in what:
-            raise InputError(what["refused"])
-        if "share" in what:
-            self._advance(source.name, what["share"], what["seconds"])
-        elif "died" in what and unit not in self._died:
-            self._died.add(unit)  # it may not have been its fault
-            return [unit]
-        else:
-            self._end(source, {"failed": f"{source.path}: {what['died']}"} if "died" in what else what)
-        return []
 
     def report(self, combined: bool) -> Report:
         """What came of it, with the files that tell so."""
@@ -231,6 +160,7 @@ class _Run:
             recordings=state.total,
             done=len(done) - state.skipped,
             skipped=state.skipped,
+            resumed=state.resumed,
             failures=failures,
             partial=partial,
             remarks=remarks,
@@ -253,29 +183,92 @@ class _Run:
             self.state.skipped += 1
             self._done(source, entry)
             return
-        self._sizes[source.name] = size
+        self._to_do[source.name] = size
         if entry.get("state") == DONE and entry["file"] != now:
             self.state.changed.append(source.name)
 
-    def _advance(self, name: str, share: float, seconds: float) -> None:
-        before = self._under_way.get(name, (0.0, 0.0))
-        now = (share * self._sizes[name], seconds)
-        self.state.bytes_done += now[0] - before[0]
-        self.state.seconds += now[1] - before[1]
-        self._under_way[name] = now
+    def _units(self, splits: bool) -> Iterator[Unit]:
+        """What is to be done, file by file; a file is looked at when its turn has come."""
+        for source in self.sources.files:
+            if source.name not in self._to_do:
+                continue
+            n = n_parts(source, self._part_s) if splits else 1
+            if n == 1:
+                yield Unit(source)
+                continue
+            long = Long(self.task, source, n, self._part_s)
+            self._long[source.name] = long
+            self._count_what_is_done(long, self.journal.parts.get(source.name, {}))
+            yield from long.units()
 
-    def _end(self, source: Source, what: Mapping[str, Any]) -> None:
+    def _count_what_is_done(self, long: Long, entries: Mapping[int, Mapping[str, Any]]) -> None:
+        """Parts that are there from a run that was stopped need not be done."""
+        name = long.source.name
+        found = long.recall(entries, self._identity)
+        self.state.bytes_total -= self._to_do[name] * found / long.n_parts
+        self.state.resumed += found
+
+    def _happened(self, unit: Unit, what: Mapping[str, Any]) -> list[Unit]:
+        """Something happened to a unit; the units that are to be done because of that."""
+        if "refused" in what:
+            raise InputError(what["refused"])
+        if "share" in what:
+            self._advance(unit, what["share"], what["seconds"])
+            return []
+        if "died" in what and unit not in self._died:
+            self._died.add(unit)  # it may not have been its fault
+            return [unit]
+        if "died" in what:
+            what = {"failed": f"{unit.source.path}: {what['died']}"}
+        if unit.part is not None:
+            return self._part_ended(self._long[unit.source.name], unit, unit.part, what)
+        self._ended(unit, what)
+        return []
+
+    def _part_ended(self, long: Long, unit: Unit, part: Part, what: Mapping[str, Any]) -> list[Unit]:
+        """A part is finished, well or not: to the journal, then to the state; with the last, what follows."""
+        if "done" in what:
+            about = {"recording": unit.source.name, "path": str(unit.source.path), "state": PART}
+            which = {"part": part.number, "of": part.of, "length_s": part.length_s, "file": long.before}
+            outputs = what["done"]["outputs"]
+            self.journal.add({**about, **which, "identity": self._identity, "outputs": outputs})
+            self._advance(unit, 1.0, what["done"]["seconds"])
+        long.ended(part, what)
+        if long.under_way:
+            return []
+        if long.message is None:
+            return [long.whole()]
+        self._ended(Unit(unit.source), {"failed": long.message})
+        return []
+
+    def _ended(self, unit: Unit, what: Mapping[str, Any]) -> None:
         """A file is finished, well or not: to the journal, then to the state."""
-        task, about = self.task, {"recording": source.name, "path": str(source.path)}
+        task, source = self.task, unit.source
+        about = {"recording": source.name, "path": str(source.path)}
         if "failed" in what:
             self.journal.add({**about, "state": FAILED, "message": what["failed"]})
-            self._advance(source.name, 1.0, self._under_way.get(source.name, (0.0, 0.0))[1])
+            if source.name not in self._long:
+                self._advance(unit, 1.0, self._told.get(unit, (0.0, 0.0))[1])
+            elif what.get("damaged"):
+                self._long[source.name].forget()
             self._failed(source, what["failed"])
             return
         wrote = {"formats": list(task.formats), "scores": task.keep_scores, "identity": self._identity}
         self.journal.add({**about, "state": DONE, **wrote, **what["done"]})
-        self._advance(source.name, 1.0, what["done"]["seconds"])
+        if unit.parts:
+            self._long.pop(source.name).forget()
+        else:
+            self._advance(unit, 1.0, what["done"]["seconds"])
         self._done(source, what["done"])
+
+    def _advance(self, unit: Unit, share: float, seconds: float) -> None:
+        """So much of a unit is done; a part is its share of the bytes, and putting parts together is nothing."""
+        n = 1 if unit.part is None else unit.part.of
+        before = self._told.get(unit, (0.0, 0.0))
+        now = (0.0 if unit.parts else share * self._to_do[unit.source.name] / n, seconds)
+        self.state.bytes_done += now[0] - before[0]
+        self.state.seconds += now[1] - before[1]
+        self._told[unit] = now
 
     def _done(self, source: Source, entry: Mapping[str, Any]) -> None:
         """What is to be told of a file that is done, now or before."""

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from outlark.batch.fingerprint import Print, fingerprint
-from outlark.batch.journal import DONE, Journal
+from outlark.batch.journal import DONE, NAME, PART, Journal, entries_in
 from outlark.batch.sources import Sources
-from outlark.batch.task import Task
+from outlark.batch.task import WORKSHOP, Task
 from outlark.errors import InputError
 
 REMEDY = "choose another output folder, or --no-resume to do all again"
@@ -19,6 +19,22 @@ def prints_of(sources: Sources, journal: Journal) -> dict[str, Print]:
     """By name, how the files are now that the journal calls done; of the others nothing has to be known."""
     done = {name for name, entry in journal.entries.items() if entry.get("state") == DONE}
     return {source.name: fingerprint(source.path) for source in sources.files if source.name in done}
+
+
+def last_lines(output: str | Path) -> dict[str, dict[str, Any]]:
+    """By recording, in order, its last line in the journal of an output folder, which is only read.
+
+    Raises
+    ------
+    InputError
+        When there is no journal.
+    """
+    journal = Path(output, WORKSHOP, NAME)
+    if not journal.is_file():
+        raise InputError(f"{output} has no {WORKSHOP}/{NAME}; give the output folder of outlark detect or decide")
+    # those about parts are for the run alone
+    lines = {entry["recording"]: entry for entry in entries_in(journal) if entry.get("state") != PART}
+    return dict(sorted(lines.items()))
 
 
 def is_done(task: Task, entry: Mapping[str, Any], now: Print) -> bool:

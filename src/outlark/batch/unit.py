@@ -1,8 +1,37 @@
-"""A unit of work: a recording, or the scores of one, as one process gets it."""
+"""A unit of work: a recording, the scores of one, a part of a long one, or the whole from its parts."""
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, field
 
+from outlark.batch.fingerprint import Print
 from outlark.batch.sources import Source
+from outlark.errors import OutlarkError
+
+#: Seconds of sound in a part. A part hears five minutes of what came before as well, so that shorter ones cost more.
+PART_S = 1800.0
+#: Recordings that are longer than this many parts are worked on in parts.
+LONG = 1.5
+#: No recording of fewer bytes is so long that it is worth a look at its header.
+SMALL = 2**22
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a recording, by its number; how many there are; and how many seconds each of them lasts, about."""
+
+    number: int
+    of: int
+    length_s: float
+
+    @property
+    def seconds(self) -> tuple[float, float | None]:
+        """From where to where it reaches, about; None for the end of the recording.
+
+        >>> Part(1, of=3, length_s=600.0).seconds, Part(2, of=3, length_s=600.0).seconds
+        ((600.0, 1200.0), (1200.0, None))
+        """
+        last = self.number + 1 == self.of
+        return self.number * self.length_s, None if last else (self.number + 1) * self.length_s
 
 
 @dataclass(frozen=True)
@@ -12,6 +41,34 @@ class Unit:
     Attributes
     ----------
     source : Source
+    part : Part, optional
+        Only this part of it.
+    parts : tuple of str
+        The whole, from these files, which hold what came of its parts.
+    before : Print
+        With parts: the recording when the first of them was begun.
     """
 
     source: Source
+    part: Part | None = None
+    parts: tuple[str, ...] = ()
+    before: Print = field(default=None, compare=False)
+
+
+def n_parts(source: Source, length_s: float) -> int:
+    """In how many parts of about this length a recording is worked on; 1 for those that are short, or not seekable."""
+    from outlark.notes.audio import AudioFile
+
+    try:
+        if source.path.stat().st_size < SMALL:
+            return 1
+        audio = AudioFile(source.path)
+    except (OSError, OutlarkError):  # whoever works on it says what is wrong
+        return 1
+    seconds = audio.n_samples / audio.sample_rate
+    return max(1, round(seconds / length_s)) if audio.seekable and seconds > LONG * length_s else 1
+
+
+def parts_folder(recording: str) -> str:
+    """The name of a folder for the parts of a recording, whose own name may hold anything."""
+    return hashlib.sha256(recording.encode("utf-8", errors="surrogatepass")).hexdigest()[:16]

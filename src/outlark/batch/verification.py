@@ -5,10 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from outlark.batch.journal import DONE, NAME, entries_in
-from outlark.batch.standing import check_age
-from outlark.batch.task import WORKSHOP
-from outlark.errors import InputError
+from outlark.batch.journal import DONE
+from outlark.batch.standing import check_age, last_lines
 
 MISSING, CHANGED = "is missing", "is not what the run wrote"
 
@@ -45,11 +43,7 @@ def verify(output: str | Path, watch: Callable[[int, int], None] = lambda done, 
     InputError
         When the folder has no journal, or one of an earlier version without digests.
     """
-    journal = Path(output, WORKSHOP, NAME)
-    if not journal.is_file():
-        raise InputError(f"{output} has no {WORKSHOP}/{NAME}; give the output folder of outlark detect or decide")
-    lines = {entry["recording"]: entry for entry in entries_in(journal)}  # the last line of each counts
-    done = {name: entry for name, entry in sorted(lines.items()) if entry.get("state") == DONE}
+    done = {name: entry for name, entry in last_lines(output).items() if entry.get("state") == DONE}
     wrong, files = [], 0
     for number, (name, entry) in enumerate(done.items(), start=1):
         check_age(entry, output)

@@ -49,13 +49,13 @@ def ready() -> dict[str, Any]:
     Returns
     -------
     dict
-        Empty, or ``{"refused": message}`` if the task cannot be done at all.
+        ``{"splits": whether parts of a recording can be worked on}``, or ``{"refused": message}`` if the task cannot be
+        done at all.
     """
     try:
-        _engine()
+        return {"splits": _engine().splits}
     except OutlarkError as error:
         return {"refused": str(error)}
-    return {}
 
 
 def do(unit: Unit) -> dict[str, Any]:
@@ -81,9 +81,13 @@ def do(unit: Unit) -> dict[str, Any]:
 
 def outcome(engine: "Engine", unit: Unit, progress: "Progress") -> dict[str, Any]:
     """What came of a unit; whatever is wrong with one recording must not stop the others."""
+    from outlark.batch.part_file import DamagedPartError
+
     path = unit.source.path
     try:
-        return {"done": engine.work(unit.source, progress)}
+        return {"done": engine.work(unit, progress)}
+    except DamagedPartError as error:
+        return {"failed": str(error), "damaged": True}
     except OutlarkError as error:
         return {"failed": str(error)}
     except OSError as error:

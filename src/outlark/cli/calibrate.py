@@ -66,7 +66,7 @@ def calibrate(
     detector: "NoteDetector", model_sha256: str, sources: Sources, quiet: bool, channel: int | None = None
 ) -> list[tuple[str, str]]:
     """Calibrate on all recordings, or kept scores, that can be read; the others by name, and why not."""
-    from outlark.batch.engine import opened
+    from outlark.batch.hearing import opened
     from outlark.errors import OutlarkError
     from outlark.notes.scores_file import load_scores
 

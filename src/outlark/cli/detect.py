@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from outlark.batch.sources import find
+from outlark.batch.unit import PART_S
 from outlark.cli import options
 from outlark.cli.calibrate import calibrated
 from outlark.cli.many import task_of, work_through
@@ -19,6 +20,15 @@ from outlark.cli.many import task_of, work_through
     "--keep-scores",
     is_flag=True,
     help="Keep the scores of all classes, for 'outlark decide'; memory then grows with the recording.",
+)
+@click.option(
+    "--part-length",
+    "part_s",
+    type=options.Seconds(),
+    default=PART_S,
+    show_default=True,
+    help="Longer recordings are worked on in parts of this length, side by side; a stopped run keeps those that are "
+    "done. It changes no result.",
 )
 @options.calibration
 @options.decisions

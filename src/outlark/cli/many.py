@@ -7,9 +7,11 @@ from typing import Any
 
 import click
 
-from outlark.batch.run import Report, run
+from outlark.batch.run import run
 from outlark.batch.sources import Failure, Sources
+from outlark.batch.state import Report
 from outlark.batch.task import Task, sha256_of
+from outlark.batch.unit import PART_S
 from outlark.cli.main import UNREADABLE
 from outlark.cli.options import chosen_verdicts, given_decisions
 from outlark.cli.progress import clock, rate, shown
@@ -37,7 +39,7 @@ def task_of(given: Mapping[str, Any], **more: Any) -> Task:
 
 def work_through(task: Task, sources: Sources, given: Mapping[str, Any]) -> None:
     """Run the task by the options `batch` and `reporting`, tell how it went, and end with the exit code for that."""
-    combined, jobs = given["combined"], given["jobs"]
+    combined, jobs, part_s = given["combined"], given["jobs"], given.get("part_s", PART_S)
     if combined and "csv" not in task.formats:
         raise click.UsageError("--combined joins tables of the format csv; add --format csv")
     combined = "csv" in task.formats if combined is None else combined
@@ -45,7 +47,8 @@ def work_through(task: Task, sources: Sources, given: Mapping[str, Any]) -> None
     start = time.monotonic()
     try:
         with shown(given["quiet"]) as watch:
-            report = run(task, sources, jobs=jobs, resume=given["resume"], combined=combined, watch=watch)
+            how: dict[str, Any] = {"jobs": jobs, "resume": given["resume"], "combined": combined, "part_s": part_s}
+            report = run(task, sources, **how, watch=watch)
     except KeyboardInterrupt:
         say("\nstopped; give the same command again to go on from here", err=True)
         raise
@@ -72,6 +75,8 @@ def _summary(report: Report, elapsed_s: float, output: str) -> str:
         told[0] += f", {rate(report.seconds, elapsed_s)} × real time"
     if report.skipped:
         told.append(f"{report.skipped} had been done before")
+    if report.resumed:
+        told.append(f"{number_of(report.resumed, 'part')} of long ones had been done before")
     if report.changed:
         told.append(f"{len(report.changed)} had changed since they were done, and were done again")
     told.append(", ".join(f"{count} {verdict}" for verdict, count in report.segments.items()))
@@ -105,6 +110,7 @@ def _content(report: Report, task: Task, elapsed_s: float) -> Mapping[str, Any]:
         "recordings": report.recordings,
         "done": report.done,
         "skipped": report.skipped,
+        "parts_resumed": report.resumed,
         "failed": len(report.failures),
         "failures": _listed(report.failures),
         "partial": _listed(report.partial),

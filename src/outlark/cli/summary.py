@@ -211,7 +211,7 @@ def _tell(results: "Results", tally: "Tally", missing: Sequence["Failure"], give
     days = effort["day"][effort["day"] >= 0]
     span = f", {date.fromordinal(days.min())} to {date.fromordinal(days.max())}" if len(days) else ""
     many, sites = number_of(len(tally.recordings), "recording"), number_of(len(tally.sites), "site")
-    say(f"{many}, {effort['hours'].sum():.1f} h, {sites}{span}", err=True)
+    say(f"{many}, {_cell(float(effort['hours'].sum()))} h, {sites}{span}", err=True)
     unknown = [one for one in results.listened if one.began is None]
     groups = {
         "whose start is not known, under 'time unknown'": [one.recording for one in unknown],
@@ -251,8 +251,8 @@ def _show(summary: "Summary") -> None:
     n_rows = len(summary.hours) * len(summary.classes)
     for row, _ in zip(rows(summary), range(LISTED), strict=False):
         group = [TIME_UNKNOWN if row[name] is None else str(row[name]) for name in summary.by]
-        limits = "" if row["per_hour"] is None else f"{row['per_hour_low']:.2f} to {row['per_hour_high']:.2f}"
-        counts = [f"{row['hours']:.2f}", str(row["notes"]), _cell(row["per_hour"]), limits]
+        limits = "" if row["per_hour"] is None else f"{_cell(row['per_hour_low'])} to {_cell(row['per_hour_high'])}"
+        counts = [_cell(row["hours"]), str(row["notes"]), _cell(row["per_hour"]), limits]
         counts.append("" if row["ambiguous"] is None else str(row["ambiguous"]))
         counts += [f"{row[f'{unit}_with']} of {row[unit]}" for unit in ("recordings", "clock_hours")]
         listed.append([*group, row["class"], *counts])
@@ -262,4 +262,9 @@ def _show(summary: "Summary") -> None:
 
 
 def _cell(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
+    """Three digits, or all before the point; nothing for None.
+
+    >>> _cell(0.000281), _cell(2.5), _cell(5400.4)
+    ('0.000281', '2.5', '5400')
+    """
+    return "" if value is None else f"{value:.0f}" if value >= 100 else f"{value:.3g}"

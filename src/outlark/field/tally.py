@@ -85,19 +85,27 @@ class Tally:
 
     def add(self, listened: Listened, notes: Notes) -> None:
         """Count a recording with all that was found in it, which may be nothing."""
+        self.find(self.listen(listened), listened, notes)
+
+    def listen(self, listened: Listened) -> int:
+        """Count the hours of a recording; its number, for `find`."""
         number, site = len(self.recordings), self._sites.setdefault(listened.site, len(self._sites))
         self.recordings.append(listened.recording)
-        if listened.began is None:
-            effort = {TIME_UNKNOWN: listened.seconds / listened.expansion / 3600.0}
-            at, which = [TIME_UNKNOWN], np.zeros(len(notes.starts_s), np.int64)
-        else:
-            clock = Clock(listened.began, listened.expansion, self._zone)
-            effort = dict(clock.hours(listened.seconds))
-            at, which = clock.hours_at(np.asarray(notes.starts_s, float))
+        effort = {TIME_UNKNOWN: listened.seconds / listened.expansion / 3600.0}
+        if listened.began is not None:
+            effort = dict(Clock(listened.began, listened.expansion, self._zone).hours(listened.seconds))
         for hour, hours in effort.items():
             _append(self._effort, number, site, *hour)
             self._hours.append(hours)
-        self._count(number, site, at, which, notes)
+        return number
+
+    def find(self, number: int, listened: Listened, notes: Notes) -> None:
+        """Count what was found in a recording of this number, or a part of it."""
+        at, which = [TIME_UNKNOWN], np.zeros(len(notes.starts_s), np.int64)
+        if listened.began is not None:
+            clock = Clock(listened.began, listened.expansion, self._zone)
+            at, which = clock.hours_at(np.asarray(notes.starts_s, float))
+        self._count(number, self._sites[listened.site], at, which, notes)
 
     def effort(self) -> dict[str, np.ndarray]:
         """The hours listened, as columns: recording and site by number, day and hour (-1: time unknown), hours."""

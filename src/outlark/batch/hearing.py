@@ -1,0 +1,161 @@
+"""A recording, a part of one, or a recording from its parts, goes through the detector."""
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from outlark.batch.facts import Facts
+from outlark.batch.fingerprint import Print, fingerprint
+from outlark.batch.part_file import PartFile, PartWriter
+from outlark.batch.unit import Part, Unit
+from outlark.errors import AudioError
+from outlark.field.bandwidth import Bandwidth, listens_up_to, remark_on_bandwidth
+from outlark.notes.audio import AudioFile
+from outlark.notes.detector import BLOCK, NoteDetector
+from outlark.notes.live import Found
+from outlark.notes.parts import PartStream, Second, WholeStream, first_frame
+from outlark.notes.resampling import resampled_length
+from outlark.notes.scores_file import ScoreKeeper
+
+#: Called with the seconds of sound that are done, and the share of the unit.
+Progress = Callable[[float, float], None]
+#: Gets what is found, in order.
+Take = Callable[[Found], None]
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A recording that was heard: its length, in samples at its own rate, and what there is to say of it as a whole."""
+
+    n_samples: int
+    sample_rate: int
+    facts: Facts
+
+    @property
+    def seconds(self) -> float:
+        return self.n_samples / self.sample_rate
+
+    def save_scores(self, keeper: ScoreKeeper, path: Path, model_rate: int) -> None:
+        """Write the scores that were kept."""
+        n_model_samples = resampled_length(self.n_samples, self.sample_rate, model_rate)
+        facts = self.facts.as_dict()
+        keeper.save(path, n_samples=self.n_samples, n_model_samples=n_model_samples, facts=facts)
+
+
+def hear(detector: NoteDetector, audio: AudioFile, take: Take, progress: Progress, before: Print) -> Heard:
+    """A whole recording, which was so when it was begun."""
+    facts = Facts.of_file(audio.path)
+    stream = detector.stream(audio.sample_rate)
+    bandwidth = Bandwidth(audio.sample_rate)
+    for block in audio.blocks(BLOCK):
+        take(stream.push(block))
+        bandwidth.push(block)
+        progress(stream.n_samples / audio.sample_rate, min(1.0, stream.n_samples / max(1, audio.n_samples)))
+    take(stream.finish())
+    heard = Heard(stream.n_samples, audio.sample_rate, facts)
+    return _judged(heard, detector, bandwidth, before, audio)
+
+
+def hear_part(detector: NoteDetector, audio: AudioFile, part: Part, path: Path, progress: Progress) -> float:
+    """The scores of a part, to a file; how many seconds it lasts."""
+    first, stop = _frames(detector, part)
+    stream = PartStream(detector, audio.sample_rate, first, stop)
+    begin, end = (_sample(detector, frame, audio.sample_rate) for frame in (first, stop))
+    bandwidth = Bandwidth(audio.sample_rate, audio.n_samples, part=(begin, end), position=stream.first_sample)
+    expected = max(1, min(end, audio.n_samples) - begin)
+    with PartWriter(path) as writer:
+        for block in audio.blocks(BLOCK, first=stream.first_sample):
+            writer.add(stream.push(block))
+            bandwidth.push(block)
+            done = min(max(0, stream.n_samples - begin), expected)
+            progress(done / audio.sample_rate, done / expected)
+            if stream.complete:
+                n_samples = None
+                break
+        else:
+            writer.add(stream.finish())
+            n_samples = stream.n_samples
+        about = {"sample_rate": audio.sample_rate, "n_samples": n_samples}
+        writer.finish(about, stream.second, bandwidth.spectra)
+    return (min(end, stream.n_samples) - begin) / audio.sample_rate
+
+
+def join_parts(detector: NoteDetector, audio: AudioFile, unit: Unit, take: Take, progress: Progress) -> Heard:
+    """A whole recording from what `hear_part` has written of its parts."""
+    parts = _up_to_the_end([PartFile(path) for path in unit.parts])
+    second: Second = {}
+    spectra: list[np.ndarray] = []
+    for part in parts:
+        of_part, powers = part.rest()
+        second |= of_part
+        spectra.append(powers)
+    whole = WholeStream(detector, audio.sample_rate, second, lambda first: audio.blocks(BLOCK, first=first))
+    for number, part in enumerate(parts):
+        for block in part.blocks(len(detector.classes_)):
+            take(Found(block, whole.push(block)))
+        progress(0.0, number / len(parts))
+    n_samples = parts[-1].about["n_samples"]
+    take(Found(detector.score_stream(audio.sample_rate).none(), whole.finish(n_samples)))
+    heard = Heard(n_samples, audio.sample_rate, Facts.of_file(audio.path))
+    bandwidth = Bandwidth.of_spectra(audio.sample_rate, spectra)
+    return _judged(heard, detector, bandwidth, unit.before, audio)
+
+
+def opened(path: Path, channel: int | None) -> AudioFile:
+    """The recording; the channel counted from 1."""
+    audio = AudioFile(path)
+    if channel is None:
+        return audio
+    if channel > audio.channels:
+        raise AudioError(
+            f"{path}: has {audio.channels} channel{'s' if audio.channels > 1 else ''}, but channel {channel} was asked "
+            f"for; give mix, or a number from 1 to {audio.channels}"
+        )
+    return AudioFile(path, channel - 1)
+
+
+def _judged(heard: Heard, detector: NoteDetector, bandwidth: Bandwidth, before: Print, audio: AudioFile) -> Heard:
+    """With what is odd about the recording now that it was heard."""
+    facts, listens_hz = heard.facts, listens_up_to(detector.front_end_)
+    if listens_hz is not None:
+        facts = facts.and_also(remark_on_bandwidth(audio.sample_rate, bandwidth.ends_hz(), listens_hz))
+    after = fingerprint(audio.path)
+    if after != before:
+        facts = replace(facts, partial=_changed(before, after, heard.seconds))
+    return replace(heard, facts=facts)
+
+
+def _changed(before: Print, after: Print, seconds: float) -> str:
+    """That a recording is not what it was when it was opened."""
+    sizes = [0 if known is None else known["size"] for known in (before, after)]
+    how = "grew" if sizes[1] > sizes[0] else "shrank" if sizes[1] < sizes[0] else "changed"
+    return (
+        f"{how} while it was read: {sizes[0]} bytes before, {sizes[1]} after, {seconds:.3f} s of sound were heard; "
+        "give the same command again when nobody writes to it any more"
+    )
+
+
+def _frames(detector: NoteDetector, part: Part) -> tuple[int, int | None]:
+    """First frame of a part, and the one after its last."""
+    begin_s, end_s = part.seconds
+    return first_frame(detector, begin_s), None if end_s is None else first_frame(detector, end_s)
+
+
+def _sample(detector: NoteDetector, frame: int | None, rate: int) -> int:
+    """The sample of the recording at which a frame begins."""
+    if frame is None:
+        return sys.maxsize
+    return frame * detector.layout_.hop_samples * rate // detector.sample_rate_
+
+
+def _up_to_the_end(parts: Iterable[PartFile]) -> list[PartFile]:
+    """Parts up to the one in which the recording ended: it may have become shorter meanwhile."""
+    found: list[PartFile] = []
+    for part in parts:
+        found.append(part)
+        if part.about["n_samples"] is not None:
+            break
+    return found
