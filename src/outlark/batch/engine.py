@@ -64,8 +64,7 @@ class Engine:
             raise ModelFileError(f"{task.model}: was changed during the run; start again")
         self._decisions = clone(self._detector.decisions).set_params(**task.decisions)
         self._detector.set_params(decisions=self._decisions)
-        if task.thresholds is not None:
-            self._detector.set_thresholds(task.thresholds)
+        self._thresholds = self._set_thresholds()
         # what does not fit, or needs a package that is not there, shows now and not with every recording
         state_of(self._detector)
         stage = self._detector.second_stage_
@@ -141,11 +140,18 @@ class Engine:
 
     def _decide(self, source: Source, before: Print, progress: Progress) -> Heard:
         kept = load_scores(source.path, self.task.model_sha256)
-        if self.task.thresholds is not None:
-            layout = replace(kept.scores.layout, thresholds=self._detector.layout_.thresholds)
-            kept = replace(kept, scores=replace(kept.scores, layout=layout))
+        facts = Facts.of_dict(kept.facts).and_also(kept.remark_on_edges(self._detector))
         marks = self._marks(kept.decide(self._detector), kept.recording or source.name, kept.channel)
-        return Heard(list(marks), kept.n_samples / kept.sample_rate, kept.channel, Facts.of_dict(kept.facts))
+        return Heard(list(marks), kept.n_samples / kept.sample_rate, kept.channel, facts)
+
+    def _set_thresholds(self) -> dict[str, float]:
+        """Set those of the task, and return them by name."""
+        labels = self._detector.classes_.tolist()
+        given = zip(labels, self.task.thresholds or [None] * len(labels), strict=True)
+        chosen = {label: value for label, value in given if value is not None}
+        if chosen:
+            self._detector.set_thresholds(chosen)
+        return {str(label): value for label, value in chosen.items()}
 
     def _marks(self, segments: Iterable[Segment], recording: str, channel: int | None) -> Iterator[Mark]:
         for segment in segments:
@@ -159,8 +165,8 @@ class Engine:
             "channel": "mix" if heard.channel is None else heard.channel,
             "verdicts": list(self.task.verdicts),
         }
-        if self.task.thresholds is not None:
-            settings["thresholds"] = list(self.task.thresholds)
+        if self._thresholds:
+            settings["thresholds"] = self._thresholds
         return About(
             version=__version__,
             model_sha256=self.task.model_sha256,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlark.batch.task import sha256_of
-from outlark.cli import options, tables
+from outlark.cli import options, tables, thresholds
 from outlark.cli.main import UNREADABLE
 from outlark.cli.say import answer, say
 from outlark.cli.steps import steps
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 @click.option(
     "--trim", is_flag=True, help="Cut off the quiet margins of clips; digital silence at their ends always is."
 )
+@thresholds.option("It is kept in the model. Without it: as the examples tell.")
 @click.option("--force", is_flag=True, help="Replace a model that is there.")
 @click.option(
     "--check/--no-check",
@@ -136,11 +137,14 @@ def _learn(examples: "Examples", given: Mapping[str, Any], tell: Any) -> "tuple[
         learning = f"learning from {number_of(len(examples.notes), 'note')}"
         tell(f"{done} of {number_of(total, 'file')} read" if done < total else learning)
 
+    by_hand = thresholds.by_label(given["thresholds"], examples.labels)  # what is wrong with them shows now
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         detector = NoteDetector.paper() if given["paper"] else NoteDetector(embedding=_embedding(given["embedding"]))
         channel = options.channel_index(given["channel"])
         learnt = learn(examples, detector, channel=channel, trim=given["trim"], watch=watch)
+    if by_hand:
+        learnt.detector.set_thresholds(by_hand)
     return learnt, list(dict.fromkeys(str(warning.message) for warning in caught))
 
 

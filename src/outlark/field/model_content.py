@@ -92,20 +92,25 @@ def _part(state: dict[str, Any], words: str | None = None) -> dict[str, Any]:
 
 
 def _classes(detector: NoteDetector) -> list[dict[str, Any]]:
-    layout, found = detector.layout_, []
+    layout, trained, found = detector.layout_, detector.trained_thresholds, []
     for c, label in enumerate(detector.classes_.tolist()):
-        threshold = float(layout.thresholds[c])
         notes = [note for note in detector.training_ if note["label"] == label]
         found.append(
             {
                 "label": label,
-                "threshold": threshold if math.isfinite(threshold) else None,
+                "threshold": _finite(layout.thresholds[c]),
+                "threshold_from": detector.threshold_sources_[c],
+                "trained_threshold": _finite(trained[c]),
                 "shortest_s": float(layout.shortest_s[c]),
                 "longest_s": float(layout.longest_s[c]),
                 "examples": [{key: value for key, value in note.items() if key != "label"} for note in notes],
             }
         )
     return found
+
+
+def _finite(number: float) -> float | None:
+    return float(number) if math.isfinite(number) else None
 
 
 def _scores(path: str | PathLike[str]) -> dict[str, Any]:
