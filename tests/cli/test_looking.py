@@ -112,7 +112,8 @@ def test_inspect_tells_what_it_is(model, recording, tmp_path):
     of_model, of_recording, of_table = done.stdout.split("\n\n")
     assert of_model.startswith(f"{model}: model, ")
     assert re.search(
-        r"class +cach-Z: 3 examples, 0.\d+ to 0.\d+ s, threshold \d.\d+\n +recording 6, 0.000 to", of_model
+        r"class +cach-Z: 3 examples, 0.\d+ to 0.\d+ s, threshold \d.\d+ from the examples\n +recording 6, 0.000 to",
+        of_model,
     )
     assert "listens to  whole notes, 12 slices of each; spectra of 40 bands from 500 to 10000 Hz" in of_model
     assert "front end   NoteFrontEnd: change 1.0, high_hz 10000.0" in of_model

@@ -49,8 +49,7 @@ class Engine:
             raise ModelFileError(f"{task.model}: was changed during the run; start again")
         self._decisions = clone(self._detector.decisions).set_params(**task.decisions)
         self._detector.set_params(decisions=self._decisions)
-        if task.thresholds is not None:
-            self._detector.set_thresholds(task.thresholds)
+        self._thresholds = self._set_thresholds()
         # what does not fit, or needs a package that is not there, shows now and not with every recording
         state_of(self._detector)
         stage = self._detector.second_stage_
@@ -127,11 +126,9 @@ class Engine:
     def _decide(self, unit: Unit, progress: Progress, marks: Spool) -> dict[str, Any]:
         source, before = unit.source, fingerprint(unit.source.path)
         kept = load_scores(source.path, self.task.model_sha256)
-        if self.task.thresholds is not None:
-            layout = replace(kept.scores.layout, thresholds=self._detector.layout_.thresholds)
-            kept = replace(kept, scores=replace(kept.scores, layout=layout))
         marks.extend(self._marks(kept.decide(self._detector), kept.recording or source.name, kept.channel))
-        facts, seconds = Facts.of_dict(kept.facts), kept.n_samples / kept.sample_rate
+        facts = Facts.of_dict(kept.facts).and_also(kept.remark_on_edges(self._detector))
+        seconds = kept.n_samples / kept.sample_rate
         return {"file": before, "seconds": seconds, **self._written(unit, marks, facts, kept.channel)}
 
     def _written(self, unit: Unit, marks: Spool, facts: Facts, channel: int | None) -> dict[str, Any]:
@@ -142,6 +139,15 @@ class Engine:
             write_table(self._finished / (_stem(unit) + FORMATS[name].suffix), marks, format=name, about=about)
         counts = Counter(str(mark.verdict) for mark in marks)
         return {"segments": counts, **facts.for_journal()}
+
+    def _set_thresholds(self) -> dict[str, float]:
+        """Set those of the task, and return them by name."""
+        labels = self._detector.classes_.tolist()
+        given = zip(labels, self.task.thresholds or [None] * len(labels), strict=True)
+        chosen = {label: value for label, value in given if value is not None}
+        if chosen:
+            self._detector.set_thresholds(chosen)
+        return {str(label): value for label, value in chosen.items()}
 
     def _marks(self, segments: Iterable[Segment], recording: str, channel: int | None) -> Iterator[Mark]:
         for segment in segments:
@@ -155,8 +161,8 @@ class Engine:
             "channel": "mix" if channel is None else channel,
             "verdicts": list(self.task.verdicts),
         }
-        if self.task.thresholds is not None:
-            settings["thresholds"] = list(self.task.thresholds)
+        if self._thresholds:
+            settings["thresholds"] = self._thresholds
         return About(
             version=__version__,
             model_sha256=self.task.model_sha256,

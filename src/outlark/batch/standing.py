@@ -107,8 +107,8 @@ def check_age(entry: Mapping[str, Any], output: str | Path) -> None:
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     if before.get("arithmetic") != now.get("arithmetic"):
         before, now = ({**one, **one.get("arithmetic", {})} for one in (before, now))
-    keys = [key for key in now if key != "arithmetic" and before.get(key) != now[key]]
-    return ", ".join(f"{key} {_short(before.get(key))}, now {_short(now[key])}" for key in keys)
+    keys = [key for key in {**before, **now} if key != "arithmetic" and before.get(key) != now.get(key)]
+    return ", ".join(f"{key} {_short(before.get(key))}, now {_short(now.get(key))}" for key in keys)
 
 
 def _short(value: Any) -> str:

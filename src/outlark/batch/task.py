@@ -38,8 +38,8 @@ class Task:
     channel : int or None
         Counted from 1; None for the mean of all.
     keep_scores : bool
-    thresholds : tuple of float, or None
-        Of the classes, in their order, in place of those of the model.
+    thresholds : tuple of float or None
+        Of the classes, in their order, in place of those of the model; None where it keeps its own, and for all.
     """
 
     model: str
@@ -51,7 +51,7 @@ class Task:
     decisions: Mapping[str, Any] = field(default_factory=dict)
     channel: int | None = None
     keep_scores: bool = False
-    thresholds: tuple[float, ...] | None = None
+    thresholds: tuple[float | None, ...] | None = None
 
     @property
     def identity(self) -> dict[str, Any]:

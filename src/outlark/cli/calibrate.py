@@ -1,6 +1,6 @@
 """`outlark calibrate`: thresholds from the recordings that are to be searched, without labels."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,8 +37,8 @@ def command(
 
     RECORDINGS are sound files and folders: those that are to be searched, or some hours of them. The threshold of each
     class moves to the valley between the scores of its notes and those of all else, near where training has put it. A
-    class with too few sounds on either side keeps its threshold, and the output says so. The thresholds of the training
-    stay in the model, and calibrating again starts from them.
+    class with too few sounds on either side keeps its threshold, and so does one whose threshold was set by hand; the
+    output says so. The thresholds of the training stay in the model, and calibrating again starts from them.
     """
     from outlark.model_file import load, save
 
@@ -84,15 +84,11 @@ def calibrate(
     return failures
 
 
-def calibrated(task: Task, sources: Sources, quiet: bool) -> Task:
-    """The task with the thresholds of its model once that is calibrated on these files."""
-    from outlark.model_file import load
-
-    detector = load(task.model)
-    calibrate(detector, task.model_sha256, sources, quiet, task.channel)  # what cannot be read is told by the run
+def calibrate_and_tell(detector: "NoteDetector", task: Task, sources: Sources, quiet: bool) -> None:
+    """Calibrate on the files of a task; what cannot be read will be told by the run."""
+    calibrate(detector, task.model_sha256, sources, quiet, task.channel)
     if not quiet:
         tell(detector)
-    return replace(task, thresholds=tuple(detector.layout_.thresholds.tolist()))
 
 
 def tell(detector: "NoteDetector") -> None:

@@ -6,8 +6,7 @@ import click
 
 from outlark.batch.sources import find
 from outlark.batch.unit import PART_S
-from outlark.cli import options
-from outlark.cli.calibrate import calibrated
+from outlark.cli import options, thresholds
 from outlark.cli.many import task_of, work_through
 
 
@@ -30,10 +29,11 @@ from outlark.cli.many import task_of, work_through
     help="Longer recordings are worked on in parts of this length, side by side; a stopped run keeps those that are "
     "done. It changes no result.",
 )
+@thresholds.for_this_run
 @options.calibration
 @options.decisions
 @options.reporting
-def command(recordings: tuple[str, ...], channel: int | str, keep_scores: bool, calibrate: bool, **given: Any) -> None:
+def command(recordings: tuple[str, ...], channel: int | str, keep_scores: bool, **given: Any) -> None:
     """Find notes in RECORDINGS with a MODEL.
 
     RECORDINGS are sound files and folders, which are searched with all folders within. Each recording gets a table in
@@ -42,4 +42,4 @@ def command(recordings: tuple[str, ...], channel: int | str, keep_scores: bool, 
     """
     number = None if isinstance(channel, str) else channel
     task, sources = task_of(given, channel=number, keep_scores=keep_scores), find(recordings)
-    work_through(calibrated(task, sources, given["quiet"]) if calibrate else task, sources, given)
+    work_through(thresholds.with_thresholds(task, sources, given), sources, given)

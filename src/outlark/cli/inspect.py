@@ -66,9 +66,8 @@ def _model(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from (("", sentence) for sentence in content["front_end"]["why"])
     for kind in content["classes"]:
         lengths = f"{kind['shortest_s']:.3f} to {kind['longest_s']:.3f} s"
-        threshold = "none" if kind["threshold"] is None else f"{kind['threshold']:.3f}"
         examples = number_of(len(kind["examples"]), "example")
-        yield "class", f"{kind['label']}: {examples}, {lengths}, threshold {threshold}"
+        yield "class", f"{kind['label']}: {examples}, {lengths}, threshold {_threshold(kind)}"
         yield from (("", f"  {line}") for line in _listed([_example(note) for note in kind["examples"]]))
         if kind["negatives"]:
             yield "", f"  {number_of(len(kind['negatives']), 'negative')} (not {kind['label']}):"
@@ -80,6 +79,16 @@ def _model(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for part in ("front_end", "describer", "decisions"):
         settings = ", ".join(f"{name} {_plain(value)}" for name, value in content[part]["settings"].items())
         yield part.replace("_", " "), f"{content[part]['name']}: {settings}"
+
+
+def _threshold(kind: Mapping[str, Any]) -> str:
+    """The threshold of a class, and where it comes from."""
+    from outlark.notes.thresholds import EXAMPLES, SOURCES
+
+    numbers = (kind["threshold"], kind["trained_threshold"])
+    now, trained = ("none" if number is None else f"{number:.3f}" for number in numbers)
+    source = kind["threshold_from"]
+    return f"{now} {SOURCES[source]}" + ("" if source == EXAMPLES else f", {trained} {SOURCES[EXAMPLES]}")
 
 
 def _scores(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

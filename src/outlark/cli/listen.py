@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlark.cli import options
+from outlark.cli import options, thresholds
 from outlark.cli.loading import detector_of
 from outlark.cli.progress import clock
 from outlark.cli.say import say, say_line
@@ -70,6 +70,7 @@ def _list_devices(ctx: click.Context, param: click.Parameter, asked: bool) -> No
     help="Tell segments of this verdict only; may be given several times. Without it: all but silence.",
 )
 @click.option("--all", "everything", is_flag=True, help="Tell all segments, silence too.")
+@thresholds.for_this_run
 @options.decisions
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
 def command(**given: Any) -> None:
@@ -101,6 +102,7 @@ def command(**given: Any) -> None:
         "channel": given["channel"],
         "verdicts": list(verdicts),
         "live": live,
+        **thresholds.settings(given["thresholds"], detector),
     }
     with _sound(given, inlet, rate) as troubles, _stopped_by_signals(inlet):
         how = ", ".join(f"{name} {value}" for name, value in live.items())

@@ -176,7 +176,7 @@ decisions = options_together(
         "--min-duration",
         "least_s",
         type=Seconds(),
-        help="Shortest note, such as 0.076 or 76ms. Models of whole notes have lengths of their own.",
+        help="Shortest note, such as 0.076 or 76ms: what is found shorter is not labelled.",
     ),
     click.option("--bridge", "bridge_s", type=Seconds(), help="Gaps of up to this long within a note are bridged."),
     click.option(

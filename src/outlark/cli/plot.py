@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from outlark.cli import options
+from outlark.cli import options, thresholds
 from outlark.cli.loading import detector_of
 from outlark.cli.say import answer, say
 
@@ -37,6 +37,7 @@ class Time(click.ParamType):
 @options.channel
 @click.option("--title", help="Title of the picture. Without it: the name of the recording.")
 @click.option("--label-column", metavar="NAME", help="Column of the labels in the truth; else it is guessed.")
+@thresholds.for_this_run
 @options.decisions
 @options.reporting
 def command(recording: str, output: str, **given: Any) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlark.batch.task import sha256_of
-from outlark.cli import options, tables, training
+from outlark.cli import options, tables, thresholds, training
 from outlark.cli.main import UNREADABLE
 from outlark.cli.say import answer, say
 from outlark.cli.steps import steps
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 @click.option(
     "--trim", is_flag=True, help="Cut off the quiet margins of clips; digital silence at their ends always is."
 )
+@thresholds.option("It is kept in the model. Without it: as the examples tell.")
 @click.option("--force", is_flag=True, help="Replace a model that is there.")
 @click.option(
     "--check/--no-check",
@@ -83,7 +84,7 @@ def command(examples: tuple[str, ...], **given: Any) -> None:
     _check_output(Path(given["output"]), given["force"])
     start = time.monotonic()
     with steps(given["quiet"]) as tell:
-        learnt, warned = _learn(training.plan(examples, given), tell)
+        learnt, warned = _learn(training.plan(examples, given), given, tell)
         problems = _problems(learnt, tell) if given["check"] else []
     _save(learnt, given["output"])
     remarks = [*learnt.remarks, *warned]
@@ -117,16 +118,19 @@ def _check_output(output: Path, force: bool) -> None:
         raise InputError(f"{output} is a model already; choose another name, or replace it with --force")
 
 
-def _learn(plan: training.Plan, tell: Any) -> "tuple[Learnt, list[str]]":
+def _learn(plan: training.Plan, given: Mapping[str, Any], tell: Any) -> "tuple[Learnt, list[str]]":
     """What was learnt, and what was warned of meanwhile."""
 
     def watch(done: int, total: int) -> None:
         learning = "learning" if plan.n_notes is None else f"learning from {number_of(plan.n_notes, 'note')}"
         tell(f"{done} of {number_of(total, 'file')} read" if done < total else learning)
 
+    by_hand = thresholds.by_label(given["thresholds"], plan.labels)  # what is wrong with them shows now
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         learnt = plan.learn(watch)
+    if by_hand:
+        learnt.detector.set_thresholds(by_hand)
     return learnt, list(dict.fromkeys(str(warning.message) for warning in caught))
 
 

@@ -23,8 +23,9 @@ SETTLED = ("paper", "embedding", "trim")
 
 
 class Plan(NamedTuple):
-    """How many notes there are to learn from, as far as it is known, and how to learn from them."""
+    """The classes, how many notes there are to learn from, as far as it is known, and how to learn from them."""
 
+    labels: Sequence[Any]
     n_notes: int | None
     learn: "Callable[[Watch], Learnt]"
 
@@ -99,7 +100,7 @@ def _from_examples(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
         detector = NoteDetector.paper() if given["paper"] else NoteDetector(embedding=_embedding(given["embedding"]))
         return learn(found, detector, channel=_channel(given), trim=given["trim"], watch=watch)
 
-    return Plan(len(found.notes), learnt)
+    return Plan(found.labels, len(found.notes), learnt)
 
 
 def _from_a_model(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
@@ -112,9 +113,10 @@ def _from_a_model(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
     if given["classes"]:
         notes, negatives = (tuple(n for n in own if n.label in given["classes"]) for own in (new.notes, new.negatives))
         new = replace(new, notes=notes, negatives=negatives)
-    new = _with_negatives(new, given, [*parent.classes, *new.labels])
+    labels = list(dict.fromkeys([*parent.classes, *new.labels]))
+    new = _with_negatives(new, given, labels)
     more = {"audio": given["audio"], "max_examples": given["max_examples"], "channel": _channel(given)}
-    return Plan(None, lambda watch: retrain(parent, new, watch=watch, **more))
+    return Plan(labels, None, lambda watch: retrain(parent, new, watch=watch, **more))
 
 
 def _with_negatives(examples: "Examples", given: Mapping[str, Any], classes: Sequence[str]) -> "Examples":

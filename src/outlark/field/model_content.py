@@ -93,9 +93,8 @@ def _part(state: dict[str, Any], words: str | None = None) -> dict[str, Any]:
 
 
 def _classes(detector: NoteDetector) -> list[dict[str, Any]]:
-    layout, found = detector.layout_, []
+    layout, trained, found = detector.layout_, detector.trained_thresholds, []
     for c, label in enumerate(detector.classes_.tolist()):
-        threshold = float(layout.thresholds[c])
         notes, negatives = (
             [{key: value for key, value in note.items() if key != "label"} for note in own if note["label"] == label]
             for own in (detector.training_, detector.negatives_)
@@ -103,7 +102,9 @@ def _classes(detector: NoteDetector) -> list[dict[str, Any]]:
         found.append(
             {
                 "label": label,
-                "threshold": threshold if math.isfinite(threshold) else None,
+                "threshold": _finite(layout.thresholds[c]),
+                "threshold_from": detector.threshold_sources_[c],
+                "trained_threshold": _finite(trained[c]),
                 "shortest_s": float(layout.shortest_s[c]),
                 "longest_s": float(layout.longest_s[c]),
                 "examples": notes,
@@ -111,6 +112,10 @@ def _classes(detector: NoteDetector) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def _finite(number: float) -> float | None:
+    return float(number) if math.isfinite(number) else None
 
 
 def _scores(path: str | PathLike[str]) -> dict[str, Any]:

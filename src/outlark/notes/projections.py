@@ -20,7 +20,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from outlark.estimators.mddkm import MDDKM
-from outlark.maths.description import Description, score
+from outlark.maths.class_model import ClassModel
+from outlark.maths.description import score
 from outlark.notes.front_ends.note import NoteFrontEnd, cumulated, root_of_change
 from outlark.notes.span_lengths import SpanLengths
 
@@ -67,7 +68,7 @@ class _Class(NamedTuple):
         exp(-‖b‖²/ℓ²) times L⁻¹ᵀ, some columns after the other; each needs the first n rows.
     """
 
-    description: Description
+    description: ClassModel
     size_factor: float
     numbers: np.ndarray
     first: int

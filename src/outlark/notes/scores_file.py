@@ -6,7 +6,7 @@ something was scored are stored; with whole notes that is at most every second o
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from outlark.notes.decisions import Decisions
 from outlark.notes.detector import NoteDetector
 from outlark.notes.live import at_rate, last_segments
 from outlark.notes.note_bounds import NOTHING
+from outlark.notes.scorers import LOOKED_AT
 from outlark.notes.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.notes.segments import Segment
 from outlark.version import __version__
@@ -38,6 +39,8 @@ BOUNDS = {
 #: Seconds by which the two lengths of a recording, at its own rate and at that of the model, may differ, and which its
 #: last frames may leave without scores (or this many frames, for series of a few samples a minute).
 ABOUT_S, TAIL_S, TAIL_FRAMES = 0.1, 60.0, 1000
+#: Half of a threshold may be written down by somebody.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -69,11 +72,30 @@ class KeptScores:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def decide(self, detector: NoteDetector) -> list[Segment]:
-        """The segments that `detector.detect` finds in the recording, by the decisions that the detector has now."""
-        decisions = (detector.decisions or Decisions()).stream(self.scores.layout)
+        """The segments that `detector.detect` finds, by the decisions and thresholds that the detector has now."""
+        layout = replace(self.scores.layout, thresholds=detector.layout_.thresholds)
+        decisions = (detector.decisions or Decisions()).stream(layout)
         segments = at_rate(decisions.push(self.scores.block), self.sample_rate)
         last = decisions.finish(self.scores.n_samples)
         return segments + last_segments(last, self.sample_rate, self.n_samples, self.scores.n_samples)
+
+    def remark_on_edges(self, detector: NoteDetector) -> str | None:
+        """That `decide` finds notes whose edges were not looked at when the scores were kept, if it may find some.
+
+        They were from a share of the lower one of two thresholds on: that of the training, and that of the run.
+        """
+        if detector.note_model_ is None:
+            return None
+        now, kept_from = detector.layout_.thresholds, LOOKED_AT * self.scores.layout.thresholds
+        kept_from = np.minimum(kept_from, LOOKED_AT * detector.trained_thresholds)
+        below = now < kept_from * (1.0 - ROUNDING)
+        if not below.any():
+            return None
+        c = int(below.argmax())
+        return (
+            f"the threshold {now[c]:.3g} of {detector.classes_[c]} is below {kept_from[c]:.3g}, from which on edges "
+            "were looked at when the scores were kept; detect again with --threshold for exact edges of such notes"
+        )
 
 
 class ScoreKeeper:
