@@ -23,8 +23,8 @@ RATE = 22_050
 WINDOW, FINE, COARSE = 512, 44, 256
 #: Where templates look, and from which correlation on a note is found.
 BAND_HZ, FOUND = (500.0, 10_000.0), 0.6
-#: The network: seconds of sound it looks at, and how often it sees the examples.
-CLIP_S, EPOCHS = 3.0, 10
+#: The network: seconds of sound it looks at, clips at once, and steps: it sees 15 examples ten times.
+CLIP_S, AT_ONCE, STEPS = 3.0, 8, 20
 
 
 class Peer(Protocol):
@@ -150,7 +150,7 @@ class Maad(Templates):
 
 
 class OpenSoundscape:
-    """A ResNet-18 as its tutorial trains one, from clips of three seconds; without its weights, which change no speed."""
+    """A ResNet-18 as its tutorial trains one, from clips of three seconds; without weights, which change no speed."""
 
     def __init__(self) -> None:
         import pandas
@@ -164,16 +164,22 @@ class OpenSoundscape:
     def train(self, clips: list[np.ndarray], labels: list[str]) -> None:
         classes = sorted(set(labels))
         network = self.architectures.resnet18(num_classes=len(classes), weights=None)
-        self.model = self.cnn(network, classes=classes, sample_duration=CLIP_S)
+        self.model = self.cnn(network, classes=classes, sample_duration=CLIP_S, sample_rate=RATE)
         with tempfile.TemporaryDirectory() as folder:
             paths = [f"{folder}/{i}.wav" for i in range(len(clips))]
             for path, clip in zip(paths, clips, strict=True):
                 self.write(path, RATE, np.resize(clip, round(CLIP_S * RATE)).astype(np.float32))
             table = self.pandas.DataFrame([[c == label for c in classes] for label in labels], paths, classes)
-            self.model.train(table.astype(int), epochs=EPOCHS, batch_size=8, num_workers=0, save_path=folder)
+            self.model.train(
+                table.astype(int),
+                steps=STEPS,
+                batch_size=AT_ONCE,
+                save_path=folder,
+                invalid_samples_log=f"{folder}/invalid.log",
+            )
 
     def detect(self, path: Path) -> int:
-        return int((self.model.predict([str(path)], num_workers=0).to_numpy() > 0).any(axis=1).sum())
+        return int((self.model.predict([str(path)], batch_size=AT_ONCE).to_numpy() > 0).any(axis=1).sum())
 
 
 PEERS: dict[str, Callable[[], Peer]] = {
