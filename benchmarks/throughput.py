@@ -1,13 +1,18 @@
-"""Speed and memory of the whole system on a long stream of made-up notes, silences and noise at 22,050 Hz.
+"""Speed and memory of the whole system on long streams: made-up notes and noise at 22,050 Hz, and real recordings.
 
     python benchmarks/throughput.py                # an hour: some minutes
     python benchmarks/throughput.py --minutes 1    # a quick look
 
 - "paper": HLDS, top layer, literal MDD-KM on 3 x 160 frames, the six rules. "all layers": the same front end with all
-  layers and outlark's defaults behind it. "whole notes": `NoteDetector()`.
+  layers and outlark's defaults behind it. "whole notes": `NoteDetector()`. All on made-up notes.
+- "busy", "quiet" and "30 x 20", where the recordings are at hand (`real_streams`): `NoteDetector()` trained on 3 x 5
+  syllables of a zebra finch, in its song and in a night with few calls; and on 30 classes x 20 examples, in the same
+  song, a twentieth of the time.
 - "plain": the paper as one would write it down, the 132-state Kalman filter, cho_solve and the rules, on a short
   stretch and with one thread. Its decisions are compared with those of "paper" on the same stretch.
-- A stream uses one core; "two at once" is the sum of two recordings side by side, each in its own process.
+- A stream uses one core; "two at once" is the sum of two recordings side by side, each in its own process. "ms/s" is
+  processor time for a second of audio, which does not depend on what else the machine does as much as the clock does;
+  "cost" is that of the row divided by that of "busy", or of "whole notes".
 - Memory is the peak of a process of its own, everything included, for the whole stream and for a sixth of it.
 """
 
@@ -18,11 +23,14 @@ import platform
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
+import real_streams
 import scipy
 from scipy.fft import dct
 from scipy.linalg import cho_factor, cho_solve
@@ -30,7 +38,7 @@ from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
 import outlark
-from outlark import MDDKM
+from outlark import MDDKM, model_file
 from outlark.experiment.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
 from outlark.maths.hlds import PAPER_LAYERS, kalman_filter, system
 from outlark.metrics.confusion import aligned_table
@@ -52,6 +60,8 @@ SYSTEMS: dict[str, Callable[[], NoteDetector]] = {
     "whole notes": NoteDetector,
 }
 PLAIN = "plain"
+#: On real recordings; the last is slow and gets this share of the time.
+REAL, SLOW_SHARE = ("busy", "quiet", "30 x 20"), 1.0 / 20.0
 
 
 def examples(n_samples: int | None) -> tuple[list[np.ndarray], list[str]]:
@@ -77,9 +87,10 @@ def pattern() -> np.ndarray:
     return concatenate(some, gap_s=0.35, edge_s=4.0, snr_db=40.0, rng=rng)[0]
 
 
-def stream(seconds: float) -> Iterator[np.ndarray]:
-    """The pattern, again and again, in blocks."""
-    audio, n_left = pattern(), round(seconds * SAMPLE_RATE)
+def stream(seconds: float, name: str = PLAIN) -> Iterator[np.ndarray]:
+    """The pattern, or real recordings, again and again, in blocks."""
+    audio = real_streams.audio(name == "quiet") if name in REAL else pattern()
+    n_left = round(seconds * SAMPLE_RATE)
     while n_left > 0:
         for at in range(0, min(len(audio), n_left), PUSHED):
             yield audio[at : min(at + PUSHED, n_left)]
@@ -87,20 +98,27 @@ def stream(seconds: float) -> Iterator[np.ndarray]:
 
 
 def trained(name: str) -> NoteDetector:
-    """Frames: about 160 for each class. Whole notes: four examples of each."""
+    """Frames: about 160 for each class. Whole notes: four examples of each. Real ones: as the name says."""
+    if name in REAL:
+        return real_streams.many() if name == "30 x 20" else real_streams.few()
     n_samples = None if name == "whole notes" else FRAMES_PER_CLASS * HOP + WINDOW - HOP
     return SYSTEMS[name]().fit(*examples(n_samples), SAMPLE_RATE)
 
 
-def run_system(name: str, seconds: float) -> dict[str, float]:
-    """Time for the stream, without training."""
-    detector = trained(name)
-    start = time.perf_counter()
-    live, n_segments = detector.stream(SAMPLE_RATE), 0
-    for block in stream(seconds):
-        n_segments += len(live.push(block).segments)
+def run_system(name: str, seconds: float, model: str = "") -> dict[str, float]:
+    """Time for the stream, without training; with a model file nothing is trained."""
+    detector = model_file.load(model) if model else trained(name)
+    blocks = list(stream(min(seconds, 60.0), name))  # made before, and repeated
+    start, cpu_start = time.perf_counter(), time.process_time()
+    live, n_segments, n_left = detector.stream(SAMPLE_RATE), 0, round(seconds * SAMPLE_RATE)
+    while n_left > 0:
+        for block in blocks:
+            n_segments += len(live.push(block[: max(0, n_left)]).segments)
+            n_left -= len(block)
     n_segments += len(live.finish().segments)
-    return {"took": time.perf_counter() - start, "segments": n_segments}
+    return {
+        "took": time.perf_counter() - start, "cpu": time.process_time() - cpu_start, "segments": n_segments,
+    }  # fmt: skip
 
 
 def run_plain(seconds: float) -> dict[str, float]:
@@ -141,36 +159,41 @@ def _kernel(model: MDDKM, A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return model.sigma_**2 * np.exp(-cdist(A, B, "sqeuclidean") / model.length_scale_**2)
 
 
-def in_a_process(name: str, seconds: float) -> dict[str, float]:
+def in_a_process(name: str, seconds: float, model: str = "") -> dict[str, float]:
     """Run in a fresh process, for the sake of its peak memory."""
     print(f"{name}, {seconds:g} s of audio …", file=sys.stderr, flush=True)
-    command = [sys.executable, __file__, "--child", name, str(seconds)]
+    command = [sys.executable, __file__, "--child", name, str(seconds), model]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
-def measured(name: str, seconds: float) -> dict[str, float]:
+def measured(name: str, seconds: float, model: str = "") -> dict[str, float]:
     """One run, and the peak memory of this process."""
-    result = run_plain(seconds) if name == PLAIN else run_system(name, seconds)
+    result = run_plain(seconds) if name == PLAIN else run_system(name, seconds, model)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return result | {"MB": peak / (1024**2 if sys.platform == "darwin" else 1024)}
 
 
-def table(systems: Sequence[str], minutes: float, plain_s: float) -> list[list[str]]:
-    """Times real time, ratio to the plain transcription, peak memory, segments for each minute."""
+def table(systems: Sequence[str], minutes: float, plain_s: float, folder: Path) -> list[list[str]]:
+    """Times real time, ratio to the plain transcription, processor time, peak memory, segments for each minute."""
     slow = in_a_process(PLAIN, plain_s)
     speed = plain_s / slow["took"]
-    times = [60 * minutes / LONGER, 60 * minutes]
-    memory = [f"MB, {t / 60:g} min" for t in times]
-    head = ["", "times real time", "two at once", "times plain", *memory, "segments/min"]
-    rows = [head, [f"{PLAIN}, {plain_s:g} s", f"{speed:.2f}", "-", "1", "-", f"{slow['MB']:.0f}", "-"]]
+    memory = [f"MB, {t:g} min" for t in (minutes / LONGER, minutes)]
+    head = ["", "times real time", "two at once", "times plain", "ms/s", "cost", *memory, "segments/min"]
+    rows = [head, [f"{PLAIN}, {plain_s:g} s", f"{speed:.2f}", "-", "1", "-", "-", "-", f"{slow['MB']:.0f}", "-"]]
+    costs: dict[str, float] = {}
     for name in systems:
-        short, long = (in_a_process(name, t) for t in times)
+        seconds = 60 * minutes * (SLOW_SHARE if name == "30 x 20" else 1.0)
+        model = str(folder / f"{name}.outlark")
+        model_file.save(trained(name), model)
+        short, long = (in_a_process(name, t, model) for t in (seconds / LONGER, seconds))
         with ThreadPoolExecutor(2) as pool:
-            pair = list(pool.map(in_a_process, [name] * 2, [times[1]] * 2))
-        fast, both = times[1] / long["took"], sum(times[1] / one["took"] for one in pair)
+            pair = list(pool.map(in_a_process, [name] * 2, [seconds] * 2, [model] * 2))
+        fast, both = seconds / long["took"], sum(seconds / one["took"] for one in pair)
+        costs[name] = 1e3 * long["cpu"] / seconds
+        cost = costs[name] / costs.get("busy", costs.get("whole notes", costs[name]))
         rows.append([
-            name, f"{fast:.0f}", f"{both:.0f}", f"{fast / speed:.0f}", f"{short['MB']:.0f}", f"{long['MB']:.0f}",
-            f"{long['segments'] / minutes:.0f}",
+            name, f"{fast:.0f}", f"{both:.0f}", f"{fast / speed:.0f}", f"{costs[name]:.2f}", f"{cost:.2f}",
+            f"{short['MB']:.0f}", f"{long['MB']:.0f}", f"{60 * long['segments'] / seconds:.0f}",
         ])  # fmt: skip
     print(
         f"the plain transcription and 'paper' agree on {100 * slow['shared']:.2f} % of the frames; it decides for a "
@@ -183,21 +206,24 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60.0, help="of audio (default 60)")
     parser.add_argument("--plain-seconds", type=float, default=20.0, help="for the plain transcription (default 20)")
-    parser.add_argument("--systems", nargs="+", choices=tuple(SYSTEMS), default=list(SYSTEMS), metavar="SYSTEM")
-    parser.add_argument("--child", nargs=2, metavar=("SYSTEM", "SECONDS"), help=argparse.SUPPRESS)
+    every = [*SYSTEMS, *(REAL if real_streams.there() else ())]
+    parser.add_argument("--systems", nargs="+", choices=(*SYSTEMS, *REAL), default=every, metavar="SYSTEM")
+    parser.add_argument("--child", nargs=3, metavar=("SYSTEM", "SECONDS", "MODEL"), help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str]) -> None:
     options = parse(arguments)
     if options.child:
-        print(json.dumps(measured(options.child[0], float(options.child[1]))))
+        name, seconds, model = options.child
+        print(json.dumps(measured(name, float(seconds), model)))
         return
     print(" ".join(["python benchmarks/throughput.py", *arguments]))
     versions = {"Python": platform.python_version()} | {m.__name__: m.__version__ for m in (outlark, np, scipy)}
     print(*(f"{name} {version}" for name, version in versions.items()), sep=", ")
     print(f"{os.cpu_count()} cores")
-    print(aligned_table(table(options.systems, options.minutes, options.plain_seconds)))
+    with tempfile.TemporaryDirectory() as folder:
+        print(aligned_table(table(options.systems, options.minutes, options.plain_seconds, Path(folder))))
 
 
 if __name__ == "__main__":

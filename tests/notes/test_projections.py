@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from outlark import MDDKM
+from outlark.notes import projections
 from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.projections import SAMPLES_AT_ONCE, Projections
 from outlark.notes.scorers import NoteScorer
@@ -67,6 +68,40 @@ def test_a_span_without_a_shape_is_one_length_away_from_every_note(front_end, rn
     for level in (0.0, 0.3, 1e-4):
         found = projections.best(np.full((BEFORE + T + 80, 7), level), starts, T)
         np.testing.assert_allclose(found.values[starts[0]], np.tile(flat, (len(starts[0]), 1)), rtol=1e-9)
+
+
+def test_a_narrow_class_is_scored_part_by_part(front_end, rng, monkeypatch):
+    """Starts that are scored at once are few where there are many samples; the parts make no difference."""
+    describer = some_class_model(front_end, rng, (40, 60))
+    spectra, starts = rng.random((BEFORE + T + 80, 7)), [np.arange(0, T - 41, 3)] * len(LENGTHS)
+    found = []
+    for fewest in (1, 50, 1000):
+        monkeypatch.setattr(projections, "CACHE", 1)
+        monkeypatch.setattr(projections, "FEWEST_FRAMES", fewest)
+        lengths = LENGTHS.copy()  # what was prepared for others is not used again
+        found.append(Projections.of(front_end, describer, lengths, ALLOWED, 3, BEFORE).best(spectra, starts, T))
+    for other in found[1:]:
+        np.testing.assert_allclose(other.values, found[0].values, rtol=1e-12)
+        np.testing.assert_array_equal(other.numbers, found[0].numbers)
+
+
+def test_what_is_prepared_is_kept_until_something_changes(front_end, rng):
+    describer = some_class_model(front_end, rng)
+    first = Projections.of(front_end, describer, LENGTHS, ALLOWED, 2, BEFORE)
+    assert Projections.of(front_end, describer, LENGTHS, ALLOWED, 2, BEFORE) is first
+    assert Projections.of(front_end, describer, LENGTHS, ALLOWED, 3, BEFORE) is not first
+    describer.add_note(np.roll(describer.plain_samples()[0][:1], 3, axis=1), "a")
+    spectra, starts = rng.random((BEFORE + T + 80, 7)), [np.arange(0, 90, 2)] * len(LENGTHS)
+    found = Projections.of(front_end, describer, LENGTHS, ALLOWED, 2, BEFORE).best(spectra, starts, T)
+    np.testing.assert_allclose(found.values, one_by_one(front_end, describer, spectra, starts)[0], atol=1e-10)
+
+
+@pytest.mark.parametrize("length_scale", [0.1, 5.0])
+def test_any_length_scale_gives_the_scores_of_descriptions(front_end, rng, length_scale):
+    """A very short one, whose exponentials would overflow, is left to descriptions."""
+    describer = some_class_model(front_end, rng, length_scale=length_scale)
+    prepared = Projections.of(front_end, describer, LENGTHS, ALLOWED, 2, BEFORE)
+    assert (prepared is None) == (length_scale == 0.1)
 
 
 @pytest.mark.parametrize("settings", [{"center": True}, {"metric": "within"}], ids=str)
