@@ -53,9 +53,8 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.bench
-	$(BIN)/python benchmarks/describers.py
+	$(BIN)/python benchmarks/speed.py --write docs/benchmarks.md
 	$(BIN)/python benchmarks/open_set.py
-	$(BIN)/python benchmarks/throughput.py
 	$(BIN)/outlark experiment --output build/experiment
 
 clean:

@@ -2,7 +2,11 @@
 
 from dataclasses import replace
 
+import class_model_speed
 import constants
+import costs
+import detector_speed
+import environments
 import false_alarms
 import kernel_choice
 import numpy as np
@@ -16,6 +20,9 @@ import real_note_tasks
 import real_notes
 import real_streams
 import sparse
+import speed
+import speed_data
+import speed_tables
 import throughput
 
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
@@ -411,3 +418,116 @@ def test_frames_are_read_as_they_were_written(tmp_path):
     np.testing.assert_array_equal(X[:300], fewer)
     assert sorted(set(y)) == [0, 1, 2]
     assert all(len(set(y[groups == g])) == 1 for g in groups)
+
+
+@pytest.fixture(scope="module")
+def material(tmp_path_factory):
+    """A short recording of each kind, examples and frames, of synthetic notes."""
+    folder = tmp_path_factory.mktemp("speed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OUTLARK_DATA", str(folder / "nowhere"))
+        assert speed_data.write_audio(folder, 8.0) == "synthetic notes"
+    speed_data.write_frames(folder / "frames.npz", 60, 200)
+    return folder
+
+
+def test_speed_data_is_as_large_as_it_says(material):
+    for n_classes, n_examples in (speed_data.SMALL, speed_data.LARGE):
+        clips, labels = detector_speed.examples(material / f"examples-{n_classes}-{n_examples}.npz")
+        assert len(set(labels)) == n_classes
+        assert all(labels.count(label) == n_examples for label in labels)
+        assert all(np.abs(clip).max() > 0 for clip in clips)
+    with np.load(material / "frames.npz") as file:
+        assert file["X"].shape == (60, 36)
+        assert file["Z"].shape == (200, 36)
+
+
+@pytest.mark.usefixtures("folder")
+def test_real_speed_data_has_the_classes_and_examples(tmp_path):
+    assert speed_data.write_audio(tmp_path, 4.0).startswith("real recordings")
+    _, labels = detector_speed.examples(tmp_path / "examples-30-20.npz")
+    assert len(labels) == 600
+    assert len(set(labels)) == 30
+
+
+@pytest.mark.parametrize("name", ["outlark", "outlark-paper", "fft", "fft-coarse"])
+def test_detectors_find_something_in_the_busy_recording(material, name):
+    found = detector_speed.measured(name, material)
+    assert found["found, busy"] > 0
+    assert found["MB"] > 20
+
+
+def test_fft_templates_are_normalised_cross_correlation(rng):
+    """Against the correlation coefficient of each patch by itself."""
+    spectrogram, start = rng.normal(size=(7, 40)), 11
+    template = spectrogram[:, start : start + 5]
+    found = detector_speed.FFTTemplates(44).correlation(spectrogram, template)
+    patches = [spectrogram[:, i : i + 5].ravel() for i in range(36)]
+    assert np.allclose(found, [np.corrcoef(patch, template.ravel())[0, 1] for patch in patches])
+
+
+@pytest.mark.parametrize(("name", "module"), [("skimage", "skimage"), ("maad", "maad"), ("opensoundscape",) * 2])
+def test_peers_run_where_they_are_installed(material, name, module):
+    pytest.importorskip(module, reason=f"{module} is not installed; make bench installs it apart")
+    assert detector_speed.measured(name, material)["busy"] >= 0
+
+
+@pytest.mark.parametrize("name", ["mddkm-paper", "gp-labels", "one-class-svm", "lof"])
+def test_class_models_fit_and_score(material, name):
+    assert set(class_model_speed.measured(name, material)) == {"fit", "score", "MB", "own MB"}
+
+
+def test_class_models_of_the_same_formula_agree(material):
+    for name in class_model_speed.ALIKE:
+        class_model_speed.measured(name, material)
+        bound = 1e-3 if name == "mddkm-single" else 1e-9
+        assert class_model_speed.largest_difference(name, material) < bound
+
+
+def test_speed_prints_its_tables_and_writes_them_between_the_markers(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("OUTLARK_DATA", str(tmp_path / "nowhere"))
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{speed_tables.BEGIN}\nold\n{speed_tables.END}\nafter\n", encoding="utf-8")
+    arguments = ["--seconds", "7", "--repeats", "1", "--throughput", "0", "--sizes", "--score-frames", "100"]
+    speed.main([*arguments, "--detectors", "outlark", "fft", "--models", "mddkm", "lof", "--write", str(page)])
+    printed, text = capsys.readouterr().out, page.read_text(encoding="utf-8")
+    assert text.startswith(f"before\n{speed_tables.BEGIN}\n")
+    assert text.endswith(f"\n{speed_tables.END}\nafter\n")
+    assert "old" not in text
+    assert printed.strip() in text
+    for row in ("MDD-KM, defaults", "LOF", "outlark", "FFT template matching"):
+        assert f"| {row}" in text
+    assert "(synthetic notes)" in text
+    assert "at least 3" in text
+
+
+def test_rows_that_fail_are_reported_and_the_others_stay(material, monkeypatch, tmp_path):
+    monkeypatch.setattr(environments, "requirements", lambda name: [str(tmp_path / "nothing-here")])
+    found = speed.measure("class_model_speed.py", ["lof", "gpytorch-exact"], material, 1, tmp_path)
+    assert list(found.costs) == ["lof"]
+    assert "nothing-here" in found.failed["gpytorch-exact"]
+    with pytest.raises(costs.FailedError, match="KeyError: 'none'"):
+        costs.in_a_process(speed.HERE / "class_model_speed.py", "none", str(material))
+
+
+def test_a_page_without_markers_is_refused_before_anything_runs(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("nothing", encoding="utf-8")
+    with pytest.raises(SystemExit, match="once, in this order"):
+        speed.main(["--write", str(page)])
+
+
+def test_targets_are_met_or_not():
+    costs_of = {"outlark": {"busy": 1.0}, "birdnetlib": {"busy": 50.0}, "outlark-30x20": {"busy": 5.0}}
+    (table,) = speed_tables.targets(costs_of)
+    assert "| times as fast as BirdNET | at least 40 | 50 | yes |" in table
+    assert "| at most 4 | 5 | no |" in table
+
+
+def test_every_requirement_of_the_environments_is_in_the_extra():
+    for name, needed in environments.NEEDS.items():
+        assert name == "outlark" or len(environments.requirements(name)) == len(needed) > 0
+
+
+def test_the_page_of_benchmarks_has_its_markers():
+    speed_tables.check_markers(environments.ROOT / "docs" / "benchmarks.md")
