@@ -37,7 +37,7 @@ examples: $(VENV)/.base
 # The tests of the review page drive Debian's Chromium; without it, and without the right to install it, they skip.
 browser:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
-	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -y -qq chromium >/dev/null; } || \
+	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
 	echo "no Chromium: the browser tests of the review page will be skipped (apt-get install chromium)"
 
 test: $(VENV)/.dev browser
