@@ -34,17 +34,25 @@ from outlark.verdict_names import SILENCE
 
 #: Annotations that are learnt from.
 LEARNT = ("example", "truth")
+#: … and the role of those that say what a sound is not.
+NOT_THIS = "negative"
 #: Examples of a class that are used at most: more take longer and add little.
 MOST_EXAMPLES = 60
 SCORES = "scores"
 
 
 def examples_of(project: Project) -> list[Row]:
-    """The annotations that training uses, by recording and time."""
+    """The annotations that training uses as examples, by recording and time."""
+    return _annotations(project, LEARNT)
+
+
+def _annotations(project: Project, roles: Sequence[str]) -> list[Row]:
+    """Annotations that have a class, in these roles."""
     return project.store.rows(
         "SELECT a.*, c.name AS label FROM annotation a JOIN class c ON c.id = a.class_id "
         "JOIN recording r ON r.id = a.recording_id "
-        f"WHERE a.role IN {LEARNT} ORDER BY r.path, a.t0, a.t1, c.name"
+        f"WHERE a.role IN ({', '.join('?' * len(roles))}) ORDER BY r.path, a.t0, a.t1, c.name",
+        *roles,
     )
 
 
@@ -57,7 +65,10 @@ def train(project: Project, job: Job, first: int | None = None) -> None:
     job.tell(0.02, "learning from the examples")
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        every = _examples(rows, recordings)
+        known = {row["label"] for row in rows}
+        not_this = [row for row in _annotations(project, [NOT_THIS]) if row["label"] in known]
+        notes, negatives = _notes(rows, recordings), _notes(not_this, recordings)
+        every = Examples(notes=notes, clips=False, negatives=negatives)
         learnt = learn(every.at_most(MOST_EXAMPLES))
     used = {id(note) for note in learnt.examples.notes}
     ids = [row["id"] for row, note in zip(rows, every.notes, strict=True) if id(note) in used]
@@ -186,7 +197,7 @@ def decide_again(project: Project, job: Job) -> None:
 # -------------------------------------------------------------------- inside
 
 
-def _examples(rows: Iterable[Row], recordings: dict[int, Recording]) -> Examples:
+def _notes(rows: Iterable[Row], recordings: dict[int, Recording]) -> tuple[Example, ...]:
     notes = []
     for row in rows:
         recording = recordings[row["recording_id"]]
@@ -196,7 +207,7 @@ def _examples(rows: Iterable[Row], recordings: dict[int, Recording]) -> Examples
             high_hz=row["high_hz"], sample_rate=rate,
         )  # fmt: skip
         notes.append(Example(label=row["label"], recording=recording.path, mark=mark, table=Path("the review page")))
-    return Examples(notes=tuple(notes), clips=False)
+    return tuple(notes)
 
 
 def _detection(run_id: int, recording_id: int, ids: dict[str, int], s: Segment) -> tuple[Any, ...]:
