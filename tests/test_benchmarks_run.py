@@ -9,6 +9,7 @@ import detector_speed
 import environments
 import false_alarms
 import kernel_choice
+import landmarks
 import numpy as np
 import open_set_data
 import paper_on_recordings
@@ -19,7 +20,6 @@ import real_note_noise
 import real_note_tasks
 import real_notes
 import real_streams
-import sparse
 import speed
 import speed_data
 import speed_tables
@@ -397,9 +397,9 @@ def test_lengths_are_fitted_with_and_without_each_set():
 
 
 def test_landmarks_are_measured_and_drawn(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sparse, "in_a_process", sparse.measured)  # starting Python ten times is slow
+    monkeypatch.setattr(landmarks, "in_a_process", landmarks.measured)  # starting Python ten times is slow
     figure = tmp_path / "figure" / "landmarks.png"
-    sparse.main([
+    landmarks.main([
         "--rows", "600", "900", "--exact", "600", "--compared", "600", "--numbers", "20", "60", "--snr-db", "10",
         "--folder", str(tmp_path), "--figure", str(figure),
     ])  # fmt: skip
@@ -407,13 +407,15 @@ def test_landmarks_are_measured_and_drawn(tmp_path, monkeypatch, capsys):
     assert "600 frames, landmarks=20" in printed
     assert "in noise, 10 dB below the notes" in printed
     assert figure.stat().st_size > 20_000
-    assert sparse.errors(tmp_path, 600, 500)["median"] == 0.0  # as many as the classes have: exact
+    assert landmarks.errors(tmp_path, 600, 500)["median"] == 0.0  # as many as the classes have: exact
 
 
 def test_frames_are_read_as_they_were_written(tmp_path):
-    sparse.write_frames(tmp_path, "some", sparse.KNOWN, 500, 1, None)
-    sparse.write_frames(tmp_path, "fewer", sparse.KNOWN, 300, 1, None)
-    (X, y, groups), (fewer, *_) = (sparse.read_frames(tmp_path, name, n) for name, n in (("some", 400), ("fewer", 300)))
+    landmarks.write_frames(tmp_path, "some", landmarks.KNOWN, 500, 1, None)
+    landmarks.write_frames(tmp_path, "fewer", landmarks.KNOWN, 300, 1, None)
+    (X, y, groups), (fewer, *_) = (
+        landmarks.read_frames(tmp_path, name, n) for name, n in (("some", 400), ("fewer", 300))
+    )
     assert X.shape == (400, 36)
     np.testing.assert_array_equal(X[:300], fewer)
     assert sorted(set(y)) == [0, 1, 2]

@@ -493,6 +493,7 @@ LAZY = {
     "field/format_examples.py",
     "field/sound_device.py",
     "notes/formats/files.py",
+    "review/app.py",
 }
 
 
@@ -503,6 +504,8 @@ def test_nothing_that_runs_what_a_file_says(source):
         modules.remove("importlib")
     if source.name == "run.py" and source.parent.name == "experiment":
         modules.remove("joblib")  # processes side by side; it loads no file
+    if source.name == "spool.py" and source.parent.name == "batch":
+        modules.remove("pickle")  # reads back what the same process has written, from a file without a name
     calls = {"eval", "exec", "compile", "__import__"}
     for node in ast.walk(ast.parse(source.read_text())):
         if isinstance(node, ast.Import):
@@ -512,4 +515,4 @@ def test_nothing_that_runs_what_a_file_says(source):
         elif isinstance(node, ast.Name):
             assert node.id not in calls
         elif isinstance(node, ast.keyword):
-            assert node.arg != "allow_pickle"
+            assert node.arg != "allow_pickle" or ast.literal_eval(node.value) is False

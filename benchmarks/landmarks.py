@@ -1,7 +1,7 @@
 """Landmarks: what training on 10³ to 10⁶ frames costs, and how near the scores are to those of the exact model.
 
-    python benchmarks/sparse.py                                            # up to 10⁶ frames: half an hour or more
-    python benchmarks/sparse.py --rows 1000 10000 --compared 10000 --snr-db
+    python benchmarks/landmarks.py                                            # up to 10⁶ frames: half an hour or more
+    python benchmarks/landmarks.py --rows 1000 10000 --compared 10000 --snr-db
 
 Frames are those of synthetic notes of three classes: `HLDSFrontEnd`, 36 features, groups are notes. They lie in a
 memory map (``--folder``), from which every model is trained in a process of its own with one BLAS thread, all defaults
@@ -240,7 +240,7 @@ def main(arguments: Sequence[str]) -> None:
         folder, n, landmarks = options.child
         print(json.dumps(measured(Path(folder), int(n), json.loads(landmarks))))
         return
-    print(" ".join(["python benchmarks/sparse.py", *arguments]))
+    print(" ".join(["python benchmarks/landmarks.py", *arguments]))
     versions = {"Python": platform.python_version()} | {m.__name__: m.__version__ for m in (outlark, np, scipy)}
     print(*(f"{name} {version}" for name, version in versions.items()), sep=", ", end="\n\n")
     if options.folder is not None:
