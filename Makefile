@@ -50,6 +50,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/describers.py
 	$(BIN)/python benchmarks/open_set.py
 	$(BIN)/python benchmarks/throughput.py
+	$(BIN)/python benchmarks/sparse.py
 	$(BIN)/outlark experiment --output build/experiment
 
 clean:
