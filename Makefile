@@ -55,6 +55,7 @@ format: $(VENV)/.dev
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/speed.py --write docs/benchmarks.md
 	$(BIN)/python benchmarks/open_set.py
+	$(BIN)/python benchmarks/landmarks.py
 	$(BIN)/outlark experiment --output build/experiment
 
 clean:

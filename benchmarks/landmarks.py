@@ -50,7 +50,9 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THRE
 
 
 def write_frames(folder: Path, name: str, classes: Sequence[str], n: int, seed: int, snr_db: float | None) -> None:
-    """Notes of each class in turn until there are n frames: X, y and groups as files."""
+    """Notes of each class in turn until there are n frames: X, y and groups as files, unless they are there."""
+    if (folder / f"{name}.groups.npy").exists() and len(np.load(folder / f"{name}.groups.npy")) == n:
+        return
     front_end = HLDSFrontEnd(measure_activity=False).fit([], SAMPLE_RATE)
     y, groups, number, left = np.empty(n, int), np.empty(n, int), 0, n
     with (folder / f"{name}.X").open("wb") as file:
@@ -78,7 +80,7 @@ def read_frames(folder: Path, name: str, n: int) -> tuple[np.ndarray, np.ndarray
 
 
 def measured(folder: Path, n: int, landmarks: str | int | None) -> dict[str, Any]:
-    """Train on n frames and score the new ones; in a process of its own, for the sake of its memory."""
+    """Train on n frames and score the new ones."""
     start, clock = time.process_time(), time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # certificates are printed
@@ -101,9 +103,14 @@ def measured(folder: Path, n: int, landmarks: str | int | None) -> dict[str, Any
 
 
 def in_a_process(folder: Path, n: int, landmarks: str | int | None) -> dict[str, Any]:
+    """As `measured`, in a process of its own; a run that was stopped goes on with the models that are left."""
+    kept = folder / f"run-{n}-{landmarks}.json"
+    if kept.exists():
+        return json.loads(kept.read_text())
     print(f"{n:,} frames, landmarks={landmarks} …", file=sys.stderr, flush=True)
     command = [sys.executable, __file__, "--child", str(folder), str(n), json.dumps(landmarks)]
     run = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | ONE_THREAD)
+    kept.write_text(run.stdout)
     return json.loads(run.stdout)
 
 
@@ -193,6 +200,8 @@ def draw(path: Path, found: Runs, wrong: Runs, n: int) -> None:
 
 def runs_of(folder: Path, kinds: Sequence[tuple[int, Any]], snr_db: float | None) -> tuple[Runs, Runs]:
     """Every model, and how far it is from the exact one of as many frames."""
+    folder = folder / ("without noise" if snr_db is None else f"{snr_db:g} dB")
+    folder.mkdir(parents=True, exist_ok=True)
     print(f"making frames, noise at {snr_db} dB …", file=sys.stderr, flush=True)
     write_frames(folder, "train", KNOWN, max(n for n, _ in kinds), 1, snr_db)
     write_frames(folder, "known", KNOWN, NEW_FRAMES, 2, snr_db)
@@ -228,7 +237,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--compared", type=int, default=COMPARED, help="frames for the errors by number of landmarks")
     parser.add_argument("--numbers", type=int, nargs="+", default=list(NUMBERS), help="of landmarks")
     parser.add_argument("--snr-db", type=float, nargs="*", default=list(SNR_DB), help="noise to compare in as well")
-    parser.add_argument("--folder", type=Path, help="for the frames and the memory map (default: a temporary one)")
+    parser.add_argument(
+        "--folder", type=Path, help="for frames and results, kept to go on with (default: a temporary one)"
+    )
     parser.add_argument("--figure", type=Path, default=FIGURE)
     parser.add_argument("--child", nargs=3, metavar=("FOLDER", "ROWS", "LANDMARKS"), help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
@@ -244,7 +255,6 @@ def main(arguments: Sequence[str]) -> None:
     versions = {"Python": platform.python_version()} | {m.__name__: m.__version__ for m in (outlark, np, scipy)}
     print(*(f"{name} {version}" for name, version in versions.items()), sep=", ", end="\n\n")
     if options.folder is not None:
-        options.folder.mkdir(parents=True, exist_ok=True)
         run(options, options.folder)
         return
     with TemporaryDirectory() as folder:

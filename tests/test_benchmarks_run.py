@@ -407,7 +407,7 @@ def test_landmarks_are_measured_and_drawn(tmp_path, monkeypatch, capsys):
     assert "600 frames, landmarks=20" in printed
     assert "in noise, 10 dB below the notes" in printed
     assert figure.stat().st_size > 20_000
-    assert landmarks.errors(tmp_path, 600, 500)["median"] == 0.0  # as many as the classes have: exact
+    assert landmarks.errors(tmp_path / "10 dB", 600, 500)["median"] == 0.0  # as many as the classes have: exact
 
 
 def test_frames_are_read_as_they_were_written(tmp_path):

@@ -15,8 +15,12 @@ def some(X, ell=2.0, ratio=0.1, most=20, enough=0.0, seed=0):
 
 
 def brute_force_trace(X, chosen, ell):
-    K, K_U, K_UU = (squared_exponential(*pair, ell) for pair in ((X, X), (X[chosen], X), (X[chosen], X[chosen])))
-    return np.trace(K - K_U.T @ np.linalg.pinv(K_UU, rcond=1e-13) @ K_U)
+    """tr(K - K_nU K_UU⁻¹ K_Un): K with one landmark after the other eliminated, in extended precision."""
+    X = X.astype(np.longdouble)
+    K = np.exp(-((X[:, np.newaxis] - X) ** 2).sum(axis=2) / ell**2)
+    for s in chosen:
+        K = K - np.outer(K[:, s], K[s]) / K[s, s]
+    return float(np.trace(K))
 
 
 @settings(max_examples=40)
@@ -28,9 +32,9 @@ def test_certificate_is_the_trace_and_no_landmark_raises_it(seed, n, most, ell):
     found = some(X, ell, most=most, seed=seed)
     assert len(found.rows) <= min(most, n)
     assert len(np.unique(found.rows)) == len(found.rows)
-    # what the oracle inverts may be nearly singular
-    assert found.residuals.sum() == pytest.approx(brute_force_trace(X, found.rows, ell), abs=1e-5)
-    traces = [project(X, found.rows[:m], found.L[:m, :m], ell, 0.1).residuals.sum() for m in range(1, most + 1)]
+    assert found.residuals.sum() == pytest.approx(brute_force_trace(X, found.rows, ell), abs=1e-6)
+    sizes = range(1, len(found.rows) + 1)
+    traces = [project(X, found.rows[:m], found.L[:m, :m], ell, 0.1).residuals.sum() for m in sizes]
     assert np.all(np.diff(traces) <= 1e-9)
 
 
@@ -97,6 +101,21 @@ def test_what_is_rare_is_found_among_all_samples(rng):
         found = some(X, most=60, enough=1.0, seed=seed)
         assert found.residuals.sum() <= 1.0
         assert np.any(X[found.rows] > 25.0)
+
+
+@pytest.mark.usefixtures("few_candidates")
+def test_drawn_candidates_stand_for_all_samples(rng):
+    """What is left after more landmarks, estimated from the candidates alone, is about what is left of all samples."""
+    X = rng.normal(size=(3000, 2))
+    first = some(X, most=10)
+    more = some(X, most=25, seed=1)
+    after = project(X, more.rows, more.L, 2.0, 0.1).residuals
+    estimates = []
+    for seed in range(30):
+        drawn, weights = landmarks._drawn(first.residuals, np.random.default_rng(seed))
+        assert weights @ first.residuals[drawn] == pytest.approx(first.residuals.sum())
+        estimates.append(weights @ after[drawn])
+    assert np.mean(estimates) == pytest.approx(after.sum(), rel=0.1)
 
 
 @pytest.mark.usefixtures("few_candidates")
