@@ -1,12 +1,13 @@
 """`outlark evaluate`: detections against the truth."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlark.cli import options, tables
+from outlark.cli import curve, options, tables
 from outlark.cli.say import answer, say
 from outlark.errors import InputError
 from outlark.field.finding import listing
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     help="Leave out recordings of the TRUTH that have no detections, such as those of the training.",
 )
 @click.option("--output", "-o", type=click.Path(), help="Write all numbers to this CSV file.")
+@curve.curve_options
 @options.reporting
 def command(detections: str, truth: str, **given: Any) -> None:
     """Compare DETECTIONS with the TRUTH.
@@ -65,7 +67,11 @@ def command(detections: str, truth: str, **given: Any) -> None:
     Each is a table of labels in any format, or a folder of such tables; recordings are matched by name. Known and
     ambiguous detections are answers. A recording of the TRUTH without detections is all missed; one without truth is
     left out.
+
+    With --curve and --model, notes are found again at many thresholds: from scores that 'outlark detect --keep-scores'
+    kept among the DETECTIONS, or else from the recordings.
     """
+    curve.check_usage(given)
     from outlark.field.evaluation import evaluate
     from outlark.field.evaluation_tables import match_tables
 
@@ -81,14 +87,20 @@ def command(detections: str, truth: str, **given: Any) -> None:
         ious=list(dict.fromkeys(given["ious"])),
         tolerance_s=None if tolerance_ms is None else tolerance_ms / 1000,
     )
+    drawn, remarks = curve.curves_of(matched.recordings, classes, detections, given) if given["curve"] else ([], [])
+    matched = replace(matched, remarks=(*matched.remarks, *remarks))
+    if drawn:
+        curve.draw(drawn, given)
     if given["output"] is not None:
         _write(measured, Path(given["output"]))
     if not given["quiet"]:
         _tell(matched, given["output"])
     if given["as_json"]:
-        answer(_content(measured, matched))
+        answer({**_content(measured, matched), **({"curve": curve.content(drawn, given)} if drawn else {})})
     else:
         _show(measured, tolerance_ms)
+        if drawn:
+            curve.show(drawn, given)
 
 
 def _classes(matched: "Matched", given: Mapping[str, Any]) -> list[str]:

@@ -7,6 +7,7 @@ are left out on both sides. Whatever is not one of the classes is the unknown ca
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +26,13 @@ DCASE_IOU = 0.300001
 
 @dataclass(frozen=True)
 class Compared:
-    """One recording: its name, what is there, what was found, and how long it is."""
+    """One recording: its name, what is there, what was found, how long it is, and its file if that is at hand."""
 
     name: str
     truth: Sequence[Mark]
     found: Sequence[Mark]
     duration_s: float
+    sound: Path | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -76,12 +78,8 @@ def is_span(mark: Mark) -> bool:
 
 def compare(recording: Compared, classes: Sequence[str], ious: Sequence[float], tolerance_s: float | None) -> Part:
     """All measures of one recording; the parameters are those of `outlark.field.evaluation.evaluate`."""
-    spans = [mark for mark in recording.truth if is_span(mark) and mark.verdict != SILENCE]
-    notes = [mark for mark in spans if is_answer(mark)]
-    unnamed = [mark for mark in spans if not is_answer(mark)]
-    answers = [mark for mark in recording.found if is_answer(mark) and is_span(mark)]
-    reference = _events(mark for mark in notes if mark.label in classes)
-    estimated = _events(mark for mark in answers if not _is_within(mark, unnamed))
+    notes, unnamed, answers = _sorted_out(recording)
+    reference, estimated = _both_sides(notes, unnamed, answers, classes)
     windows, votes = _windows(recording.duration_s, notes, answers, unnamed, classes)
     return Part(
         windows=windows,
@@ -92,6 +90,27 @@ def compare(recording: Compared, classes: Sequence[str], ious: Sequence[float], 
         onsets=None if tolerance_s is None else onset_scores(reference, estimated, tolerance_s, classes),
         errors=[onset_offset_errors(_of(reference, label), _of(estimated, label), ious[0]) for label in classes],
     )
+
+
+def event_scores(recording: Compared, classes: Sequence[str], iou: float) -> EventScores:
+    """The events of one recording alone, as `compare` counts them."""
+    reference, estimated = _both_sides(*_sorted_out(recording), classes)
+    return event_f(reference, estimated, iou, classes=classes)
+
+
+def _sorted_out(recording: Compared) -> tuple[list[Mark], list[Mark], list[Mark]]:
+    """Marks of the truth that name a class, those that do not, and the answers; without points."""
+    spans = [mark for mark in recording.truth if is_span(mark) and mark.verdict != SILENCE]
+    notes, unnamed = [mark for mark in spans if is_answer(mark)], [mark for mark in spans if not is_answer(mark)]
+    return notes, unnamed, [mark for mark in recording.found if is_answer(mark) and is_span(mark)]
+
+
+def _both_sides(
+    notes: Sequence[Mark], unnamed: Sequence[Mark], answers: Sequence[Mark], classes: Sequence[str]
+) -> tuple[Events, Events]:
+    """What is to be found, and what was; answers at marks without a label count neither way."""
+    reference = _events(mark for mark in notes if mark.label in classes)
+    return reference, _events(mark for mark in answers if not _is_within(mark, unnamed))
 
 
 def onset_scores(reference: Events, estimated: Events, tolerance_s: float, classes: Sequence[str]) -> EventScores:

@@ -131,11 +131,12 @@ def _compared(
     compared, unknown_length = [], []
     for name, partner in partners.items():
         marks, own = true.marks[name], found.marks.get(partner or "", [])
-        length = _length(sounds, name, true.tables[name])
+        sound = _sound(sounds, name, true.tables[name])
+        length = None if sound is None else _length(sound)
         if length is None:
             unknown_length.append(name)
             length = max((mark.end_s for mark in (*marks, *own)), default=0.0)
-        compared.append(Compared(name, marks, own, length))
+        compared.append(Compared(name, marks, own, length, sound))
     if unknown_length:
         remarks.append(
             f"the length of {_some(unknown_length)} is not known, since the recording is not at hand (--audio); "
@@ -225,10 +226,17 @@ def _paired(true: _Side, found: _Side, remarks: list[str]) -> dict[str, str | No
     return partners
 
 
-def _length(sounds: SoundFiles, name: str, table: Path) -> float | None:
+def _sound(sounds: SoundFiles, name: str, table: Path) -> Path | None:
     try:
-        info = soundfile.info(for_decoder(sounds.named(name, table)))
-    except (AnnotationError, soundfile.SoundFileError):
+        return sounds.named(name, table)
+    except AnnotationError:
+        return None
+
+
+def _length(sound: Path) -> float | None:
+    try:
+        info = soundfile.info(for_decoder(sound))
+    except soundfile.SoundFileError:
         return None
     return info.frames / info.samplerate
 

@@ -1,0 +1,216 @@
+"""`outlark evaluate --curve`: what each threshold would find, and which one to take."""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from outlark.batch.task import SCORES, sha256_of
+from outlark.cli import tables
+from outlark.cli.options import channel, options_together
+from outlark.cli.say import say
+from outlark.cli.steps import counted
+from outlark.errors import InputError
+from outlark.field.finding import listing
+from outlark.plain_text import number_of
+
+if TYPE_CHECKING:
+    from outlark.field.comparison import Compared
+    from outlark.field.curve import ClassCurve, Point
+    from outlark.notes.detector import NoteDetector
+    from outlark.notes.formats import Mark
+
+#: What --curve is without a file.
+NO_FILE = "-"
+PRECISION = 0.95
+#: Every so many thresholds one is printed; --json has all.
+EVERY = 4
+
+
+class FigureFile(click.ParamType):
+    """The name of a figure, or nothing."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from outlark.field.figure import KINDS
+
+        if value != NO_FILE and Path(str(value)).suffix.lower() not in KINDS:
+            kinds = ", ".join(KINDS)
+            self.fail(f"{value!r} is not the name of a figure ({kinds}); give --curve after the tables", param, ctx)
+        if not Path(str(value)).parent.is_dir():
+            self.fail(f"{value!r}: the folder does not exist; make it first", param, ctx)
+        return str(value)
+
+
+#: --curve, --precision and --channel.
+curve_options = options_together(
+    click.option(
+        "--curve",
+        is_flag=False,
+        flag_value=NO_FILE,
+        type=FigureFile(),
+        metavar="[FILE]",
+        help="Print precision and recall of each class over its threshold, suggest a threshold, and draw them to a "
+        "figure if a file is named: .png, .svg or .pdf.",
+    ),
+    click.option(
+        "--precision",
+        type=click.FloatRange(0, 1, min_open=True),
+        metavar="X",
+        help=f"With --curve: the precision for which a threshold is suggested. Without it: {PRECISION:g}.",
+    ),
+    channel,
+)
+
+
+def curves_of(
+    recordings: "Sequence[Compared]", classes: Sequence[str], detections: str, given: Mapping[str, Any]
+) -> "tuple[list[ClassCurve], list[str]]":
+    """The curves of the classes, by a model or by the scores in the tables, and remarks on them."""
+    from outlark.field.curve import curves, curves_of_tables, learnt_from
+
+    iou = given["ious"][0]
+    if given["model"] is None:
+        remark = "the curve begins where the detections do; --model finds the notes again at lower thresholds, too"
+        return curves_of_tables(recordings, classes, iou), [remark]
+    from outlark.model_file import load
+    from outlark.notes.sweep import sweep_thresholds
+
+    detector = load(given["model"])
+    thresholds, kept = sweep_thresholds(detector), _kept(recordings, detections)
+    with counted(given["quiet"], "recordings gone through") as progress:
+
+        def pairs() -> "Iterator[tuple[Compared, Iterator[list[Mark]]]]":
+            for number, recording in enumerate(recordings, start=1):
+                yield recording, _found(detector, recording, kept, thresholds, given)
+                progress(number, len(recordings))
+
+        found = curves(pairs(), classes, thresholds, iou, now=len(thresholds) - 1)
+    trained = learnt_from(recordings, (note["name"] for note in detector.training_))
+    if not trained:
+        return found, []
+    return found, [f"the model was trained on {listing(trained)}, where notes score higher than elsewhere"]
+
+
+def _kept(recordings: "Sequence[Compared]", detections: str) -> dict[str, Path]:
+    """By the name of the recording the scores that the run with the detections kept."""
+    from outlark.field.recording_names import pair_names
+
+    folder = Path(detections)
+    there = {path.relative_to(folder).as_posix().removesuffix(SCORES): path for path in folder.rglob(f"*{SCORES}")}
+    pairs = pair_names([recording.name for recording in recordings], sorted(there))
+    return {name: there[other] for name, other in pairs.items() if other is not None}
+
+
+def _found(
+    detector: "NoteDetector", recording: "Compared", kept: Mapping[str, Path], thresholds: Any, given: Mapping[str, Any]
+) -> "Iterator[list[Mark]]":
+    from outlark.batch.engine import opened
+    from outlark.notes.formats import Mark
+    from outlark.notes.scores_file import load_scores
+    from outlark.notes.sweep import swept
+
+    heard: Any
+    if recording.name in kept:
+        heard = load_scores(kept[recording.name], sha256_of(given["model"])).scores
+    elif recording.sound is not None:
+        heard = opened(recording.sound, None if given["channel"] == "mix" else given["channel"])
+    else:
+        raise InputError(
+            f"{recording.name}: neither its sound nor scores of it are at hand, which --curve needs; give the folder "
+            "of the recordings with --audio, or keep scores (outlark detect --keep-scores)"
+        )
+    for segments in swept(detector, heard, thresholds):
+        yield [Mark.from_segment(segment, recording.name) for segment in segments]
+
+
+def draw(found: "Sequence[ClassCurve]", given: Mapping[str, Any]) -> None:
+    """Draw them, if a file is named."""
+    if given["curve"] != NO_FILE:
+        from outlark.field.curve_figure import curve_figure
+        from outlark.field.figure import save
+
+        save(curve_figure(found, wanted(given)), given["curve"])
+
+
+def check_usage(given: Mapping[str, Any]) -> None:
+    """Refuse what --curve would not use, or cannot."""
+    precision = given["precision"]
+    if precision is not None and given["curve"] is None:
+        raise click.UsageError("--precision goes with --curve, which suggests a threshold for it")
+    if precision is not None and not 0.0 < precision <= 1.0:
+        raise click.UsageError(f"--precision {precision} must be a number above 0, 1 at most")
+
+
+def wanted(given: Mapping[str, Any]) -> float:
+    """The precision that is asked for."""
+    return PRECISION if given["precision"] is None else float(given["precision"])
+
+
+def show(found: "Sequence[ClassCurve]", given: Mapping[str, Any]) -> None:
+    """Print some points of each curve, then what is suggested."""
+    precision = wanted(given)
+    rows = [["class", "score", "found", "false", "missed", "precision", "recall", ""]]
+    for curve in found:
+        suggested = curve.suggested(precision)
+        last = max((number for number, point in enumerate(curve.points) if point.found + point.false), default=0)
+        for number, point in enumerate(curve.points):
+            told = [word for word, of in (("now", curve.now), ("suggested", suggested)) if point == of]
+            if told or (number % EVERY == 0 and number <= last + 1):
+                counts = (str(n) for n in point[1:])
+                rates = (_cell(point.precision), _cell(point.recall))
+                rows.append([curve.label, f"{point.score:.3f}", *counts, *rates, ", ".join(told)])
+    say()
+    tables.show(rows, f"each class over its threshold; events with an IoU of {given['ious'][0]:g}")
+    say()
+    for line in _advice(found, precision, given["model"]):
+        say(line)
+
+
+def _advice(found: "Sequence[ClassCurve]", precision: float, model: str | None) -> Iterator[str]:
+    from outlark.field.curve import FEW
+
+    options = []
+    for curve in found:
+        suggested, best = curve.suggested(precision), curve.best_precision
+        if best is None or not best.found:
+            yield f"{curve.label}: nothing is found" + ("" if best is None else " that is one")
+        elif suggested is None:
+            most = f"at most {best.precision:.3f}, from a score of {best.score:.3f} on"
+            yield f"{curve.label}: a precision of {precision:g} is not reached; {most}"
+        elif suggested != curve.now:
+            options.append(f"--threshold {shlex.quote(curve.label)}={suggested.score:.4g}")
+            if suggested.found + suggested.false < FEW:
+                n = number_of(suggested.found + suggested.false, "detection")
+                yield f"{curve.label}: what is suggested rests on {n}, which says little"
+    if options:
+        yield f"for a precision of {precision:g}, each class by itself: {' '.join(options)}"
+    elif model is not None and all(curve.suggested(precision) for curve in found):
+        yield f"for a precision of {precision:g} the thresholds can stay as they are"
+
+
+def content(found: "Sequence[ClassCurve]", given: Mapping[str, Any]) -> dict[str, Any]:
+    """For --json: all points."""
+    return {"precision": wanted(given), "classes": [_class_content(curve, wanted(given)) for curve in found]}
+
+
+def _class_content(curve: "ClassCurve", precision: float) -> dict[str, Any]:
+    suggested = curve.suggested(precision)
+    return {
+        "label": curve.label,
+        "now": None if curve.now is None else _point(curve.now),
+        "suggested": None if suggested is None else _point(suggested),
+        "points": [_point(point) for point in curve.points],
+    }
+
+
+def _point(point: "Point") -> dict[str, Any]:
+    rates = {"precision": point.precision, "recall": point.recall}
+    return {**point._asdict(), **{name: None if rate != rate else rate for name, rate in rates.items()}}
+
+
+def _cell(rate: float) -> str:
+    return "" if rate != rate else f"{rate:.3f}"

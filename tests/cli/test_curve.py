@@ -1,0 +1,159 @@
+"""`outlark evaluate --curve`: what each threshold finds, which one is suggested, and that it keeps its word."""
+
+import json
+import shlex
+
+import numpy as np
+import pytest
+import soundfile
+from click.testing import CliRunner
+
+from outlark.cli.main import main
+from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+from outlark.model_file import load, save
+from outlark.notes.formats import Mark, write_table
+
+
+def invoke(*args):
+    return CliRunner().invoke(main, [str(arg) for arg in args])
+
+
+def ran(*args):
+    done = invoke(*args)
+    assert done.exit_code == 0, done.output
+    return done
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two noisy songs of known and unknown notes, with tables of what is there."""
+    folder = tmp_path_factory.mktemp("songs")
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        audio, truth = concatenate(notes(seed=seed), gap_s=0.1, edge_s=0.2, rng=rng)
+        soundfile.write(folder / f"song{seed}.wav", audio + 0.003 * rng.normal(size=len(audio)), SAMPLE_RATE)
+        write_table(folder / f"song{seed}.csv", [Mark.from_segment(s, f"song{seed}.wav") for s in truth], format="csv")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(model, folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("found")
+    ran("detect", model, folder, "-o", out, "-j", 1, "--keep-scores", "-q")
+    return out
+
+
+@pytest.fixture(scope="module")
+def plain(model, folder, tmp_path_factory):
+    """The same without scores."""
+    out = tmp_path_factory.mktemp("plain")
+    ran("detect", model, folder, "-o", out, "-j", 1, "-q")
+    return out
+
+
+def told(found, folder, model, *more):
+    return json.loads(ran("evaluate", found, folder, "--model", model, "--json", "-q", *more).stdout)
+
+
+def test_from_kept_scores_and_from_recordings_it_is_the_same(model, folder, found, plain, tmp_path):
+    for path in folder.glob("*.csv"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    by_scores = told(found, tmp_path, model, "--curve")["curve"]  # the recordings are elsewhere
+    assert told(plain, folder, model, "--curve")["curve"] == by_scores
+    measures = told(plain, folder, model)["measures"]
+    for of_class in by_scores["classes"]:
+        label, now = of_class["label"], of_class["now"]
+        assert now["score"] == load(model).layout_.thresholds[load(model).classes_.tolist().index(label)]
+        assert now in of_class["points"]
+        for count, measure in (
+            ("found", "true_positives"),
+            ("false", "false_positives"),
+            ("missed", "false_negatives"),
+        ):
+            assert now[count] == measures[f"event_{measure}_iou_0.5"][label]
+        scores = [point["score"] for point in of_class["points"]]
+        assert scores == sorted(scores)
+
+
+def test_what_is_suggested_keeps_its_word(model, folder, found, tmp_path):
+    # the lowest thresholds, so that there is something to gain
+    low = [word for label in load(model).classes_.tolist() for word in ("--threshold", f"{label}=0.13")]
+    wrong = ran("decide", model, found, "-o", tmp_path / "low", "-j", 1, "-q", *low)
+    before = told(tmp_path / "low", folder, model)["measures"]["event_precision_iou_0.5"]["(pooled)"]
+    assert before < 0.9, wrong
+    done = ran("evaluate", found, folder, "--model", model, "--curve", "--precision", 1, "-q")
+    *_, line = done.stdout.splitlines()
+    assert "for a precision of 1" in line
+    options = shlex.split(line.partition(": ")[2]) if "--threshold" in line else []
+    ran("decide", model, found, "-o", tmp_path / "again", "-j", 1, "-q", *options)
+    after = told(tmp_path / "again", folder, model)["measures"]
+    assert after["event_precision_iou_0.5"]["(pooled)"] == 1.0
+    suggested = told(found, folder, model, "--curve", "--precision", 1)["curve"]["classes"]
+    assert {c["label"]: c["suggested"]["recall"] for c in suggested}.items() <= after["event_recall_iou_0.5"].items()
+
+
+def test_for_people(model, folder, found, tmp_path):
+    done = ran("evaluate", found, folder, "--model", model, "--curve", tmp_path / "c.png", "--iou", 0.3)
+    assert (tmp_path / "c.png").stat().st_size > 20_000
+    table = done.stdout[done.stdout.index("each class over its threshold; events with an IoU of 0.3") :].splitlines()
+    assert table[1].split() == ["class", "score", "found", "false", "missed", "precision", "recall"]
+    assert sum("now" in line for line in table) == 3
+    assert sum("suggested" in line for line in table) == 3
+    rows = [line.split() for line in table[2:] if line.startswith("tuti-F")]
+    assert 4 < len(rows) < 20
+    assert float(rows[0][1]) == pytest.approx(load(model).trained_thresholds[2] / 2, abs=1e-3)
+    assert "with an IoU of 0.3" in done.stdout.splitlines()[0]
+
+
+def test_without_a_model_the_scores_in_the_tables_count(model, folder, plain):
+    done = ran("evaluate", plain, folder, *(f"--class={c}" for c in load(model).classes_), "--curve", "--json")
+    curve = json.loads(done.stdout)["curve"]
+    assert "Note: the curve begins where the detections do; --model finds the notes again at lower" in done.stderr
+    by_model = told(plain, folder, model, "--curve")["curve"]
+    for mine, its in zip(curve["classes"], by_model["classes"], strict=True):
+        assert mine["now"] is None
+        assert mine["points"][0]["found"] == its["now"]["found"]
+
+
+def test_recordings_of_the_training_are_told(model, folder, found, tmp_path):
+    detector = load(model)
+    detector.training_[0]["name"] = "song0.wav"
+    save(detector, tmp_path / "m")
+    ran("detect", tmp_path / "m", folder, "-o", tmp_path / "out", "-j", 1, "-q")
+    done = ran("evaluate", tmp_path / "out", folder, "--model", tmp_path / "m", "--curve")
+    assert "Note: the model was trained on song0.wav, where notes score higher than elsewhere" in done.stderr
+    other = invoke("evaluate", found, folder, "--model", tmp_path / "m", "--curve")
+    assert other.exit_code == 1
+    assert "scores of another model" in other.stderr
+
+
+def test_what_cannot_be_is_refused(model, folder, found, plain, tmp_path):
+    first = invoke("evaluate", "--curve", found, folder, "--model", model)
+    assert first.exit_code == 2
+    assert "is not the name of a figure (.png, .svg, .pdf); give --curve after the tables" in first.stderr
+    alone = invoke("evaluate", found, folder, "--model", model, "--precision", 0.9)
+    assert alone.exit_code == 2
+    assert "--precision goes with --curve" in alone.stderr
+    for value in ("0", "1.5", "nan"):
+        assert invoke("evaluate", found, folder, "--curve", "--precision", value).exit_code == 2
+    for path in folder.glob("*.csv"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    silent = invoke("evaluate", plain, tmp_path, "--model", model, "--curve")
+    assert silent.exit_code == 1
+    assert "song0.wav: neither its sound nor scores of it are at hand, which --curve needs" in silent.stderr
+    nowhere = invoke("evaluate", found, folder, "--model", model, "--curve", tmp_path / "no" / "c.png")
+    assert nowhere.exit_code == 2
+    assert "the folder does not exist" in nowhere.stderr
+
+
+def test_a_suggestion_that_rests_on_little_says_so(tmp_path):
+    truth = [Mark(start_s=t, end_s=t + 0.5, label="a", recording="x.wav") for t in range(1, 20)]
+    found = [Mark(start_s=t, end_s=t + 0.5, label="a", recording="x.wav", score=0.3) for t in range(1, 40)]
+    best = [Mark(start_s=t, end_s=t + 0.5, label="a", recording="x.wav", score=0.9) for t in (0.9, 2.1)]
+    write_table(tmp_path / "truth.csv", truth, format="csv")
+    write_table(tmp_path / "found.csv", [*best, *found[2:]], format="csv")
+    lines = ran("evaluate", tmp_path / "found.csv", tmp_path / "truth.csv", "--curve").stdout.splitlines()
+    assert lines[-2] == "a: what is suggested rests on 2 detections, which says little"
+    assert lines[-1].startswith("for a precision of 0.95, each class by itself: --threshold a=0.")
+    half = ran("evaluate", tmp_path / "found.csv", tmp_path / "truth.csv", "--curve", "--precision", 0.4)
+    assert "says little" not in half.stdout
