@@ -47,7 +47,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.bench
-	$(BIN)/python benchmarks/speed.py --write docs/benchmarks.md
+	$(BIN)/python benchmarks/speed.py --folder build/speed --write docs/benchmarks.md
 	$(BIN)/python benchmarks/open_set.py
 	$(BIN)/outlark experiment --output build/experiment
 
