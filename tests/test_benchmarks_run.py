@@ -16,6 +16,7 @@ import pytest
 import real_note_noise
 import real_note_tasks
 import real_notes
+import real_streams
 import speed
 import speed_data
 import speed_tables
@@ -298,6 +299,13 @@ def test_systems_run_as_a_stream(name):
     assert throughput.run_system(name, 6.0)["segments"] > 0
 
 
+@pytest.mark.parametrize("name", ["busy", "quiet"])
+def test_systems_run_on_real_recordings(name):
+    if not real_streams.there():
+        pytest.skip("no real recordings; OUTLARK_DATA names their folder")
+    assert throughput.run_system(name, 6.0)["segments"] > 0
+
+
 def test_a_process_of_its_own_tells_its_memory():
     found = throughput.in_a_process("whole notes", 6.0)
     assert found["MB"] > 20
@@ -306,7 +314,7 @@ def test_a_process_of_its_own_tells_its_memory():
 
 def test_throughput_prints_its_table(monkeypatch, capsys):
     monkeypatch.setattr(throughput, "in_a_process", throughput.measured)  # starting Python seven times is slow
-    throughput.main(["--minutes", ".1", "--plain-seconds", "1"])
+    throughput.main(["--minutes", ".1", "--plain-seconds", "1", "--systems", *throughput.SYSTEMS])
     assert "times real time" in capsys.readouterr().out
 
 
