@@ -53,7 +53,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.bench
-	$(BIN)/python benchmarks/speed.py --write docs/benchmarks.md
+	$(BIN)/python benchmarks/speed.py --folder build/speed --write docs/benchmarks.md
 	$(BIN)/python benchmarks/open_set.py
 	$(BIN)/python benchmarks/landmarks.py
 	$(BIN)/outlark experiment --output build/experiment

@@ -2,7 +2,7 @@
 
     python benchmarks/speed.py                        # everything; peers are installed at the first time: 6 GB
     python benchmarks/speed.py --seconds 30 --repeats 1 --detectors outlark fft --models mddkm lof --throughput 0
-    python benchmarks/speed.py --write docs/benchmarks.md
+    python benchmarks/speed.py --folder build/speed --write docs/benchmarks.md      # resumes when it was stopped
 
 Every figure is of a process of its own with one BLAS thread, in processor time, which a shared machine falsifies less
 than time on the clock. Rows take turns, and figures are medians of `--repeats` turns. What does not install or run says
@@ -10,6 +10,7 @@ so and is skipped.
 """
 
 import argparse
+import json
 import subprocess
 import sys
 import tempfile
@@ -45,18 +46,32 @@ class Measured(NamedTuple):
 
 
 def measure(script: str, rows: Sequence[str], folder: Path, repeats: int, place: Path) -> Measured:
-    """All rows, turn after turn."""
+    """All rows, turn after turn; each is in the folder as soon as it is done, and is not run again."""
     runs: dict[str, list[Costs]] = {row: [] for row in rows}
     failed: dict[str, str] = {}
     for turn in range(repeats):
         for row in (row for row in rows if row not in failed):
-            print(f"{script} {row}, turn {turn + 1} of {repeats}", file=sys.stderr, flush=True)
+            kept = folder / f"{Path(script).stem} {row} {turn}.json"
             try:
-                python = python_of(ELSEWHERE[row], place) if row in ELSEWHERE else sys.executable
-                runs[row].append(in_a_process(HERE / script, row, str(folder), python=python))
+                if not kept.exists():
+                    print(f"{script} {row}, turn {turn + 1} of {repeats}", file=sys.stderr, flush=True)
+                    python = python_of(ELSEWHERE[row], place) if row in ELSEWHERE else sys.executable
+                    costs = in_a_process(HERE / script, row, str(folder), python=python)
+                    kept.write_text(json.dumps(costs), encoding="utf-8")
+                runs[row].append(json.loads(kept.read_text(encoding="utf-8")))
             except (DoesNotInstallError, FailedError) as error:
                 failed[row] = str(error)
     return Measured({row: median(runs[row]) for row in rows if row not in failed}, failed)
+
+
+def check_folder(folder: Path, options: argparse.Namespace) -> None:
+    """Runs of other sizes, or of another outlark, cannot be joined with those of this run."""
+    commit = subprocess.run(["git", "-C", str(HERE), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    sizes_now = [options.train_frames, options.score_frames, options.seconds, commit.stdout.strip()]
+    about, now = folder / "about.json", json.dumps(sizes_now)
+    if about.exists() and about.read_text(encoding="utf-8") != now:
+        raise SystemExit(f"{folder} holds runs of {about.read_text(encoding='utf-8')}, not of {now}; give a new folder")
+    about.write_text(now, encoding="utf-8")
 
 
 def sizes(names: Sequence[str], place: Path) -> Measured:
@@ -115,6 +130,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=3, help="turns; figures are medians (default 3)")
     parser.add_argument("--throughput", type=float, default=5.0, metavar="MINUTES", help="0: not at all (default 5)")
     parser.add_argument("--environments", type=Path, default=environments.ROOT / "build" / "peers", metavar="FOLDER")
+    parser.add_argument("--folder", type=Path, help="keep recordings and every single run in it (default: nowhere)")
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables between its two speed markers")
     return parser.parse_args(arguments)
 
@@ -130,8 +146,11 @@ def main(arguments: Sequence[str]) -> None:
         parts.append(lambda folder: detectors(options, folder))
     if options.throughput:
         parts.append(lambda _: throughput(options.throughput))
-    with tempfile.TemporaryDirectory() as folder:
-        found = [part(Path(folder)) for part in parts]
+    with tempfile.TemporaryDirectory() as passing:
+        folder = options.folder or Path(passing)
+        folder.mkdir(parents=True, exist_ok=True)
+        check_folder(folder, options)
+        found = [part(folder) for part in parts]
     command = " ".join(["python benchmarks/speed.py", *arguments])
     text = speed_tables.section(found, command)
     print(text)

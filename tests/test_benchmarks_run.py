@@ -512,6 +512,17 @@ def test_rows_that_fail_are_reported_and_the_others_stay(material, monkeypatch, 
         costs.in_a_process(speed.HERE / "class_model_speed.py", "none", str(material))
 
 
+def test_a_run_that_was_stopped_is_resumed(material, tmp_path, monkeypatch, capsys):
+    kept = tmp_path / "class_model_speed lof 0.json"
+    kept.write_text('{"fit": 7.0}', encoding="utf-8")
+    monkeypatch.setattr(speed, "in_a_process", lambda *a, **k: {"fit": 9.0})
+    assert speed.measure("class_model_speed.py", ["lof"], tmp_path, 2, tmp_path).costs == {"lof": {"fit": 8.0}}
+    sizes = ["--throughput", "0", "--models", "--detectors", "--folder", str(tmp_path)]
+    speed.main(sizes)
+    with pytest.raises(SystemExit, match="give a new folder"):
+        speed.main([*sizes, "--seconds", "1"])
+
+
 def test_a_page_without_markers_is_refused_before_anything_runs(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("nothing", encoding="utf-8")
