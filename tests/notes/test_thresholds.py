@@ -12,6 +12,7 @@ from outlark.errors import InputError, ModelFileError
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.model_file import load, save
 from outlark.notes.scorers import LOOKED_AT
+from tests.notes.test_second_stage import bands
 
 
 @pytest.fixture(scope="module")
@@ -161,3 +162,16 @@ def test_models_of_frames_have_thresholds_of_frames(songs):
     assert detector.threshold_sources_ == ["examples", "hand"]
     assert "tuti-F" not in labels(detector.detect(songs[0], SAMPLE_RATE))
     np.testing.assert_array_equal(detector.trained_thresholds, trained)
+
+
+def test_with_an_embedding_they_are_those_of_the_joined_score(songs):
+    known = notes(counts={"tuti-F": 4, "cach-D": 4})
+    detector = NoteDetector(embedding=bands).fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+    first_stage = detector.note_model_.thresholds.copy()
+    np.testing.assert_array_equal(detector.trained_thresholds, np.sqrt(first_stage * detector.second_stage_.threshold))
+    scores = [s.score for s in detector.detect(songs[0], SAMPLE_RATE) if s.label == "tuti-F"]
+    wanted = (min(scores) + max(scores)) / 2
+    detector.set_thresholds({"tuti-F": wanted})
+    found = [s.score for s in detector.detect(songs[0], SAMPLE_RATE) if s.label == "tuti-F"]
+    assert found == [score for score in scores if score >= wanted] != scores
+    np.testing.assert_array_equal(detector.note_model_.thresholds, first_stage)
