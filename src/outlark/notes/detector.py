@@ -179,9 +179,8 @@ class NoteDetector(BaseEstimator):
     ) -> Self:
         """Learn what is not a note of a class, such as false alarms; what was rejected before stays rejected.
 
-        What is nearer to a rejected sound than to the class is not accepted by that class any more. Where sounds of
-        many kinds are rejected, its threshold rises above what they score, as far as none of its own notes is lost
-        (docs/decisions/013-negative-examples.md). No other class changes.
+        What is nearer to a rejected sound than to the class is not accepted by that class any more. Thresholds and
+        other classes stay as they are (docs/decisions/013-negative-examples.md).
 
         Parameters
         ----------
@@ -418,7 +417,7 @@ class NoteDetector(BaseEstimator):
         return replace(material, names=names)
 
     def _reject(self, material: Material) -> Self:
-        """Take in what is not a note; every threshold rises by the same factor as that of the spectra."""
+        """Take in what is not a note."""
         self._priors()
         model = self.note_model_
         assert isinstance(self.front_end_, NoteFrontEnd)
@@ -427,11 +426,6 @@ class NoteDetector(BaseEstimator):
         self.note_model_, records = take_in(self.front_end_, model, material)
         for told in as_good_as_notes(self.note_model_, records):
             warnings.warn(told, AsGoodAsNotes, stacklevel=3)
-        rise = self.note_model_.thresholds / model.thresholds
-        if (rise > 1.0).any():
-            rise = rise if self.second_stage_ is None else np.sqrt(rise)
-            self.layout_ = replace(self.layout_, thresholds=self.layout_.thresholds * rise)
-            self.calibration_ = []
         self.negatives_ = [*self.negatives_, *records]
         return self
 
