@@ -227,6 +227,28 @@ def test_live_is_batch(heard):
     assert live + stream.finish().segments == made.detect(audio, SAMPLE_RATE)
 
 
+def test_with_a_second_stage(heard):
+    """What is rejected by its spectra is no candidate, and is not embedded."""
+    audio, truth, alarms = heard
+    embedded = []
+
+    def embedding(samples, sample_rate):
+        embedded.append(len(samples))
+        return np.abs(np.fft.rfft(samples, 64)) ** 0.5
+
+    known = examples()
+    made = NoteDetector(embedding=embedding).fit([k.samples for k in known], [k.label for k in known], SAMPLE_RATE)
+    made.note_model_ = replace(made.note_model_, thresholds=np.full(2, 2 * LOW))
+    made.set_thresholds([LOW, LOW])
+    embedded.clear()
+    assert wrong(found(made, audio), truth)
+    before = len(embedded)
+    made.reject([audio], [alarms], SAMPLE_RATE)
+    embedded.clear()
+    assert wrong(found(made, audio), truth) == []
+    assert len(embedded) < before
+
+
 # ---------------------------------------------------------------- thresholds
 
 

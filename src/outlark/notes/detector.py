@@ -31,9 +31,9 @@ from outlark.notes.live import DetectorStream, together
 from outlark.notes.loading import is_path, loaded
 from outlark.notes.negatives import AsGoodAsNotes, as_good_as_notes, check_negatives, take_in
 from outlark.notes.resampling import resample
-from outlark.notes.scorers import FrameScorer, NoteScorer
+from outlark.notes.scorers import LOOKED_AT, FrameScorer, NoteScorer
 from outlark.notes.scores import ScoreLayout, Scores
-from outlark.notes.second_stage import Embedding, Memory, SecondStage
+from outlark.notes.second_stage import CANDIDATE, Embedding, Memory, SecondStage
 from outlark.notes.segments import Segment
 from outlark.notes.training import Material, at_one_rate, check_marks, check_material, join_clips, training_record
 from outlark.notes.valley import FROM, ClassCalibration, calibrated
@@ -423,7 +423,8 @@ class NoteDetector(BaseEstimator):
         assert isinstance(self.front_end_, NoteFrontEnd)
         assert model is not None
         check_negatives(material, self.classes_.tolist())
-        self.note_model_, records = take_in(self.front_end_, model, material)
+        share = LOOKED_AT if self.second_stage_ is None else CANDIDATE
+        self.note_model_, records = take_in(self.front_end_, model, material, share)
         for told in as_good_as_notes(self.note_model_, records):
             warnings.warn(told, AsGoodAsNotes, stacklevel=3)
         self.negatives_ = [*self.negatives_, *records]

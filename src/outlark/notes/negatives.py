@@ -66,18 +66,20 @@ def check_negatives(negatives: Material, classes: Collection[Any], notes: Materi
                 )
 
 
-def take_in(front_end: NoteFrontEnd, model: NoteModel, negatives: Material) -> tuple[NoteModel, list[dict[str, Any]]]:
+def take_in(
+    front_end: NoteFrontEnd, model: NoteModel, negatives: Material, share: float = LOOKED_AT
+) -> tuple[NoteModel, list[dict[str, Any]]]:
     """The model, whose classes reject these negatives, and a record of each.
 
-    Records are those of `training_record`, and "score": the best score that the class had there, 0 for less than half
-    of its threshold.
+    Records are those of `training_record`, and "score": the best score that the class had there, 0 for less than this
+    share of its threshold.
     """
     transform = front_end.transform_clips if negatives.clips else front_end.transform
     labels = model.describer.classes_.tolist()
     found: list[tuple[Any, Spans]] = []
     for recording, segments in zip(negatives.recordings, negatives.segments, strict=True):
         frames = transform(recording if segments else recording[:0])
-        found += [(s.label, spans_within(front_end, model, frames, s, labels.index(s.label))) for s in segments]
+        found += [(s.label, spans_within(front_end, model, frames, s, labels.index(s.label), share)) for s in segments]
     rejected = [_rejected(model, c, [spans for of, spans in found if of == label]) for c, label in enumerate(labels)]
     records = [
         {**record, "score": spans.best} for record, (_, spans) in zip(training_record(negatives), found, strict=True)
@@ -85,12 +87,14 @@ def take_in(front_end: NoteFrontEnd, model: NoteModel, negatives: Material) -> t
     return replace(model, rejected=rejected if any(d is not None for d in rejected) else None), records
 
 
-def spans_within(front_end: NoteFrontEnd, model: NoteModel, frames: Frames, segment: Segment, c: int) -> Spans:
-    """All that class c would find in an annotation: notes of its lengths that reach half of its threshold.
+def spans_within(
+    front_end: NoteFrontEnd, model: NoteModel, frames: Frames, segment: Segment, c: int, share: float = LOOKED_AT
+) -> Spans:
+    """All that class c would find in an annotation: notes of its lengths that reach a share of its threshold.
 
     A note lies in the annotation if half of the shorter of the two does.
     """
-    hop, step, least = front_end.hop_samples_, model.step, LOOKED_AT * float(model.thresholds[c])
+    hop, step, least = front_end.hop_samples_, model.step, share * float(model.thresholds[c])
     start, end = segment.start / hop, segment.end / hop
     heard = np.concatenate([[0], np.cumsum(frames.activity > 0.0)])
     samples, scores = [np.empty((0, model.describer.n_features_in_))], [np.empty(0)]
