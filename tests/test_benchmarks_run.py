@@ -20,6 +20,7 @@ import real_note_noise
 import real_note_tasks
 import real_notes
 import real_streams
+import review_rounds
 import speed
 import speed_data
 import speed_tables
@@ -288,6 +289,48 @@ def test_draws_are_kept_when_a_run_is_stopped(tmp_path, monkeypatch, folder):
     with pytest.raises(KeyboardInterrupt):
         real_notes.main([*arguments, "--csv", str(tmp_path / "a.csv")])
     assert [key.draw for key in real_notes.read_csv(tmp_path / "a.csv")] == [0, 1]
+
+
+def test_rounds_of_review_print_their_table(folder, capsys):
+    arguments = ["--sets", "clo-flight-calls", "--draws", "1", "--jobs", "1", "--rows", "before", "thresholds", "all"]
+    review_rounds.main([*arguments, "--markdown"])
+    printed = capsys.readouterr().out
+    assert "python benchmarks/review_rounds.py --sets clo-flight-calls" in printed
+    assert "rejected (1 of 1 draws)**" in printed
+    assert printed.count("| before the review |") == 1
+
+
+def test_rejected_sounds_help_on_real_calls(folder):
+    rows = ["before", "described"]
+    draws = [review_rounds.run_draw("clo-flight-calls", seed, 1.0, rows)[0] for seed in range(3)]
+    before, described = np.mean([[measures.f for measures in of_draw] for of_draw in draws], axis=0)
+    assert described > before + 0.03
+
+
+def test_a_review_says_what_is_true():
+    """True notes are confirmed, others rejected, and what lies in spans that are not scored is neither."""
+    audio, truth = planted()
+    right, wrong, unscored = truth
+
+    class Detector:
+        def detect(self, samples, rate):
+            return [right, replace(wrong, label=right.label), replace(unscored, label=right.label)]
+
+    recording = real_note_tasks.Recording(audio, SAMPLE_RATE, [right, wrong], left_out=[unscored])
+    drawn = real_note_tasks.Draw([], [recording], [right.label])
+    said = review_rounds.review([recording], Detector(), drawn)
+    assert said.confirmed == [[right]]
+    assert [(s.start, s.label) for s in said.rejected[0]] == [(wrong.start, right.label)]
+    more = review_rounds.with_confirmed(drawn, [recording], said.confirmed)
+    assert [r.segments for r in more.train] == [[right]]
+
+
+def test_one_recording_is_halved_for_a_review():
+    audio, truth = planted()
+    recording = real_note_tasks.Recording(audio, SAMPLE_RATE, truth)
+    (first,), (second,) = review_rounds.halves(real_note_tasks.Draw([], [recording], []), 0)
+    np.testing.assert_array_equal(np.concatenate([first.samples, second.samples]), audio)
+    assert [s.label for s in (*first.segments, *second.segments)] == [t.label for t in truth]
 
 
 def test_the_paper_on_recordings_prints_its_table(folder, capsys):

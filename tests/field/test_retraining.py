@@ -12,7 +12,8 @@ from outlark.errors import InputError
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.field.examples import find_examples
 from outlark.field.learning import learn
-from outlark.field.retraining import USUAL, Parent, examples_of, retrain, reviewed
+from outlark.field.model_examples import Parent, examples_of
+from outlark.field.retraining import USUAL, retrain, reviewed
 from outlark.notes.formats import Mark, write_table
 
 COUNTS = {"tuti-D": 3, "cach-Z": 3}
@@ -176,6 +177,26 @@ def test_what_contradicts_the_model_counts(here):
     assert len(back.detector.training_) == 6
 
 
+def test_an_example_that_is_rejected_is_no_example_even_where_nothing_else_is_new(here):
+    folder, _ = here
+    old = [note.mark for note in find_examples([folder / "old.csv"], audio=[folder / "audio"]).notes]
+    learnt = again(here, [replace(old[0], label=f"-{old[0].label}")])
+    assert (len(learnt.detector.training_), len(learnt.detector.negatives_)) == (5, 1)
+    with pytest.raises(InputError, match=r"no example of '.*' is left: the new annotations contradict all of them"):
+        again(here, [replace(mark, label=f"-{mark.label}") for mark in old])
+
+
+def test_a_calibration_does_not_outlive_new_examples(here):
+    folder, truth = here
+    detector = model_file.load(folder / "old.outlark").calibrate([folder / "audio" / "new.wav"])
+    model_file.save(detector, folder / "old.outlark")
+    told = "old.outlark was calibrated, and its thresholds are learnt anew: calibrate again"
+    assert told in again(here, truth[:1]).remarks
+    alone = again(here, [replace(mark, label="-tuti-D") for mark in truth if mark.label == "cach-C"])
+    assert told not in alone.remarks
+    assert alone.detector.calibration_ == detector.calibration_
+
+
 def test_no_more_than_are_asked_for(here):
     _, truth = here
     new = [mark for mark in truth if mark.label in COUNTS]
@@ -183,6 +204,9 @@ def test_no_more_than_are_asked_for(here):
     assert [(of.label, of.examples) for of in learnt.classes] == [("cach-Z", 4), ("tuti-D", 4)]
     assert "1 of 3 new notes of 'tuti-D' are taken; --max-examples takes more, or fewer" in learnt.remarks
     assert [of.examples for of in again(here, new, max_examples=1).classes] == [3, 3]  # those of the model stay
+    negatives = [Mark(start_s=i, end_s=i + 0.1, label="-tuti-D", recording="new.wav") for i in range(3)]
+    told = "6 examples: 6 of old.outlark, 0 new; 1 new negative of 3, --max-examples takes more"
+    assert told in again(here, negatives, max_examples=1).remarks
     many = [Mark(start_s=0.01 * i, end_s=0.01 * i + 0.005, label="tuti-D", recording="new.wav") for i in range(40)]
     assert again(here, many).classes[1].examples == USUAL
 
@@ -229,7 +253,9 @@ def test_clips_for_a_model_of_recordings(here):
     soundfile.write(folder / "clips" / "tuti-D" / "1.wav", note.samples, SAMPLE_RATE)
     parent = parent_of(folder / "old.outlark")
     new = reviewed(parent, [folder / "clips"])
-    with pytest.raises(InputError, match="was trained on recordings, and these are clips; give annotation files"):
+    with pytest.raises(
+        InputError, match="the model was trained on recordings, and these are clips; give annotation files"
+    ):
         retrain(parent, new, audio=[folder / "audio"])
 
 

@@ -5,18 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import soundfile
-from hypothesis import given
-from hypothesis import strategies as st
 
 from outlark.container import read, write
 from outlark.errors import InputError, ModelFileError
 from outlark.estimators.mddkm import MDDKM
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.maths.description import describe
+from outlark.maths.description import scores as description_scores
 from outlark.model_file import load, save
-from outlark.notes import negatives
 from outlark.notes.detector import NoteDetector
-from outlark.notes.negatives import spans_within
+from outlark.notes.negatives import AsGoodAsNotes, Spans, nearest_first, spans_within
 from outlark.notes.rejecting import WEAK, Rejecting
 from outlark.notes.resampling import resample
 from outlark.notes.segments import Segment
@@ -83,30 +81,42 @@ def test_scores_are_zero_where_a_rejected_sound_is_nearer(rng):
     np.testing.assert_array_equal(describer.class_scores(Z), plain)
 
 
-@given(
-    st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.4, 0.5]), min_size=1, max_size=40),
-    st.integers(1, 8),
-    st.floats(0.0, 40.0),
-    st.floats(1.0, 20.0),
-)
-def test_spans_within_an_annotation(scores, length, start, duration):
-    """Naively: best first, no two that share half, each of them half in the annotation or around half of it."""
-    values, end = np.array(scores), start + duration
-    spans = spans_within(values, np.full(len(values), length), start, end, 0.2)
+def test_what_a_class_would_find_in_an_annotation(heard):
+    """Naively: every start and length one by one, if half of the shorter of note and annotation is in the other."""
+    audio, _, alarms = heard
+    made, alarm = detector(), alarms[0]
+    front_end, model, c = made.front_end_, made.note_model_, made.classes_.tolist().index(alarms[0].label)
+    frames, hop = front_end.transform(audio), made.front_end_.hop_samples_
+    spans = spans_within(front_end, model, frames, alarm, c)
+    start, end, naive = alarm.start / hop, alarm.end / hop, []
+    for length in model.lengths[model.allowed[:, c]]:
+        for at in range(0, len(frames) - round(length) + 1, model.step):
+            shared = min(at + round(length), end) - max(at, start)
+            active = (frames.activity[at : at + round(length)] > 0.0).mean() >= 0.5
+            if 2 * shared >= min(round(length), end - start) and active:
+                x = front_end.describe(frames.features, start=float(at), n_starts=1, length=float(length))
+                value = model.describer.class_scores(x)[0, c]
+                naive += [value] if value >= 0.5 * model.thresholds[c] else []
+    assert len(naive) > 5
+    np.testing.assert_allclose(np.sort(spans.scores), np.sort(naive), rtol=1e-9)
+    np.testing.assert_allclose(model.describer.class_scores(spans.samples)[:, c], spans.scores, rtol=1e-9)
+    assert spans.best == spans.scores.max() == pytest.approx(alarm.score)
 
-    def half(a, b, c, d):
-        return 2 * (min(b, d) - max(a, c)) >= min(b - a, d - c)
 
-    peaks = [
-        i
-        for i, v in enumerate(values)
-        if v >= 0.2 and all(v > w for w in values[max(0, i - 2) : i]) and all(v >= w for w in values[i + 1 : i + 3])
-    ]
-    taken = []
-    for i in sorted(peaks, key=lambda i: (-values[i], i)):
-        if half(i, i + length, start, end) and not any(half(i, i + length, j, j + length) for j in taken):
-            taken.append(i)
-    assert [(s.start, s.length, s.score) for s in spans] == [(i, length, values[i]) for i in taken]
+def test_as_few_samples_as_reject_all(rng):
+    of_class = describe(rng.normal(size=(3, 2)), 1.0, 0.1)
+    Z, scores = rng.normal(size=(40, 2)), rng.uniform(0.0, 0.5, size=40)
+    X = nearest_first(Spans(Z, scores), of_class, np.empty((0, 2)))
+    assert 1 < len(X) < 40
+
+    def open_after(n):
+        return [i for i in range(40) if not n or description_scores(describe(X[:n], 1.0, 0.1), Z[[i]])[0] <= scores[i]]
+
+    for n in range(len(X)):
+        np.testing.assert_array_equal(X[n], Z[max(open_after(n), key=lambda i: scores[i])])
+    assert open_after(len(X)) == []
+    np.testing.assert_array_equal(nearest_first(Spans(Z, scores), of_class, X), X)
+    np.testing.assert_array_equal(nearest_first(Spans(Z, scores), of_class, np.empty((0, 2)), most=2), X[:2])
 
 
 # ---------------------------------------------------------------- the detector
@@ -147,11 +157,9 @@ def test_a_long_annotation_says_what_a_short_one_says(heard):
     last = max(t.end for t in truth if t.label != "cach-C")
     (label,) = {s.label for s in alarms}
     rest = Segment(start=last, end=len(audio), sample_rate=SAMPLE_RATE, label=label)
-    short, long = (detector().reject([audio], [marks], SAMPLE_RATE) for marks in (alarms, [rest]))
-    for one, other in zip(short.note_model_.rejected, long.note_model_.rejected, strict=True):
-        assert (one is None) == (other is None)
-        if one is not None:
-            np.testing.assert_array_equal(np.sort(one.X, axis=0), np.sort(other.X, axis=0))
+    made = detector().reject([audio], [[rest]], SAMPLE_RATE)
+    assert wrong(found(made, audio), truth) == []
+    assert [s.label for s in found(made, audio)] == [t.label for t in truth if t.label != "cach-C"]
 
 
 def test_one_after_the_other_is_all_at_once(heard):
@@ -160,8 +168,7 @@ def test_one_after_the_other_is_all_at_once(heard):
     for alarm in alarms:
         one_by_one.reject([audio], [[alarm]], SAMPLE_RATE)
     assert one_by_one.negatives_ == once.negatives_
-    one, other = (made.scores(audio, SAMPLE_RATE).block.values for made in (once, one_by_one))
-    np.testing.assert_array_equal(one > 0.0, other > 0.0)
+    assert found(one_by_one, audio) == found(once, audio)
 
 
 def test_where_nothing_would_be_found_there_is_nothing_to_reject(heard):
@@ -171,7 +178,7 @@ def test_where_nothing_would_be_found_there_is_nothing_to_reject(heard):
     made.reject([audio], [[silence]], SAMPLE_RATE)
     assert made.note_model_.rejected is None
     assert [n["label"] for n in made.negatives_] == ["tuti-D"]
-    np.testing.assert_array_equal(made.layout_.thresholds, np.full(2, LOW))
+    assert made.negatives_[0]["score"] == 0.0
 
 
 def test_negatives_beside_the_notes(heard):
@@ -221,59 +228,49 @@ def test_live_is_batch(heard):
     assert live + stream.finish().segments == made.detect(audio, SAMPLE_RATE)
 
 
-def test_at_most_so_many_those_that_score_highest(heard, monkeypatch):
-    audio, _, alarms = heard
-    monkeypatch.setattr(negatives, "MOST", 1)
-    made = detector().reject([audio], [alarms], SAMPLE_RATE)
-    best = max(alarms, key=lambda s: s.score)
-    alone = detector().reject([audio], [[best]], SAMPLE_RATE)
-    (one,), (other,) = ([d for d in m.note_model_.rejected if d is not None] for m in (made, alone))
-    np.testing.assert_array_equal(one.X, other.X)
+def test_with_a_second_stage(heard):
+    """What is rejected by its spectra is no candidate, and is not embedded."""
+    audio, truth, alarms = heard
+    embedded = []
+
+    def embedding(samples, sample_rate):
+        embedded.append(len(samples))
+        return np.abs(np.fft.rfft(samples, 64)) ** 0.5
+
+    known = examples()
+    made = NoteDetector(embedding=embedding).fit([k.samples for k in known], [k.label for k in known], SAMPLE_RATE)
+    made.note_model_ = replace(made.note_model_, thresholds=np.full(2, 2 * LOW))
+    made.set_thresholds([LOW, LOW])
+    embedded.clear()
+    assert wrong(found(made, audio), truth)
+    before = len(embedded)
     made.reject([audio], [alarms], SAMPLE_RATE)
-    (two,) = [d for d in made.note_model_.rejected if d is not None]
-    np.testing.assert_array_equal(one.X, two.X)
+    embedded.clear()
+    assert wrong(found(made, audio), truth) == []
+    assert len(embedded) < before
 
 
 # ---------------------------------------------------------------- thresholds
 
 
-def test_the_threshold_rises_above_a_sound_that_is_alone(heard):
-    audio, _, alarms = heard
-    made = detector()
-    c = made.classes_.tolist().index(alarms[0].label)
-    best = max(alarms, key=lambda s: s.score)
-    made.reject([audio], [[best]], SAMPLE_RATE)
-    assert made.layout_.thresholds[c] == pytest.approx(negatives.ABOVE * best.score)
-    assert made.layout_.thresholds[1 - c] == LOW
-    trained = made.trained_thresholds
-    np.testing.assert_array_equal(made.set_thresholds(None).layout_.thresholds, trained)
-    assert trained[c] >= negatives.ABOVE * best.score
-
-
-def test_sounds_that_reject_each_other_leave_the_threshold(heard):
-    audio, _, alarms = heard
-    made = detector().reject([audio], [alarms], SAMPLE_RATE)
-    np.testing.assert_array_equal(made.layout_.thresholds, [LOW, LOW])
-
-
-def test_a_note_that_is_rejected_is_told_and_costs_no_other():
-    """Somebody rejects a true note: the threshold stays where it loses none of the examples, and it is said."""
-    audio, truth = song(tuti_D=2)
-    made = detector("tuti-D")
-    lowest = made.note_model_.left_out[0].min()
-    with pytest.warns(UserWarning, match=r"1 of 1 negatives of 'tuti-D' cannot be told apart"):
-        made.reject([audio], [[replace(truth[0], label="tuti-D")]], SAMPLE_RATE)
-    assert made.layout_.thresholds[0] <= lowest
-
-
-def test_calibrated_thresholds_do_not_outlive_a_rise(heard, tmp_path):
+def test_thresholds_stay_and_so_does_a_calibration(heard, tmp_path):
     audio, _, alarms = heard
     made = detector().calibrate([audio], SAMPLE_RATE)
-    assert made.calibration_
-    made.reject([audio], [alarms[:1]], SAMPLE_RATE)
-    assert made.calibration_ == []
+    before, calibration = made.layout_.thresholds, made.calibration_
+    made.reject([audio], [alarms], SAMPLE_RATE)
+    np.testing.assert_array_equal(made.layout_.thresholds, before)
+    assert made.calibration_ == calibration
     save(made, tmp_path / "m.outlark")
-    np.testing.assert_array_equal(load(tmp_path / "m.outlark").layout_.thresholds, made.layout_.thresholds)
+    assert load(tmp_path / "m.outlark").calibration_ == calibration
+
+
+def test_a_note_that_is_rejected_is_told():
+    """Somebody rejects a true note."""
+    audio, truth = song(tuti_D=2)
+    made = detector("tuti-D")
+    with pytest.warns(AsGoodAsNotes, match=r"1 of 1 negatives of 'tuti-D' cannot be told apart"):
+        made.reject([audio], [[replace(truth[0], label="tuti-D")]], SAMPLE_RATE)
+    assert made.negatives_[0]["score"] >= made.note_model_.left_out[0].min()
 
 
 # ---------------------------------------------------------------- what is refused

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     metavar="N",
     help="At most so many examples, and as many negatives, of each class, spread evenly over all of them; always the "
-    "same ones. With --from: 20, or as many as the model has.",
+    "same ones. With --from: 20, or as many as the model has, and 100 negatives.",
 )
 @training.more
 @tables.reading

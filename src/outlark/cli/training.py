@@ -104,7 +104,8 @@ def _from_examples(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
 
 
 def _from_a_model(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
-    from outlark.field.retraining import Parent, retrain, reviewed
+    from outlark.field.model_examples import Parent
+    from outlark.field.retraining import retrain, reviewed
     from outlark.model_file import load
 
     path = Path(given["parent"])

@@ -41,11 +41,13 @@ class Stretch:
 
 @dataclass(frozen=True, eq=False)
 class Heard:
-    """What was read around marks: the stretches, the recordings that they are of, and what is to be said of it."""
+    """What was read around marks: the stretches, the recordings that they are of, how long these last, and marks that
+    reach beyond their ends, in words."""
 
     stretches: list[Stretch]
     recordings: list[Path]
-    remarks: list[str]
+    there_s: float
+    beyond: list[str]
 
     @property
     def seconds(self) -> float:
@@ -75,14 +77,11 @@ def hear(notes: Sequence[Example], channel: int | str, watch: Callable[[int, int
     there_s = sum(sound.duration_s for sound in sounds.values())
     margin_s = margin(there_s, len(notes))
     stretches: list[Stretch] = []
-    remarks: list[str] = []
+    beyond: list[str] = []
     for number, (path, own) in enumerate(of_recording.items(), start=1):
-        stretches += around_marks(path, sounds[path], own, margin_s, channel, remarks)
+        stretches += around_marks(path, sounds[path], own, margin_s, channel, beyond)
         watch(number, len(of_recording))
-    heard = Heard(stretches, list(of_recording), remarks)
-    if margin_s is not None:
-        remarks.append(f"of {there_s:.0f} s of recordings, {heard.seconds:.0f} s around the marks are heard")
-    return heard
+    return Heard(stretches, list(of_recording), there_s, beyond)
 
 
 def margin(seconds: float, n_marks: int) -> float | None:

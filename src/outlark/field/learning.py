@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from outlark.errors import AudioError, InputError
-from outlark.field.around_marks import hear
+from outlark.field.around_marks import hear, margin
 from outlark.field.cut_short import cut_short
 from outlark.field.examples import Examples
 from outlark.field.negatives import reject
@@ -214,7 +214,9 @@ def _learn_marks(
     heard = hear(examples.notes, channel, watch)
     detector.fit_recordings([s.samples for s in heard.stretches], [s.notes for s in heard.stretches], heard.rates)
     heard.put_in_place(detector.training_)
-    remarks = (*heard.remarks, *_on_rates(heard.rates))
+    told = f"of {heard.there_s:.0f} s of recordings, {heard.seconds:.0f} s around the marks are heard"
+    part = [told] if margin(heard.there_s, len(examples.notes)) is not None else []
+    remarks = (*heard.beyond, *part, *_on_rates(heard.rates))
     return Learnt(detector=detector, examples=examples, seconds=heard.seconds, remarks=remarks)
 
 

@@ -9,6 +9,7 @@ import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from outlark.errors import InputError
 from outlark.field.around_marks import hear
@@ -128,16 +129,12 @@ def reject(
         As for `outlark.field.learning.learn`.
     """
     clips, marks = ([note for note in negatives if note.is_clip is wanted] for wanted in (True, False))
-    remarks, before = list[str](), len(detector.negatives_)
+    before = len(detector.negatives_)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AsGoodAsNotes)  # it is said below, by the names of the files
         if clips:
             _reject_clips(detector, clips, channel)
-        if marks:
-            heard, at = hear(marks, channel, watch), len(detector.negatives_)
-            detector.reject([s.samples for s in heard.stretches], [s.notes for s in heard.stretches], heard.rates)
-            heard.put_in_place(detector.negatives_[at:])
-            remarks += heard.remarks
+        remarks = _reject_marks(detector, marks, channel, watch)
     new = detector.negatives_[before:]
     return remarks if detector.note_model_ is None else [*remarks, *as_good_as_notes(detector.note_model_, new)]
 
@@ -197,3 +194,22 @@ def _reject_clips(detector: NoteDetector, notes: Sequence[Example], channel: int
     detector.reject_clips([clip.heard for clip in clips], labels, rates)
     for record, clip in zip(detector.negatives_[before:], clips, strict=True):
         clip.put_in_place(record)
+
+
+def _reject_marks(
+    detector: NoteDetector, notes: Sequence[Example], channel: int | str, watch: Callable[[int, int], None]
+) -> list[str]:
+    """One recording after the other, so that memory does not grow with their number."""
+    of_recording: dict[Path, list[Example]] = defaultdict(list)
+    for note in notes:
+        of_recording[note.recording].append(note)
+    remarks: list[str] = []
+    for number, own in enumerate(of_recording.values()):
+        heard, before = hear(own, channel, lambda done, total: None), len(detector.negatives_)
+        detector.reject([s.samples for s in heard.stretches], [s.notes for s in heard.stretches], heard.rates)
+        heard.put_in_place(detector.negatives_[before:])
+        for record in detector.negatives_[before:]:
+            record["recording"] = number
+        remarks += heard.beyond
+        watch(number + 1, len(of_recording))
+    return remarks

@@ -31,9 +31,9 @@ from outlark.notes.live import DetectorStream, ScoreStream, together
 from outlark.notes.loading import is_path, loaded
 from outlark.notes.negatives import AsGoodAsNotes, as_good_as_notes, check_negatives, take_in
 from outlark.notes.resampling import resample
-from outlark.notes.scorers import FrameScorer, NoteScorer
+from outlark.notes.scorers import LOOKED_AT, FrameScorer, NoteScorer
 from outlark.notes.scores import ScoreLayout, Scores
-from outlark.notes.second_stage import Embedding, Memory, SecondStage
+from outlark.notes.second_stage import CANDIDATE, Embedding, Memory, SecondStage
 from outlark.notes.segments import Segment
 from outlark.notes.thresholds import EXAMPLES, HAND, by_class, sources_of
 from outlark.notes.training import Material, at_one_rate, check_marks, check_material, join_clips, training_record
@@ -183,9 +183,8 @@ class NoteDetector(BaseEstimator):
     ) -> Self:
         """Learn what is not a note of a class, such as false alarms; what was rejected before stays rejected.
 
-        What is nearer to a rejected sound than to the class is not accepted by that class any more. Where sounds of
-        many kinds are rejected, its threshold rises above what they score, as far as none of its own notes is lost
-        (docs/decisions/013-negative-examples.md). No other class changes.
+        What is nearer to a rejected sound than to the class is not accepted by that class any more. Thresholds and
+        other classes stay as they are (docs/decisions/013-negative-examples.md).
 
         Parameters
         ----------
@@ -500,27 +499,16 @@ class NoteDetector(BaseEstimator):
         return replace(material, names=names)
 
     def _reject(self, material: Material) -> Self:
-        """Take in what is not a note; every threshold rises by the same factor as that of the spectra."""
+        """Take in what is not a note."""
         self._priors()
         model = self.note_model_
         assert isinstance(self.front_end_, NoteFrontEnd)
         assert model is not None
         check_negatives(material, self.classes_.tolist())
-        # what would be found is a matter of the thresholds in use; those of candidates are the training's
-        used = self.layout_.thresholds if self.second_stage_ is None else model.thresholds
-        taken, records = take_in(self.front_end_, replace(model, thresholds=used), material)
-        for told in as_good_as_notes(taken, records):
+        share = LOOKED_AT if self.second_stage_ is None else CANDIDATE
+        self.note_model_, records = take_in(self.front_end_, model, material, share)
+        for told in as_good_as_notes(self.note_model_, records):
             warnings.warn(told, AsGoodAsNotes, stacklevel=3)
-        rise = taken.thresholds / used
-        trained = np.where(rise > 1.0, np.maximum(model.thresholds, taken.thresholds), model.thresholds)
-        self.note_model_ = replace(taken, thresholds=trained)
-        if (rise > 1.0).any():  # what was calibrated was calibrated without knowing of these sounds
-            steps = rise if self.second_stage_ is None else np.sqrt(rise)
-            rows = zip(
-                self.classes_.tolist(), (self.layout_.thresholds * steps).tolist(), self.threshold_sources_, strict=True
-            )
-            by_hand = {label: threshold for label, threshold, source in rows if source == HAND}
-            self.set_thresholds(None).set_thresholds(by_hand)
         self.negatives_ = [*self.negatives_, *records]
         return self
 
