@@ -17,6 +17,7 @@ LAYERS = {
     "verdict_names": 0,
     "version": 0,
     "maths": 1,
+    "places": 1,
     "strict_json": 1,
     "container": 2,
     "estimators": 2,
@@ -40,7 +41,7 @@ THIRD_PARTY = {
     "embeddings": {"numpy", "sklearn", "ai_edge_litert"},
     "field": {"numpy", "scipy", "sklearn", "soundfile", "matplotlib", "sounddevice"},
     "experiment": {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "soundfile", "matplotlib", "rich"},
-    "batch": {"numpy", "scipy", "sklearn", "soundfile", "soxr", "threadpoolctl"},
+    "batch": {"numpy", "scipy", "sklearn", "soundfile", "soxr", "threadpoolctl", "distributed"},
     "cli": {"click", "rich"},
 }
 #: Slow to import, or not always there: only inside the function that needs them.

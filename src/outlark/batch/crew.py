@@ -72,9 +72,14 @@ class Crew:
         hired = self._idle.pop(0) if self._idle else _Worker(self._task)
         self._busy[hired.submit(worker.do, unit)] = hired, unit
 
-    def events(self) -> Iterator[Event]:
-        """What has happened to the units that were submitted; waits until something has."""
-        ended, under_way = wait(self._busy, timeout=TELL_S, return_when=FIRST_COMPLETED)
+    @property
+    def busy(self) -> bool:
+        """Whether units are under way."""
+        return bool(self._busy)
+
+    def events(self, wait_s: float = TELL_S) -> Iterator[Event]:
+        """What has happened to the units that were submitted; waits until something has, but not for long."""
+        ended, under_way = wait(self._busy, timeout=wait_s, return_when=FIRST_COMPLETED)
         for future in under_way:
             hired, unit = self._busy[future]
             seconds, share = hired.told

@@ -16,7 +16,7 @@ from outlark.batch.fingerprint import fingerprint
 from outlark.batch.hearing import Progress, hear, hear_part, join_parts, opened
 from outlark.batch.spool import Spool
 from outlark.batch.task import DECIDE, SCORES, Task, sha256_of
-from outlark.batch.unit import Unit, parts_folder
+from outlark.batch.unit import Unit
 from outlark.errors import InputError, ModelFileError
 from outlark.model_file import load
 from outlark.notes.formats import FORMATS, About, Mark, write_table
@@ -77,14 +77,10 @@ class Engine:
             "outputs": the files in the output folder by name, with their SHA-256. For a part, "seconds": how long it
             is. For a recording: "segments": how many of each verdict were written; "seconds": its length; "file": its
             fingerprint before it was read; "partial": why not all of it was analysed, or None; "remarks": what else is
-            odd about it.
+            odd about it; "facts": when and where it was made, as far as it tells.
         """
         with self.finished(unit, progress) as (done, folder):
-            output = Path(self.task.output)
-            target = self.task.workshop / "parts" / parts_folder(unit.source.name)
-            if unit.part is None:
-                target = Path(output, unit.source.name).parent
-            return {"outputs": deliver(folder, target, output), **done}
+            return {"outputs": deliver(folder, self.task, unit), **done}
 
     @contextmanager
     def finished(self, unit: Unit, progress: Progress) -> Iterator[tuple[dict[str, Any], Path]]:
@@ -141,7 +137,8 @@ class Engine:
         for name in self.task.formats:
             write_table(self._finished / (_stem(unit) + FORMATS[name].suffix), marks, format=name, about=about)
         counts = Counter(str(mark.verdict) for mark in marks)
-        return {"segments": counts, "partial": facts.partial, "remarks": list(facts.remarks)}
+        said = {name: value for name, value in facts.as_dict().items() if name in ("began", "expansion", "site")}
+        return {"segments": counts, "partial": facts.partial, "remarks": list(facts.remarks), "facts": said}
 
     def _marks(self, segments: Iterable[Segment], recording: str, channel: int | None) -> Iterator[Mark]:
         for segment in segments:

@@ -8,13 +8,14 @@ from typing import Any, Self
 
 from outlark.errors import InputError
 from outlark.field.cut_short import cut_short
+from outlark.field.recorder_site import recorder_site
 from outlark.field.recorder_time import RecorderTime, recorder_time
 from outlark.notes.formats import Mark
 
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """When a recording began, and what is odd about it; kept with its scores, so that `decide` can say it too.
+    """When and where a recording was made, and what is odd about it; kept with its scores, so that `decide` can say it.
 
     Attributes
     ----------
@@ -22,6 +23,8 @@ class Facts:
         As ISO 8601, with a zone only if the recorder tells one; None where nothing tells.
     source : str or None
         Where that is from.
+    site : str or None
+        The name of the recorder, where the recording tells it.
     expansion : float
         How many seconds of the file one second took.
     partial : str or None
@@ -39,19 +42,20 @@ class Facts:
 
     began: str | None = None
     source: str | None = None
+    site: str | None = None
     expansion: float = 1.0
     partial: str | None = None
     remarks: tuple[str, ...] = ()
 
     @classmethod
-    def of_file(cls, path: Path) -> Self:
+    def of_file(cls, path: Path | str) -> Self:
         """What the file says of itself, without its sound."""
         clock, short = recorder_time(path), cut_short(path)
         when: dict[str, Any] = {}
         if clock is not None:
             when = {"began": clock.began.isoformat(), "source": clock.source, "expansion": clock.expansion}
             when["remarks"] = clock.differences
-        return cls(partial=None if short is None else str(short), **when)
+        return cls(partial=None if short is None else str(short), site=recorder_site(path), **when)
 
     @classmethod
     def of_dict(cls, kept: Mapping[str, Any]) -> Self:
@@ -65,6 +69,8 @@ class Facts:
         try:
             facts = cls(**{**kept, "remarks": tuple(kept.get("remarks", ()))})
             facts.on(Mark(start_s=1.0, end_s=1.0))
+            if not isinstance(facts.site, str | None):
+                raise TypeError(f"site is {facts.site!r:.60}")
         except (TypeError, ValueError, ArithmeticError) as error:
             raise InputError(
                 f"what is said of the recording is damaged ({error!s:.100}); keep the scores again"
