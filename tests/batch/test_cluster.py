@@ -19,7 +19,7 @@ from outlark.batch.sources import find
 from outlark.batch.task import Task, sha256_of
 from outlark.errors import InputError
 from tests.batch.in_process import InProcess
-from tests.recordings_on_disk import contents, outlark, save_long_recording, save_recordings
+from tests.recordings_on_disk import contents, outlark, save_long_recording, save_recordings, start_and
 
 fsspec = pytest.importorskip("fsspec")
 distributed = pytest.importorskip("distributed")
@@ -244,11 +244,15 @@ def test_without_dask(model, season, tmp_path, monkeypatch):
         go(model, season, tmp_path / "out", "local")
 
 
-def test_the_command(model, season, serial, tmp_path):
+def test_the_command_stopped_by_ctrl_c_and_given_again(model, season, serial, tmp_path):
     args = ("--format", "csv,raven", "--all", "--part-length", PART_S, "--cluster", "local:2", "-j", 1)
-    done = outlark("detect", model, season, "-o", tmp_path / "out", *args)
-    assert done.returncode == 0, done.stderr
-    assert contents(tmp_path / "out").keys() == {*serial, "remarks.csv"} | serial.keys()
-    assert {name: blob for name, blob in contents(tmp_path / "out").items() if name in serial} == serial
-    assert "dashboard: http://" in done.stderr
-    assert "Traceback" not in done.stderr
+    command = ("detect", model, season, "-o", tmp_path / "out", *args)
+    process = start_and("stop", "state.done >= 10", *command)
+    said = process.communicate()[1].decode()
+    assert process.returncode == 130, said
+    assert "dashboard: http://" in said
+    assert "Traceback" not in said
+    resumed = outlark(*command, "--json")
+    assert resumed.returncode == 0, resumed.stderr
+    assert json.loads(resumed.stdout)["skipped"] >= 10
+    assert contents(tmp_path / "out") == serial

@@ -18,7 +18,7 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Self
 
-from outlark.batch.crew import TELL_S, Crew
+from outlark.batch.crew import TELL_S, Crew, as_processes_are_started
 from outlark.batch.delivery import deliver_bytes
 from outlark.batch.driver import Event
 from outlark.batch.task import Task
@@ -234,9 +234,10 @@ def _connected(address: str, jobs: int) -> Any:
         if not address.startswith("local"):
             return distributed.Client(address, timeout=CONNECT_S)
         n_workers = int(address.partition(":")[2] or jobs)
-        local = distributed.LocalCluster(
-            n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
-        )
+        with as_processes_are_started():
+            local = distributed.LocalCluster(
+                n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+            )
         return distributed.Client(local)
     except (OSError, RuntimeError, ValueError) as error:
         raise InputError(

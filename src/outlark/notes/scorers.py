@@ -111,11 +111,16 @@ class NoteScorer:
         self._before = np.zeros((self._around, front_end.n_features_))  # silence before a recording begins
 
     def run_in(self, frames: Frames) -> None:
-        """What comes before the first start, without scores of its own: `look_back` frames, or all that there are."""
-        if self._contrast is not None:
-            for at in range(0, len(frames), self.grain):
-                self._contrast.push(frames.activity[at : at + self.grain])
+        """What comes before the first start, without scores of its own.
+
+        In pieces of any size, all together `look_back` frames, or as many as there are.
+        """
         self._before = np.concatenate([self._before, frames.features])[-self._around :]
+        if self._contrast is not None:
+            self._activity = np.concatenate([self._activity, frames.activity])
+            for at in range(0, len(self._activity) - self.grain + 1, self.grain):
+                self._contrast.push(self._activity[at : at + self.grain])
+            self._activity = self._activity[len(self._activity) // self.grain * self.grain :]
 
     def push(self, frames: Frames) -> ScoreBlock:
         """The scores of the starts from which the longest note has been heard in full."""
