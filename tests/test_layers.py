@@ -17,6 +17,7 @@ LAYERS = {
     "verdict_names": 0,
     "version": 0,
     "maths": 1,
+    "places": 1,
     "strict_json": 1,
     "container": 2,
     "estimators": 2,
@@ -41,7 +42,7 @@ THIRD_PARTY = {
     "embeddings": {"numpy", "sklearn", "ai_edge_litert"},
     "field": {"numpy", "scipy", "sklearn", "soundfile", "matplotlib", "sounddevice"},
     "experiment": {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "soundfile", "matplotlib", "rich"},
-    "batch": {"numpy", "scipy", "sklearn", "soundfile", "soxr", "threadpoolctl"},
+    "batch": {"numpy", "scipy", "sklearn", "soundfile", "soxr", "threadpoolctl", "distributed"},
     "review": {"numpy", "scipy", "sklearn", "soundfile", "fastapi", "starlette", "pydantic", "uvicorn"},
     "cli": {"click", "rich", "fastapi", "uvicorn"},
 }

@@ -26,7 +26,7 @@ class InProcess:
 
     def events(self):
         unit, told = self._units.pop(), []  # the last one first: nothing may depend on the order
-        what = outcome(self._engine, unit, lambda seconds, share: told.append((seconds, share)))
+        what = outcome(unit, lambda: self._engine.work(unit, lambda seconds, share: told.append((seconds, share))))
         for seconds, share in told:
             yield Event(unit, {"seconds": seconds, "share": share})
         yield Event(unit, what)

@@ -58,7 +58,7 @@ def test_results_of_another_processor_are_not_mixed_in(task, tmp_path):
         **task.identity,
         "arithmetic": {**task.identity["arithmetic"], "blas": "openblas 0.3.31 Zen", "numpy": "1"},
     }
-    nothing = Sources(tmp_path, ())
+    nothing = Sources(())
     with pytest.raises(InputError, match=r"made otherwise.*blas 'openblas 0.3.31 Zen', now .*numpy '1', now") as caught:
         check_same(task, nothing, journal_of(tmp_path, other), {})
     assert "verdicts" not in str(caught.value)
@@ -67,9 +67,9 @@ def test_results_of_another_processor_are_not_mixed_in(task, tmp_path):
 
 def test_journals_of_before_do_not_tell_the_processor_and_still_count(task, tmp_path):
     before = {key: value for key, value in task.identity.items() if key != "arithmetic"}
-    check_same(task, Sources(tmp_path, ()), journal_of(tmp_path, before), {})
+    check_same(task, Sources(()), journal_of(tmp_path, before), {})
     with pytest.raises(InputError, match=r"made otherwise.*channel 2, now None"):
-        check_same(task, Sources(tmp_path, ()), journal_of(tmp_path, {**before, "channel": 2}), {})
+        check_same(task, Sources(()), journal_of(tmp_path, {**before, "channel": 2}), {})
 
 
 @pytest.mark.skipif("openblas" not in arithmetic()["blas"], reason="only OpenBLAS lets its kernel be chosen")

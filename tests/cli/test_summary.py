@@ -236,7 +236,7 @@ def partition(results: Path) -> None:
         row |= {"site": row["recording"].split("/")[0], "date": row["start_time"][:10] or "unknown"}
     partitions = dataset.partitioning(arrow.schema([("site", arrow.string()), ("date", arrow.string())]), flavor="hive")
     table = arrow.Table.from_pylist(rows)
-    dataset.write_dataset(table, results / "parquet", format="parquet", partitioning=partitions)
+    dataset.write_dataset(table, results / "parquet/segments", format="parquet", partitioning=partitions)
 
 
 def test_parquet_by_site_and_date_gives_the_same(copy):
@@ -250,7 +250,7 @@ def test_parquet_by_site_and_date_gives_the_same(copy):
 
 def test_parquet_that_lacks_rows_is_not_taken_for_silence(copy):
     partition(copy)
-    found = next((copy / "parquet/site=pond/date=2024-04-30").glob("*.parquet"))
+    found = next((copy / "parquet/segments/site=pond/date=2024-04-30").glob("*.parquet"))
     found.unlink()
     content = summary(copy, code=3)
     assert [one["recording"] for one in content["missing"]] == ["pond/20240430_235958.wav"]

@@ -85,7 +85,8 @@ def test_what_a_class_would_find_in_an_annotation(heard):
     """Naively: every start and length one by one, if half of the shorter of note and annotation is in the other."""
     audio, _, alarms = heard
     made, alarm = detector(), alarms[0]
-    front_end, model, c = made.front_end_, made.note_model_, made.classes_.tolist().index(alarms[0].label)
+    front_end, c = made.front_end_, made.classes_.tolist().index(alarms[0].label)
+    model = replace(made.note_model_, thresholds=made.layout_.thresholds)
     frames, hop = front_end.transform(audio), made.front_end_.hop_samples_
     spans = spans_within(front_end, model, frames, alarm, c)
     start, end, naive = alarm.start / hop, alarm.end / hop, []

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -72,9 +73,14 @@ class Crew:
         hired = self._idle.pop(0) if self._idle else _Worker(self._task)
         self._busy[hired.submit(worker.do, unit)] = hired, unit
 
-    def events(self) -> Iterator[Event]:
-        """What has happened to the units that were submitted; waits until something has."""
-        ended, under_way = wait(self._busy, timeout=TELL_S, return_when=FIRST_COMPLETED)
+    @property
+    def busy(self) -> bool:
+        """Whether units are under way."""
+        return bool(self._busy)
+
+    def events(self, wait_s: float = TELL_S) -> Iterator[Event]:
+        """What has happened to the units that were submitted; waits until something has, but not for long."""
+        ended, under_way = wait(self._busy, timeout=wait_s, return_when=FIRST_COMPLETED)
         for future in under_way:
             hired, unit = self._busy[future]
             seconds, share = hired.told
@@ -120,7 +126,7 @@ class _Worker:
             return self._executor.submit(function, *given)
         others = set(multiprocessing.active_children())
         try:
-            with _as_processes_are_started():
+            with as_processes_are_started():
                 future = self._executor.submit(function, *given)
         except OSError as error:
             raise InputError(f"no process could be started that works on the recordings ({error})") from error
@@ -147,11 +153,13 @@ class _Worker:
 
 
 @contextmanager
-def _as_processes_are_started() -> Iterator[None]:
-    """Our environment for a process that starts, and no Ctrl-C until it can decide for itself to ignore it."""
+def as_processes_are_started() -> Iterator[None]:
+    """Our environment for processes that are started, and no Ctrl-C for them: whoever started them decides."""
     before = {name: os.environ.get(name) for name in ENVIRONMENT}
     os.environ.update(ENVIRONMENT)
-    masked = hasattr(signal, "pthread_sigmask")  # a mask is inherited, and what comes meanwhile is not lost
+    masked = hasattr(signal, "pthread_sigmask")  # a mask is inherited, by threads too; what comes now is not lost
+    if masked:
+        resource_tracker.ensure_running()  # which takes away such a mask when it starts
     old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masked else None
     try:
         yield

@@ -2,16 +2,24 @@
 
 import hashlib
 import os
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from outlark.aside import sync_folders
+from outlark.batch.task import Task
+from outlark.batch.unit import Unit, parts_folder
 
 
-def deliver(finished: Path, folder: Path, output: Path) -> dict[str, str]:
-    """Move all files of a folder to another one, which is made if needed; their names within `output`, and digests.
+def deliver(finished: Path, task: Task, unit: Unit) -> dict[str, str]:
+    """Move all files of a folder to where those of a unit belong; their names in the output folder, and digests.
 
     The journal may say that they are there as soon as this returns.
     """
+    output = Path(task.output)
+    folder = Path(output, unit.source.name).parent
+    if unit.part is not None:
+        folder = task.workshop / "parts" / parts_folder(unit.source.name)
     folder.mkdir(parents=True, exist_ok=True)
     delivered = {}
     for file in sorted(finished.iterdir()):
@@ -22,3 +30,12 @@ def deliver(finished: Path, folder: Path, output: Path) -> dict[str, str]:
         delivered[(folder / file.name).relative_to(output).as_posix()] = digest
     sync_folders(folder, output)
     return delivered
+
+
+def deliver_bytes(files: Mapping[str, bytes], scratch: Path, task: Task, unit: Unit) -> dict[str, str]:
+    """The same for files that came from elsewhere, by name; `scratch` is a folder of one's own for a moment."""
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    for name, blob in files.items():
+        (scratch / name).write_bytes(blob)
+    return deliver(scratch, task, unit)

@@ -16,7 +16,7 @@ from outlark.batch.fingerprint import fingerprint
 from outlark.batch.hearing import Progress, hear, hear_part, join_parts, opened
 from outlark.batch.spool import Spool
 from outlark.batch.task import DECIDE, SCORES, Task, sha256_of
-from outlark.batch.unit import Unit, parts_folder
+from outlark.batch.unit import Unit
 from outlark.errors import InputError, ModelFileError
 from outlark.model_file import load
 from outlark.notes.formats import FORMATS, About, Mark, write_table
@@ -79,11 +79,7 @@ class Engine:
             odd about it; "began", "expansion" and "site": when it was made, and where, as far as that is known.
         """
         with self.finished(unit, progress) as (done, folder):
-            output = Path(self.task.output)
-            target = self.task.workshop / "parts" / parts_folder(unit.source.name)
-            if unit.part is None:
-                target = Path(output, unit.source.name).parent
-            return {"outputs": deliver(folder, target, output), **done}
+            return {"outputs": deliver(folder, self.task, unit), **done}
 
     @contextmanager
     def finished(self, unit: Unit, progress: Progress) -> Iterator[tuple[dict[str, Any], Path]]:

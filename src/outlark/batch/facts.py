@@ -15,7 +15,7 @@ from outlark.notes.formats import Mark
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """When a recording began, and what is odd about it; kept with its scores, so that `decide` can say it too.
+    """When and where a recording was made, and what is odd about it; kept with its scores, so that `decide` can say it.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Facts:
     remarks: tuple[str, ...] = ()
 
     @classmethod
-    def of_file(cls, path: Path) -> Self:
+    def of_file(cls, path: Path | str) -> Self:
         """What the file says of itself, without its sound."""
         clock, short = recorder_time(path), cut_short(path)
         when: dict[str, Any] = {}
@@ -69,6 +69,8 @@ class Facts:
         try:
             facts = cls(**{**kept, "remarks": tuple(kept.get("remarks", ()))})
             facts.on(Mark(start_s=1.0, end_s=1.0))
+            if not isinstance(facts.site, str | None):
+                raise TypeError(f"site is {facts.site!r:.60}")
         except (TypeError, ValueError, ArithmeticError) as error:
             raise InputError(
                 f"what is said of the recording is damaged ({error!s:.100}); keep the scores again"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
+from outlark.places import is_url, mark_of
 from outlark.regular import is_endless
 
 #: Of a file as it was at some moment; None if it was not there.
@@ -20,7 +21,8 @@ def fingerprint(path: str | PathLike[str]) -> Print:
     """Size, time and a digest of head, tail and some blocks of a file; None if it is not there, or a pipe.
 
     Recorders that are switched on together write files of the same name, size and time. What is in them differs
-    everywhere, so that a few blocks tell them apart, and a folder of a terabyte is looked through in seconds.
+    everywhere, so that a few blocks tell them apart, and a folder of a terabyte is looked through in seconds. At a URL,
+    what the store says of the content takes the place of the blocks.
 
     Examples
     --------
@@ -37,6 +39,8 @@ def fingerprint(path: str | PathLike[str]) -> Print:
     if is_endless(path):
         return None
     try:
+        if is_url(path):
+            return mark_of(str(path))
         with open(path, "rb", buffering=0) as file:
             found = os.fstat(file.fileno())
             digest = hashlib.sha256()

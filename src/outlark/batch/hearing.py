@@ -104,7 +104,7 @@ def join_parts(detector: NoteDetector, audio: AudioFile, unit: Unit, take: Take,
     return _judged(heard, detector, bandwidth, unit.before, audio)
 
 
-def opened(path: Path, channel: int | None) -> AudioFile:
+def opened(path: Path | str, channel: int | None) -> AudioFile:
     """The recording; the channel counted from 1."""
     audio = AudioFile(path)
     if channel is None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from outlark.batch.partitions import FOLDER, SEGMENTS
 from outlark.batch.sources import Failure
 from outlark.batch.task import SCORES
 from outlark.errors import AnnotationError
@@ -20,8 +21,8 @@ COLUMNS = ("recording", "label", "verdict", "start_s")
 
 
 def partitioned(output: Path) -> Path | None:
-    """The folder of partitioned Parquet in an output folder: itself, or one within; None if there is none."""
-    for folder in (output, *sorted(path for path in output.iterdir() if path.is_dir() and path.name[0] != ".")):
+    """The folder of partitioned Parquet in an output folder: where `detect --parquet` puts it, or the folder itself."""
+    for folder in (output / FOLDER / SEGMENTS, output):
         if any(next(path.rglob("*.parquet"), None) for path in folder.glob(SITES)):
             return folder
     return None

@@ -2,7 +2,7 @@
 
 import shutil
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,14 @@ from outlark.batch.fingerprint import Print
 from outlark.batch.journal import DONE, FAILED, NAME, PART, Journal
 from outlark.batch.lock import TakenError, lock
 from outlark.batch.long import Long, forget_parts
-from outlark.batch.results import FAILURES, REMARKS, write_combined, write_list
+from outlark.batch.reporting import report_of
 from outlark.batch.sources import Failure, Source, Sources
 from outlark.batch.standing import check_same, is_done, prints_of
 from outlark.batch.state import Report, State
 from outlark.batch.task import Task
 from outlark.batch.unit import PART_S, Part, Unit, n_parts
 from outlark.errors import InputError
+from outlark.places import size_of
 
 #: Seconds to wait for the processes of a run that was killed a moment ago.
 WAIT_S = 10.0
@@ -33,6 +34,7 @@ def run(
     jobs: int = 1,
     resume: bool = True,
     combined: bool = False,
+    parquet: bool = False,
     part_s: float = PART_S,
     watch: Callable[[State], None] = lambda state: None,
 ) -> Report:
@@ -54,6 +56,8 @@ def run(
         size, time and content, see `fingerprint`) and the tables are still there. False: do everything again.
     combined : bool
         Write one table of all; needs the format "csv".
+    parquet : bool
+        Write all rows, and all recordings, as Parquet in folders by site and day; needs the format "csv", too.
     part_s : float
         Recordings that are clearly longer than so many seconds are worked on in parts of this length, side by side, and
         a run that was stopped goes on with the parts that are left. It changes no result.
@@ -75,7 +79,7 @@ def run(
         check_same(task, sources, journal, prints)
         running = _Run(task, sources, journal, prints, watch, part_s)
         running.work(Crew(task, jobs) if driver is None else driver)
-        return running.report(combined)
+        return report_of(task, sources, journal, running.state, combined=combined, parquet=parquet)
 
 
 @contextmanager
@@ -146,36 +150,10 @@ class _Run:
                     first.extend(self._happened(unit, what))
                     self.watch(self.state)
 
-    def report(self, combined: bool) -> Report:
-        """What came of it, with the files that tell so."""
-        state = self.state
-        failures, partial, remarks = map(_by_name, (state.failures, state.partial, state.remarks))
-        failed = {failure.name for failure in failures}
-        done = [source.name for source in self.sources.files if source.name not in failed]
-        # of this run and of those before it, as far as they are still there
-        kept = [entry for name, entry in sorted(self.journal.entries.items()) if name not in failed]
-        outputs = [output for entry in kept if entry.get("state") == DONE for output in entry["outputs"]]
-        tables = [output for output in outputs if Path(self.task.output, output).exists()]
-        return Report(
-            recordings=state.total,
-            done=len(done) - state.skipped,
-            skipped=state.skipped,
-            resumed=state.resumed,
-            failures=failures,
-            partial=partial,
-            remarks=remarks,
-            changed=tuple(sorted(state.changed)),
-            segments={verdict: state.segments[verdict] for verdict in self.task.verdicts},
-            seconds=state.seconds,
-            combined=write_combined(self.task, tables) if combined else None,
-            failures_file=write_list(self.task, FAILURES, _by_name([*failures, *partial])),
-            remarks_file=write_list(self.task, REMARKS, remarks),
-        )
-
     def _sort_in(self, source: Source, now: Print) -> None:
         entry = self.journal.entries.get(source.name, {})
         try:
-            size = source.path.stat().st_size
+            size = size_of(source.path)
         except OSError:
             self._failed(source, f"{source.path} cannot be found; it was there a moment ago")
             return
@@ -244,7 +222,8 @@ class _Run:
     def _ended(self, unit: Unit, what: Mapping[str, Any]) -> None:
         """A file is finished, well or not: to the journal, then to the state."""
         task, source = self.task, unit.source
-        about = {"recording": source.name, "path": str(source.path)}
+        listed = {name: value for name, value in (("site", source.site), ("date", source.date)) if value is not None}
+        about = {"recording": source.name, "path": str(source.path), **listed}
         if "failed" in what:
             self.journal.add({**about, "state": FAILED, "message": what["failed"]})
             if source.name not in self._long:
@@ -254,7 +233,7 @@ class _Run:
             self._failed(source, what["failed"])
             return
         wrote = {"formats": list(task.formats), "scores": task.keep_scores, "identity": self._identity}
-        self.journal.add({**about, "state": DONE, **wrote, **what["done"]})
+        self.journal.add({**about, "state": DONE, **wrote, **what["done"], **listed})
         if unit.parts:
             self._long.pop(source.name).forget()
         else:
@@ -281,7 +260,3 @@ class _Run:
     def _failed(self, source: Source, message: str) -> None:
         self.state.failures.append(Failure(source.name, message))
         self.state.done += 1
-
-
-def _by_name(told: Iterable[Failure]) -> tuple[Failure, ...]:
-    return tuple(sorted(told, key=lambda failure: failure.name))

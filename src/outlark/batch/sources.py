@@ -1,12 +1,15 @@
 """Which files a run is about, and what each is called in the output."""
 
 import os
+import posixpath
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from outlark.batch.manifest import is_manifest, read_manifest
 from outlark.errors import InputError
 from outlark.field.sound_files import SUFFIXES
+from outlark.places import as_os_errors, as_place, file_system, is_url
 
 
 @dataclass(frozen=True)
@@ -15,13 +18,18 @@ class Source:
 
     Attributes
     ----------
-    path : Path
+    path : Path, or str for a URL
     name : str
-        Its path in `Sources.base`, with "/" on every system: what tables call it, and where its results are.
+        Its path below the deepest folder that holds all that was asked for, with "/" on every system: what tables call
+        it, and where its results are.
+    site, date : str or None
+        As a manifest gives them.
     """
 
-    path: Path
+    path: Path | str
     name: str
+    site: str | None = None
+    date: str | None = None
 
 
 @dataclass(frozen=True)
@@ -38,14 +46,11 @@ class Sources:
 
     Attributes
     ----------
-    base : Path
-        The deepest folder that holds all that was asked for.
     files : tuple of Source
     failures : tuple of Failure
         What was asked for and is not there, and folders that cannot be listed.
     """
 
-    base: Path
     files: tuple[Source, ...]
     failures: tuple[Failure, ...] = ()
 
@@ -59,8 +64,9 @@ def find(
 
     Parameters
     ----------
-    paths : sequence of paths
-        Files and folders. Folders are searched with all that is in them, links to folders too.
+    paths : sequence of paths and URLs
+        Files, folders, and manifests: CSV or Parquet tables with a column of paths (`outlark.batch.manifest`). Folders
+        are searched with all that is in them, links to folders too.
     suffixes : sequence of str
         In lower case.
     what : str
@@ -81,21 +87,89 @@ def find(
     ...     [source.name for source in find([folder]).files]
     ['a.flac', 'a.wav', 'night/B.WAV']
     """
-    asked = [Path(os.path.abspath(path)) for path in paths]
+    asked = [one for path in paths for one in _asked(path)]
     if not asked:
         raise InputError(f"no {what} given; name files or folders")
-    base = Path(os.path.commonpath([path if path.is_dir() else path.parent for path in asked]))
-    found: dict[str, Source] = {}
+    here = [replace(one, path=Path(os.path.abspath(one.path))) for one in asked if not is_url(one.path)]
     failures: list[Failure] = []
-    for path in asked:
+    found = [*_found_here(here, tuple(suffixes), failures)]
+    found += _found_elsewhere([one for one in asked if is_url(one.path)], tuple(suffixes), failures)
+    if not found:
+        raise InputError(_nothing([one.path for one in asked], suffixes, what, failures))
+    return Sources(_by_name(found), tuple(failures))
+
+
+def _asked(path: str | os.PathLike[str]) -> Iterable[Source]:
+    """What one argument asks for, without names yet: itself, or what a manifest lists."""
+    if is_url(path) or not is_manifest(path):
+        return [Source(as_place(path), "")]
+    return [Source(listed.path, "", listed.site, listed.date) for listed in read_manifest(Path(path))]
+
+
+def _found_here(asked: Sequence[Source], suffixes: tuple[str, ...], failures: list[Failure]) -> Iterator[Source]:
+    """On this machine; without site and date, what is given twice is one."""
+    if not asked:
+        return
+    folders = {one.path for one in asked if os.path.isdir(one.path)}
+    base = Path(os.path.commonpath([one.path if one.path in folders else Path(one.path).parent for one in asked]))
+    for one in asked:
+        path = Path(one.path)
         if not os.path.lexists(path):
             failures.append(Failure(_name(path, base), f"{path} does not exist; check the path"))
             continue
-        within = _walk(path, tuple(suffixes), base, failures) if path.is_dir() else [path]
-        found |= {_name(file, base): Source(file, _name(file, base)) for file in within}
-    if not found:
-        raise InputError(_nothing(asked, suffixes, what, failures))
-    return Sources(base, tuple(found[name] for name in sorted(found)), tuple(failures))
+        within = _walk(path, suffixes, base, failures) if path in folders else [path]
+        yield from (replace(one, path=file, name=_name(file, base)) for file in within)
+
+
+def _found_elsewhere(asked: Sequence[Source], suffixes: tuple[str, ...], failures: list[Failure]) -> Iterator[Source]:
+    """At URLs; names are below the deepest folder that holds all of them."""
+    listed: list[tuple[Source, str]] = []  # with the path without what is before ://
+    for one in asked:
+        try:
+            listed += [(replace(one, path=url), path) for url, path in _listed(str(one.path), suffixes)]
+        except OSError as error:
+            why = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be listed ({error})"
+            failures.append(Failure(str(one.path), f"{one.path} {why}; check the URL and your rights"))
+    if not listed:
+        return
+    base = posixpath.commonpath([posixpath.dirname(path) for _, path in listed])
+    yield from (replace(source, name=posixpath.relpath(path, base)) for source, path in listed)
+
+
+def _listed(url: str, suffixes: tuple[str, ...]) -> list[tuple[str, str]]:
+    """The URLs of a file, or of all in a folder, each with its path in the store."""
+    system, root = file_system(url)
+    with as_os_errors(url):
+        if system.isfile(root):
+            return [(url, root)]
+        if not system.exists(root):
+            raise FileNotFoundError(url)
+        within = [path for path in system.find(root) if path.lower().endswith(suffixes)]
+    hidden = (any(part.startswith(".") for part in path[len(root) :].split("/")) for path in within)
+    return [(system.unstrip_protocol(path), path) for path, dot in zip(within, hidden, strict=True) if not dot]
+
+
+def _by_name(found: Iterable[Source]) -> tuple[Source, ...]:
+    """Each file once; two files of one name would have one table."""
+    of_name: dict[str, Source] = {}
+    for source in found:
+        other = of_name.setdefault(source.name, source)
+        if other.path != source.path:
+            raise InputError(
+                f"{other.path} and {source.path} would both be called {source.name} in the output; give them one after "
+                "the other, to folders of their own"
+            )
+        of_name[source.name] = replace(
+            source, site=_one(other.site, source.site, source), date=_one(other.date, source.date, source)
+        )
+    return tuple(of_name[name] for name in sorted(of_name))
+
+
+def _one(first: str | None, second: str | None, source: Source) -> str | None:
+    """What two lines about a file say of it."""
+    if first is not None and second is not None and first != second:
+        raise InputError(f"{source.path} is given twice, with {first!r} and with {second!r}; correct the manifest")
+    return first if second is None else second
 
 
 def _walk(folder: Path, suffixes: tuple[str, ...], base: Path, failures: list[Failure]) -> Iterator[Path]:
@@ -123,8 +197,8 @@ def _name(path: Path, base: Path) -> str:
     return path.relative_to(base).as_posix()
 
 
-def _nothing(asked: Iterable[Path], suffixes: Sequence[str], what: str, failures: Sequence[Failure]) -> str:
-    folders = [str(path) for path in asked if path.is_dir()]
+def _nothing(asked: Iterable[Path | str], suffixes: Sequence[str], what: str, failures: Sequence[Failure]) -> str:
+    folders = [str(path) for path in asked if is_url(path) or os.path.isdir(path)]
     if failures or not folders:
         return f"no {what}: " + "; ".join(failure.message for failure in failures)
     looked_for = ", ".join(f"*{suffix}" for suffix in suffixes)

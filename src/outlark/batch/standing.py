@@ -11,6 +11,7 @@ from outlark.batch.journal import DONE, NAME, PART, Journal, entries_in
 from outlark.batch.sources import Sources
 from outlark.batch.task import WORKSHOP, Task
 from outlark.errors import InputError
+from outlark.places import is_url
 
 REMEDY = "choose another output folder, or --no-resume to do all again"
 
@@ -75,10 +76,12 @@ def check_same(task: Task, sources: Sources, journal: Journal, prints: Mapping[s
             )
 
 
-def _moved(before: Mapping[str, Any], path: Path, now: Print) -> bool:
+def _moved(before: Mapping[str, Any], path: Path | str, now: Print) -> bool:
     """Whether a file is one that was done at another place. If that one is still there too, all bytes have to agree."""
     if before["file"] != now:
         return False
+    if is_url(path) or is_url(before["path"]):
+        return is_url(path) and is_url(before["path"])  # by what the stores say of the content
     try:
         return _digest(before["path"]) == _digest(path)
     except OSError:

@@ -68,7 +68,7 @@ class Report:
         How many of each verdict were written.
     seconds : float
         Of sound that this run worked on.
-    combined, failures_file, remarks_file : Path or None
+    combined, parquet, failures_file, remarks_file : Path or None
     """
 
     recordings: int
@@ -82,5 +82,6 @@ class Report:
     segments: Mapping[str, int]
     seconds: float
     combined: Path | None
+    parquet: Path | None
     failures_file: Path | None
     remarks_file: Path | None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from outlark.batch.fingerprint import Print
 from outlark.batch.sources import Source
 from outlark.errors import OutlarkError
+from outlark.places import size_of
 
 #: Seconds of sound in a part. A part hears five minutes of what came before as well, so that shorter ones cost more.
 PART_S = 1800.0
@@ -60,7 +61,7 @@ def n_parts(source: Source, length_s: float) -> int:
     from outlark.notes.audio import AudioFile
 
     try:
-        if source.path.stat().st_size < SMALL:
+        if size_of(source.path) < SMALL:
             return 1
         audio = AudioFile(source.path)
     except (OSError, OutlarkError):  # whoever works on it says what is wrong

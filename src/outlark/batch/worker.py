@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from multiprocessing import parent_process
 from pathlib import Path
@@ -14,7 +15,7 @@ from outlark.batch.unit import Unit
 from outlark.errors import OutlarkError
 
 if TYPE_CHECKING:  # the process that starts others does not need a model, which is slow to import
-    from outlark.batch.engine import Engine, Progress
+    from outlark.batch.engine import Engine
 
 #: Seconds to wait for a run that is about to end.
 WAIT_S = 10.0
@@ -76,16 +77,16 @@ def do(unit: Unit) -> dict[str, Any]:
         engine = _engine()
     except OutlarkError as error:
         return {"refused": str(error)}
-    return outcome(engine, unit, progress)
+    return outcome(unit, lambda: engine.work(unit, progress))
 
 
-def outcome(engine: "Engine", unit: Unit, progress: "Progress") -> dict[str, Any]:
-    """What came of a unit; whatever is wrong with one recording must not stop the others."""
+def outcome(unit: Unit, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What came of the work on a unit; whatever is wrong with one recording must not stop the others."""
     from outlark.batch.part_file import DamagedPartError
 
     path = unit.source.path
     try:
-        return {"done": engine.work(unit, progress)}
+        return {"done": work()}
     except DamagedPartError as error:
         return {"failed": str(error), "damaged": True}
     except OutlarkError as error:

@@ -74,7 +74,7 @@ def calibrate(
     with counted(quiet, "recordings heard") as progress:
         for number, source in enumerate(sources.files, start=1):
             try:
-                kept = source.path.suffix == SCORES
+                kept = str(source.path).endswith(SCORES)
                 heard: Any = load_scores(source.path, model_sha256).scores if kept else opened(source.path, channel)
                 peaks.append(detector.peaks(heard))
             except OutlarkError as error:

@@ -30,6 +30,12 @@ from outlark.cli.many import task_of, work_through
     "done. It changes no result.",
 )
 @thresholds.for_this_run
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Have Dask workers do it: the address of a scheduler, such as tcp://10.0.0.1:8786, or local, or local:4 for "
+    "four workers on this machine.",
+)
 @options.calibration
 @options.decisions
 @options.reporting

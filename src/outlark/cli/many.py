@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from outlark.batch.driver import Driver
 from outlark.batch.run import run
 from outlark.batch.sources import Failure, Sources
 from outlark.batch.state import Report
@@ -40,15 +41,17 @@ def task_of(given: Mapping[str, Any], **more: Any) -> Task:
 def work_through(task: Task, sources: Sources, given: Mapping[str, Any]) -> None:
     """Run the task by the options `batch` and `reporting`, tell how it went, and end with the exit code for that."""
     combined, jobs, part_s = given["combined"], given["jobs"], given.get("part_s", PART_S)
-    if combined and "csv" not in task.formats:
-        raise click.UsageError("--combined joins tables of the format csv; add --format csv")
+    for option in ("combined", "parquet"):
+        if given[option] and "csv" not in task.formats:
+            raise click.UsageError(f"--{option} joins tables of the format csv; add --format csv")
     combined = "csv" in task.formats if combined is None else combined
     _check_output(Path(task.output))
     start = time.monotonic()
     try:
         with shown(given["quiet"]) as watch:
             how: dict[str, Any] = {"jobs": jobs, "resume": given["resume"], "combined": combined, "part_s": part_s}
-            report = run(task, sources, **how, watch=watch)
+            how["parquet"] = given["parquet"]
+            report = run(task, sources, driver=_cluster(task, given), **how, watch=watch)
     except KeyboardInterrupt:
         say("\nstopped; give the same command again to go on from here", err=True)
         raise
@@ -62,6 +65,19 @@ def work_through(task: Task, sources: Sources, given: Mapping[str, Any]) -> None
     if given["as_json"]:
         answer(_content(report, task, elapsed_s))
     click.get_current_context().exit(UNREADABLE if report.failures or report.partial else 0)
+
+
+def _cluster(task: Task, given: Mapping[str, Any]) -> Driver | None:
+    """The driver of the cluster that is asked for."""
+    if given.get("cluster") is None:
+        return None
+    from outlark.batch.cluster import Cluster
+
+    def tell(text: str) -> None:
+        if not given["quiet"]:
+            say(text, err=True)
+
+    return Cluster(task, given["cluster"], given["jobs"], tell)
 
 
 def _check_output(output: Path) -> None:
@@ -120,4 +136,5 @@ def _content(report: Report, task: Task, elapsed_s: float) -> Mapping[str, Any]:
         "seconds_of_sound": round(report.seconds, 3),
         "seconds_taken": round(elapsed_s, 3),
         "combined": None if report.combined is None else str(report.combined),
+        "parquet": None if report.parquet is None else str(report.parquet),
     }

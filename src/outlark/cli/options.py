@@ -156,6 +156,11 @@ batch = options_together(
         default=None,
         help="Write one table of all, combined.csv. Without it: when csv is one of the formats.",
     ),
+    click.option(
+        "--parquet",
+        is_flag=True,
+        help="Also write all rows as Parquet in folders by site and day: OUT/parquet/segments/site=…/date=….",
+    ),
     jobs,
     click.option(
         "--resume/--no-resume",

@@ -4,6 +4,7 @@ import os
 from typing import BinaryIO, NamedTuple
 
 from outlark.field.wave_chunks import chunks, is_wave
+from outlark.places import length_of, opened
 
 #: Sizes that programs write which do not know yet how much will follow: 2 and 4 GiB, or a little less.
 UNKNOWN_SIZES = (range(0x7FFF0000, 0x80000001), range(0xFFFF0000, 0x100000000))
@@ -41,14 +42,14 @@ def cut_short(path: str | os.PathLike[str]) -> CutShort | None:
     None; cut short: its header announces 1.000 s, and 0.250 s are there; get a whole copy if there is one
     """
     try:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             return _cut_short(file) if is_wave(file) else None
     except OSError:
         return None  # whoever reads the sound says what is wrong
 
 
 def _cut_short(file: BinaryIO) -> CutShort | None:
-    end = os.fstat(file.fileno()).st_size
+    end = length_of(file)
     bytes_per_s = whole = 0
     for name, size in chunks(file):
         if name == b"fmt ":

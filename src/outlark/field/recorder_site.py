@@ -1,14 +1,14 @@
 """At which site a recording was made: as the recorder wrote it down, or by the folders and names of its files."""
 
-import os
 import re
 from pathlib import Path, PurePosixPath
 
 from outlark.field.recorder_time import FIRST_YEAR, HEX_NAME, IN_NAME, LAST_YEAR, guano_fields
 from outlark.field.wave_chunks import text_chunks
+from outlark.places import Place
 
 #: Fields of GUANO, in small letters, that hold the name of a site; a Song Meter's prefix, unless it is its serial.
-FIELDS = ("nabat|site name", "site name", "site", "wa|song meter|prefix")
+FIELDS = ("nabat|site name", "site name", "site", "wa|song meter|prefix", "wa|prefix")
 #: Ways to tell the site of a recording that no recorder wrote down.
 AUTO, FOLDER, PARENT, NAME = "auto", "folder", "parent", "name"
 WAYS = (AUTO, FOLDER, PARENT, NAME)
@@ -17,7 +17,7 @@ NO_SITE = "(no site)"
 _NOT_A_SITE = re.compile(r"(\d{4})(?:[-_. ]?\d{2}(?:[-_. ]?\d{2})?)?|data|wav|audio|recordings", re.IGNORECASE)
 
 
-def recorder_site(path: str | os.PathLike[str]) -> str | None:
+def recorder_site(path: Place) -> str | None:
     """The site that the recorder wrote into the file (GUANO), or None.
 
     Raises

@@ -11,6 +11,7 @@ import soundfile
 from outlark.errors import AudioError
 from outlark.field.wave_chunks import text_chunks
 from outlark.notes.audio import for_decoder
+from outlark.places import as_place, is_url, name_of, opened
 
 GUANO, COMMENT, FILE_NAME = "guano", "comment", "file name"
 #: Years outside are those of a clock that was never set, or no years at all.
@@ -68,7 +69,7 @@ def recorder_time(path: str | os.PathLike[str]) -> RecorderTime | None:
 
     Parameters
     ----------
-    path : path of the sound file
+    path : path of the sound file, or its URL
 
     Returns
     -------
@@ -91,16 +92,17 @@ def recorder_time(path: str | os.PathLike[str]) -> RecorderTime | None:
     >>> found.began.isoformat(), found.source
     ('2023-10-24T12:34:56+02:00', 'comment')
     """
-    path = Path(path)
+    path = as_place(path)
     try:
         texts = text_chunks(path)
     except FileNotFoundError:
         raise AudioError(f"{path} does not exist; check the path") from None
     except OSError as error:
-        what = "is a folder" if path.is_dir() else f"cannot be opened ({error.strerror})"
+        folder = isinstance(path, Path) and path.is_dir()
+        what = "is a folder" if folder else f"cannot be opened ({error.strerror})"
         raise AudioError(f"{path} {what}; give the path of a sound file that you may read") from None
     comment = texts["ICMT"] if "ICMT" in texts else _comment(path)
-    told = (_time_in_guano(texts.get("guan", "")), _time_in_comment(comment), time_in_name(path.name))
+    told = (_time_in_guano(texts.get("guan", "")), _time_in_comment(comment), time_in_name(name_of(path)))
     found = [time for time in told if time is not None]
     if not found:
         return None
@@ -178,9 +180,12 @@ def _time_in_comment(comment: str) -> RecorderTime | None:
     return RecorderTime(began=began, source=COMMENT)
 
 
-def _comment(path: Path) -> str:
+def _comment(path: Path | str) -> str:
     """The comment of a file that is not made of RIFF chunks: FLAC, Ogg, AIFF, MP3 …"""
     try:
+        if is_url(path):
+            with opened(path) as fetched, soundfile.SoundFile(fetched) as file:
+                return str(file.copy_metadata().get("comment", ""))
         with soundfile.SoundFile(for_decoder(path)) as file:
             return str(file.copy_metadata().get("comment", ""))
     except (soundfile.SoundFileError, TypeError):  # TypeError: a name that ends in .raw

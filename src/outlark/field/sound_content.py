@@ -10,6 +10,7 @@ import soundfile
 from outlark.field.cut_short import cut_short
 from outlark.field.recorder_time import recorder_time
 from outlark.notes.audio import CHUNK, AudioFile, for_decoder
+from outlark.places import size_of
 
 #: Windows of this length in which no sample differs from the others are digital silence.
 WINDOW_S = 0.01
@@ -53,7 +54,7 @@ def sound_content(path: str | PathLike[str]) -> dict[str, Any]:
     return {
         "kind": "recording",
         "path": str(path),
-        "size_bytes": audio.path.stat().st_size,
+        "size_bytes": size_of(audio.path),
         **stored,
         "sample_rate": audio.sample_rate,
         "channels": audio.channels,

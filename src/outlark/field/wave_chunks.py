@@ -4,6 +4,8 @@ import os
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from outlark.places import length_of, opened
+
 #: What begins a file made of chunks; the size of its sound may be in the chunk "ds64" instead of its place.
 FAMILY = (b"RIFF", b"RF64", b"BW64")
 #: "See ds64": the size of a chunk that takes more than four bytes to tell.
@@ -17,7 +19,7 @@ def text_chunks(path: str | os.PathLike[str]) -> dict[str, str]:
 
     Parameters
     ----------
-    path : path of the file
+    path : path of the file, or its URL
 
     Returns
     -------
@@ -36,7 +38,7 @@ def text_chunks(path: str | os.PathLike[str]) -> dict[str, str]:
     {'ICMT': 'by the pond'}
     """
     found: dict[str, str] = {}
-    with open(path, "rb") as file:
+    with opened(path) as file:
         if not is_wave(file):
             return found
         for name, size in chunks(file):
@@ -56,7 +58,7 @@ def is_wave(file: BinaryIO) -> bool:
 
 def chunks(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
     """Name and size of each chunk, with the file at the start of what it holds; up to the first that makes no sense."""
-    at, end = file.tell(), os.fstat(file.fileno()).st_size
+    at, end = file.tell(), length_of(file)
     size_of_sound = ELSEWHERE
     for _ in range(MOST_CHUNKS):
         file.seek(at)

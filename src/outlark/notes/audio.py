@@ -3,15 +3,17 @@
 import operator
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import soundfile
 from numpy.typing import ArrayLike
 
 from outlark.errors import AudioError, InputError
+from outlark.places import as_os_errors, as_place, is_url, opened
 from outlark.regular import NOT_REGULAR, is_endless
 
 #: Full scale of the integers that sound is stored in, by kind and size in bytes. 24 bits come left-justified in 32.
@@ -106,13 +108,13 @@ class AudioFile:
 
     Parameters
     ----------
-    path : path of the file
+    path : path of the file, or its URL
     channel : "mix" or int
         The mean of all channels, or one of them, counted from 0.
 
     Attributes
     ----------
-    path : Path
+    path : Path, or str for a URL
     sample_rate : int
     channels : int
         How many the file has.
@@ -134,7 +136,7 @@ class AudioFile:
     """
 
     def __init__(self, path: str | PathLike[str], channel: int | str = "mix") -> None:
-        self.path = Path(path)
+        self.path = as_place(path)
         with self._open() as file:
             try:
                 self.sample_rate = check_sample_rate(file.samplerate)
@@ -206,25 +208,88 @@ class AudioFile:
                 yield one
                 done += len(x)
 
-    def _open(self) -> soundfile.SoundFile:
-        if is_endless(self.path):
-            raise AudioError(f"{self.path} {NOT_REGULAR}")
+    @contextmanager
+    def _open(self) -> Iterator[soundfile.SoundFile]:
+        if is_url(self.path):
+            with self._fetched() as file:
+                yield file
+            return
+        with self._on_this_machine() as file:
+            yield file
+
+    def _on_this_machine(self) -> soundfile.SoundFile:
+        path = Path(self.path)
+        if is_endless(path):
+            raise AudioError(f"{path} {NOT_REGULAR}")
         try:
-            with self.path.open("rb") as file:
+            with path.open("rb") as file:
                 if not file.read(1):
-                    raise AudioError(f"{self.path} is empty (0 bytes); copy or record it again")
-            return soundfile.SoundFile(for_decoder(self.path))
+                    raise AudioError(f"{path} is empty (0 bytes); copy or record it again")
+            return soundfile.SoundFile(for_decoder(path))
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise AudioError(f"{self.path} does not exist; check the path") from error
+            raise AudioError(f"{path} does not exist; check the path") from error
         except OSError as error:
-            if self.path.is_dir():
-                raise AudioError(f"{self.path} is a folder; give the path of one sound file") from error
-            raise AudioError(f"{self.path} cannot be opened ({error.strerror}); check that you may read it") from error
+            if path.is_dir():
+                raise AudioError(f"{path} is a folder; give the path of one sound file") from error
+            raise AudioError(f"{path} cannot be opened ({error.strerror}); check that you may read it") from error
         except (soundfile.SoundFileError, TypeError) as error:  # TypeError: a name that ends in .raw
-            raise AudioError(
-                f"{self.path} is no sound file that can be decoded ({error}); convert it to WAV or FLAC, or get "
-                "another copy if it should be one"
-            ) from error
+            raise self._not_decoded(error) from error
+
+    @contextmanager
+    def _fetched(self) -> Iterator[soundfile.SoundFile]:
+        """From a URL. The decoder takes an error while fetching for the end of the file; here it is one."""
+        try:
+            with opened(self.path) as file:
+                fetching = Fetching(file)
+                try:
+                    with soundfile.SoundFile(fetching) as decoded:
+                        yield decoded
+                except (soundfile.SoundFileError, TypeError, AudioError) as error:
+                    if fetching.error is None:
+                        raise (error if isinstance(error, AudioError) else self._not_decoded(error)) from error
+                if fetching.error is not None:
+                    raise fetching.error
+        except FileNotFoundError as error:
+            raise AudioError(f"{self.path} does not exist; check the URL") from error
+        except OSError as error:
+            why = error.strerror or error
+            raise AudioError(f"{self.path} cannot be fetched ({why}); check the connection and your rights") from error
+
+    def _not_decoded(self, error: Exception) -> AudioError:
+        return AudioError(
+            f"{self.path} is no sound file that can be decoded ({error}); convert it to WAV or FLAC, or get "
+            "another copy if it should be one"
+        )
+
+
+class Fetching:
+    """A file for the decoder that remembers what went wrong: the decoder itself cannot hear of it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def read(self, n: int = -1) -> bytes:
+        """What is there; nothing after an error."""
+        if self.error is None:
+            try:
+                with as_os_errors("it"):
+                    return self._file.read(n)
+            except OSError as error:
+                self.error = error
+        return b""
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """As of any file."""
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        """As of any file."""
+        return self._file.tell()
+
+    def write(self, data: bytes) -> int:
+        """Nobody writes; the decoder asks whether there is such a thing."""
+        raise OSError("read only")
 
 
 def for_decoder(path: str | PathLike[str]) -> str | bytes:

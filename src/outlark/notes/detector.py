@@ -505,8 +505,12 @@ class NoteDetector(BaseEstimator):
         assert isinstance(self.front_end_, NoteFrontEnd)
         assert model is not None
         check_negatives(material, self.classes_.tolist())
-        share = LOOKED_AT if self.second_stage_ is None else CANDIDATE
-        self.note_model_, records = take_in(self.front_end_, model, material, share)
+        # what would be found is a matter of the thresholds in use; those of candidates are the training's
+        used, share = self.layout_.thresholds, LOOKED_AT
+        if self.second_stage_ is not None:
+            used, share = model.thresholds, CANDIDATE
+        taken, records = take_in(self.front_end_, replace(model, thresholds=used), material, share)
+        self.note_model_ = replace(taken, thresholds=model.thresholds)
         for told in as_good_as_notes(self.note_model_, records):
             warnings.warn(told, AsGoodAsNotes, stacklevel=3)
         self.negatives_ = [*self.negatives_, *records]

@@ -11,7 +11,7 @@ from outlark.errors import InputError
 from outlark.maths.threads import one_blas_thread
 from outlark.notes.decisions import Decisions
 from outlark.notes.front_ends.array import ArrayFrontEnd
-from outlark.notes.front_ends.base import Frames, FrameSource, FrontEnd, joined
+from outlark.notes.front_ends.base import Frames, FrameSource, FrontEnd
 from outlark.notes.front_ends.note import NoteFrontEnd
 from outlark.notes.resampling import Resampler
 from outlark.notes.scorers import FrameScorer, NoteScorer
@@ -82,7 +82,6 @@ class ScoreStream:
             self.n_model_samples = source.first_sample
         self._resampler = _resampler(front_end, sample_rate, model_rate, self.n_model_samples)
         self.first_sample = self.n_samples = self._resampler.first_in if self._resampler else self.n_model_samples
-        self._held: list[Frames] = []  # of the run-in
         self._scorer, self._signal, self._memory = scorer, signal, memory
         if memory is not None:
             memory.begin(self.n_model_samples)
@@ -117,13 +116,10 @@ class ScoreStream:
         return self._scorer.push(frames)
 
     def _after_the_run_in(self, frames: Frames) -> Frames:
+        assert isinstance(self._scorer, NoteScorer)
         early = min(self._run_in, len(frames))
-        self._held.append(frames.between(0, early))
+        self._scorer.run_in(frames.between(0, early))
         self._run_in -= early
-        if not self._run_in:
-            assert isinstance(self._scorer, NoteScorer)
-            self._scorer.run_in(joined(self._held))
-            self._held = []
         return frames.between(early, len(frames))
 
 

@@ -8,9 +8,10 @@ from outlark.maths.description import Description, score
 from outlark.maths.scoring import distances_to_all
 from outlark.notes.absolute_scale import LEAST_SHARE, LOWEST
 from outlark.notes.scorers import ClassScorer
+from outlark.notes.second_stage import CANDIDATE
 
-#: No class of training begins to accept below this score, so that less need not be compared.
-WEAK = LOWEST * LEAST_SHARE
+#: Nothing below this score is a note or, with a second stage, a candidate, so that less need not be compared.
+WEAK = CANDIDATE * LOWEST * LEAST_SHARE
 
 
 class Rejecting:

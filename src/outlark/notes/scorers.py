@@ -117,11 +117,17 @@ class NoteScorer:
         self._projections = Projections.of(front_end, describer, lengths, allowed, step, self._around)
 
     def run_in(self, frames: Frames) -> None:
-        """What comes before the first start, without scores of its own: `look_back` frames, or all that there are."""
-        if self._contrast is not None:
-            for at in range(0, len(frames), self._chunk):
-                self._contrast.push(frames.activity[at : at + self._chunk])
+        """What comes before the first start, without scores of its own.
+
+        In pieces of any size, all together `look_back` frames, or as many as there are.
+        """
         self._before = np.concatenate([self._before, frames.features])[-self._around :]
+        if self._contrast is not None:
+            self._activity = np.concatenate([self._activity, frames.activity])
+            whole = len(self._activity) // self._chunk * self._chunk
+            for at in range(0, whole, self._chunk):
+                self._contrast.push(self._activity[at : at + self._chunk])
+            self._activity = self._activity[whole:]
 
     def push(self, frames: Frames) -> ScoreBlock:
         """The scores of the starts from which the longest note has been heard in full."""

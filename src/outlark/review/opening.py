@@ -1,11 +1,12 @@
 """What `outlark review` is given, as a project: folders, recordings, the results of a run, or the demonstration."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from outlark.batch.journal import DONE, NAME, Journal
-from outlark.batch.sources import find
+from outlark.batch.sources import Source, find
 from outlark.batch.task import WORKSHOP
 from outlark.cache import cache_folder
 from outlark.errors import InputError, OutlarkError
@@ -61,9 +62,18 @@ def open_project(paths: Sequence[str | Path], project: Path | None = None, model
         raise InputError("a model goes with the results of the run that it has made; give their folder")
     sources = find(paths)
     problems = [{"name": failure.name, "message": failure.message} for failure in sources.failures]
-    files = [(source.path, source.name) for source in sources.files if FOLDER not in source.path.parts]
-    title = sources.base.name if len(files) != 1 else files[0][1]
-    return _opened(title, project or sources.base / FOLDER, files, problems)
+    files = [(_here(source), source.name) for source in sources.files]
+    files = [(path, name) for path, name in files if FOLDER not in path.parts]
+    base = Path(os.path.commonpath([path.parent for path, _ in files]))
+    title = base.name if len(files) != 1 else files[0][1]
+    return _opened(title, project or base / FOLDER, files, problems)
+
+
+def _here(source: Source) -> Path:
+    """Its path on this machine."""
+    if isinstance(source.path, str):
+        raise InputError(f"{source.path} is elsewhere; the review page plays recordings of this machine: copy it")
+    return source.path
 
 
 def _results(folder: Path, project: Path | None, model: Path | None) -> Opened:

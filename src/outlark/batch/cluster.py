@@ -1,0 +1,275 @@
+"""The driver of a cluster: Dask workers, on this machine or on many. The journal stays with the process that drives.
+
+Workers get the model when they join, read recordings from where the driver does (a shared file system, or URLs), and
+send finished tables back; they write nothing. What came of the parts of a long recording is put together here.
+"""
+
+import logging
+import re
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Any, Self
+
+from outlark.batch.crew import TELL_S, Crew, as_processes_are_started
+from outlark.batch.delivery import deliver_bytes
+from outlark.batch.driver import Event
+from outlark.batch.task import Task
+from outlark.batch.unit import Unit
+from outlark.errors import InputError
+from outlark.places import size_of
+
+#: Seconds to wait for a scheduler that does not answer, and for the first worker.
+CONNECT_S, WORKERS_S = 30.0, 120.0
+#: Seconds after which workers are counted again, and after which a cluster that does not answer is left alone.
+COUNT_S, CLOSE_S = 2.0, 5.0
+#: Bundles of units under way for each worker: one at work, and one that has come already.
+EACH = 2
+#: Short recordings go together until they have so many bytes, some minutes of sound, or are so many.
+BUNDLE_BYTES, BUNDLE_UNITS = 2**24, 32
+REMEDY = "what is done is kept: give the same command again to go on from here"
+
+
+def check_address(address: str) -> str:
+    """An address as ``--cluster`` takes it.
+
+    >>> check_address("local:2"), check_address("tcp://10.0.0.1:8786")
+    ('local:2', 'tcp://10.0.0.1:8786')
+    """
+    if re.fullmatch(r"local(:[1-9]\d*)?|(tcp|tls|ucx|ws|wss)://\S+", address):
+        return address
+    raise InputError(
+        f"{address!r} is not the address of a cluster; give that of a Dask scheduler, such as tcp://10.0.0.1:8786, or "
+        "local, or local:4 for four workers on this machine"
+    )
+
+
+class Cluster:
+    """Dask workers, for as long as a ``with`` block lasts.
+
+    Parameters
+    ----------
+    task : Task
+    address : str
+        Of the scheduler, or "local", or "local:N".
+    jobs : int
+        Processes of this machine that put parts together, and workers of a cluster that is "local".
+    say : function
+        Gets what there is to tell: the address of the dashboard, that there is no worker.
+    """
+
+    def __init__(self, task: Task, address: str, jobs: int, say: Callable[[str], None]) -> None:
+        self._task, self._address, self._jobs, self._say = task, check_address(address), jobs, say
+        self._token = secrets.token_hex(8)
+        self._crew = Crew(task, jobs)
+        self._joins: deque[Unit] = deque()
+        self._bundle: list[Unit] = []
+        self._bundle_bytes = 0
+        self._under_way: dict[Any, list[Unit]] = {}  # by future
+        self._ended: SimpleQueue[Any] = SimpleQueue()
+        self._client: Any = None
+        self._there: Any = None  # what workers can do
+        self._n_workers, self._counted = 0, 0.0
+        # units whose workers have died, and those of them that wait until nothing else is under way: Dask blames all
+        # that a worker had been given, and one of them is to blame
+        self._suspects: set[Unit] = set()
+        self._waiting: deque[Unit] = deque()
+        self._alone = False  # whether one of them is under way
+
+    def __enter__(self) -> Self:
+        self._client = _connected(self._address, self._jobs)
+        self._there = import_module("outlark.batch.cluster_worker")  # which needs Dask
+        self._say(f"dashboard: {self._client.dashboard_link}")
+        return self
+
+    def start(self, n_units: int) -> bool:
+        """Hand out the model; whether recordings can be worked on in parts."""
+        with _about_the_scheduler(self._address):
+            self._wait_for_workers()
+            outfit = self._there.Outfit(self._token, self._task, Path(self._task.model).read_bytes())
+            self._client.register_plugin(outfit)
+            self._check_workers()
+            reply = self._client.submit(self._there.ready, self._token, pure=False).result()
+        if "refused" in reply:
+            raise InputError(reply["refused"])
+        return reply["splits"]
+
+    @property
+    def n_free(self) -> int:
+        """As many bundles of units as the workers can have under way."""
+        return 0 if self._alone else max(0, EACH * max(1, self._n_workers) - len(self._under_way))
+
+    def submit(self, unit: Unit) -> None:
+        """Have a unit done: the whole from its parts here, all else there, short recordings together."""
+        if unit.parts:
+            self._joins.append(unit)
+            return
+        if unit in self._suspects:
+            self._waiting.append(unit)
+            return
+        self._bundle.append(unit)
+        # a part is enough by itself
+        self._bundle_bytes += BUNDLE_BYTES if unit.part is not None else _size(unit)
+        if self._bundle_bytes >= BUNDLE_BYTES or len(self._bundle) >= BUNDLE_UNITS:
+            self._send()
+
+    def events(self) -> Iterator[Event]:
+        """What has happened to the units that were submitted; waits until something has, but not for long."""
+        self._send()
+        if self._waiting and not self._under_way:
+            self._alone, self._bundle = True, [self._waiting.popleft()]
+            self._send()
+        while self._joins and self._crew.n_free:
+            self._crew.submit(self._joins.popleft())
+        if self._crew.busy:
+            yield from self._crew.events(wait_s=0.0 if not self._ended.empty() else TELL_S / 10)
+        try:
+            future = self._ended.get(timeout=0.0 if self._crew.busy else TELL_S)
+        except Empty:
+            self._count_workers()
+            return
+        self._alone = False
+        for unit, what in self._outcomes(future, self._under_way.pop(future)):
+            yield Event(unit, self._delivered(unit, what))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._crew.__exit__(kind, error, traceback)
+        _close(self._client, self._token, list(self._under_way))
+
+    def _send(self) -> None:
+        if not self._bundle:
+            return
+        with _about_the_scheduler(self._address):
+            future = self._client.submit(self._there.do, self._token, self._bundle, pure=False)
+        self._under_way[future] = self._bundle
+        self._bundle, self._bundle_bytes = [], 0
+        future.add_done_callback(self._ended.put)
+
+    def _outcomes(self, future: Any, units: list[Unit]) -> list[tuple[Unit, Mapping[str, Any]]]:
+        from distributed import KilledWorker
+
+        with _about_the_scheduler(self._address):
+            try:
+                found: list[Mapping[str, Any]] = future.result()
+            except KilledWorker as error:
+                self._suspects.update(units)
+                lost = f"every worker that it was given to has died, the last at {error.last_worker.address}"
+                found = [{"died": f"{lost}; out of memory?"} for _ in units]
+            finally:
+                future.release()
+        return list(zip(units, found, strict=True))
+
+    def _delivered(self, unit: Unit, what: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With the files of a unit in the output folder."""
+        if "done" not in what:
+            return what
+        done = dict(what["done"])
+        scratch = self._task.workshop / "partial" / "cluster"
+        return {"done": {"outputs": deliver_bytes(done.pop("files"), scratch, self._task, unit), **done}}
+
+    def _wait_for_workers(self) -> None:
+        self._n_workers = len(self._client.nthreads())
+        if self._n_workers:
+            return
+        self._say(f"waiting for workers of {self._address}")
+        try:
+            self._client.wait_for_workers(1, timeout=WORKERS_S)
+        except TimeoutError:
+            raise InputError(
+                f"no worker has joined {self._address} within {WORKERS_S:.0f} s; start some with 'dask worker "
+                f"{self._address} --nworkers 4 --nthreads 1'"
+            ) from None
+        self._n_workers = len(self._client.nthreads())
+
+    def _check_workers(self) -> None:
+        """Refuse workers that would give other numbers, or the same ones in threads that get in each other's way."""
+        threads = {worker: n for worker, n in self._client.nthreads().items() if n != 1}
+        if threads:
+            worker, n = next(iter(threads.items()))
+            raise InputError(
+                f"the worker {worker} has {n} threads and must have one; start workers with --nworkers {n} --nthreads 1"
+            )
+        own = self._there.kind()
+        for worker, kind in self._client.run(self._there.kind).items():
+            if kind != own:
+                raise InputError(self._there.unlike(worker, kind, own))
+
+    def _count_workers(self) -> None:
+        """Now and then: workers come and go."""
+        if not self._under_way or time.monotonic() - self._counted < COUNT_S:
+            return
+        with _about_the_scheduler(self._address):
+            n_workers = len(self._client.nthreads())
+        if self._n_workers and not n_workers:
+            self._say(f"all workers of {self._address} are gone; waiting for others")
+        self._n_workers, self._counted = n_workers, time.monotonic()
+
+
+def _size(unit: Unit) -> int:
+    """Bytes of its recording; a worker says what is wrong with one that is gone."""
+    try:
+        return size_of(unit.source.path)
+    except OSError:
+        return 0
+
+
+def _connected(address: str, jobs: int) -> Any:
+    """A client of the scheduler, which is started with its workers if it is to be local."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise InputError(f'--cluster needs Dask ({error}); install it with: pip install "outlark[cluster]"') from None
+    # what it would say of lost connections and workers, we say
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+    try:
+        if not address.startswith("local"):
+            return distributed.Client(address, timeout=CONNECT_S)
+        n_workers = int(address.partition(":")[2] or jobs)
+        with as_processes_are_started():
+            local = distributed.LocalCluster(
+                n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+            )
+        return distributed.Client(local)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InputError(
+            f"no scheduler answers at {address} ({error}); start one with 'dask scheduler', or give --cluster local"
+        ) from None
+
+
+def _close(client: Any, token: str, futures: list[Any]) -> None:
+    """Leave the cluster as it was; if it is gone, there is nothing to leave."""
+    if client is None:
+        return
+    with suppress(Exception):
+        if client.status == "running":
+            client.cancel(futures)
+            client.unregister_worker_plugin(f"outlark-{token}")
+    with suppress(Exception):
+        local = client.cluster
+        client.close(timeout=CLOSE_S)
+        if local is not None:
+            local.close(timeout=CLOSE_S)
+
+
+@contextmanager
+def _about_the_scheduler(address: str) -> Iterator[None]:
+    """Whatever says that the scheduler is gone, in words."""
+    from distributed.comm import CommClosedError
+
+    try:
+        yield
+    except (OSError, CommClosedError, CancelledError, AttributeError) as error:
+        if isinstance(error, AttributeError) and "NoneType" not in str(error):
+            raise
+        raise InputError(f"the connection to the scheduler at {address} is lost; {REMEDY}") from error
+    except ModuleNotFoundError as error:
+        raise InputError(f"the workers of {address} cannot work ({error}); install outlark there, too") from error

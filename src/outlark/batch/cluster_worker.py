@@ -1,0 +1,115 @@
+"""What a Dask worker does: it gets the model when it joins, does bundles of units, and writes nothing but scratch."""
+
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from distributed import WorkerPlugin
+
+from outlark.batch.arithmetic import arithmetic
+from outlark.batch.task import Task
+from outlark.batch.unit import Unit
+from outlark.batch.worker import outcome
+from outlark.errors import OutlarkError
+from outlark.version import __version__
+
+if TYPE_CHECKING:
+    from outlark.batch.engine import Engine
+
+#: By the token of a run: its outfit, and its engine once it was needed.
+_outfits: dict[str, "Outfit"] = {}
+_engines: dict[str, "Engine"] = {}
+#: A process does one thing at a time, whatever its number of threads: BLAS counts its threads for the whole process.
+_alone = threading.Lock()
+
+
+class Outfit(WorkerPlugin):
+    """What a worker needs for a run; Dask gives it to each worker that is there, and to each that joins later.
+
+    Parameters
+    ----------
+    token : str
+        Of the run.
+    task : Task
+    model : bytes
+        The model file.
+    """
+
+    def __init__(self, token: str, task: Task, model: bytes) -> None:
+        self.name, self.token = f"outlark-{token}", token
+        self.task, self.model, self.kind = task, model, kind()
+        self._folder: str | None = None
+
+    def setup(self, worker: Any) -> None:
+        """Called on each worker."""
+        self._folder = tempfile.mkdtemp(prefix="outlark-", dir=worker.local_directory)
+        self.scratch = Path(self._folder, "scratch")
+        path = Path(self._folder, "model.outlark")
+        path.write_bytes(self.model)
+        self.task = replace(self.task, model=str(path), output=self._folder)
+        _outfits[self.token] = self
+
+    def teardown(self, worker: Any) -> None:
+        """Called when the run has ended, or the worker leaves."""
+        _engines.pop(self.token, None)
+        _outfits.pop(self.token, None)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def kind() -> dict[str, str]:
+    """What results of this process depend on besides the recording, the model and the settings."""
+    return {"outlark": __version__, **arithmetic()}
+
+
+def unlike(worker: str, found: Mapping[str, str], expected: Mapping[str, str]) -> str:
+    """That a worker is of another kind, and what to do."""
+    differs = [key for key in {**found, **expected} if found.get(key) != expected.get(key)]
+    what = ", ".join(f"{key} {found.get(key)!r:.60} there, {expected.get(key)!r:.60} here" for key in sorted(differs))
+    return (
+        f"the worker {worker} would give other last digits than this machine ({what}); install the same releases on "
+        "both, and start the command and all workers on machines of one kind (SLURM: --constraint), or give "
+        "OPENBLAS_CORETYPE and NPY_DISABLE_CPU_FEATURES to all of them"
+    )
+
+
+def ready(token: str) -> dict[str, Any]:
+    """Load the model; as `outlark.batch.worker.ready`."""
+    with _alone:
+        try:
+            return {"splits": _engine(token).splits}
+        except OutlarkError as error:
+            return {"refused": str(error)}
+
+
+def do(token: str, units: Sequence[Unit]) -> list[dict[str, Any]]:
+    """Do units, one after the other; as `outlark.batch.worker.do`, but "done" has "files", name → bytes."""
+    with _alone:
+        try:
+            engine = _engine(token)
+        except OutlarkError as error:
+            return [{"refused": str(error)}] * len(units)
+        return [outcome(unit, partial(_packed, engine, unit)) for unit in units]
+
+
+def _packed(engine: "Engine", unit: Unit) -> dict[str, Any]:
+    with engine.finished(unit, lambda seconds, share: None) as (done, folder):
+        return {"files": {file.name: file.read_bytes() for file in sorted(folder.iterdir())}, **done}
+
+
+def _engine(token: str) -> "Engine":
+    from outlark.batch.engine import Engine
+
+    if token not in _engines:
+        outfit = _outfits[token]
+        if kind() != outfit.kind:
+            from distributed import get_worker
+
+            raise OutlarkError(unlike(get_worker().address, kind(), outfit.kind))
+        _engines[token] = Engine(outfit.task, outfit.scratch)
+    return _engines[token]

@@ -1,0 +1,168 @@
+"""All rows of a run as Parquet, in folders by site and day, as DuckDB, Polars, Spark and Arrow read them.
+
+``OUT/parquet/segments/site=pond/date=2026-05-31/rows.parquet`` has the rows of outlark's CSV tables,
+``OUT/parquet/recordings/…`` which recordings were heard when and for how long, also those in which nothing was found.
+A file whose rows are the same as before is left alone.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from outlark.aside import written_aside
+from outlark.batch.results import ROWS
+from outlark.batch.task import Task
+
+FOLDER, SEGMENTS, RECORDINGS, FILE = "parquet", "segments", "recordings", "rows.parquet"
+#: What a folder is called where nobody knows the site or the day; all programs read it as null.
+UNKNOWN = "__HIVE_DEFAULT_PARTITION__"
+#: Rows that are in memory at once.
+ROWS_AT_ONCE = 2**15
+_KEY = b"outlark_sources"
+
+
+class Stay(NamedTuple):
+    """A recording on one day: its journal entry, site, day, when it began there and how long it went on, in seconds."""
+
+    entry: Mapping[str, Any]
+    site: str | None
+    date: str | None
+    began: str | None
+    seconds: float
+
+
+def write_partitions(task: Task, entries: Iterable[Mapping[str, Any]]) -> Path:
+    """Write what the journal says is done; the folder.
+
+    Parameters
+    ----------
+    task : Task
+    entries : lines of the journal about recordings that are done, whose CSV tables are there
+    """
+    root = Path(task.output, FOLDER)
+    partitions: dict[tuple[str | None, str | None], list[Stay]] = {}
+    for entry in entries:
+        for stay in stays_of(entry):
+            partitions.setdefault((stay.site, stay.date), []).append(stay)
+    wanted = set()
+    for (site, date), stays in partitions.items():
+        folder = f"site={_folder(site)}/date={_folder(date)}"
+        wanted.add(folder)
+        digest = _digest(task, stays)
+        _write(root / SEGMENTS / folder / FILE, digest, partial(_segments, task, stays))
+        _write(root / RECORDINGS / folder / FILE, digest, partial(map, _recording, stays))
+    _delete_others(root, wanted)
+    return root
+
+
+def stays_of(entry: Mapping[str, Any]) -> Iterator[Stay]:
+    """A recording, day by day.
+
+    >>> entry = {"recording": "pond/a.wav", "seconds": 7200.0, "began": "2026-05-31T23:30:00"}
+    >>> [(stay.site, stay.date, stay.seconds) for stay in stays_of(entry)]
+    [('pond', '2026-05-31', 1800.0), ('pond', '2026-06-01', 5400.0)]
+    """
+    from outlark.field.recorder_site import NO_SITE, site_of  # imports all that reads sound
+
+    seconds = float(entry["seconds"])
+    told = entry.get("site") or site_of(entry["recording"], str(entry.get("path", "")))
+    site = None if told == NO_SITE else told
+    if entry.get("began") is None:
+        yield Stay(entry, site, entry.get("date"), None, seconds)
+        return
+    began, left = datetime.fromisoformat(entry["began"]), seconds / entry.get("expansion", 1.0)
+    if "date" in entry:
+        yield Stay(entry, site, entry["date"], began.isoformat(), left)
+        return
+    while True:
+        midnight = datetime.combine(began.date() + timedelta(days=1), datetime.min.time(), began.tzinfo)
+        here = min(left, (midnight - began).total_seconds())
+        yield Stay(entry, site, began.date().isoformat(), began.isoformat(), here)
+        began, left = midnight, left - here
+        if left <= 0.0:
+            return
+
+
+def _segments(task: Task, stays: Iterable[Stay]) -> Iterator[dict[str, Any]]:
+    """The rows of recordings that lie on the day."""
+    from outlark.notes.formats import read_table
+    from outlark.notes.formats.own import values
+
+    for stay in stays:
+        for mark in read_table(Path(task.output, _table(stay.entry)), format="csv").marks:
+            if "date" in stay.entry or mark.start_time is None or mark.start_time[:10] == stay.date:
+                yield values(mark)
+
+
+def _recording(stay: Stay) -> dict[str, Any]:
+    entry = stay.entry
+    return {
+        "recording": entry["recording"],
+        "start_time": stay.began,
+        "seconds": stay.seconds,
+        "partial": entry.get("partial"),
+        "model_sha256": entry["identity"]["model_sha256"],
+        "version": entry["identity"]["version"],
+    }
+
+
+def _digest(task: Task, stays: Iterable[Stay]) -> bytes:
+    """By which the sources of a file are known again; a table that somebody worked on has another size."""
+    told = [[stay.entry["recording"], *_table_and_digest(task, stay.entry), stay.seconds] for stay in stays]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest().encode()
+
+
+def _table_and_digest(task: Task, entry: Mapping[str, Any]) -> tuple[str, int]:
+    name = _table(entry)
+    return entry["outputs"][name], Path(task.output, name).stat().st_size
+
+
+def _write(path: Path, digest: bytes, rows: Callable[[], Iterable[dict[str, Any]]]) -> None:
+    """Write rows with the types of outlark's own tables, unless the file has them already."""
+    from outlark.notes.formats.files import needed
+    from outlark.notes.formats.own import FIELDS
+
+    arrow, parquet = needed("pyarrow", "parquet"), needed("pyarrow.parquet", "parquet")
+    if path.exists() and (parquet.read_schema(path).metadata or {}).get(_KEY) == digest:
+        return
+    kinds = dict(FIELDS) if SEGMENTS in path.parts else dict.fromkeys(_recording_fields(), str) | {"seconds": float}
+    types = {str: arrow.string(), float: arrow.float64(), int: arrow.int64()}
+    schema = arrow.schema([arrow.field(name, types[kind]) for name, kind in kinds.items()], metadata={_KEY: digest})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rest = iter(rows())
+    with written_aside(path) as aside, parquet.ParquetWriter(aside, schema) as writer:
+        while True:
+            some = list(islice(rest, ROWS_AT_ONCE))
+            writer.write_table(arrow.Table.from_pylist(some, schema=schema))
+            if len(some) < ROWS_AT_ONCE:
+                break
+
+
+def _recording_fields() -> tuple[str, ...]:
+    return ("recording", "start_time", "seconds", "partial", "model_sha256", "version")
+
+
+def _delete_others(root: Path, wanted: set[str]) -> None:
+    """Folders of sites and days of which nothing is left."""
+    for kind in (SEGMENTS, RECORDINGS):
+        for folder in (root / kind).glob("site=*/date=*"):
+            if folder.relative_to(root / kind).as_posix() not in wanted:
+                shutil.rmtree(folder)
+                with suppress(OSError):  # other days of the site are still there
+                    folder.parent.rmdir()
+
+
+def _table(entry: Mapping[str, Any]) -> str:
+    return next(name for name in entry["outputs"] if name.endswith(ROWS))
+
+
+def _folder(value: str | None) -> str:
+    return UNKNOWN if value is None else quote(value, safe="")

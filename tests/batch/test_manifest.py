@@ -1,0 +1,88 @@
+"""Manifests: tables that list recordings."""
+
+from datetime import date, datetime
+
+import pytest
+
+from outlark.batch.manifest import read_manifest
+from outlark.batch.sources import find
+from outlark.errors import InputError
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("a.wav", "deep/b.wav", "deep/c.wav"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    return tmp_path
+
+
+def csv(folder, text, name="season.csv", encoding="utf-8"):
+    (folder / name).write_text(text, encoding=encoding)
+    return folder / name
+
+
+def test_paths_count_from_the_folder_of_the_manifest(folder, monkeypatch):
+    monkeypatch.chdir("/")
+    rows = ("Site,Path,date,gain", "pond,a.wav,2026-05-31,3", ",deep/b.wav,,", f"wood,{folder}/deep/c.wav,,1")
+    manifest = csv(folder, "\n".join(rows))
+    found = [(s.name, s.site, s.date) for s in find([manifest]).files]
+    assert found == [("a.wav", "pond", "2026-05-31"), ("deep/b.wav", None, None), ("deep/c.wav", "wood", None)]
+    assert [(s.name, s.site) for s in find([manifest, folder / "deep"]).files][1:] == [
+        ("deep/b.wav", None), ("deep/c.wav", "wood"),
+    ]  # fmt: skip
+
+
+def test_parquet(folder):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = {"path": ["a.wav", "deep/b.wav"], "site": ["pond", None], "date": [date(2026, 5, 31), None]}
+    parquet.write_table(pyarrow.table(table), folder / "season.parquet")
+    assert [(s.name, s.site, s.date) for s in find([folder / "season.parquet"]).files] == [
+        ("a.wav", "pond", "2026-05-31"), ("deep/b.wav", None, None),
+    ]  # fmt: skip
+    table["date"] = [datetime(2026, 5, 31, 4, 30), None]
+    parquet.write_table(pyarrow.table(table), folder / "season.parquet")
+    assert next(read_manifest(folder / "season.parquet")).date == "2026-05-31"
+
+
+def test_spreadsheets_begin_with_a_byte_order_mark(folder):
+    assert [listed.site for listed in read_manifest(csv(folder, "path,site\na.wav,Weiß\n", encoding="utf-8-sig"))] == [
+        "Weiß"
+    ]
+
+
+def test_what_is_not_there_is_a_failure_and_the_rest_is_found(folder):
+    found = find([csv(folder, "path\na.wav\nnone.wav\n")])
+    assert [source.name for source in found.files] == ["a.wav"]
+    assert [failure.message for failure in found.failures] == [f"{folder / 'none.wav'} does not exist; check the path"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("file,site\na.wav,pond\n", r"season.csv: a manifest has a column 'path', and this one has file, site; rename"),
+        ("", r"season.csv: a manifest has a column 'path', and this one has none"),
+        ("path,site\na.wav,pond\n,wood\n", r"season.csv, line 3: no path \(''\); give one in each line"),
+        ("path,date\na.wav,31.5.2026\n", r"season.csv, line 2: the date '31.5.2026'; write it as 2026-05-31"),
+        ('path\n"a.wav', r"season.csv: cannot be read as a manifest \(unexpected end of data\)"),
+        ("path,site\na.wav,pond\na.wav,wood\n", r"a.wav is given twice, with 'pond' and with 'wood'; correct"),
+    ],
+)
+def test_what_is_no_manifest(folder, text, message):
+    with pytest.raises(InputError, match=message):
+        find([csv(folder, text)])
+
+
+def test_files_that_are_no_tables(folder):
+    (folder / "x.csv").write_bytes(b"path\n\xff\xfe\n")
+    with pytest.raises(
+        InputError, match=r"x.csv: cannot be read as a manifest \(.*utf-8.*\); give a CSV file in UTF-8"
+    ):
+        find([folder / "x.csv"])
+    pytest.importorskip("pyarrow")
+    (folder / "x.parquet").write_bytes(b"no")
+    with pytest.raises(InputError, match=r"x.parquet: cannot be read as a manifest"):
+        find([folder / "x.parquet"])
+    with pytest.raises(InputError, match=r"none.csv: cannot be read as a manifest .*No such file"):
+        find([folder / "none.csv"])
