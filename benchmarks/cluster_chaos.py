@@ -26,8 +26,9 @@ import numpy as np
 import psutil
 import soundfile
 
-from outlark import NoteDetector, model_file
+from outlark import NoteDetector
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+from outlark.storage import model_file
 
 CLASSES = ("tuti-D", "tuti-F", "cach-Z")
 #: Seconds of sound that are made at once.

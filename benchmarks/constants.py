@@ -21,7 +21,8 @@ from real_notes import aligned_table, measure, versions_text
 from threadpoolctl import threadpool_limits
 
 from outlark import NoteDetector, NoteFrontEnd
-from outlark.notes import absolute_scale, contrast, copies, scorers, whole_notes
+from outlark.detection import absolute_scale, contrast, copies, scorers
+from outlark.detection import note_level as whole_notes
 
 SETS = (
     "zebra-finch-syllables",

@@ -40,7 +40,7 @@ class Outlark:
 
     def __init__(self, how: str = "default") -> None:
         from outlark import NoteDetector
-        from outlark.notes.audio import AudioFile
+        from outlark.audio.sound import AudioFile
 
         self.open = AudioFile
         self.detector = NoteDetector.paper() if how == "paper" else NoteDetector()

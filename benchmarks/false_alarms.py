@@ -8,8 +8,8 @@ sky, so that some of what their models find there is right.
     python benchmarks/false_alarms.py --lengths    # scores reached by accident
 
 With --lengths: the score that a class reaches by accident twice in ten minutes of foreign sound, for every class of one
-kind of note, against the logarithm of how long its notes last; the slope is what `outlark.notes.absolute_scale` has as
-PER_LENGTH. It is fitted once for all sets, and once without each set.
+kind of note, against the logarithm of how long its notes last; the slope is
+PER_LENGTH of `outlark.detection.absolute_scale`. It is fitted once for all sets, and once without each set.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from real_note_tasks import NOISE, TASKS, Recording, _annotated, data_folder, dr
 from real_notes import ROWS, aligned_table, mean_text, versions_text
 from threadpoolctl import threadpool_limits
 
-from outlark.notes.audio import read
+from outlark.audio.sound import read
 
 #: Seconds of sound in all, and from each set.
 ALL_S, OF_A_SET_S = 600.0, 90.0

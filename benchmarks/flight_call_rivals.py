@@ -10,9 +10,9 @@ import numpy as np
 from scipy.fft import dct
 
 from outlark.experiment.template_matching import correlations
-from outlark.notes.front_ends.clip import ClipFrontEnd
-from outlark.notes.front_ends.note import NoteFrontEnd
-from outlark.notes.front_ends.spectrum import Spectrum, SpectrumSettings
+from outlark.features.clip import ClipFrontEnd
+from outlark.features.note import NoteFrontEnd
+from outlark.features.spectrum import Spectrum, SpectrumSettings
 
 #: MFCC: bands, and coefficients of them that are kept.
 N_BANDS, N_COEFFICIENTS = 40, 20

@@ -25,10 +25,10 @@ from real_notes import as_text, difference_text, mean_text, versions_text
 from threadpoolctl import threadpool_limits
 
 from outlark import PKNN, NoteClassifier
+from outlark.audio.sound import read
 from outlark.embeddings import BirdNET, is_there
 from outlark.experiment.describers import ClassMahalanobis, ClassSVM, NearestNeighbour
 from outlark.metrics import accuracy_known, auroc, oscr
-from outlark.notes.audio import read
 
 #: Groups that a species must have, and test clips of each species.
 LEAST_GROUPS, TESTED = 3, 10

@@ -1,10 +1,10 @@
 """The absolute scale, judged on sets that its constants were not chosen on.
 
 Thresholds follow from four numbers: t0 of one note of a second, what it gains when their number grows e-fold and loses
-when they last e times as long, and the share of left-out scores that lowers it (`outlark.notes.absolute_scale`). Every
-combination is tried on every set; for each set those are taken that do best, in the mean event F, on all the others,
-and measured on that one. A second table says how far each number may be moved alone before the mean event F falls by
-.01.
+when they last e times as long, and the share of left-out scores that lowers it, all in
+`outlark.detection.absolute_scale`. Every combination is tried on every set; for each set those are taken that do best,
+in the mean event F, on all the others, and measured on that one. A second table says how far each number may be moved
+alone before the mean event F falls by .01.
 
     python benchmarks/leave_one_set_out.py                    # 8 draws with 2 and 5 examples: half an hour on two cores
     python benchmarks/leave_one_set_out.py --draws 2 --sets zebra-finch-syllables canary-syllables
@@ -26,7 +26,7 @@ from real_notes import aligned_table, compare, possible, versions_text
 from threadpoolctl import threadpool_limits
 
 from outlark import NoteDetector
-from outlark.notes.absolute_scale import LEAST_SHARE, LEFT_OUT_SHARE, LOWEST, ONE_NOTE, PER_FOLD, PER_LENGTH
+from outlark.detection.absolute_scale import LEAST_SHARE, LEFT_OUT_SHARE, LOWEST, ONE_NOTE, PER_FOLD, PER_LENGTH
 
 TRIED = {
     "t0 of one note of 1 s": (0.04, 0.06, 0.08, 0.10, 0.12, 0.14, 0.16),

@@ -20,7 +20,7 @@ from real_notes import as_text, measure
 from threadpoolctl import threadpool_limits
 
 from outlark import NoteDetector
-from outlark.notes.front_ends.note import NoteFrontEnd
+from outlark.features.note import NoteFrontEnd
 
 SET = "zebra-finch-syllables"
 SPEEDS = (8.0, 4.0, 2.0, 1.0, 0.5, 0.25, 0.125)

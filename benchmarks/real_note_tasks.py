@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from real_note_noise import mixed, spread_out, stretch
 
-from outlark.notes.audio import read
-from outlark.notes.resampling import resample
-from outlark.notes.segments import Segment, in_order
+from outlark.audio.resampling import resample
+from outlark.audio.sound import read
+from outlark.segments import Segment, in_order
 
 #: Clips of each known and of each unknown digit in the test.
 KNOWN_DIGITS, UNKNOWN_DIGITS = 12, 7

@@ -34,14 +34,14 @@ from threadpoolctl import threadpool_limits
 
 import outlark
 from outlark import PKNN
+from outlark.detection.detector import NoteDetector
 from outlark.embeddings import BirdNET, is_there
 from outlark.experiment.methods import method
 from outlark.experiment.outcome import OOD, events_of, inside, labels_at
 from outlark.experiment.template_matching import TemplateMatching
 from outlark.metrics import EventScores, event_f, match_events, note_f, note_labels, window_f
 from outlark.metrics.confusion import aligned_table
-from outlark.notes.detector import NoteDetector
-from outlark.notes.segments import Segment
+from outlark.segments import Segment
 
 WINDOW_S = 0.005
 EXAMPLES, DRAWS = 5, 20

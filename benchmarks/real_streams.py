@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from real_note_tasks import data_folder, draw
 
-from outlark.notes.audio import read
-from outlark.notes.detector import NoteDetector
-from outlark.notes.resampling import resample
-from outlark.notes.segments import Segment
+from outlark.audio.resampling import resample
+from outlark.audio.sound import read
+from outlark.detection.detector import NoteDetector
+from outlark.segments import Segment
 
 RATE = 22_050
 #: What "busy" is, and "30 x 20": sets whose notes are annotated in time, then one of clips.

@@ -26,9 +26,9 @@ from real_note_tasks import TASKS, Draw, Recording, data_folder, draw
 from real_notes import as_text, compare, mean_text, versions_text
 from threadpoolctl import threadpool_limits
 
+from outlark.detection.detector import NoteDetector
 from outlark.metrics import EventScores
-from outlark.notes.detector import NoteDetector
-from outlark.notes.segments import Segment
+from outlark.segments import Segment
 
 #: Settings were compared on these …
 CHOSEN_ON = ("bengalese-finch-syllables", "clo-flight-calls", "spoken-digits")

@@ -17,13 +17,13 @@ from unittest.mock import patch
 import numpy as np
 from real_note_tasks import TASKS, TooFewError, draw
 
+from outlark.detection.detector import NoteDetector
+from outlark.detection.projections import Projections
+from outlark.detection.scores import Scores
+from outlark.features import spectrum
+from outlark.features.note import NoteFrontEnd
 from outlark.metrics.confusion import aligned_table
-from outlark.notes.detector import NoteDetector
-from outlark.notes.front_ends import spectrum
-from outlark.notes.front_ends.note import NoteFrontEnd
-from outlark.notes.projections import Projections
-from outlark.notes.scores import Scores
-from outlark.notes.segments import Segment
+from outlark.segments import Segment
 
 #: Scores may differ by this much.
 TOLERANCE = 2e-5

@@ -18,9 +18,9 @@ import soundfile
 from real_note_noise import stretch
 from real_note_tasks import Recording, _annotated, data_folder
 
+from outlark.audio.resampling import resample
+from outlark.audio.sound import read
 from outlark.experiment import synthetic
-from outlark.notes.audio import read
-from outlark.notes.resampling import resample
 
 RATE = 22_050
 SONGS = ("zebra-finch-syllables", "bengalese-finch-syllables", "canary-syllables")

@@ -38,13 +38,14 @@ from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
 import outlark
-from outlark import MDDKM, model_file
+from outlark import MDDKM
+from outlark.detection.decode import rules
+from outlark.detection.detector import NoteDetector
 from outlark.experiment.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
+from outlark.features.hlds import HLDSFrontEnd
 from outlark.maths.hlds import PAPER_LAYERS, kalman_filter, system
 from outlark.metrics.confusion import aligned_table
-from outlark.notes import rules
-from outlark.notes.detector import NoteDetector
-from outlark.notes.front_ends.hlds import HLDSFrontEnd
+from outlark.storage import model_file
 
 WINDOW, HOP, LEAST, SURE = 96, 48, 35, 60
 FRAMES_PER_CLASS = 160

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from outlark.field import figure
-from outlark.field.summary_figure import summary_figure
-from outlark.field.tally import Listened, Notes, Tally
+from outlark.commands.plot import figure
+from outlark.commands.summary.summary_figure import summary_figure
+from outlark.commands.summary.tally import Listened, Notes, Tally
 
 SITES = {"creek": 1.0, "meadow": 0.25, "old orchard": 1.6, "pine ridge": 0.6, "pond": 0.9}
 #: Notes per hour at best, day and hour when it is best, and how many days and hours around.

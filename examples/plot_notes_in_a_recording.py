@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from outlark.commands.plot import figure
+from outlark.detection.detector import NoteDetector
 from outlark.experiment.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
-from outlark.field import figure
-from outlark.notes.detector import NoteDetector
 from outlark.verdict_names import SILENCE
 
 

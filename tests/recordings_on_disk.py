@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from outlark import NoteDetector, model_file
+from outlark import NoteDetector
+from outlark.audio.resampling import resample
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.notes.resampling import resample
+from outlark.storage import model_file
 
 OUTLARK = (sys.executable, "-m", "outlark")
 #: The program as it is, with something that happens when a run is so far.

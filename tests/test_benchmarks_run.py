@@ -26,13 +26,14 @@ import speed_data
 import speed_tables
 import throughput
 
+from outlark.audio.resampling import resample
+from outlark.detection import absolute_scale, contrast, scorers
+from outlark.detection import note_level as whole_notes
+from outlark.detection.detector import NoteDetector
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.experiment.template_matching import TemplateMatching
-from outlark.notes import absolute_scale, contrast, scorers, whole_notes
-from outlark.notes.detector import NoteDetector
-from outlark.notes.front_ends.note import NoteFrontEnd
-from outlark.notes.resampling import resample
-from outlark.notes.segments import Segment
+from outlark.features.note import NoteFrontEnd
+from outlark.segments import Segment
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from outlark import MDDKM, InputError, NoteClassifier, embeddings
+from outlark.audio.resampling import resample
+from outlark.detection.classifier import CLIP_SETTINGS
 from outlark.embeddings import BirdNET, MissingExtraError, kept, windows
 from outlark.experiment.synthetic import SAMPLE_RATE, notes
-from outlark.notes.classifier import CLIP_SETTINGS
-from outlark.notes.resampling import resample
 
 with_birdnet = pytest.mark.skipif(not embeddings.is_there(), reason=f"BirdNET is not installed: {embeddings.INSTALL}")
 KNOWN = {"tuti-F": 4, "cach-D": 4, "cach-Z": 4}

@@ -9,7 +9,7 @@ import real_note_tasks
 from flight_call_rivals import MfccNeighbour, RememberingFrontEnd, Templates
 
 from outlark.experiment.synthetic import SAMPLE_RATE, notes
-from outlark.notes.front_ends.clip import ClipFrontEnd
+from outlark.features.clip import ClipFrontEnd
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Imports point down only: maths ← estimators, metrics ← notes ← the rest. The layers are those of ARCHITECTURE.md."""
+"""Imports point down only. The layers are those of ARCHITECTURE.md."""
 
 import ast
 import sys
@@ -9,23 +9,22 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "outlark"
 LAYERS = {
-    "aside": 0,
-    "cache": 0,
     "errors": 0,
     "plain_text": 0,
-    "regular": 0,
     "verdict_names": 0,
     "version": 0,
+    "files": 1,
     "maths": 1,
-    "places": 1,
-    "strict_json": 1,
-    "container": 2,
+    "metrics": 1,
+    "segments": 1,
+    "audio": 2,
     "estimators": 2,
-    "metrics": 2,
-    "notes": 3,
+    "annotations": 3,
+    "features": 3,
+    "detection": 4,
     "embeddings": 4,
-    "model_file": 5,
-    "field": 6,
+    "storage": 5,
+    "commands": 6,
     "experiment": 7,
     "batch": 7,
     "review": 8,
@@ -37,10 +36,13 @@ THIRD_PARTY = {
     "maths": {"numpy", "scipy", "threadpoolctl", "minisom"},
     "metrics": {"numpy", "scipy", "sklearn"},
     "estimators": {"numpy", "scipy", "sklearn"},
-    "container": {"numpy", "safetensors"},
-    "notes": {"numpy", "scipy", "sklearn", "soundfile", "soxr"},
+    "files": {"numpy", "sklearn", "safetensors", "fsspec", "platformdirs"},
+    "audio": {"numpy", "scipy", "soundfile", "soxr"},
+    "features": {"numpy", "scipy", "sklearn"},
+    "detection": {"numpy", "scipy", "sklearn"},
+    "storage": {"numpy", "scipy", "sklearn"},
     "embeddings": {"numpy", "sklearn", "ai_edge_litert"},
-    "field": {"numpy", "scipy", "sklearn", "soundfile", "matplotlib", "sounddevice"},
+    "commands": {"numpy", "scipy", "sklearn", "soundfile", "matplotlib", "sounddevice"},
     "experiment": {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "soundfile", "matplotlib", "rich"},
     "batch": {"numpy", "scipy", "sklearn", "soundfile", "soxr", "threadpoolctl", "distributed"},
     "review": {"numpy", "scipy", "sklearn", "soundfile", "fastapi", "starlette", "pydantic", "uvicorn"},

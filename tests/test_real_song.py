@@ -6,11 +6,11 @@ from real_note_tasks import data_folder, draw
 from real_notes import measure
 
 from outlark import NoteDetector
+from outlark.commands.train.examples import find_examples
+from outlark.commands.train.learning import learn
+from outlark.detection.decode.decisions import Decisions
+from outlark.detection.decode.verdicts import LEAST_SHARE
 from outlark.experiment.template_matching import TemplateMatching
-from outlark.field.examples import find_examples
-from outlark.field.learning import learn
-from outlark.notes.decisions import Decisions
-from outlark.notes.verdicts import LEAST_SHARE
 
 
 def measured(task, detector, seed=0, n_examples=5):

@@ -3,8 +3,8 @@
 outlark describes each class by its kernel Mahalanobis distance (MDD-KM), all classes on one scale, and says *known*,
 *ambiguous* or *unknown*. `NoteDetector` finds notes in recordings, `NoteClassifier` names those of clips. `MDDKM` is
 inside both, for samples of any kind; `PKNN` and `OCCGP` are the methods it is compared with, `RejectOption` gives any
-other classifier a way to say "none of these", `outlark.metrics` measures all of them alike, `outlark.model_file` keeps
-a trained detector, and `outlark.embeddings` has models of others.
+other classifier a way to say "none of these", `outlark.metrics` measures all of them alike, `outlark.storage`
+keeps trained models, and `outlark.embeddings` has models of others.
 """
 
 from importlib import import_module
@@ -13,21 +13,22 @@ from typing import TYPE_CHECKING, Any
 from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark import embeddings, metrics, model_file
+    from outlark import embeddings, metrics
+    from outlark.detection.classifier import NoteClassifier
+    from outlark.detection.decode.decisions import Decisions
+    from outlark.detection.detector import NoteDetector
     from outlark.errors import InputError, OutlarkError
     from outlark.estimators.hlds import HLDS
     from outlark.estimators.mddkm import MDDKM
     from outlark.estimators.occgp import OCCGP
     from outlark.estimators.pknn import PKNN
     from outlark.estimators.reject import RejectOption
-    from outlark.notes.classifier import NoteClassifier
-    from outlark.notes.decisions import Decisions
-    from outlark.notes.detector import NoteDetector
-    from outlark.notes.front_ends.array import ArrayFrontEnd
-    from outlark.notes.front_ends.hlds import HLDSFrontEnd
-    from outlark.notes.front_ends.note import NoteFrontEnd
-    from outlark.notes.front_ends.patch import PatchFrontEnd
-    from outlark.notes.segments import Segment
+    from outlark.features.array import ArrayFrontEnd
+    from outlark.features.hlds import HLDSFrontEnd
+    from outlark.features.note import NoteFrontEnd
+    from outlark.features.patch import PatchFrontEnd
+    from outlark.segments import Segment
+    from outlark.storage.model_file import load, load_estimator, save
 
 __all__ = [
     "HLDS",
@@ -47,8 +48,10 @@ __all__ = [
     "Segment",
     "__version__",
     "embeddings",
+    "load",
+    "load_estimator",
     "metrics",
-    "model_file",
+    "save",
 ]
 
 #: Where each public name comes from. It is imported when first asked for, so that the command line starts at once.
@@ -57,17 +60,20 @@ _HOME = {
     "MDDKM": "estimators.mddkm",
     "OCCGP": "estimators.occgp",
     "PKNN": "estimators.pknn",
-    "ArrayFrontEnd": "notes.front_ends.array",
-    "Decisions": "notes.decisions",
-    "HLDSFrontEnd": "notes.front_ends.hlds",
+    "ArrayFrontEnd": "features.array",
+    "Decisions": "detection.decode.decisions",
+    "HLDSFrontEnd": "features.hlds",
     "InputError": "errors",
-    "NoteClassifier": "notes.classifier",
-    "NoteDetector": "notes.detector",
-    "NoteFrontEnd": "notes.front_ends.note",
+    "NoteClassifier": "detection.classifier",
+    "NoteDetector": "detection.detector",
+    "NoteFrontEnd": "features.note",
     "OutlarkError": "errors",
-    "PatchFrontEnd": "notes.front_ends.patch",
+    "PatchFrontEnd": "features.patch",
     "RejectOption": "estimators.reject",
-    "Segment": "notes.segments",
+    "load": "storage.model_file",
+    "load_estimator": "storage.model_file",
+    "save": "storage.model_file",
+    "Segment": "segments",
 }
 
 

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from outlark.aside import opened_aside
-from outlark.cache import cache_folder
+from outlark.audio.resampling import resample
+from outlark.audio.sound import check_sample_rate, mono
 from outlark.errors import InputError, OutlarkError
-from outlark.notes.audio import check_sample_rate, mono
-from outlark.notes.resampling import resample
+from outlark.files.aside import opened_aside
+from outlark.files.cache import cache_folder
 
 #: What the model takes: three seconds at 48 kHz.
 RATE, WINDOW = 48_000, 144_000

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 import soundfile
 
+from outlark.audio.recorder_time import recorder_time
+from outlark.audio.sound import AudioFile, read
 from outlark.batch.fingerprint import fingerprint
 from outlark.batch.run import run
 from outlark.batch.sources import find
 from outlark.batch.task import Task, sha256_of
 from outlark.errors import AudioError, InputError
 from outlark.experiment.synthetic import SAMPLE_RATE
-from outlark.field.recorder_time import recorder_time
-from outlark.notes.audio import AudioFile, read
-from outlark.places import is_url, opened, size_of
+from outlark.files.places import is_url, opened, size_of
 from tests.batch.in_process import InProcess
 from tests.recordings_on_disk import contents, save_long_recording, song
 
@@ -119,7 +119,7 @@ def test_errors_while_fetching_are_errors_and_not_the_end_of_the_recording(night
         return whole(self, start, end)
 
     whole = s3fs.S3File._fetch_range
-    monkeypatch.setattr("outlark.places.FETCHED", 2**18)
+    monkeypatch.setattr("outlark.files.places.FETCHED", 2**18)
     monkeypatch.setattr(s3fs.S3File, "_fetch_range", fetch)
     found = []
     with pytest.raises(AudioError, match=rf"{bucket}/b/long.wav cannot be fetched \(the cable was pulled\); check the"):

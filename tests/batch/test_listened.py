@@ -5,9 +5,9 @@ from datetime import datetime
 
 import pytest
 
+from outlark.annotations import Mark, write_table
 from outlark.batch.listened import count, read_results
 from outlark.errors import InputError
-from outlark.notes.formats import Mark, write_table
 
 
 def line(recording, **more):

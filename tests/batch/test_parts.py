@@ -198,8 +198,9 @@ def test_which_recordings_are_worked_on_in_parts(tmp_path, monkeypatch):
 
 
 def test_models_of_frames_work_in_one_piece(tmp_path, night):
-    from outlark import NoteDetector, model_file
+    from outlark import NoteDetector
     from outlark.experiment.synthetic import notes
+    from outlark.storage import model_file
 
     known = notes(counts={"tuti-D": 2, "cach-Z": 2})
     detector = NoteDetector.paper().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from outlark.annotations import read_table
+from outlark.annotations.own import RUN
 from outlark.batch.engine import Engine
 from outlark.batch.fingerprint import fingerprint
 from outlark.batch.lock import lock
@@ -19,8 +21,6 @@ from outlark.batch.task import Task, sha256_of
 from outlark.batch.unit import Unit
 from outlark.errors import InputError, ModelFileError
 from outlark.experiment.synthetic import SAMPLE_RATE
-from outlark.notes.formats import read_table
-from outlark.notes.formats.own import RUN
 from tests.recordings_on_disk import contents, save_model, song, start_and
 
 NAMES = ("a.wav", "b.wav", "c/a.wav", "d.flac")

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
+from outlark.audio.sound_files import SUFFIXES
 from outlark.batch.sources import Source, find
 from outlark.errors import InputError
-from outlark.field.sound_files import SUFFIXES
 
 
 def touch(folder, *names):

@@ -8,9 +8,9 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
+from outlark.annotations import read_table
 from outlark.cli.main import main
-from outlark.field.examples import find_examples
-from outlark.notes.formats import read_table
+from outlark.commands.train.examples import find_examples
 from tests.recordings_on_disk import contents, outlark
 
 

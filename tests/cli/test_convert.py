@@ -5,9 +5,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from outlark.annotations import FORMATS, read_table, write_table
+from outlark.annotations.format_examples import MARKS
 from outlark.cli.main import main
-from outlark.field.format_examples import MARKS
-from outlark.notes.formats import FORMATS, read_table, write_table
 from tests.recordings_on_disk import outlark
 
 

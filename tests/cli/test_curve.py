@@ -8,10 +8,10 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
+from outlark.annotations import Mark, write_table
 from outlark.cli.main import main
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.model_file import load, save
-from outlark.notes.formats import Mark, write_table
+from outlark.storage.model_file import load, save
 
 
 def invoke(*args):

@@ -11,12 +11,13 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
-from outlark import Decisions, model_file
+from outlark import Decisions
+from outlark.annotations import About, Mark, read_table, write_table
+from outlark.audio.resampling import resample
 from outlark.cli.main import main
 from outlark.experiment.synthetic import SAMPLE_RATE
-from outlark.field.bandwidth import remark_on_bandwidth
-from outlark.notes.formats import About, Mark, read_table, write_table
-from outlark.notes.resampling import resample
+from outlark.features.bandwidth import remark_on_bandwidth
+from outlark.storage import model_file
 from outlark.version import __version__
 from tests.recordings_on_disk import contents, journal_lines, outlark, save_model, song, start_and
 

@@ -6,8 +6,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from outlark.annotations import Mark, write_table
 from outlark.cli.main import main
-from outlark.notes.formats import Mark, write_table
 from tests.recordings_on_disk import outlark
 
 

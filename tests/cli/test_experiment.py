@@ -12,10 +12,10 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
+from outlark.annotations import Mark, read_table, write_table
 from outlark.cli.main import main
 from outlark.experiment.great_tits import get
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.notes.formats import Mark, read_table, write_table
 from tests.experiment.test_dataset import clip_folder as clips
 from tests.experiment.test_great_tits import fetched
 

@@ -17,11 +17,11 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
-from outlark import model_file
+from outlark.annotations import Mark, read_table
+from outlark.annotations.json_lines import mark_line
 from outlark.cli.main import main
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.notes.formats import Mark, read_table
-from outlark.notes.formats.json_lines import mark_line
+from outlark.storage import model_file
 from tests.recordings_on_disk import OUTLARK, environment, start
 
 #: Seconds after which nothing will come any more, on the slowest machine.

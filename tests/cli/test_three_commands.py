@@ -14,8 +14,8 @@ from real_note_tasks import Draw, Recording
 from real_notes import measure
 
 from outlark import NoteDetector
+from outlark.annotations import Mark, write_table
 from outlark.cli.main import main
-from outlark.notes.formats import Mark, write_table
 from tests.recordings_on_disk import outlark
 
 DATA = Path(os.environ.get("OUTLARK_DATA") or Path(__file__).parents[3] / "shared" / "data")

@@ -8,10 +8,11 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
-from outlark import NoteDetector, model_file
+from outlark import NoteDetector
+from outlark.annotations import Mark, write_table
 from outlark.cli.main import main
 from outlark.experiment.synthetic import SAMPLE_RATE, notes
-from outlark.notes.formats import Mark, write_table
+from outlark.storage import model_file
 from tests.recordings_on_disk import outlark
 
 

@@ -9,10 +9,10 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
-from outlark import model_file
+from outlark.annotations import Mark, read_table, write_table
 from outlark.cli.main import main
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.notes.formats import Mark, read_table, write_table
+from outlark.storage import model_file
 
 COUNTS = {"tuti-D": 3, "cach-Z": 3}
 

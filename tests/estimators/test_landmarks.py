@@ -17,9 +17,9 @@ from outlark.estimators import hyper_parameters
 from outlark.estimators.checks import check_memory
 from outlark.maths import robust, rows, sparse
 from outlark.maths.sparse import LandmarkDescription, Setting
-from outlark.model_file import load_estimator, save
+from outlark.storage.model_file import load_estimator, save
 from tests.estimators.test_health import contaminated, mislabelled
-from tests.estimators.test_state import attributes, same
+from tests.storage.test_estimators import attributes, same
 from tests.toy_notes import note, notes
 
 INEXACT = "ignore:class .* landmarks leave out"

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import soundfile
 
+from outlark.annotations import Mark, write_table
 from outlark.errors import InputError
 from outlark.experiment.dataset import Dataset
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.notes.formats import Mark, write_table
 
 
 def clip_folder(folder, counts, rate=SAMPLE_RATE):

@@ -17,7 +17,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark.cache import cache_folder
+from outlark.annotations import read_table
+from outlark.commands.train.examples import find_examples
+from outlark.commands.train.learning import learn
 from outlark.errors import InputError
 from outlark.experiment import great_tits
 from outlark.experiment.great_tits import get, missing_or_changed, usual_folder
@@ -35,10 +37,8 @@ from outlark.experiment.great_tits_files import (
     sha256_of,
     tables,
 )
-from outlark.field.examples import find_examples
-from outlark.field.learning import learn
+from outlark.files.cache import cache_folder
 from outlark.metrics import Events, event_f
-from outlark.notes.formats import read_table
 
 PYPI = "https://pypi.org/simple/pykanto/"
 SOURCE = Path(great_tits.__file__).parents[2]

@@ -6,11 +6,11 @@ from itertools import product
 import numpy as np
 import pytest
 
+from outlark.detection.detector import NoteDetector
 from outlark.errors import InputError
 from outlark.experiment.methods import DECISIONS, DESCRIBERS, FRONTS, METHODS, Method, method
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.notes.detector import NoteDetector
-from outlark.notes.front_ends.note import NoteFrontEnd
+from outlark.features.note import NoteFrontEnd
 
 CLASSES = ("tuti-D", "tuti-F", "cach-Z")
 WHOLE_NOTES = ("mddkm", "pknn", "occgp", "knn", "svm", "mahalanobis", "gp-reject", "platt-reject", "templates")

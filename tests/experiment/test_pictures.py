@@ -8,6 +8,7 @@ import pytest
 from matplotlib import pyplot
 from matplotlib.colors import to_hex
 
+from outlark.commands.plot.figure_panels import COLOURS
 from outlark.errors import InputError
 from outlark.experiment.methods import METHODS
 from outlark.experiment.pictures import bars, curves, figure_1
@@ -15,10 +16,9 @@ from outlark.experiment.protocol import Protocol, draw
 from outlark.experiment.stretch_picture import chosen_stretch
 from outlark.experiment.sweep import Sweep
 from outlark.experiment.synthetic import KNOWN
-from outlark.field.figure_panels import COLOURS
-from outlark.notes.segments import Segment
+from outlark.segments import Segment
+from tests.commands.test_figure import overlapping
 from tests.experiment.made_up_results import DETECTORS, fitted, renamed, run, synthetic, with_mistakes, without_known
-from tests.field.test_figure import overlapping
 
 ALL = [(one.name, one.title) for one in METHODS.values()]
 

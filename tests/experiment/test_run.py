@@ -16,7 +16,7 @@ from outlark.experiment.protocol import Protocol, draw
 from outlark.experiment.results import OVER_ALL, OVER_KNOWN
 from outlark.experiment.run import run
 from outlark.experiment.sweep import SETTINGS, sweep
-from outlark.notes.segments import Segment
+from outlark.segments import Segment
 
 SMALL = Protocol(max_test=3)
 METHODS = ("mddkm-paper", "hlds:knn", "templates")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark.field.excerpt import Sound
-from outlark.field.figure_numbers import curves
-from outlark.notes.scores import ScoreBlock, ScoreLayout
+from outlark.commands.excerpt import Sound
+from outlark.commands.plot.figure_numbers import curves
+from outlark.detection.scores import ScoreBlock, ScoreLayout
 from outlark.review import media
 from outlark.review.curves import BINS, FACTOR, CurveKeeper, curve_tile, save_levels
 from outlark.review.spectrogram import (

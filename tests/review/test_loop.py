@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from outlark.annotations import read_table
 from outlark.errors import InputError
 from outlark.experiment.synthetic import SAMPLE_RATE
-from outlark.model_file import load
-from outlark.notes.formats import read_table
 from outlark.review.demo import demo_sound
 from outlark.review.opening import open_project
 from outlark.review.queues import wilson
+from outlark.storage.model_file import load
 from tests.recordings_on_disk import outlark
 from tests.review.conftest import KNOWN, Client, mark
 

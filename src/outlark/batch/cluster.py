@@ -24,7 +24,7 @@ from outlark.batch.driver import Event
 from outlark.batch.task import Task
 from outlark.batch.unit import Unit
 from outlark.errors import InputError
-from outlark.places import size_of
+from outlark.files.places import size_of
 
 #: Seconds to wait for a scheduler that does not answer, and for the first worker.
 CONNECT_S, WORKERS_S = 30.0, 120.0

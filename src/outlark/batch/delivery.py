@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from outlark.aside import sync_folders
 from outlark.batch.task import Task
 from outlark.batch.unit import Unit, parts_folder
+from outlark.files.aside import sync_folders
 
 
 def deliver(finished: Path, task: Task, unit: Unit) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from outlark.annotations import FORMATS, About, Mark, write_table
 from outlark.batch.delivery import deliver
 from outlark.batch.facts import Facts
 from outlark.batch.fingerprint import fingerprint
@@ -17,13 +18,12 @@ from outlark.batch.hearing import Progress, hear, hear_part, join_parts, opened
 from outlark.batch.spool import Spool
 from outlark.batch.task import DECIDE, SCORES, Task, sha256_of
 from outlark.batch.unit import Unit
+from outlark.detection.scores_file import ScoreKeeper, load_scores
+from outlark.detection.stream import Found
 from outlark.errors import InputError, ModelFileError
-from outlark.model_file import load
-from outlark.notes.formats import FORMATS, About, Mark, write_table
-from outlark.notes.live import Found
-from outlark.notes.scores_file import ScoreKeeper, load_scores
-from outlark.notes.segments import Segment
-from outlark.notes.state import state_of
+from outlark.segments import Segment
+from outlark.storage.detectors import state_of
+from outlark.storage.model_file import load
 from outlark.version import __version__
 
 

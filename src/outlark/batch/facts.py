@@ -6,11 +6,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
+from outlark.annotations import Mark
+from outlark.audio.cut_short import cut_short
+from outlark.audio.recorder_site import recorder_site
+from outlark.audio.recorder_time import RecorderTime, recorder_time
 from outlark.errors import InputError
-from outlark.field.cut_short import cut_short
-from outlark.field.recorder_site import recorder_site
-from outlark.field.recorder_time import RecorderTime, recorder_time
-from outlark.notes.formats import Mark
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
-from outlark.places import is_url, mark_of
-from outlark.regular import is_endless
+from outlark.files.places import is_url, mark_of
+from outlark.files.regular import is_endless
 
 #: Of a file as it was at some moment; None if it was not there.
 Print = Mapping[str, Any] | None

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import numpy as np
 
+from outlark.audio.resampling import resampled_length
+from outlark.audio.sound import AudioFile
 from outlark.batch.facts import Facts
 from outlark.batch.fingerprint import Print, fingerprint
 from outlark.batch.part_file import PartFile, PartWriter
 from outlark.batch.unit import Part, Unit
+from outlark.detection.detector import BLOCK, NoteDetector
+from outlark.detection.parts import PartStream, Second, WholeStream, first_frame
+from outlark.detection.scores_file import ScoreKeeper
+from outlark.detection.stream import Found
 from outlark.errors import AudioError
-from outlark.field.bandwidth import Bandwidth, listens_up_to, remark_on_bandwidth
-from outlark.notes.audio import AudioFile
-from outlark.notes.detector import BLOCK, NoteDetector
-from outlark.notes.live import Found
-from outlark.notes.parts import PartStream, Second, WholeStream, first_frame
-from outlark.notes.resampling import resampled_length
-from outlark.notes.scores_file import ScoreKeeper
+from outlark.features.bandwidth import Bandwidth, listens_up_to, remark_on_bandwidth
 
 #: Called with the seconds of sound that are done, and the share of the unit.
 Progress = Callable[[float, float], None]

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from outlark.aside import sync_folders
-from outlark.strict_json import without_doubles
+from outlark.files.aside import sync_folders
+from outlark.files.strict_json import without_doubles
 
 DONE, FAILED, PART = "done", "failed", "part"
 #: What a line about a file that is done has to say.

@@ -6,15 +6,15 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
+from outlark.annotations import FORMATS, read_table
+from outlark.audio.recorder_site import AUTO, site_of
+from outlark.audio.recorder_time import time_in_name
 from outlark.batch.journal import DONE, FAILED
 from outlark.batch.partitioned import count_partitioned, partitioned
 from outlark.batch.sources import Failure
 from outlark.batch.standing import last_lines
+from outlark.commands.summary.tally import Listened, Notes, Tally
 from outlark.errors import AnnotationError, InputError
-from outlark.field.recorder_site import AUTO, site_of
-from outlark.field.recorder_time import time_in_name
-from outlark.field.tally import Listened, Notes, Tally
-from outlark.notes.formats import FORMATS, read_table
 from outlark.verdict_names import KNOWN, UNKNOWN
 
 #: Formats that say which notes are known, best first: DCASE's tables have no labels.

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from outlark.errors import InputError
-from outlark.places import as_place, is_url
-from outlark.regular import is_endless
+from outlark.files.places import as_place, is_url
+from outlark.files.regular import is_endless
 
 SUFFIXES = (".csv", ".parquet")
 PATH, SITE, DATE = "path", "site", "date"
@@ -78,7 +78,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    from outlark.notes.formats.files import needed
+    from outlark.annotations.files import needed
 
     pyarrow, parquet = needed("pyarrow", "parquet"), needed("pyarrow.parquet", "parquet")
     try:

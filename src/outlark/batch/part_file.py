@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from outlark.detection.parts import Second
+from outlark.detection.scores import ScoreBlock, joined_scores
+from outlark.detection.scores_file import block_arrays, block_of
 from outlark.errors import OutlarkError
-from outlark.notes.parts import Second
-from outlark.notes.scores import ScoreBlock, joined_scores
-from outlark.notes.scores_file import block_arrays, block_of
 
 #: Frames that are kept together, about a minute.
 FRAMES = 2**15

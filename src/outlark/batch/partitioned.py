@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from outlark.annotations.files import needed
 from outlark.batch.partitions import FOLDER, SEGMENTS
 from outlark.batch.sources import Failure
 from outlark.batch.task import SCORES
+from outlark.commands.summary.tally import Listened, Notes, Tally
 from outlark.errors import AnnotationError
-from outlark.field.tally import Listened, Notes, Tally
-from outlark.notes.formats.files import needed
 from outlark.plain_text import writable
 
 #: Folders of partitions are called so.

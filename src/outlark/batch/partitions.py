@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from outlark.aside import written_aside
 from outlark.batch.results import ROWS
 from outlark.batch.task import Task
+from outlark.files.aside import written_aside
 
 FOLDER, SEGMENTS, RECORDINGS, FILE = "parquet", "segments", "recordings", "rows.parquet"
 #: What a folder is called where nobody knows the site or the day; all programs read it as null.
@@ -70,7 +70,7 @@ def stays_of(entry: Mapping[str, Any]) -> Iterator[Stay]:
     >>> [(stay.site, stay.date, stay.seconds) for stay in stays_of(entry)]
     [('pond', '2026-05-31', 1800.0), ('pond', '2026-06-01', 5400.0)]
     """
-    from outlark.field.recorder_site import NO_SITE, site_of  # imports all that reads sound
+    from outlark.audio.recorder_site import NO_SITE, site_of  # imports all that reads sound
 
     seconds = float(entry["seconds"])
     told = entry.get("site") or site_of(entry["recording"], str(entry.get("path", "")))
@@ -93,8 +93,8 @@ def stays_of(entry: Mapping[str, Any]) -> Iterator[Stay]:
 
 def _segments(task: Task, stays: Iterable[Stay]) -> Iterator[dict[str, Any]]:
     """The rows of recordings that lie on the day."""
-    from outlark.notes.formats import read_table
-    from outlark.notes.formats.own import values
+    from outlark.annotations import read_table
+    from outlark.annotations.own import values
 
     for stay in stays:
         for mark in read_table(Path(task.output, _table(stay.entry)), format="csv").marks:
@@ -127,8 +127,8 @@ def _table_and_digest(task: Task, entry: Mapping[str, Any]) -> tuple[str, int]:
 
 def _write(path: Path, digest: bytes, rows: Callable[[], Iterable[dict[str, Any]]]) -> None:
     """Write rows with the types of outlark's own tables, unless the file has them already."""
-    from outlark.notes.formats.files import needed
-    from outlark.notes.formats.own import FIELDS
+    from outlark.annotations.files import needed
+    from outlark.annotations.own import FIELDS
 
     arrow, parquet = needed("pyarrow", "parquet"), needed("pyarrow.parquet", "parquet")
     if path.exists() and (parquet.read_schema(path).metadata or {}).get(_KEY) == digest:

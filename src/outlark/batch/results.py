@@ -7,13 +7,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
-from outlark.aside import sync_folder
 from outlark.batch.sources import Failure
 from outlark.batch.task import Task
 from outlark.errors import InputError
+from outlark.files.aside import sync_folder
 
 COMBINED, FAILURES, REMARKS = "combined.csv", "failures.csv", "remarks.csv"
-#: How outlark's own tables of each file end; `outlark.notes.formats.FORMATS["csv"].suffix`, which is slow to import.
+#: How outlark's own tables of each file end; `outlark.annotations.FORMATS["csv"].suffix`, which is slow to import.
 ROWS = ".outlark.csv"
 
 
@@ -40,8 +40,8 @@ def write_combined(task: Task, outputs: Iterable[str]) -> Path:
 
 def _copy_rows(table: Path, combined: TextIO, header: list[str], *, with_run: bool) -> list[str]:
     """The rows of a table, after the header if none is written yet; the header of the table."""
-    from outlark.notes.formats.cells import comma_line
-    from outlark.notes.formats.own import RUN
+    from outlark.annotations.cells import comma_line
+    from outlark.annotations.own import RUN
 
     try:
         with table.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
@@ -59,9 +59,9 @@ def _copy_rows(table: Path, combined: TextIO, header: list[str], *, with_run: bo
 
 def _write_run(combined: Path, tables: Sequence[Path], runs: set[tuple[str, ...]]) -> None:
     """What all tables say alike of their run, beside the table of all; nothing if they differ: then the rows say it."""
-    from outlark.notes.formats.files import encoded, read_side, side_path, side_text, write_bytes
-    from outlark.notes.formats.marks import About
-    from outlark.strict_json import loads
+    from outlark.annotations.files import encoded, read_side, side_path, side_text, write_bytes
+    from outlark.annotations.marks import About
+    from outlark.files.strict_json import loads
 
     if len(runs) == 1:
         ((_, version, model, settings),) = runs
@@ -81,7 +81,7 @@ def _write_run(combined: Path, tables: Sequence[Path], runs: set[tuple[str, ...]
 
 def _run_of(table: Path) -> tuple[str, ...] | None:
     """What the rows of a table say of their run; None without rows."""
-    from outlark.notes.formats.own import RUN
+    from outlark.annotations.own import RUN
 
     with table.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
         row = next(csv.DictReader(file), None)

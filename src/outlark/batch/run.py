@@ -20,7 +20,7 @@ from outlark.batch.state import Report, State
 from outlark.batch.task import Task
 from outlark.batch.unit import PART_S, Part, Unit, n_parts
 from outlark.errors import InputError
-from outlark.places import size_of
+from outlark.files.places import size_of
 
 #: Seconds to wait for the processes of a run that was killed a moment ago.
 WAIT_S = 10.0

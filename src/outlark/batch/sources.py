@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from outlark.audio.sound_files import SUFFIXES
 from outlark.batch.manifest import is_manifest, read_manifest
 from outlark.errors import InputError
-from outlark.field.sound_files import SUFFIXES
-from outlark.places import as_os_errors, as_place, file_system, is_url
+from outlark.files.places import as_os_errors, as_place, file_system, is_url
 
 
 @dataclass(frozen=True)

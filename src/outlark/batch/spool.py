@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Self
 
-from outlark.notes.formats import Mark
+from outlark.annotations import Mark
 
 #: Marks that are put aside together, and bytes up to which they stay in memory.
 TOGETHER, IN_MEMORY = 1000, 2**22

@@ -11,7 +11,7 @@ from outlark.batch.journal import DONE, NAME, PART, Journal, entries_in
 from outlark.batch.sources import Sources
 from outlark.batch.task import WORKSHOP, Task
 from outlark.errors import InputError
-from outlark.places import is_url
+from outlark.files.places import is_url
 
 REMEDY = "choose another output folder, or --no-resume to do all again"
 

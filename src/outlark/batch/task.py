@@ -8,7 +8,7 @@ from typing import Any
 
 from outlark.batch.arithmetic import arithmetic
 from outlark.errors import ModelFileError
-from outlark.regular import NOT_REGULAR, is_endless
+from outlark.files.regular import NOT_REGULAR, is_endless
 from outlark.version import __version__
 
 DETECT, DECIDE = "detect", "decide"
@@ -30,7 +30,7 @@ class Task:
         Paths.
     model_sha256 : str
     formats : tuple of str
-        Of the tables to write; names of `outlark.notes.formats.FORMATS`.
+        Of the tables to write; names of `outlark.annotations.FORMATS`.
     verdicts : tuple of str
         The segments to write.
     decisions : dict

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from outlark.batch.fingerprint import Print
 from outlark.batch.sources import Source
 from outlark.errors import OutlarkError
-from outlark.places import size_of
+from outlark.files.places import size_of
 
 #: Seconds of sound in a part. A part hears five minutes of what came before as well, so that shorter ones cost more.
 PART_S = 1800.0
@@ -58,7 +58,7 @@ class Unit:
 
 def n_parts(source: Source, length_s: float) -> int:
     """In how many parts of about this length a recording is worked on; 1 for those that are short, or not seekable."""
-    from outlark.notes.audio import AudioFile
+    from outlark.audio.sound import AudioFile
 
     try:
         if size_of(source.path) < SMALL:

@@ -13,7 +13,7 @@ from outlark.cli.say import answer, say
 from outlark.cli.steps import counted
 
 if TYPE_CHECKING:
-    from outlark.notes.detector import NoteDetector
+    from outlark.detection.detector import NoteDetector
 
 
 @click.command()
@@ -40,15 +40,15 @@ def command(
     class with too few sounds on either side keeps its threshold, and so does one whose threshold was set by hand; the
     output says so. The thresholds of the training stay in the model, and calibrating again starts from them.
     """
-    from outlark.model_file import load, save
+    from outlark.storage.model_file import load, save
 
     detector = load(model)
     number = None if isinstance(channel, str) else channel
     failures = calibrate(detector, sha256_of(model), find(recordings), given["quiet"], number)
     save(detector, output or model)
     if figure is not None:
-        from outlark.field.calibration_figure import calibration_figure
-        from outlark.field.figure import save as save_figure
+        from outlark.commands.calibration_figure import calibration_figure
+        from outlark.commands.plot.figure import save as save_figure
 
         save_figure(calibration_figure(detector.calibration_), figure)
     if not given["quiet"]:
@@ -67,8 +67,8 @@ def calibrate(
 ) -> list[tuple[str, str]]:
     """Calibrate on all recordings, or kept scores, that can be read; the others by name, and why not."""
     from outlark.batch.hearing import opened
+    from outlark.detection.scores_file import load_scores
     from outlark.errors import OutlarkError
-    from outlark.notes.scores_file import load_scores
 
     peaks, failures = [], [(failure.name, failure.message) for failure in sources.failures]
     with counted(quiet, "recordings heard") as progress:

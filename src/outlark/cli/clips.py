@@ -18,8 +18,8 @@ from outlark.errors import InputError
 from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
-    from outlark.field.clip_choice import Choices, Uncut
-    from outlark.field.clips import Clip
+    from outlark.commands.clips.clip_choice import Choices, Uncut
+    from outlark.commands.clips.clips import Clip
 
 LIST, FAILURES = "clips.csv", "failures.csv"
 
@@ -58,10 +58,10 @@ def command(paths: tuple[str, ...], output: str, **given: Any) -> None:
     tell the recording, the second at which they begin, and the time of day where the recorder wrote it down. Recordings
     are looked for under --audio and beside each TABLE. A list of what was cut from where is in clips.csv.
     """
-    from outlark.field.clip_choice import choose
-    from outlark.field.clips import cut, write_list
-    from outlark.field.sound_files import SoundFiles
-    from outlark.notes.formats import read_table
+    from outlark.annotations import read_table
+    from outlark.audio.sound_files import SoundFiles
+    from outlark.commands.clips.clip_choice import choose
+    from outlark.commands.clips.clips import cut, write_list
 
     folder = Path(output)
     _check_folder(folder, given["overwrite"])
@@ -105,7 +105,7 @@ def _nothing(found: "Choices", tables: Sequence[Any]) -> str:
 
 
 def _write_failures(path: Path, failures: "Sequence[Uncut]") -> None:
-    from outlark.notes.formats.files import encoded, write_bytes
+    from outlark.annotations.files import encoded, write_bytes
 
     if not failures:
         path.unlink(missing_ok=True)

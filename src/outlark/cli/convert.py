@@ -13,8 +13,8 @@ from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark.field.conversion import Conversion
-    from outlark.field.table_files import Unread
+    from outlark.annotations.table_files import Unread
+    from outlark.commands.conversion import Conversion
 
 
 @click.command()
@@ -44,9 +44,9 @@ def command(source: str, target: str, to: str | None, force: bool, quiet: bool, 
     If IN is a folder, all tables in it and in the folders within are written to the folder OUT. With --audio, marks
     get the name and the sample rate of their recordings.
     """
-    from outlark.field.conversion import convert, convert_folder
-    from outlark.field.sound_files import recording_of_table
-    from outlark.notes.formats import FORMATS
+    from outlark.annotations import FORMATS
+    from outlark.audio.sound_files import recording_of_table
+    from outlark.commands.conversion import convert, convert_folder
 
     failed: list[Unread] = []
     if Path(source).is_dir():

@@ -12,15 +12,15 @@ from outlark.cli import tables
 from outlark.cli.options import channel, options_together
 from outlark.cli.say import say
 from outlark.cli.steps import counted
+from outlark.commands.doctor.finding import listing
 from outlark.errors import InputError
-from outlark.field.finding import listing
 from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
-    from outlark.field.comparison import Compared
-    from outlark.field.curve import ClassCurve, Point
-    from outlark.notes.detector import NoteDetector
-    from outlark.notes.formats import Mark
+    from outlark.annotations import Mark
+    from outlark.commands.evaluate.comparison import Compared
+    from outlark.commands.evaluate.curve import ClassCurve, Point
+    from outlark.detection.detector import NoteDetector
 
 #: What --curve is without a file.
 NO_FILE = "-"
@@ -35,7 +35,7 @@ class FigureFile(click.ParamType):
     name = "file"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from outlark.field.figure import KINDS
+        from outlark.commands.plot.figure import KINDS
 
         if value != NO_FILE and Path(str(value)).suffix.lower() not in KINDS:
             kinds = ", ".join(KINDS)
@@ -70,14 +70,14 @@ def curves_of(
     recordings: "Sequence[Compared]", classes: Sequence[str], detections: str, given: Mapping[str, Any]
 ) -> "tuple[list[ClassCurve], list[str]]":
     """The curves of the classes, by a model or by the scores in the tables, and remarks on them."""
-    from outlark.field.curve import curves, curves_of_tables, learnt_from
+    from outlark.commands.evaluate.curve import curves, curves_of_tables, learnt_from
 
     iou = given["ious"][0]
     if given["model"] is None:
         remark = "the curve begins where the detections do; --model finds the notes again at lower thresholds, too"
         return curves_of_tables(recordings, classes, iou), [remark]
-    from outlark.model_file import load
-    from outlark.notes.sweep import sweep_thresholds
+    from outlark.detection.sweep import sweep_thresholds
+    from outlark.storage.model_file import load
 
     detector = load(given["model"])
     thresholds, kept = sweep_thresholds(detector), _kept(recordings, detections)
@@ -97,7 +97,7 @@ def curves_of(
 
 def _kept(recordings: "Sequence[Compared]", detections: str) -> dict[str, Path]:
     """By the name of the recording the scores that the run with the detections kept."""
-    from outlark.field.recording_names import pair_names
+    from outlark.annotations.recording_names import pair_names
 
     folder = Path(detections)
     there = {path.relative_to(folder).as_posix().removesuffix(SCORES): path for path in folder.rglob(f"*{SCORES}")}
@@ -108,10 +108,10 @@ def _kept(recordings: "Sequence[Compared]", detections: str) -> dict[str, Path]:
 def _found(
     detector: "NoteDetector", recording: "Compared", kept: Mapping[str, Path], thresholds: Any, given: Mapping[str, Any]
 ) -> "Iterator[list[Mark]]":
+    from outlark.annotations import Mark
     from outlark.batch.engine import opened
-    from outlark.notes.formats import Mark
-    from outlark.notes.scores_file import load_scores
-    from outlark.notes.sweep import swept
+    from outlark.detection.scores_file import load_scores
+    from outlark.detection.sweep import swept
 
     heard: Any
     if recording.name in kept:
@@ -130,8 +130,8 @@ def _found(
 def draw(found: "Sequence[ClassCurve]", given: Mapping[str, Any]) -> None:
     """Draw them, if a file is named."""
     if given["curve"] != NO_FILE:
-        from outlark.field.curve_figure import curve_figure
-        from outlark.field.figure import save
+        from outlark.commands.evaluate.curve_figure import curve_figure
+        from outlark.commands.plot.figure import save
 
         save(curve_figure(found, wanted(given)), given["curve"])
 
@@ -171,7 +171,7 @@ def show(found: "Sequence[ClassCurve]", given: Mapping[str, Any]) -> None:
 
 
 def _advice(found: "Sequence[ClassCurve]", precision: float, model: str | None) -> Iterator[str]:
-    from outlark.field.curve import FEW
+    from outlark.commands.evaluate.curve import FEW
 
     options = []
     for curve in found:

@@ -19,9 +19,9 @@ def command(model: str, strict: bool, quiet: bool, as_json: bool) -> None:
     It is given silence, noise, hum, clicks, tones and whistles, none of which is a note; each of its training notes is
     judged by what the others say about it; and what it was made from is looked through. No recordings are needed.
     """
-    from outlark.field.doctor import examine
-    from outlark.field.finding import GOOD, PROBLEM, WARNING
-    from outlark.model_file import load
+    from outlark.commands.doctor.doctor import examine
+    from outlark.commands.doctor.finding import GOOD, PROBLEM, WARNING
+    from outlark.storage.model_file import load
 
     detector = load(model)
     if not quiet:

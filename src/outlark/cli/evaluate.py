@@ -9,14 +9,14 @@ import click
 
 from outlark.cli import curve, options, tables
 from outlark.cli.say import answer, say
+from outlark.commands.doctor.finding import listing
 from outlark.errors import InputError
-from outlark.field.finding import listing
 from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark.field.evaluation import Evaluation
-    from outlark.field.evaluation_tables import Matched
+    from outlark.commands.evaluate.evaluation import Evaluation
+    from outlark.commands.evaluate.evaluation_tables import Matched
 
 
 @click.command()
@@ -72,8 +72,8 @@ def command(detections: str, truth: str, **given: Any) -> None:
     kept among the DETECTIONS, or else from the recordings.
     """
     curve.check_usage(given)
-    from outlark.field.evaluation import evaluate
-    from outlark.field.evaluation_tables import match_tables
+    from outlark.commands.evaluate.evaluation import evaluate
+    from outlark.commands.evaluate.evaluation_tables import match_tables
 
     wanted = {name: given[name] for name in ("audio", "label_column", "detected_only")}
     matched = match_tables(detections, truth, **wanted)
@@ -108,7 +108,7 @@ def _classes(matched: "Matched", given: Mapping[str, Any]) -> list[str]:
     if sum(bool(given[name]) for name in ("classes", "model", "unknown")) > 1:
         raise click.UsageError("give one of --class, --model and --unknown, not several")
     if given["model"]:
-        from outlark.model_file import load
+        from outlark.storage.model_file import load
 
         return [str(label) for label in load(given["model"]).classes_.tolist()]
     there = matched.labels
@@ -122,8 +122,8 @@ def _classes(matched: "Matched", given: Mapping[str, Any]) -> list[str]:
 
 
 def _write(measured: "Evaluation", path: Path) -> None:
-    from outlark.field.evaluation_report import csv_text
-    from outlark.notes.formats.files import encoded, write_bytes
+    from outlark.annotations.files import encoded, write_bytes
+    from outlark.commands.evaluate.evaluation_report import csv_text
 
     write_bytes(path, encoded(csv_text(measured)))
 
@@ -144,7 +144,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _content(measured: "Evaluation", matched: "Matched") -> dict[str, Any]:
-    from outlark.field.evaluation_report import answers, measures
+    from outlark.commands.evaluate.evaluation_report import answers, measures
 
     return {
         "version": __version__,
@@ -172,8 +172,8 @@ def _show(measured: "Evaluation", tolerance_ms: float | None) -> None:
 
 
 def _show_classes(measured: "Evaluation") -> None:
-    from outlark.field.comparison import REST
-    from outlark.field.evaluation_report import MEAN, MEAN_ALL, POOLED, measures
+    from outlark.commands.evaluate.comparison import REST
+    from outlark.commands.evaluate.evaluation_report import MEAN, MEAN_ALL, POOLED, measures
 
     iou = f"{next(iter(measured.events)):g}"
     columns = {

@@ -175,7 +175,7 @@ def data_of(paths: Sequence[str], given: Mapping[str, Any]) -> "Dataset":
 
 
 def _holds_clips(folder: Path, audio: Sequence[str]) -> bool:
-    from outlark.field.examples import find_examples
+    from outlark.commands.train.examples import find_examples
 
     return folder.is_dir() and find_examples([folder], audio=audio).clips
 

@@ -13,7 +13,7 @@ from outlark.errors import AnnotationError
 from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
-    from outlark.notes.formats import Format
+    from outlark.annotations import Format
 
 
 @click.command()
@@ -60,7 +60,7 @@ def command(
 
 
 def _chosen(names: Sequence[str]) -> "list[Format]":
-    from outlark.notes.formats import FORMATS
+    from outlark.annotations import FORMATS
 
     for name in names:
         if name not in FORMATS:
@@ -69,7 +69,7 @@ def _chosen(names: Sequence[str]) -> "list[Format]":
 
 
 def _content(format: "Format", with_example: bool) -> dict[str, Any]:
-    from outlark.field.format_examples import example, is_ready
+    from outlark.annotations.format_examples import example, is_ready
 
     told = {
         "name": format.name,
@@ -84,7 +84,7 @@ def _content(format: "Format", with_example: bool) -> dict[str, Any]:
 
 
 def _list(formats: "Sequence[Format]") -> None:
-    from outlark.field.format_examples import is_ready
+    from outlark.annotations.format_examples import is_ready
 
     rows = [["name", "reads", "writes", "ends in", "what", "needs"]]
     for one in formats:
@@ -106,7 +106,7 @@ def _show(told: dict[str, Any]) -> None:
 
 
 def _checked(name: str, format: str | None, label_column: str | None) -> dict[str, Any]:
-    from outlark.notes.formats import read_table
+    from outlark.annotations import read_table
 
     try:
         table = read_table(name, format=format, label_column=label_column)

@@ -26,8 +26,8 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
     all of which is decoded: format, true length, level, clipping, digital silence, and when it began. Of a table: its
     format, labels, times, and which of its recordings are there.
     """
-    from outlark.field.contents import content_of
-    from outlark.field.sound_files import SoundFiles
+    from outlark.audio.sound_files import SoundFiles
+    from outlark.commands.inspect.contents import content_of
 
     sounds = SoundFiles(given["audio"])
     found, failures = [], []
@@ -83,7 +83,7 @@ def _model(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _threshold(kind: Mapping[str, Any]) -> str:
     """The threshold of a class, and where it comes from."""
-    from outlark.notes.thresholds import EXAMPLES, SOURCES
+    from outlark.detection.thresholds import EXAMPLES, SOURCES
 
     numbers = (kind["threshold"], kind["trained_threshold"])
     now, trained = ("none" if number is None else f"{number:.3f}" for number in numbers)

@@ -16,19 +16,19 @@ from outlark.cli.loading import detector_of
 from outlark.cli.progress import clock
 from outlark.cli.say import say, say_line
 from outlark.errors import InputError
+from outlark.files.regular import SOUND_STARTS
 from outlark.plain_text import number_of
-from outlark.regular import SOUND_STARTS
 from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark.field.listening import Inlet
-    from outlark.notes.segments import Segment
+    from outlark.commands.listen.listening import Inlet
+    from outlark.segments import Segment
 
 
 def _list_devices(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
     if not asked or ctx.resilient_parsing:
         return
-    from outlark.field.sound_device import devices
+    from outlark.commands.listen.sound_device import devices
 
     say(devices())
     ctx.exit()
@@ -88,8 +88,8 @@ def command(**given: Any) -> None:
     verdicts = options.chosen_verdicts(given["verdicts"], given["everything"])
     if given["device"] is None and (sys.stdin is None or sys.stdin.isatty()):
         raise click.UsageError("standard input is a terminal, or closed; pipe raw sound in, or give --device")
-    from outlark.field.listening import Inlet, Listener
-    from outlark.field.pcm import PCM
+    from outlark.commands.listen.listening import Inlet, Listener
+    from outlark.commands.listen.pcm import PCM
 
     detector, sha256 = detector_of(given)
     rate = given["rate"] or _usual_rate(given["device"], detector.sample_rate_)
@@ -139,8 +139,8 @@ def _without_header(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 def _headed(pieces: Iterable[bytes], bytes_per_s: int, sha256: str, settings: dict[str, Any]) -> Iterator[bytes]:
     """The pieces; with the first one, or at the end if there is none, the first line is written."""
-    from outlark.notes.formats import About
-    from outlark.notes.formats.json_lines import head_line
+    from outlark.annotations import About
+    from outlark.annotations.json_lines import head_line
 
     def head(began: str | None) -> None:
         settings["live"]["began"] = began
@@ -159,8 +159,8 @@ def _headed(pieces: Iterable[bytes], bytes_per_s: int, sha256: str, settings: di
 
 def _tell(segments: "Iterable[Segment]", given: Mapping[str, Any], verdicts: tuple[str, ...]) -> Counter[str]:
     """Write a line for each segment of these verdicts; how many of each there were."""
-    from outlark.notes.formats import Mark
-    from outlark.notes.formats.json_lines import mark_line
+    from outlark.annotations import Mark
+    from outlark.annotations.json_lines import mark_line
 
     counts: Counter[str] = Counter()
     channel = None if given["channel"] == "mix" else given["channel"]
@@ -179,7 +179,7 @@ def _sound(given: Mapping[str, Any], inlet: "Inlet", rate: int) -> Iterator[list
         inlet.feed(getattr(stdin, "raw", stdin).read)  # what there is, and not until a buffer is full
         yield []
         return
-    from outlark.field.sound_device import recorded
+    from outlark.commands.listen.sound_device import recorded
 
     how = {"sample_rate": rate, "channels": given["channels"], "kind": given["kind"]}
     with recorded(inlet, given["device"], **how) as troubles:
@@ -205,7 +205,7 @@ def _stopped_by_signals(inlet: "Inlet") -> Iterator[None]:
 def _usual_rate(device: str | None, of_model: int) -> int:
     if device is None:
         return of_model
-    from outlark.field.sound_device import usual_rate
+    from outlark.commands.listen.sound_device import usual_rate
 
     return usual_rate(device)
 

@@ -8,13 +8,13 @@ from outlark.cli.options import given_decisions
 from outlark.cli.thresholds import set_on
 
 if TYPE_CHECKING:
-    from outlark.notes.detector import NoteDetector
+    from outlark.detection.detector import NoteDetector
 
 
 def detector_of(given: Mapping[str, Any]) -> "tuple[NoteDetector, str]":
     """The detector of the option `model` with those of `decisions` and `thresholds`, and the digest of its file."""
-    from outlark.model_file import load
-    from outlark.notes.state import state_of
+    from outlark.storage.detectors import state_of
+    from outlark.storage.model_file import load
 
     detector = load(given["model"])
     detector.set_params(**{f"decisions__{name}": value for name, value in given_decisions(given).items()})

@@ -56,7 +56,7 @@ def written_formats(ctx: click.Context, param: click.Parameter, given: Sequence[
     """Names of formats that can be written, once each; several may be joined by commas."""
     if ctx.resilient_parsing:  # a shell asks for completion, and does not want to wait
         return ()
-    from outlark.notes.formats import FORMATS
+    from outlark.annotations import FORMATS
 
     names = list(dict.fromkeys(name.strip() for text in given for name in text.split(",")))
     able = [name for name, format in FORMATS.items() if format.writes]
@@ -67,7 +67,7 @@ def written_formats(ctx: click.Context, param: click.Parameter, given: Sequence[
 
 
 def _complete_formats(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from outlark.notes.formats import FORMATS
+    from outlark.annotations import FORMATS
 
     return [name for name, format in FORMATS.items() if format.writes and name.startswith(incomplete)]
 

@@ -46,9 +46,9 @@ def command(recording: str, output: str, **given: Any) -> None:
     From top to bottom: the spectrogram; the score of each class, the leading one bold, thresholds dotted; what was
     found, and the truth if it is given. Without --start and --end: ten seconds around the first note.
     """
-    from outlark.field.figure import save, stretch
-    from outlark.field.shown_stretch import marks_of_recording, shown_stretch
-    from outlark.notes.formats import read_table
+    from outlark.annotations import read_table
+    from outlark.commands.plot.figure import save, stretch
+    from outlark.commands.plot.shown_stretch import marks_of_recording, shown_stretch
 
     detector, _ = detector_of(given)
     table = None if given["truth"] is None else read_table(given["truth"], label_column=given["label_column"])

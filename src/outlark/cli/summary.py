@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from outlark.batch.listened import Results
     from outlark.batch.sources import Failure
-    from outlark.field.summary import Summary
-    from outlark.field.tally import Tally
+    from outlark.commands.summary.summary import Summary
+    from outlark.commands.summary.tally import Tally
 
 BY = ("class", "site", "day", "hour")
 SITES_FROM = ("auto", "folder", "parent", "name")
@@ -118,8 +118,8 @@ def command(out: str, by: tuple[str, ...], **given: Any) -> None:
     hours with a note are more robust.
     """
     from outlark.batch.listened import count, read_results
-    from outlark.field.summary import summarise
-    from outlark.field.summary_tables import check_suffix, json_rows, write_summary
+    from outlark.commands.summary.summary import summarise
+    from outlark.commands.summary.summary_tables import check_suffix, json_rows, write_summary
 
     outputs = [Path(output) for output in given["outputs"]]
     for output in outputs:
@@ -134,8 +134,8 @@ def command(out: str, by: tuple[str, ...], **given: Any) -> None:
     for output in outputs:
         write_summary(summary, output)
     if given["figure"] is not None:
-        from outlark.field.figure import save
-        from outlark.field.summary_figure import summary_figure
+        from outlark.commands.plot.figure import save
+        from outlark.commands.summary.summary_figure import summary_figure
 
         clock = "the recorders' clocks" if given["timezone"] is None else str(given["timezone"])
         save(summary_figure(tally, **how, clock=clock), given["figure"])
@@ -153,7 +153,7 @@ def _classes_of(model: str | None, results: "Results") -> list[str]:
     if model is None:
         return []
     from outlark.batch.task import sha256_of
-    from outlark.model_file import load
+    from outlark.storage.model_file import load
 
     if results.models != (sha256_of(model),):
         raise InputError(
@@ -205,7 +205,7 @@ def _zone_name(began: datetime) -> str:
 
 
 def _tell(results: "Results", tally: "Tally", missing: Sequence["Failure"], given: Mapping[str, Any]) -> None:
-    from outlark.field.finding import listing
+    from outlark.commands.doctor.finding import listing
 
     effort = tally.effort()
     days = effort["day"][effort["day"] >= 0]
@@ -243,7 +243,7 @@ def _tell_zones(zones: Counter[str], zone: "ZoneInfo | None") -> None:
 
 
 def _show(summary: "Summary") -> None:
-    from outlark.field.summary_tables import TIME_UNKNOWN, rows
+    from outlark.commands.summary.summary_tables import TIME_UNKNOWN, rows
 
     interval = f"{100 * summary.confidence:g} % interval"
     heads = ["hours", "notes", "per hour", interval, "ambiguous", "recordings with", "clock hours with"]

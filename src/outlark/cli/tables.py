@@ -66,7 +66,7 @@ def _checked(ctx: click.Context, given: str | None, done: str) -> str | None:
 
 
 def _names(done: str) -> list[str]:
-    from outlark.notes.formats import FORMATS
+    from outlark.annotations import FORMATS
 
     return [name for name, format in FORMATS.items() if (format.reads if done == "read" else format.writes)]
 

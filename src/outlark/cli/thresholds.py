@@ -12,7 +12,7 @@ from outlark.batch.task import Task
 from outlark.errors import InputError
 
 if TYPE_CHECKING:
-    from outlark.notes.detector import NoteDetector
+    from outlark.detection.detector import NoteDetector
 
 #: What the option gives: the name of a class, or None for all, and a threshold.
 Given = tuple[str | None, float]
@@ -63,7 +63,7 @@ def by_label(given: Iterable[Given], labels: Sequence[Any]) -> dict[Any, float]:
     InputError
         For a class that does not exist, and for two thresholds of one class, or of all.
     """
-    from outlark.notes.thresholds import there_are
+    from outlark.detection.thresholds import there_are
 
     chosen: dict[str | None, float] = {}
     for name, threshold in given:
@@ -98,7 +98,7 @@ def with_thresholds(task: Task, sources: Sources, given: Mapping[str, Any]) -> T
     if not by_hand and not calibrate:
         return task
     from outlark.cli.calibrate import calibrate_and_tell
-    from outlark.model_file import load
+    from outlark.storage.model_file import load
 
     detector = load(task.model)
     labels = detector.classes_.tolist()

@@ -19,8 +19,8 @@ from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark.field.finding import Finding
-    from outlark.field.learning import Learnt
+    from outlark.commands.doctor.finding import Finding
+    from outlark.commands.train.learning import Learnt
 
 
 @click.command()
@@ -102,7 +102,7 @@ def command(examples: tuple[str, ...], **given: Any) -> None:
 
 def _check_output(output: Path, force: bool) -> None:
     """What would go wrong at the end goes wrong now; and nothing but a model is ever replaced."""
-    from outlark.container import read
+    from outlark.files.container import read
 
     if not output.parent.is_dir():
         raise InputError(f"the folder {output.parent} does not exist; make it first, or choose another for the model")
@@ -136,15 +136,15 @@ def _learn(plan: training.Plan, given: Mapping[str, Any], tell: Any) -> "tuple[L
 
 def _problems(learnt: "Learnt", tell: Any) -> "list[Finding]":
     """What the doctor calls a problem."""
-    from outlark.field.doctor import examine
-    from outlark.field.finding import PROBLEM
+    from outlark.commands.doctor.doctor import examine
+    from outlark.commands.doctor.finding import PROBLEM
 
     tell("listening to sounds that are no notes")
     return [finding for finding in examine(learnt.detector) if finding.severity == PROBLEM]
 
 
 def _save(learnt: "Learnt", output: str) -> None:
-    from outlark.model_file import save
+    from outlark.storage.model_file import save
 
     save(learnt.detector, output)
 

@@ -12,9 +12,9 @@ from outlark.cli import options
 from outlark.errors import InputError
 
 if TYPE_CHECKING:
+    from outlark.commands.train.examples import Examples
+    from outlark.commands.train.learning import Learnt
     from outlark.embeddings import BirdNET
-    from outlark.field.examples import Examples
-    from outlark.field.learning import Learnt
 
 #: How many files of how many have been read.
 Watch = Callable[[int, int], None]
@@ -81,10 +81,10 @@ def plan(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
 
 
 def _from_examples(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
-    from outlark.field.examples import find_examples
-    from outlark.field.learning import learn
-    from outlark.field.negatives import told_apart
-    from outlark.notes.detector import NoteDetector
+    from outlark.commands.train.examples import find_examples
+    from outlark.commands.train.learning import learn
+    from outlark.commands.train.negatives import told_apart
+    from outlark.detection.detector import NoteDetector
 
     found = told_apart(find_examples(paths, any_verdict=True, **_tables(given)), named=given["classes"])
     if not found.notes:
@@ -104,9 +104,9 @@ def _from_examples(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
 
 
 def _from_a_model(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
-    from outlark.field.model_examples import Parent
-    from outlark.field.retraining import retrain, reviewed
-    from outlark.model_file import load
+    from outlark.commands.train.model_examples import Parent
+    from outlark.commands.train.retraining import retrain, reviewed
+    from outlark.storage.model_file import load
 
     path = Path(given["parent"])
     parent = Parent(path=path, sha256=sha256_of(path), detector=load(path))
@@ -121,8 +121,8 @@ def _from_a_model(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
 
 
 def _with_negatives(examples: "Examples", given: Mapping[str, Any], classes: Sequence[str]) -> "Examples":
-    from outlark.field.examples import find_examples
-    from outlark.field.negatives import with_negatives
+    from outlark.commands.train.examples import find_examples
+    from outlark.commands.train.negatives import with_negatives
 
     if not given["negatives"]:
         return examples

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from outlark.files.fields import plain
 from outlark.maths.class_model import ClassModel
 from outlark.maths.description import shares
 from outlark.maths.notes import parts_of, same_samples
@@ -57,11 +58,6 @@ def evidence(label: Any, description: ClassModel, notes: np.ndarray, Z: np.ndarr
         order = np.lexsort((nearest[:, m], -share[:, m]))
         found.append([Evidence(label, names[i], float(share[i, m]), float(nearest[i, m])) for i in order])
     return found
-
-
-def plain(value: Any) -> Any:
-    """A NumPy scalar as the Python value it stands for."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,10 @@ from outlark.estimators.checks import (
     encode_labels,
     refuse,
 )
-from outlark.estimators.evidence import Evidence, Health, evidence, examine, plain
+from outlark.estimators.evidence import Evidence, Health, evidence, examine
 from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, temperature
 from outlark.estimators.training import doubts, taken_in, train
+from outlark.files.fields import plain
 from outlark.maths.class_model import ClassModel
 from outlark.maths.description import score
 from outlark.maths.metric import mapped

@@ -10,13 +10,13 @@ from typing import Self
 
 import numpy as np
 
+from outlark.audio.resampling import resample
+from outlark.audio.sound import read
+from outlark.commands.train.examples import Example, find_examples
 from outlark.errors import InputError
 from outlark.experiment import synthetic
 from outlark.experiment.joining import Note
-from outlark.field.examples import Example, find_examples
-from outlark.notes.audio import read
-from outlark.notes.resampling import resample
-from outlark.regular import NOT_REGULAR, is_endless
+from outlark.files.regular import NOT_REGULAR, is_endless
 
 #: The category of what is none of the known classes.
 OOD = "OOD"

@@ -13,8 +13,6 @@ from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
-from outlark.aside import written_aside
-from outlark.cache import cache_folder
 from outlark.errors import InputError
 from outlark.experiment.great_tits_files import (
     FROM_WHEEL,
@@ -27,6 +25,8 @@ from outlark.experiment.great_tits_files import (
     own_files,
     sha256_of,
 )
+from outlark.files.aside import written_aside
+from outlark.files.cache import cache_folder
 
 NAME = "great-tits"
 PAGE = f"https://pypi.org/project/{PROJECT}/{VERSION}/#files"

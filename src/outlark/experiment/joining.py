@@ -8,7 +8,7 @@ from scipy.signal import fftconvolve
 
 from outlark.errors import InputError
 from outlark.experiment.sounds import SAMPLE_RATE
-from outlark.notes.segments import Segment
+from outlark.segments import Segment
 
 FLOOR = 3e-4  # rms of the recorder's own noise, about 60 dB below the made-up notes: "nearly noiseless"
 REVERB_DB = -6.0  # energy of the reverberation relative to the direct sound

@@ -6,6 +6,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from outlark.detection.decode.decisions import Decisions
+from outlark.detection.detector import GAP_S, UNIT_SETTINGS, NoteDetector
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.estimators.pknn import PKNN
@@ -18,12 +20,10 @@ from outlark.experiment.describers import (
     PlattReject,
 )
 from outlark.experiment.template_matching import TemplateMatching
-from outlark.notes.decisions import Decisions
-from outlark.notes.detector import GAP_S, UNIT_SETTINGS, NoteDetector
-from outlark.notes.front_ends.base import FrontEnd
-from outlark.notes.front_ends.hlds import HLDSFrontEnd
-from outlark.notes.front_ends.note import NoteFrontEnd
-from outlark.notes.front_ends.patch import PatchFrontEnd
+from outlark.features.base import FrontEnd
+from outlark.features.hlds import HLDSFrontEnd
+from outlark.features.note import NoteFrontEnd
+from outlark.features.patch import PatchFrontEnd
 
 FRONTS: Mapping[str, Callable[[], FrontEnd]] = MappingProxyType(
     {"note": NoteFrontEnd, "hlds": HLDSFrontEnd, "hlds-top": HLDSFrontEnd.paper, "patch": PatchFrontEnd}

@@ -9,7 +9,7 @@ from outlark.experiment.dataset import OOD
 from outlark.experiment.protocol import Draw
 from outlark.metrics import Events, event_f, note_f, note_labels, window_f
 from outlark.metrics.windows import FScores
-from outlark.notes.segments import Segment
+from outlark.segments import Segment
 
 #: The paper's sliding window and the step from one to the next, s: 96 and 48 samples at 22,050 Hz, for all methods.
 WINDOW_S, STEP_S = 96 / 22050, 48 / 22050

@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from outlark.aside import written_aside
+from outlark.annotations import Mark, write_table
+from outlark.audio.sound import for_decoder
+from outlark.commands.plot.figure import save
 from outlark.experiment.methods import method
 from outlark.experiment.protocol import draw
 from outlark.experiment.report import write_report
@@ -14,9 +16,7 @@ from outlark.experiment.results import Results
 from outlark.experiment.run import fitted
 from outlark.experiment.stretch_picture import figure_1
 from outlark.experiment.sweep import Sweep
-from outlark.field.figure import save
-from outlark.notes.audio import for_decoder
-from outlark.notes.formats import Mark, write_table
+from outlark.files.aside import written_aside
 
 #: Drawn in Figure 1, as far as they were run, else the first method.
 DRAWN = ("mddkm-paper", "mddkm")

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outlark.commands.plot.figure_panels import COLOURS, LINES, SMALL, TINY
 from outlark.experiment.outcome import LEVELS
 from outlark.experiment.results import OVERALL, Results
 from outlark.experiment.stretch_picture import figure_1
 from outlark.experiment.tables import LEVEL_TITLES, standard_error
-from outlark.field.figure_panels import COLOURS, LINES, SMALL, TINY
 from outlark.metrics.windows import mean_of_defined
 
 if TYPE_CHECKING:

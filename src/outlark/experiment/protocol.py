@@ -10,8 +10,8 @@ import numpy as np
 from outlark.errors import InputError
 from outlark.experiment.dataset import Dataset
 from outlark.experiment.joining import Note, concatenate
-from outlark.notes.segments import Segment
 from outlark.plain_text import number_of
+from outlark.segments import Segment
 
 #: At least this share of the groups is kept for training.
 TRAIN_SHARE = 1 / 3

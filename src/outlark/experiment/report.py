@@ -8,7 +8,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from outlark.aside import written_aside
 from outlark.errors import InputError
 from outlark.experiment.pictures import bars, curves
 from outlark.experiment.report_style import STYLE
@@ -23,6 +22,7 @@ from outlark.experiment.report_words import (
 from outlark.experiment.results import Results
 from outlark.experiment.table import Table
 from outlark.experiment.tables import is_synthetic, table_1, table_2, table_classes, table_learnt, table_tests
+from outlark.files.aside import written_aside
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import ttest_rel, wilcoxon
 
-from outlark.aside import written_aside
 from outlark.errors import InputError
 from outlark.experiment.dataset import Dataset
 from outlark.experiment.methods import Method
 from outlark.experiment.outcome import LEVELS, OOD, Outcome
 from outlark.experiment.protocol import Protocol
+from outlark.files.aside import written_aside
 from outlark.metrics.confusion import ConfusionMatrix
 from outlark.metrics.windows import mean_of_defined
 

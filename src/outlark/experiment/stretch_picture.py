@@ -5,11 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outlark.errors import InputError
-from outlark.experiment.outcome import OOD
-from outlark.experiment.protocol import Draw
-from outlark.field.excerpt import Sound
-from outlark.field.figure_panels import (
+from outlark.commands.excerpt import Sound
+from outlark.commands.plot.figure_panels import (
     COLOURS,
     HATCHES,
     LINES,
@@ -24,8 +21,11 @@ from outlark.field.figure_panels import (
     draw_spectrogram,
     legend,
 )
-from outlark.notes.segments import Segment
+from outlark.errors import InputError
+from outlark.experiment.outcome import OOD
+from outlark.experiment.protocol import Draw
 from outlark.plain_text import visible
+from outlark.segments import Segment
 from outlark.verdict_names import AMBIGUOUS, SILENCE
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def figure_1(drawn: Draw, detectors: Mapping[str, Any]) -> "Figure":
     Returns
     -------
     matplotlib.figure.Figure
-        For `outlark.field.figure.save` and `outlark.experiment.report.write_report`.
+        For `outlark.commands.plot.figure.save` and `outlark.experiment.report.write_report`.
     """
     import matplotlib.style
     from matplotlib.backends.backend_agg import FigureCanvasAgg

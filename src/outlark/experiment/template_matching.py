@@ -1,7 +1,7 @@
 """Template matching, what one would use instead of a description: every example slides along the recording.
 
 `TemplateMatching` cuts every example out of its spectrogram. It hears the same spectra as `NoteFrontEnd`, its notes go
-through the same decoder, and its thresholds are found in the same way as those of `outlark.notes.whole_notes`, so that
+through the same decoder, and its thresholds are found in the same way as those of `detection.note_level`, so that
 what differs is the score alone.
 """
 
@@ -15,17 +15,17 @@ from scipy.signal import oaconvolve
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from outlark.notes.audio import mono
-from outlark.notes.calibration import note_thresholds, raised
-from outlark.notes.decisions import Decisions
-from outlark.notes.detector import GAP_S
-from outlark.notes.front_end_choice import choose_front_end
-from outlark.notes.front_ends.base import Frames
-from outlark.notes.learnt_thresholds import SEARCH, SINGLE_NOTE_SHARE
-from outlark.notes.resampling import resample
-from outlark.notes.scores import ScoreBlock, ScoreLayout, Scores
-from outlark.notes.segments import Segment
-from outlark.notes.training import Material, at_one_rate, check_marks, check_material, join_clips
+from outlark.audio.resampling import resample
+from outlark.audio.sound import mono
+from outlark.detection.calibration import note_thresholds, raised
+from outlark.detection.decode.decisions import Decisions
+from outlark.detection.detector import GAP_S
+from outlark.detection.front_end_choice import choose_front_end
+from outlark.detection.learnt_thresholds import SEARCH, SINGLE_NOTE_SHARE
+from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
+from outlark.detection.training import Material, at_one_rate, check_marks, check_material, join_clips
+from outlark.features.base import Frames
+from outlark.segments import Segment
 
 #: A patch this many times weaker than the strongest has no shape to compare: what is left of it is rounding.
 NOTHING = 1e-4

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.cluster import AgglomerativeClustering
 
+from outlark.detection.detector import NoteDetector
 from outlark.errors import AudioError
-from outlark.notes.detector import NoteDetector
-from outlark.notes.front_ends.note import NoteFrontEnd
+from outlark.features.note import NoteFrontEnd
 from outlark.review.project import Project, Recording
 from outlark.review.store import Row
 from outlark.verdict_names import UNKNOWN

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from outlark.field.figure_numbers import curves
-from outlark.notes.scores import ScoreBlock, ScoreLayout, joined_scores
+from outlark.commands.plot.figure_numbers import curves
+from outlark.detection.scores import ScoreBlock, ScoreLayout, joined_scores
 
 #: From one level to the next so many bins become one.
 FACTOR = 4

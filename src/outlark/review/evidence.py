@@ -3,14 +3,14 @@
 from functools import lru_cache
 from typing import Any
 
+from outlark.audio.resampling import resample
+from outlark.commands.excerpt import with_surroundings
+from outlark.detection.detector import NoteDetector
 from outlark.estimators.mddkm import MDDKM
-from outlark.field.excerpt import with_surroundings
-from outlark.model_file import load
-from outlark.notes.detector import NoteDetector
-from outlark.notes.front_ends.note import NoteFrontEnd
-from outlark.notes.resampling import resample
+from outlark.features.note import NoteFrontEnd
 from outlark.review.project import Project
 from outlark.review.store import Row
+from outlark.storage.model_file import load
 
 #: Examples that are shown.
 SHOWN = 2

@@ -9,18 +9,18 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from outlark.annotations import FORMATS, About, Mark, read_table, write_table
 from outlark.batch.facts import Facts
+from outlark.detection.decode.decisions import Decisions
+from outlark.detection.scores_file import load_scores
 from outlark.errors import InputError
-from outlark.model_file import load
-from outlark.notes.decisions import Decisions
-from outlark.notes.formats import FORMATS, About, Mark, read_table, write_table
-from outlark.notes.scores_file import load_scores
-from outlark.notes.segments import Segment
 from outlark.review.actions import outcome
 from outlark.review.project import Project, Recording, clean_name
 from outlark.review.queues import REJECTED, RELABELLED, with_statuses
 from outlark.review.store import Row
 from outlark.review.training import SCORES
+from outlark.segments import Segment
+from outlark.storage.model_file import load
 from outlark.verdict_names import AMBIGUOUS, KNOWN, UNKNOWN
 from outlark.version import __version__
 

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from outlark.annotations import Mark, read_table
 from outlark.batch.task import sha256_of
 from outlark.errors import InputError, OutlarkError
-from outlark.model_file import load
-from outlark.notes.formats import Mark, read_table
 from outlark.review.project import Project, Recording
+from outlark.storage.model_file import load
 from outlark.verdict_names import KNOWN, SILENCE, UNKNOWN
 
 #: Endings of tables, those that keep most first.

@@ -8,9 +8,9 @@ import numpy as np
 import soundfile
 from scipy.signal import butter, sosfiltfilt
 
+from outlark.audio.sound import AudioFile, for_decoder
+from outlark.commands.excerpt import UNSURE, Sound
 from outlark.errors import AudioError
-from outlark.field.excerpt import UNSURE, Sound
-from outlark.notes.audio import AudioFile, for_decoder
 
 HEADER_BYTES = 44
 #: Samples that are decoded at once.

@@ -8,8 +8,8 @@ from pathlib import Path
 from outlark.batch.journal import DONE, NAME, Journal
 from outlark.batch.sources import Source, find
 from outlark.batch.task import WORKSHOP
-from outlark.cache import cache_folder
 from outlark.errors import InputError, OutlarkError
+from outlark.files.cache import cache_folder
 from outlark.review.demo import make_demo
 from outlark.review.found import import_found
 from outlark.review.project import FOLDER, Project

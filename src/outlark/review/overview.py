@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from outlark.field.sound_files import without_sound_suffix
+from outlark.audio.sound_files import without_sound_suffix
 from outlark.review import queues
 from outlark.review.project import Project
 from outlark.review.store import Row

@@ -11,8 +11,8 @@ from typing import Any
 
 from outlark.batch.facts import Facts
 from outlark.batch.fingerprint import fingerprint
+from outlark.commands.excerpt import Sound
 from outlark.errors import AudioError, InputError, OutlarkError
-from outlark.field.excerpt import Sound
 from outlark.plain_text import visible, writable
 from outlark.review.jobs import Jobs
 from outlark.review.media import true_length

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from scipy.fft import rfft
 
-from outlark.field.excerpt import Sound
-from outlark.field.figure_numbers import spectrogram_window
-from outlark.notes.audio import AudioFile
+from outlark.audio.sound import AudioFile
+from outlark.commands.excerpt import Sound
+from outlark.commands.plot.figure_numbers import spectrogram_window
 
 ROWS, COLUMNS = 256, 512
 LOWEST_DB, DB_PER_STEP = -120.0, 0.5

@@ -11,25 +11,25 @@ from typing import Any
 
 import numpy as np
 
+from outlark.annotations import Mark
+from outlark.audio.sound import AudioFile
 from outlark.batch.facts import Facts
 from outlark.batch.task import sha256_of
+from outlark.commands.train.examples import Example, Examples
+from outlark.commands.train.learning import Learnt, learn
+from outlark.detection.detector import BLOCK, NoteDetector
+from outlark.detection.scores_file import KeptScores, ScoreKeeper, load_scores
+from outlark.detection.valley import FROM
 from outlark.errors import AudioError, InputError
 from outlark.estimators.mddkm import MDDKM
-from outlark.field.bandwidth import Bandwidth, listens_up_to, remark_on_bandwidth
-from outlark.field.examples import Example, Examples
-from outlark.field.learning import Learnt, learn
-from outlark.model_file import load, save
-from outlark.notes.audio import AudioFile
-from outlark.notes.detector import BLOCK, NoteDetector
-from outlark.notes.formats import Mark
-from outlark.notes.scores_file import KeptScores, ScoreKeeper, load_scores
-from outlark.notes.segments import Segment
-from outlark.notes.valley import FROM
+from outlark.features.bandwidth import Bandwidth, listens_up_to, remark_on_bandwidth
 from outlark.review.clusters import find_clusters
 from outlark.review.curves import CurveKeeper, save_levels
 from outlark.review.jobs import Job
 from outlark.review.project import Project, Recording
 from outlark.review.store import Row
+from outlark.segments import Segment
+from outlark.storage.model_file import load, save
 from outlark.verdict_names import SILENCE
 
 #: Annotations that are learnt from.

@@ -12,7 +12,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi import Path as InPath
 from starlette.concurrency import run_in_threadpool
 
-from outlark.field.sound_files import is_sound
+from outlark.audio.sound_files import is_sound
 from outlark.plain_text import visible
 from outlark.review.api.recordings import found
 from outlark.review.exporting import SCOPES, export, writable_formats

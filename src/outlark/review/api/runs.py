@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, HTTPException, Query, Response
 
 from outlark.errors import InputError
-from outlark.model_file import load
 from outlark.review import actions, queues, training
 from outlark.review.api.kinds import Id, Start, Thresholds
 from outlark.review.api.recordings import found
@@ -14,6 +13,7 @@ from outlark.review.evidence import speaking_for
 from outlark.review.jobs import Job
 from outlark.review.overview import overview
 from outlark.review.project import Project
+from outlark.storage.model_file import load
 
 Answer = dict[str, Any]
 

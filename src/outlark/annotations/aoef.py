@@ -1,0 +1,222 @@
+"""AOEF, the JSON of Whombat and soundevent: marks as sound event predictions; annotations can be read as well.
+
+AOEF wants scores from 0 to 1. outlark's begin at 0 and have no upper end, so that 1 - exp(-score) stands there, which
+keeps their order; the score itself is a feature of the sound event.
+"""
+
+import datetime
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid5
+
+from outlark.annotations.files import encoded, needed
+from outlark.annotations.labels import USUAL
+from outlark.annotations.marks import About, Mark
+from outlark.annotations.sheets import key_of
+from outlark.errors import AnnotationError, InputError
+from outlark.files.strict_json import dumps, loads, without_doubles
+
+_SPACE = UUID("6c0f5a0e-7b1f-5f43-9d6e-6f75746c6172")
+#: The same marks must give the same bytes, so that no file tells the time.
+_NO_TIME = datetime.datetime(1970, 1, 1)
+_LABEL, _RUNNER_UP, _VERDICT = "label", "runner_up", "verdict"
+_SCORE, _RUNNER_UP_SCORE = "score", "runner_up_score"
+
+
+def read(
+    path: Path, text: str, about: Mapping[str, Any], label_column: str | int | None, remarks: list[str]
+) -> tuple[list[Mark], Mapping[str, Any]]:
+    """The sound events of predictions or annotations; `label_column` is the key of the tag that is the label."""
+    aoef = needed("soundevent.io.aoef", "aoef")
+    try:
+        json.loads(text, object_pairs_hook=without_doubles)
+        found = aoef.to_soundevent(aoef.AOEFObject.model_validate_json(text))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:  # pydantic's errors are ValueErrors
+        raise AnnotationError(f"{path}: not AOEF, or damaged ({error!s:.300}); export it again") from None
+    clips = getattr(found, "clip_predictions", None) or getattr(found, "clip_annotations", None) or []
+    events = [(i, event) for i, event in enumerate((e for clip in clips for e in clip.sound_events), start=1)]
+    keys = _label_keys([_tags(event) for _, event in events], label_column, path, remarks)
+    marks = [_mark(path, i, event, keys) for i, event in events]
+    said = getattr(found, "description", None)
+    return marks, _run(said) if getattr(found, "name", None) == "outlark" else about
+
+
+def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
+    """All marks, also silence, as one prediction set."""
+    data, aoef = needed("soundevent.data", "aoef"), needed("soundevent.io.aoef", "aoef")
+    names = dict.fromkeys(_path(mark) for mark in marks)
+    began = about.recording.get("began") if len(names) == 1 and "expansion" not in about.recording else None
+    clips = [_clip(data, name, [m for m in marks if m.recording == name], durations, began) for name in names]
+    said = dumps(about.as_dict(), "about")
+    whole = data.PredictionSet(
+        uuid=uuid5(_SPACE, said + "".join(str(clip.uuid) for clip in clips)),
+        clip_predictions=clips,
+        name="outlark",
+        description=said,
+        created_on=_NO_TIME,
+    )
+    made = aoef.to_aeof(whole)
+    made.created_on = _NO_TIME
+    yield encoded(json.dumps(made.model_dump(mode="json", exclude_none=True), ensure_ascii=False, indent=1) + "\n")
+
+
+# ---------------------------------------------------------------------- reading
+
+
+def _run(said: str | None) -> dict[str, Any]:
+    try:
+        return loads(said or "{}", "its description")
+    except InputError:
+        return {}
+
+
+def _tags(event: Any) -> dict[str, str]:
+    """Key → value of the tags of a prediction or an annotation; the first of each key."""
+    found: dict[str, str] = {}
+    for tag in event.tags:
+        tag = getattr(tag, "tag", tag)
+        found.setdefault(tag.term.name, tag.value)
+    return found
+
+
+def _label_keys(tags: list[dict[str, str]], wanted: str | int | None, path: Path, remarks: list[str]) -> list[str]:
+    """Keys of the tag that is the label, the best first."""
+    seen = list(dict.fromkeys(key for found in tags for key in found))
+    if wanted is not None:
+        if str(wanted) not in seen:
+            raise AnnotationError(f"{path}: no tag has the key {wanted!r}; give one of {seen}")
+        return [str(wanted)]
+    short = {key: key_of(key.split(":")[-1]) for key in seen}
+    usual = [key for name in (*USUAL, "scientificname", "vernacularname") for key in seen if short[key] == name]
+    keys = usual or [key for key in seen if key not in (_VERDICT, _RUNNER_UP)]
+    if keys and keys[0] != _LABEL:
+        remarks.append(f"labels from the tag {keys[0]!r}")
+    return keys
+
+
+def _mark(path: Path, i: int, event: Any, keys: list[str]) -> Mark:
+    tags, sound = _tags(event), event.sound_event
+    features = {feature.term.name: feature.value for feature in sound.features}
+    times, frequencies = _bounds(sound.geometry)
+    label = next((tags[key] for key in keys if key in tags), None)
+    try:
+        return Mark(
+            start_s=min(times),
+            end_s=max(times),
+            label=label,
+            recording=str(sound.recording.path),
+            verdict=tags.get(_VERDICT),
+            score=features.get(_SCORE, getattr(event, "score", None) if _VERDICT not in tags else None),
+            runner_up=tags.get(_RUNNER_UP),
+            runner_up_score=features.get(_RUNNER_UP_SCORE),
+            low_hz=min(frequencies, default=None),
+            high_hz=max(frequencies, default=None),
+            sample_rate=sound.recording.samplerate,
+            start_time=_start_time(sound.recording, min(times)),
+            line=i,
+        )
+    except InputError as error:
+        raise AnnotationError(f"{path}, sound event {i} ({event.uuid}): {error}") from None
+
+
+def _start_time(recording: Any, start_s: float) -> str | None:
+    """Date and time of day, where the recording tells both of its own."""
+    if recording.date is None or recording.time is None or recording.time_expansion != 1.0:
+        return None
+    began = datetime.datetime.combine(recording.date, recording.time)
+    return (began + datetime.timedelta(seconds=start_s)).isoformat(timespec="microseconds")
+
+
+def _bounds(geometry: Any) -> tuple[list[float], list[float]]:
+    """All times and all frequencies of a geometry of any kind."""
+    where = geometry.coordinates
+    if geometry.type == "TimeStamp":
+        return [where], []
+    if geometry.type == "TimeInterval":
+        return list(where), []
+    if geometry.type == "BoundingBox":
+        return [where[0], where[2]], [where[1], where[3]]
+    points = list(_points(where))
+    return [time for time, _ in points], [frequency for _, frequency in points]
+
+
+def _points(where: Any) -> Iterator[tuple[float, float]]:
+    """The (time, frequency) pairs in lists of lists of whatever depth."""
+    if isinstance(where[0], list | tuple):
+        for part in where:
+            yield from _points(part)
+    else:
+        yield where[0], where[1]
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def _path(mark: Mark) -> str:
+    if mark.recording is None or mark.sample_rate is None:
+        lacks = "recording" if mark.recording is None else "sample_rate"
+        raise AnnotationError(f"a mark at {mark.start_s} s has no {lacks}, which AOEF needs; give Mark({lacks}=…)")
+    return mark.recording
+
+
+def _clip(data: Any, name: str, marks: list[Mark], durations: Mapping[str, float], began: str | None) -> Any:
+    """One recording with all its marks. Without its duration the recording lasts as long as its last mark."""
+    last = max(mark.end_s for mark in marks)
+    when = None if began is None else datetime.datetime.fromisoformat(began)
+    recording = data.Recording(
+        uuid=uuid5(_SPACE, _text(name)),
+        path=Path(_text(name)),
+        duration=max(durations.get(name, 0.0), last),
+        channels=max(mark.channel or 1 for mark in marks),
+        samplerate=max(mark.sample_rate or 1 for mark in marks),
+        date=None if when is None else when.date(),
+        time=None if when is None else when.timetz(),
+    )
+    clip = data.Clip(
+        uuid=uuid5(recording.uuid, "clip"), recording=recording, start_time=0.0, end_time=recording.duration
+    )
+    events = [_prediction(data, recording, i, mark) for i, mark in enumerate(marks)]
+    return data.ClipPrediction(uuid=uuid5(recording.uuid, "predictions"), clip=clip, sound_events=events)
+
+
+def _prediction(data: Any, recording: Any, i: int, mark: Mark) -> Any:
+    own = uuid5(recording.uuid, f"{i} {mark.start_s!r} {mark.end_s!r} {_text(mark.label or '')}")
+    scores = {_SCORE: mark.score, _RUNNER_UP_SCORE: mark.runner_up_score}
+    tags = {_LABEL: (mark.label, mark.score), _RUNNER_UP: (mark.runner_up, mark.runner_up_score)}
+    event = data.SoundEvent(
+        uuid=uuid5(own, "event"),
+        recording=recording,
+        geometry=_geometry(data, mark),
+        features=[data.Feature(term=data.term_from_key(k), value=v) for k, v in scores.items() if v is not None],
+    )
+    predicted = [
+        data.PredictedTag(tag=_tag(data, key, value), score=_unit(score))
+        for key, (value, score) in tags.items()
+        if value is not None
+    ]
+    if mark.verdict is not None:
+        predicted.append(data.PredictedTag(tag=_tag(data, _VERDICT, mark.verdict), score=1.0))
+    return data.SoundEventPrediction(uuid=own, sound_event=event, score=_unit(mark.score), tags=predicted)
+
+
+def _geometry(data: Any, mark: Mark) -> Any:
+    if mark.low_hz is not None and mark.high_hz is not None:
+        return data.BoundingBox(coordinates=[mark.start_s, mark.low_hz, mark.end_s, mark.high_hz])
+    if mark.start_s == mark.end_s:
+        return data.TimeStamp(coordinates=mark.start_s)
+    return data.TimeInterval(coordinates=[mark.start_s, mark.end_s])
+
+
+def _tag(data: Any, key: str, value: str) -> Any:
+    return data.Tag(term=data.term_from_key(key), value=_text(value))
+
+
+def _unit(score: float | None) -> float:
+    return 1.0 if score is None else 1.0 - math.exp(-max(score, 0.0))
+
+
+def _text(value: str) -> str:
+    return encoded(value).decode()

@@ -1,0 +1,50 @@
+"""The CSV of BirdNET-Analyzer."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from outlark.annotations.cells import SCORE_DIGITS, TIME_DIGITS, comma_line, decimal, guarded
+from outlark.annotations.columns import Columns, Names
+from outlark.annotations.files import encoded
+from outlark.annotations.marks import About, Mark
+from outlark.annotations.sheets import Sheet
+from outlark.annotations.wording import is_sound, shown, taken_apart
+
+NAMES: Names = {
+    "start_s": ("start_s",),
+    "end_s": ("end_s",),
+    "label": ("common_name", "scientific_name"),
+    "score": ("confidence",),
+    "recording": ("file", "filepath"),
+}
+HEADER = ["Start (s)", "End (s)", "Scientific name", "Common name", "Confidence", "File"]
+
+
+def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None) -> list[Mark]:
+    """The rows, labelled with the common name."""
+    columns = Columns.of(sheet, NAMES)
+    columns.need("start_s", NAMES, "the start of a detection")
+    columns.need("end_s", NAMES, "its end")
+    marks = columns.marks(label_column, guess=False)
+    if label_column is None and "label" in columns.at:
+        sheet.remarks.append(f"labels from the column {sheet.columns[columns.at['label']]!r}")
+    if about.get("format") != "birdnet" or label_column is not None:
+        return marks
+    return [_taken_apart(mark) for mark in marks]
+
+
+def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
+    """Exactly BirdNET's columns; the label is both names, the score is outlark's. Silence is not written."""
+    yield encoded(comma_line(HEADER))
+    for mark in filter(is_sound, marks):
+        times = [decimal(mark.start_s, TIME_DIGITS), decimal(mark.end_s, TIME_DIGITS)]
+        text = guarded(shown(mark))
+        score = decimal(mark.score, SCORE_DIGITS)
+        yield encoded(comma_line([*times, text, text, score, guarded(mark.recording or "")]))
+
+
+def _taken_apart(mark: Mark) -> Mark:
+    label, verdict, runner_up = taken_apart(mark.label or "")
+    more = {key: cell for key, cell in mark.more.items() if key != "Scientific name"}
+    return replace(mark, label=label, verdict=verdict, runner_up=runner_up, more=more)

@@ -1,0 +1,211 @@
+"""From the columns of a sheet to marks. Each format says under which names it keeps what."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from outlark.annotations.cells import NOTHING, TIME_DIGITS, number, optional_number
+from outlark.annotations.labels import label_index
+from outlark.annotations.marks import Mark
+from outlark.annotations.sheets import Row, Sheet
+from outlark.errors import AnnotationError, InputError
+from outlark.segments import VERDICTS
+
+#: Field of a mark, or what it is made of → names of columns as `key_of` gives them, the best first.
+Names = Mapping[str, tuple[str, ...]]
+#: What a table says of frequencies that it must have: they were measured, or nobody knew and they mean nothing.
+MEASURED, WHOLE_BAND = "measured", "whole band"
+
+
+def _verdict(cell: str) -> str | None:
+    text = cell.strip().casefold()
+    if text in NOTHING:
+        return None
+    if text not in VERDICTS:
+        raise ValueError(f"{cell!r:.60} is not one of {VERDICTS}")
+    return text
+
+
+def _whole(cell: str) -> int | None:
+    value = optional_number(cell)
+    if value is None:
+        return None
+    if value != int(value) or value < 1:
+        raise ValueError(f"{cell!r:.60} is not a whole number from 1")
+    return int(value)
+
+
+def _sample(cell: str) -> int | None:
+    value = optional_number(cell)
+    if value is not None and (value != int(value) or value < 0):
+        raise ValueError(f"{cell!r:.60} is not a whole number of samples")
+    return None if value is None else int(value)
+
+
+def _text(cell: str) -> str | None:
+    return cell or None
+
+
+def _frequencies(cell: str) -> str | None:
+    if cell not in ("", MEASURED, WHOLE_BAND):
+        raise ValueError(f"{cell!r:.60} is neither {MEASURED!r} nor {WHOLE_BAND!r}")
+    return cell or None
+
+
+#: Fields that may be blank. A column that cannot be read so is not what its name says, and is kept as it is.
+_OPTIONAL: dict[str, Callable[[str], Any]] = {
+    "verdict": _verdict,
+    "score": optional_number,
+    "runner_up": _text,
+    "runner_up_score": optional_number,
+    "low_hz": optional_number,
+    "high_hz": optional_number,
+    "channel": _whole,
+    "sample_rate": _whole,
+    "start_sample": _sample,
+    "end_sample": _sample,
+    "frequencies": _frequencies,
+    "start_time": _text,
+}
+#: What tells something about other fields and is none itself.
+_NO_FIELDS = ("start_sample", "end_sample", "frequencies")
+_TIMES = ("start_s", "end_s", "duration_s", "file_offset_s")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where a sheet keeps the fields of a mark.
+
+    Attributes
+    ----------
+    sheet : Sheet
+    at : dict of str to int
+        Field → column, counted from 0. Fields without column are not in it.
+    dropped : frozenset of int
+        Columns that are neither fields nor kept.
+    rounding_s : float
+        Seconds that differ by less than this from a whole sample mean that sample.
+    """
+
+    sheet: Sheet
+    at: dict[str, int]
+    dropped: frozenset[int]
+    rounding_s: float = 10.0**-TIME_DIGITS
+
+    @classmethod
+    def of(
+        cls,
+        sheet: Sheet,
+        names: Names,
+        *,
+        strict: bool = False,
+        drop: tuple[str, ...] = (),
+        rounding_s: float = 10.0**-TIME_DIGITS,
+    ) -> "Columns":
+        """Find the columns by their names.
+
+        Parameters
+        ----------
+        strict : bool
+            A cell that cannot be read is an error, also where blank would do: for files that outlark wrote.
+        drop : tuple of str
+            Columns that say nothing about a mark.
+        rounding_s : float
+            By how much written seconds may differ from what was meant; 0 where all digits are written.
+        """
+        keys = sheet.keys
+        at: dict[str, int] = {}
+        for field, wanted in names.items():
+            found = next((keys.index(name) for name in wanted if name in keys), None)
+            if found is not None and found not in at.values():
+                at[field] = found
+        if "end_s" in at:
+            at.pop("duration_s", None)
+        for field in [f for f in at if f in _OPTIONAL]:
+            trouble = _trouble(sheet, at[field], _OPTIONAL[field])
+            if trouble and strict:
+                raise sheet.wrong(trouble[0], f"column {sheet.columns[at[field]]!r}: {trouble[1]}")
+            if trouble:
+                sheet.remarks.append(
+                    f"column {sheet.columns[at[field]]!r} kept as it is: {trouble[1]} ({sheet.unit} {trouble[0]})"
+                )
+                del at[field]
+        return cls(sheet, at, frozenset(i for i, key in enumerate(keys) if key in drop), rounding_s)
+
+    def need(self, field: str, names: Names, what: str) -> None:
+        """An error if a field has no column."""
+        if field not in self.at:
+            raise AnnotationError(
+                f"{self.sheet.path}, {self.sheet.unit} 1: no column for {what}; expected one of {list(names[field])} "
+                f"in whatever spelling, found {self.sheet.listed}"
+            )
+
+    def marks(self, label_column: str | int | None = None, *, guess: bool = True) -> list[Mark]:
+        """All rows as marks; `guess` where the label column may have any name."""
+        if guess or label_column is not None:
+            taken = {i for field, i in self.at.items() if field != "label"} | self.dropped
+            self.at.pop("label", None)
+            label = label_index(self.sheet, taken, label_column)
+            if label is not None:
+                self.at["label"] = label
+        known = {*self.at.values(), *self.dropped}
+        others = [(i, column) for i, column in enumerate(self.sheet.columns) if i not in known]
+        return [self._mark(row, {c: row.cells[i] for i, c in others if row.cells[i]}) for row in self.sheet.rows]
+
+    def _mark(self, row: Row, more: dict[str, str]) -> Mark:
+        found = {field: parse(row.cells[self.at[field]]) for field, parse in _OPTIONAL.items() if field in self.at}
+        start_s, end_s = self._span(row, found)
+        if found.get("frequencies") == WHOLE_BAND:
+            found |= {"low_hz": None, "high_hz": None}
+        try:
+            return Mark(
+                start_s=start_s,
+                end_s=end_s,
+                label=self.cell(row, "label") or None,
+                recording=self.cell(row, "recording") or None,
+                reason=self.cell(row, "reason"),
+                remark=self.cell(row, "remark"),
+                more=more,
+                line=row.line,
+                **{field: value for field, value in found.items() if field not in _NO_FIELDS},
+            )
+        except InputError as error:
+            raise self.sheet.wrong(row.line, error) from None
+
+    def cell(self, row: Row, field: str) -> str:
+        """The text of a field, blank where it has no column."""
+        return row.cells[self.at[field]] if field in self.at else ""
+
+    def _span(self, row: Row, found: dict[str, Any]) -> tuple[float, float]:
+        """Start and end in seconds within the recording."""
+        times = {field: self.time(row, field) for field in _TIMES if field in self.at}
+        rate = found.get("sample_rate")
+        samples = [found.get(f"{end}_sample") for end in ("start", "end")]
+        if rate and None not in samples:
+            exact = {"start_s": samples[0] / rate, "end_s": samples[1] / rate}
+            # seconds that say something else, and not for want of digits, are between samples or by hand: they hold
+            times |= {f: s for f, s in exact.items() if abs(times.get(f, s) - s) <= self.rounding_s}
+        start_s = times["start_s"]
+        end_s = times["end_s"] if "end_s" in times else round(start_s + times["duration_s"], 9)
+        if "file_offset_s" in times:
+            # Raven's begin and end run over all open files, the offset counts within one
+            start_s, end_s = times["file_offset_s"], round(times["file_offset_s"] + (end_s - start_s), 9)
+        return start_s, end_s
+
+    def time(self, row: Row, field: str) -> float:
+        """The seconds in a field that must not be blank."""
+        try:
+            return number(row.cells[self.at[field]])
+        except ValueError as error:
+            column = self.sheet.columns[self.at[field]]
+            raise self.sheet.wrong(row.line, f"column {column!r}: {error}; expected seconds such as 83.25") from None
+
+
+def _trouble(sheet: Sheet, i: int, parse: Callable[[str], Any]) -> tuple[int, str] | None:
+    """The first line that cannot be read, and why."""
+    for row in sheet.rows:
+        try:
+            parse(row.cells[i])
+        except (ValueError, OverflowError) as error:
+            return row.line, str(error)
+    return None

@@ -1,0 +1,150 @@
+"""Files on the disk: text of whatever encoding in, whole files or none out, and the file beside a table."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from outlark.annotations.marks import About
+from outlark.errors import AnnotationError, InputError, OutlarkError
+from outlark.files.aside import opened_aside
+from outlark.files.regular import NOT_REGULAR, is_endless
+from outlark.files.strict_json import dumps, loads
+
+#: More than this in one table is a mistake, or a task for a data base.
+LARGEST = 2**30
+_HEAD = 2**16
+SIDE_SUFFIX = ".about.json"
+
+
+def needed(module: str, extra: str) -> Any:
+    """A module of an optional package, or an error that says how to get it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.split(".")[0]
+        raise AnnotationError(
+            f'this format needs the package {package} ({error}); install it with: pip install "outlark[{extra}]"'
+        ) from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """The whole of a file that is not too large for a table."""
+    with about_file(path, "read", "see that it is there and that you may read it"):
+        if path.is_dir():
+            raise AnnotationError(f"{path} is a folder; give the path of one table")
+        if is_endless(path):
+            raise AnnotationError(f"{path} {NOT_REGULAR}")
+        size = path.stat().st_size
+        if size > LARGEST:
+            raise AnnotationError(f"{path} has {size} bytes, too many for a table; is it a recording? Or split it")
+        return path.read_bytes()
+
+
+def read_text(path: Path, remarks: list[str]) -> str:
+    """The text of a file: UTF-8 or UTF-16, with or without byte order mark, else Windows-1252, which is remarked."""
+    blob = read_bytes(path)
+    encoding = _encoding(blob)
+    if encoding is None:
+        raise AnnotationError(f"{path} is no text file: it begins with {blob[:8]!r}; give a table, not a recording")
+    try:
+        text = blob.decode(encoding)
+    except UnicodeDecodeError as error:
+        if encoding != "utf-8-sig":
+            raise AnnotationError(
+                f"{path} begins like {encoding} text but is not ({error}); save it as UTF-8"
+            ) from None
+        text = blob.decode("cp1252", errors="replace")
+        remarks.append("not UTF-8; read as Windows-1252 (Latin-1)")
+    zero = text.find("\0")
+    if zero >= 0:
+        line = text.count("\n", 0, zero) + 1
+        raise AnnotationError(f"{path}, line {line}: a zero byte; the file is damaged, get another copy")
+    return text
+
+
+def _encoding(blob: bytes) -> str | None:
+    """None for what is no text."""
+    head = blob[:_HEAD]
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    if b"\0" not in head:
+        return "utf-8-sig"
+    even, odd = head[0::2].count(0), head[1::2].count(0)
+    half = len(head) // 2
+    if even == 0 and odd > 0.7 * half:
+        return "utf-16-le"
+    if odd == 0 and even > 0.7 * half:
+        return "utf-16-be"
+    # text that was damaged, by a power cut for instance, has whole lines before its zeros
+    return "utf-8-sig" if re.match(rb"[^\0\r\n]*[\r\n]", head) else None
+
+
+def encoded(text: str) -> bytes:
+    """UTF-8. File names that were none are spelt out, so that no table fails for one name."""
+    return text.encode("utf-8", errors="backslashreplace")
+
+
+def write_bytes(path: Path, blob: bytes) -> None:
+    """The whole of a file; see `written`."""
+    with written(path) as file:
+        file.write(blob)
+
+
+@contextmanager
+def written(path: Path) -> Iterator[BinaryIO]:
+    """Write aside, then rename: whatever goes wrong, the file is the old one or the new one."""
+    target = Path(os.path.realpath(path))
+    with about_file(path, "written", "free some space, or choose a folder that is there and that you may write to"):
+        if target.is_dir():
+            raise AnnotationError(f"{path} is a folder; give the name of a file in it")
+        with opened_aside(target) as file:
+            yield file
+
+
+@contextmanager
+def about_file(path: Path, done: str, remedy: str) -> Iterator[None]:
+    """Whatever the system says of the file becomes an AnnotationError that names it."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        missing = path if done == "read" else path.parent
+        raise AnnotationError(f"{path} cannot be {done}: {missing} does not exist; check the name") from error
+    except OSError as error:
+        raise AnnotationError(f"{path} cannot be {done} ({error.strerror or error}); {remedy}") from error
+    except ValueError as error:
+        if isinstance(error, OutlarkError):
+            raise
+        raise AnnotationError(f"{str(path)!r} cannot be {done} ({error}); choose another name") from error
+
+
+def side_path(path: Path) -> Path:
+    """Where a table that has no room for it keeps what it says of its making.
+
+    >>> side_path(Path("night.labels.txt")).name
+    'night.labels.txt.about.json'
+    """
+    return path.with_name(path.name + SIDE_SUFFIX)
+
+
+def side_text(about: About, format: str) -> str:
+    """What the side file holds."""
+    whole = {"format": format, **about.as_dict()}
+    dumps(whole, "about")
+    return json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def read_side(path: Path, remarks: list[str]) -> dict[str, Any]:
+    """What the side file says; empty where there is none, or none that can be read, which is remarked."""
+    beside = side_path(path)
+    try:
+        if not beside.exists():
+            return {}
+        return loads(read_bytes(beside), beside.name)
+    except (OSError, AnnotationError, InputError) as error:
+        remarks.append(f"{beside.name} beside it cannot be read ({error})")
+        return {}

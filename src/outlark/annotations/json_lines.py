@@ -1,0 +1,110 @@
+"""JSON lines: a first line on the run, then one object for each mark, with all digits."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from outlark.annotations.files import encoded
+from outlark.annotations.marks import About, Mark
+from outlark.annotations.own import FIELDS, SCHEMA, check_schema, json_line, marks_in, values
+from outlark.annotations.sheets import Row, Sheet, check_size
+from outlark.errors import AnnotationError
+from outlark.files.strict_json import RepeatedKeyError, dumps, without_doubles
+
+#: The key of the first line.
+HEAD = "outlark"
+
+
+def read(
+    path: Path, text: str, about: Mapping[str, Any], label_column: str | int | None, remarks: list[str]
+) -> tuple[list[Mark], Mapping[str, Any]]:
+    """The marks, and what the first line says of the run."""
+    objects = _objects(path, text, remarks)
+    own = bool(objects) and HEAD in objects[0][1]
+    if own:
+        line, head = objects.pop(0)
+        about = _run(head[HEAD], f"{path}, line {line}")
+    columns = tuple(FIELDS) if own else tuple(dict.fromkeys(key for _, found in objects for key in found))
+    check_size(path, len(columns), len(objects))
+    sheet = Sheet(path=path, columns=columns, rows=[], remarks=remarks)
+    for line, found in objects:
+        sheet.rows.append(Row(line, tuple(_cell(sheet, line, key, found.get(key)) for key in columns)))
+    if not own and not objects:
+        raise AnnotationError(f"{path} is empty; expected one JSON object on each line")
+    marks = marks_in(sheet, label_column, own=own, all_digits=True)
+    return [_with_more(sheet, mark, found, own) for mark, (_, found) in zip(marks, objects, strict=True)], about
+
+
+def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
+    """All marks, also silence."""
+    yield encoded(head_line(about))
+    for mark in marks:
+        yield encoded(mark_line(mark))
+
+
+def head_line(about: About) -> str:
+    """The first line: what made the marks.
+
+    >>> head_line(About(version="1.0"))
+    '{"outlark": {"schema": 1, "version": "1.0", "model_sha256": null, "settings": {}}}\\n'
+    """
+    dumps(dict(about.settings), "settings")
+    return json_line({HEAD: {"schema": SCHEMA, **about.as_dict()}})
+
+
+def mark_line(mark: Mark) -> str:
+    """The line of one mark, so that a stream can write line by line what `write` writes at once."""
+    return json_line({**values(mark), **({"more": dict(mark.more)} if mark.more else {})})
+
+
+def _objects(path: Path, text: str, remarks: list[str]) -> list[tuple[int, dict[str, Any]]]:
+    """Line number and object of each line. A last line that was cut off is left out."""
+    found = []
+    lines = text.split("\n")
+    for i, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                value = json.loads(line, parse_constant=_refuse, object_pairs_hook=without_doubles)
+            except RepeatedKeyError as error:
+                raise AnnotationError(f"{path}, line {i}: {error}; write it once, with what is right") from None
+            except (ValueError, RecursionError) as error:
+                if i == len(lines):
+                    remarks.append(f"the last line ({i}) was cut off and is left out")
+                    continue
+                raise AnnotationError(f"{path}, line {i}: no JSON ({error}); expected one object on a line") from None
+            if not isinstance(value, dict):
+                raise AnnotationError(f"{path}, line {i}: {line!r:.60}; expected a JSON object, as in {{…}}")
+            found.append((i, value))
+    return found
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number that JSON has")
+
+
+def _run(head: Any, where: str) -> dict[str, Any]:
+    if not isinstance(head, dict):
+        raise AnnotationError(f"{where}: {head!r:.60}; expected an object with schema, version and settings")
+    check_schema(head.get("schema"), where)
+    return {key: value for key, value in head.items() if key != "schema"}
+
+
+def _cell(sheet: Sheet, line: int, key: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, dict | list):
+        if key == "more":
+            return ""
+        raise sheet.wrong(line, f"{key!r} is {value!r:.60}; expected text, a number or null")
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _with_more(sheet: Sheet, mark: Mark, found: dict[str, Any], own: bool) -> Mark:
+    if not own:
+        return mark
+    more = found.get("more") or {}
+    if not isinstance(more, dict) or not all(isinstance(value, str) for value in more.values()):
+        raise sheet.wrong(mark.line or 0, f"'more' is {more!r:.60}; expected an object of texts")
+    return replace(mark, more=more)

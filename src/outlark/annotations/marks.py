@@ -1,0 +1,217 @@
+"""A labelled span as tables hold it, a table of them, and what a written table says of its making."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from outlark.errors import AnnotationError, InputError
+from outlark.plain_text import writable
+from outlark.segments import KNOWN, UNKNOWN, VERDICTS, Segment
+
+#: Three years of one recording: whatever is later is no time in seconds.
+LATEST_S = 1e8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """One labelled span of a recording, in seconds, because tables have no sample rate.
+
+    Attributes
+    ----------
+    start_s, end_s : float
+        Seconds from the start of the recording; equal for a point label.
+    label : str or None
+        None: blank in the table, or no class accepts the span.
+    recording : str or None
+        Path or name of the sound file, as the table gives it.
+    verdict : "known", "ambiguous", "unknown", "silence" or None
+        None where the table does not say.
+    score, runner_up, runner_up_score, reason
+        As in `Segment`; None where the table does not say.
+    channel : int or None
+        Counted from 1.
+    low_hz, high_hz : float or None
+    sample_rate : int or None
+        Of the recording. With it, the times stand for whole samples.
+    start_time : str or None
+        Date and time of day of the start, ISO 8601, where it is known when the recording began.
+    remark : str
+        What is odd about the recording, such as that it was cut short.
+    more : mapping of str to str
+        Columns that have no place above.
+    line : int or None
+        Where it was read: the line (or row) of the table.
+
+    Examples
+    --------
+    >>> mark = Mark(start_s=0.5, end_s=0.75, label="tuti-D")
+    >>> mark.segment(sample_rate=22050).start
+    11025
+    >>> Mark(start_s=2.0, end_s=1.0)
+    Traceback (most recent call last):
+    outlark.errors.InputError: the end, 1.0 s, is before the start, 2.0 s; see whether the columns are swapped
+    """
+
+    start_s: float
+    end_s: float
+    label: str | None = None
+    recording: str | None = None
+    verdict: str | None = None
+    score: float | None = None
+    runner_up: str | None = None
+    runner_up_score: float | None = None
+    reason: str = ""
+    channel: int | None = None
+    low_hz: float | None = None
+    high_hz: float | None = None
+    sample_rate: int | None = None
+    start_time: str | None = None
+    remark: str = ""
+    more: Mapping[str, str] = field(default_factory=dict)
+    line: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("start_s", "end_s", "score", "runner_up_score", "low_hz", "high_hz"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, _finite(name, value))
+        for name in ("label", "runner_up"):
+            value = getattr(self, name)
+            if isinstance(value, str):  # so that a class has one name in all formats
+                object.__setattr__(self, name, writable(value))
+        self._check_times()
+        if self.verdict is not None and self.verdict not in VERDICTS:
+            raise InputError(f"verdict={self.verdict!r} must be one of {VERDICTS}, or None")
+        if self.low_hz is not None and self.high_hz is not None and self.low_hz > self.high_hz:
+            raise InputError(f"the low frequency, {self.low_hz:g} Hz, is above the high one, {self.high_hz:g} Hz")
+        for name in ("channel", "sample_rate"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name}={value!r} must be 1 or more")
+
+    def _check_times(self) -> None:
+        if self.start_s < 0:
+            raise InputError(f"the start, {self.start_s} s, is negative; times count from the start of the recording")
+        if self.end_s < self.start_s:
+            raise InputError(
+                f"the end, {self.end_s} s, is before the start, {self.start_s} s; see whether the columns are swapped"
+            )
+        if self.end_s > LATEST_S:
+            raise InputError(f"the end, {self.end_s:g} s, is years away; times must be in seconds, not samples or ms")
+
+    @classmethod
+    def from_segment(cls, segment: Segment, recording: str | None = None) -> Self:
+        """What a detector found, as a mark.
+
+        >>> Mark.from_segment(Segment(start=0, end=100, sample_rate=1000, label="a"), "night.flac").end_s
+        0.1
+        """
+        rival = segment.runner_up
+        return cls(
+            start_s=segment.start_s,
+            end_s=segment.end_s,
+            label=None if segment.label is None else str(segment.label),
+            recording=recording,
+            verdict=segment.verdict,
+            score=segment.score,
+            runner_up=None if rival is None else str(rival),
+            runner_up_score=None if rival is None else segment.runner_up_score,
+            reason=segment.reason,
+            low_hz=segment.low_hz,
+            high_hz=segment.high_hz,
+            sample_rate=segment.sample_rate,
+        )
+
+    def segment(self, sample_rate: int) -> Segment:
+        """The span in samples, each time rounded to the nearest.
+
+        Raises
+        ------
+        AnnotationError
+            For a point label, or a span shorter than a sample: there is nothing to hear in it.
+        """
+        try:
+            return Segment.from_seconds(
+                self.start_s,
+                self.end_s,
+                self.label,
+                sample_rate,
+                verdict=self.verdict or (UNKNOWN if self.label is None else KNOWN),
+                score=self.score or 0.0,
+                runner_up=self.runner_up,
+                runner_up_score=self.runner_up_score or 0.0,
+                reason=self.reason,
+                low_hz=self.low_hz,
+                high_hz=self.high_hz,
+            )
+        except InputError as error:
+            where = f"line {self.line}: " if self.line is not None else ""
+            what = "a point label" if self.start_s == self.end_s else "a mark"
+            raise AnnotationError(
+                f"{where}{what} ({self.label!r} at {self.start_s} s) has no samples at {sample_rate} Hz ({error}); "
+                "mark a span, or leave it out"
+            ) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """What a reader gives.
+
+    Attributes
+    ----------
+    path : Path
+    format : str
+        One of `FORMATS`.
+    marks : tuple of Mark
+        In the order of the file.
+    remarks : tuple of str
+        What was guessed, left out or odd, in words.
+    about : mapping
+        What the file says of version, model and settings; empty if nothing.
+    """
+
+    path: Path
+    format: str
+    marks: tuple[Mark, ...]
+    remarks: tuple[str, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """What every written file carries, inside or in a file beside it.
+
+    Attributes
+    ----------
+    version : str
+        Of outlark.
+    model_sha256 : str or None
+        Of the model file.
+    settings : mapping
+        JSON values.
+    recording : mapping
+        What is to say of the recording of a table about one, JSON values: when it began, what is odd about it. Rows of
+        CSV do not repeat it; they have columns for it.
+    """
+
+    version: str
+    model_sha256: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    recording: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as a JSON object."""
+        run = {"version": self.version, "model_sha256": self.model_sha256, "settings": dict(self.settings)}
+        return {**run, **({"recording": dict(self.recording)} if self.recording else {})}
+
+
+def _finite(name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(value, str) or not math.isfinite(number):
+        raise InputError(f"{name}={value!r} must be a finite number")
+    return number

@@ -1,0 +1,183 @@
+"""Raven selection tables: tab-separated, one row for each selection and view."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import PurePath
+from typing import Any
+
+from outlark.annotations.cells import (
+    FREQUENCY_DIGITS,
+    SCORE_DIGITS,
+    TIME_DIGITS,
+    decimal,
+    guarded,
+    one_line,
+    tab_line,
+)
+from outlark.annotations.columns import MEASURED, WHOLE_BAND, Columns, Names
+from outlark.annotations.files import encoded
+from outlark.annotations.marks import About, Mark
+from outlark.annotations.others import other_columns
+from outlark.annotations.sheets import Sheet
+from outlark.annotations.wording import is_sound, label_behind, shown, verdict_behind
+from outlark.errors import InputError
+
+NAMES: Names = {
+    "start_s": ("begin_time_s", "begin_time"),
+    "end_s": ("end_time_s", "end_time"),
+    "duration_s": ("delta_time_s",),
+    "file_offset_s": ("file_offset_s",),
+    "recording": ("begin_path", "begin_file"),
+    "channel": ("channel",),
+    "low_hz": ("low_freq_hz",),
+    "high_hz": ("high_freq_hz",),
+    "verdict": ("verdict",),
+    "score": ("score", "confidence"),
+    "runner_up": ("runner_up",),
+    "runner_up_score": ("runner_up_score",),
+    "reason": ("reason",),
+    "frequencies": ("frequencies",),
+    "start_time": ("begin_date_time",),
+    "remark": ("remark",),
+    "label": ("annotation",),
+}
+LEADING = ["Selection", "View", "Channel", "Begin Time (s)", "End Time (s)", "Low Freq (Hz)", "High Freq (Hz)"]
+OURS = ["Annotation", "Verdict", "Score", "Runner Up", "Runner Up Score", "Reason", "Frequencies"]
+FILES = ["Begin File", "Begin Path", "File Offset (s)"]
+#: Written where there is something to write.
+WHEN, ODD = "Begin Date Time", "Remark"
+#: Top of the band where not even the sample rate is known.
+TOP_HZ = 11025.0
+
+
+def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None) -> list[Mark]:
+    """The selections of a table, with their place within the recording."""
+    sheet = _without_waveforms(sheet)
+    # the file is the last part of the path
+    drop = ("selection", "view", "begin_file") if "begin_path" in sheet.keys else ("selection", "view")
+    columns = Columns.of(sheet, NAMES, drop=drop)
+    columns.need("start_s", NAMES, "the begin of a selection")
+    if "duration_s" not in columns.at:
+        columns.need("end_s", NAMES, "its end")
+    if "file_offset_s" not in columns.at and "recording" in columns.at:
+        _check_one_clock(sheet, columns)
+    marks = columns.marks(label_column, guess=not set(OURS) <= set(sheet.columns))
+    return [_behind(mark) for mark in marks]
+
+
+def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
+    """The table; silence is not written."""
+    # one pass after the other: there may be too many of them for the memory
+    files = FILES if any(mark.recording is not None for mark in filter(is_sound, marks)) else []
+    when = [WHEN] if any(mark.start_time for mark in filter(is_sound, marks)) else []
+    odd = [ODD] if any(mark.remark for mark in filter(is_sound, marks)) else []
+    more = other_columns(filter(is_sound, marks), [*LEADING, *OURS, *FILES, WHEN, ODD])
+    before = _time_before(filter(is_sound, marks), durations)
+    names = [guarded(one_line(name)) for name in more.values()]
+    yield encoded(tab_line([*LEADING, *OURS, *files, *when, *odd, *names]))
+    top = max((mark.sample_rate / 2 for mark in filter(is_sound, marks) if mark.sample_rate), default=TOP_HZ)
+    for i, mark in enumerate(filter(is_sound, marks), start=1):
+        cells = _cells(i, mark, before.get(mark.recording or "", 0.0), top)
+        cells += _file_cells(mark) if files else []
+        cells += [mark.start_time or ""] if when else []
+        cells += [guarded(one_line(mark.remark))] if odd else []
+        yield encoded(tab_line([*cells, *(guarded(one_line(mark.more.get(key, ""))) for key in more)]))
+
+
+# ---------------------------------------------------------------------- reading
+
+
+def _behind(mark: Mark) -> Mark:
+    """A mark whose label is what was shown."""
+    told = (mark.label, mark.verdict, mark.runner_up)
+    return replace(mark, label=label_behind(*told), verdict=verdict_behind(*told))
+
+
+def _without_waveforms(sheet: Sheet) -> Sheet:
+    """Raven lists a selection once for each view; a waveform row says nothing that its spectrogram row does not."""
+    keys = sheet.keys
+    if "view" not in keys:
+        return sheet
+    view = keys.index("view")
+    same = [keys.index(name) for name in ("selection", "channel", "begin_time_s", "end_time_s") if name in keys]
+    is_waveform = [row.cells[view].casefold().startswith("waveform") for row in sheet.rows]
+    identities = [tuple(row.cells[i] for i in same) for row in sheet.rows]
+    others = {identity for identity, waveform in zip(identities, is_waveform, strict=True) if not waveform}
+    repeats = [w and identity in others for identity, w in zip(identities, is_waveform, strict=True)]
+    if any(repeats):
+        sheet.remarks.append(f"{sum(repeats)} waveform rows left out: they repeat a selection")
+    return sheet.with_rows([row for row, repeated in zip(sheet.rows, repeats, strict=True) if not repeated])
+
+
+def _check_one_clock(sheet: Sheet, columns: Columns) -> None:
+    """Several files and no offset within each: only if their times overlap, they are surely within each."""
+    spans: dict[str, tuple[float, float]] = {}
+    first_line: dict[str, int] = {}
+    for row in sheet.rows:
+        name, at = columns.cell(row, "recording"), columns.time(row, "start_s")
+        low, high = spans.get(name, (at, at))
+        spans[name] = (min(low, at), max(high, at))
+        first_line.setdefault(name, row.line)
+    if len(spans) < 2:
+        return
+    if any(low <= high for (_, high), (low, _) in pairwise(sorted(spans.values()))):
+        sheet.remarks.append(f"{len(spans)} recordings; begin times are taken as within each of them")
+        return
+    second = list(spans)[1]
+    raise sheet.wrong(
+        first_line[second],
+        f"selections of {len(spans)} recordings and no column 'File Offset (s)', so that it cannot be told where in "
+        f"{second!r} they are; add that column in Raven (or a copy of the begin time, if it is within the file)",
+    )
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def _cells(selection: int, mark: Mark, before_s: float, top_hz: float) -> list[str]:
+    mark = _one_lined(mark)
+    known = mark.low_hz is not None and mark.high_hz is not None
+    half = mark.sample_rate / 2 if mark.sample_rate else top_hz
+    low = mark.low_hz or 0.0
+    high = mark.high_hz if mark.high_hz is not None else max(half, low)
+    return [
+        str(selection),
+        "Spectrogram 1",
+        str(mark.channel or 1),
+        decimal(before_s + mark.start_s, TIME_DIGITS),
+        decimal(before_s + mark.end_s, TIME_DIGITS),
+        decimal(low, FREQUENCY_DIGITS),
+        decimal(high, FREQUENCY_DIGITS),
+        guarded(shown(mark)),
+        mark.verdict or "",
+        decimal(mark.score, SCORE_DIGITS),
+        guarded(mark.runner_up or ""),
+        decimal(mark.runner_up_score, SCORE_DIGITS),
+        guarded(one_line(mark.reason)),
+        MEASURED if known else WHOLE_BAND,
+    ]
+
+
+def _one_lined(mark: Mark) -> Mark:
+    label, rival = (None if text is None else one_line(text) for text in (mark.label, mark.runner_up))
+    return replace(mark, label=label or None, runner_up=rival or None)
+
+
+def _file_cells(mark: Mark) -> list[str]:
+    path = one_line(mark.recording or "")
+    # names of Windows on Linux, and the other way round
+    name = PurePath(path.replace("\\", "/")).name
+    return [guarded(name), guarded(path), decimal(mark.start_s, TIME_DIGITS)]
+
+
+def _time_before(marks: Iterable[Mark], durations: Mapping[str, float]) -> dict[str, float]:
+    """How long the recordings before each one last, in the order in which they are opened."""
+    before, total = {}, 0.0
+    for name, duration in durations.items():
+        before[name] = total
+        total += duration
+    missing = sorted({mark.recording or "" for mark in marks} - set(before))
+    if durations and missing:
+        raise InputError(f"durations has no entry for {missing[0]!r}; give those of all recordings, or none")
+    return before

@@ -1,0 +1,101 @@
+"""Formats that crowsetta reads: TextGrid, .not.mat, simple-seq and others."""
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import soundfile
+
+from outlark.annotations.files import needed, read_bytes
+from outlark.annotations.marks import Mark
+from outlark.audio.sound import for_decoder
+from outlark.errors import AnnotationError, InputError
+
+#: outlark's name, which is crowsetta's → usual end of file names, and what it is.
+FORMATS = {
+    "textgrid": (".TextGrid", "Praat's tiers of intervals and points"),
+    "notmat": (".not.mat", "evsonganaly's segments"),
+    "simple-seq": (".csv", "onset_s, offset_s and label"),
+    "generic-seq": (".csv", "crowsetta's own CSV"),
+    "timit": (".phn", "TIMIT transcriptions, in samples"),
+    "yarden": (".mat", "SongAnnotationGUI's segments"),
+    "birdsong-recognition-dataset": (".xml", "annotations of the BirdsongRecognition data set, in samples"),
+}
+
+
+def read(path: Path, format: str, label_column: str | int | None, remarks: list[str]) -> list[Mark]:
+    """The segments of the file; for a TextGrid, `label_column` chooses a tier by name or number from 1."""
+    crowsetta = needed("crowsetta", "formats")
+    read_bytes(path)  # for the errors in outlark's words
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of recordings that are not there: `_seconds` says it
+            found = crowsetta.Transcriber(format).from_file(path)
+            if format == "textgrid":
+                return list(_tiers(path, found, label_column, remarks))
+            return list(_segments(path, found, format))
+    except AnnotationError:
+        raise
+    except Exception as error:  # whatever crowsetta and the parsers below it raise
+        raise AnnotationError(
+            f"{path} cannot be read as {format} ({type(error).__name__}: {error!s:.300}); see that it is such a file"
+        ) from error
+
+
+def _segments(path: Path, found: Any, format: str) -> Iterator[Mark]:
+    options: dict[str, Any] = {} if format == "generic-seq" else {"round_times": False}
+    if format in ("timit", "birdsong-recognition-dataset"):
+        # a rate of 1 leaves samples as they are; each recording's own rate comes after
+        options["samplerate"] = 1
+    annotations = found.to_annot(**options)
+    for annotation in annotations if isinstance(annotations, list) else [annotations]:
+        recording = annotation.notated_path
+        rate = _rate(path, recording) if "samplerate" in options else 1
+        for i, segment in enumerate(annotation.seq.segments, start=1):
+            yield _mark(path, i, segment.onset_s / rate, segment.offset_s / rate, segment.label, recording)
+
+
+def _rate(path: Path, recording: Any) -> int:
+    try:
+        return int(soundfile.info(for_decoder(recording)).samplerate)
+    except (soundfile.SoundFileError, OSError, TypeError) as error:
+        raise AnnotationError(
+            f"{path} counts in samples, and the sample rate of its recording {recording} cannot be found ({error}); "
+            "put the recording there"
+        ) from None
+
+
+def _tiers(path: Path, grid: Any, wanted: str | int | None, remarks: list[str]) -> Iterator[Mark]:
+    names = list(grid.tier_names)
+    chosen = list(range(len(names)))
+    if wanted is not None:
+        text = str(wanted)
+        number = int(text) if text.isascii() and text.isdigit() else 0
+        if text not in names and not 1 <= number <= len(names):
+            raise AnnotationError(f"{path}: there is no tier {wanted!r}; give one of {names}, or its number from 1")
+        chosen = [names.index(text) if text in names else number - 1]
+    elif len(names) > 1:
+        remarks.append(f"all of the tiers {names} (label_column= chooses one)")
+    i = 0
+    for tier in (grid.tiers[k] for k in chosen):
+        for item in getattr(tier, "intervals", None) or getattr(tier, "points", []):
+            i += 1
+            is_point = hasattr(item, "number")
+            span = (item.number, item.number, item.mark) if is_point else (item.xmin, item.xmax, item.text)
+            yield _mark(path, i, *span, grid.audio_path, more={"tier": tier.name})
+
+
+def _mark(path: Path, i: int, start: Any, end: Any, label: Any, recording: Any, **rest: Any) -> Mark:
+    try:
+        return Mark(
+            start_s=float(np.float64(start)),
+            end_s=float(np.float64(end)),
+            label=str(label).strip() or None,
+            recording=None if recording is None else str(recording),
+            line=i,
+            **rest,
+        )
+    except InputError as error:
+        raise AnnotationError(f"{path}, segment {i}: {error}") from None

@@ -1,0 +1,237 @@
+"""When a recording began, as the recorder wrote it down: GUANO, header comment or file name. No zone is made up."""
+
+import os
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import soundfile
+
+from outlark.audio.sound import for_decoder
+from outlark.audio.wave_chunks import text_chunks
+from outlark.errors import AudioError
+from outlark.files.places import as_place, is_url, name_of, opened
+
+GUANO, COMMENT, FILE_NAME = "guano", "comment", "file name"
+#: Years outside are those of a clock that was never set, or no years at all.
+FIRST_YEAR, LAST_YEAR = 1990, 2099
+#: AudioMoth named files by hexadecimal seconds between these years.
+HEX_YEARS = range(2016, 2031)
+#: Sources that differ by no more say the same: names are made a moment before or after the first sample.
+TOLERANCE = timedelta(seconds=2)
+
+#: AudioMoth: "Recorded at 12:34:56 24/10/2023 (UTC+2) by …"; at first without a zone, later with milliseconds.
+AUDIOMOTH = re.compile(
+    r"Recorded at (\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,6}))? (\d{1,2})/(\d{1,2})/(\d{4})"
+    r"(?: \((UTC)(?:([+-])(\d{1,2})(?::(\d{2}))?)?\))?"
+)
+#: 20231024_123456, also with $, - or T between; Swift adds _-0400, BAR-LT +1000.
+IN_NAME = re.compile(r"(?<!\d)(\d{8})([_$T-])(\d{6})(?!\d)(_?[+-]\d{4}(?!\d)|Z)?", re.IGNORECASE)
+HEX_NAME = re.compile(r"(?=[0-9]*[a-f])[0-9a-f]{8}", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecorderTime:
+    """When a recording began.
+
+    Attributes
+    ----------
+    began : datetime
+        With a time zone only if the source tells one.
+    source : "guano", "comment" or "file name"
+    differences : tuple of str
+        What less trusted sources say instead, in words; empty if they agree.
+    expansion : float
+        How many seconds of the file one second took; 10 for bats slowed down by 10 (GUANO's TE), else 1.
+
+    Examples
+    --------
+    >>> began = time_in_name("SITE7_20231024_123456.WAV")
+    >>> began.began.isoformat(), began.source, began.at(90.5).isoformat()
+    ('2023-10-24T12:34:56', 'file name', '2023-10-24T12:36:26.500000')
+    """
+
+    began: datetime
+    source: str
+    differences: tuple[str, ...] = ()
+    expansion: float = 1.0
+
+    def at(self, start_s: float) -> datetime:
+        """The time so many seconds of the file after its start, to the microsecond."""
+        return self.began + timedelta(seconds=start_s / self.expansion)
+
+
+def recorder_time(path: str | os.PathLike[str]) -> RecorderTime | None:
+    """When a recording began, from the most trusted source that tells it.
+
+    In this order: the time stamp of GUANO, the header comment as AudioMoth writes it, the file name.
+
+    Parameters
+    ----------
+    path : path of the sound file, or its URL
+
+    Returns
+    -------
+    RecorderTime, or None if nothing tells
+
+    Raises
+    ------
+    AudioError
+        When there is no such file, or it cannot be opened.
+
+    Examples
+    --------
+    >>> import numpy, soundfile
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with soundfile.SoundFile(f"{folder}/20231024_1200.wav", "w", 8000, 1) as file:
+    ...         file.comment = "Recorded at 12:34:56 24/10/2023 (UTC+2) by AudioMoth 24F3190361DA539A"
+    ...         file.write(numpy.zeros(80))
+    ...     found = recorder_time(f"{folder}/20231024_1200.wav")
+    >>> found.began.isoformat(), found.source
+    ('2023-10-24T12:34:56+02:00', 'comment')
+    """
+    path = as_place(path)
+    try:
+        texts = text_chunks(path)
+    except FileNotFoundError:
+        raise AudioError(f"{path} does not exist; check the path") from None
+    except OSError as error:
+        folder = isinstance(path, Path) and path.is_dir()
+        what = "is a folder" if folder else f"cannot be opened ({error.strerror})"
+        raise AudioError(f"{path} {what}; give the path of a sound file that you may read") from None
+    comment = texts["ICMT"] if "ICMT" in texts else _comment(path)
+    told = (_time_in_guano(texts.get("guan", "")), _time_in_comment(comment), time_in_name(name_of(path)))
+    found = [time for time in told if time is not None]
+    if not found:
+        return None
+    best, *others = found
+    return replace(best, differences=tuple(_difference(best, other) for other in others if _differ(best, other)))
+
+
+def time_in_name(name: str) -> RecorderTime | None:
+    """When a recording with this file name began, or None.
+
+    Examples
+    --------
+    >>> time_in_name("5E9089F0.WAV").began.isoformat()  # old AudioMoth: seconds since 1970, hexadecimal
+    '2020-04-10T15:00:00+00:00'
+    >>> time_in_name("SwiftOne_20220719_000000_-0400.wav").began.isoformat()
+    '2022-07-19T00:00:00-04:00'
+    >>> time_in_name("B_20230230_120000.wav")  # no such day
+    """
+    for date, between, clock, zone in IN_NAME.findall(name):
+        began = _date_time(date + clock)
+        # a hyphen right after the clock may begin a serial number; ISO 8601 has a T, Swift an underscore
+        told = zone if zone.startswith("_") or between in "Tt" else ""
+        if began is not None:
+            return RecorderTime(began=began.replace(tzinfo=_zone(told.removeprefix("_"))), source=FILE_NAME)
+    stem = name.split(".", 1)[0]
+    if HEX_NAME.fullmatch(stem):
+        began = datetime.fromtimestamp(int(stem, 16), UTC)
+        if began.year in HEX_YEARS:
+            return RecorderTime(began=began, source=FILE_NAME)
+    return None
+
+
+def _time_in_guano(text: str) -> RecorderTime | None:
+    fields = guano_fields(text)
+    stamp = re.sub(r"\s+(?=[+-]\d)", "", fields.get("timestamp", ""))
+    stamp = re.sub(r"(?<=:\d\d[+-])(?=\d(:|$))", "0", stamp)  # a Song Meter Mini writes +1:00
+    if ":" not in stamp and "T" not in stamp:  # a day is no time
+        return None
+    try:
+        began = datetime.fromisoformat(stamp)
+    except ValueError:
+        return None
+    if not FIRST_YEAR <= began.year <= LAST_YEAR:
+        return None
+    expansion = fields.get("te", "")
+    slowed = float(expansion) if re.fullmatch(r"\d{1,4}(\.\d+)?", expansion) else 1.0
+    return RecorderTime(began=began, source=GUANO, expansion=slowed or 1.0)
+
+
+def guano_fields(text: str) -> dict[str, str]:
+    """Names, in small letters, and values of the lines of GUANO that have both; the first of each name counts.
+
+    >>> guano_fields("TE: 10\\nNABat|Site Name: Upper pond")
+    {'te': '10', 'nabat|site name': 'Upper pond'}
+    """
+    fields: dict[str, str] = {}
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        if colon:
+            fields.setdefault(name.strip().lower(), value.strip())
+    return fields
+
+
+def _time_in_comment(comment: str) -> RecorderTime | None:
+    match = AUDIOMOTH.search(comment)
+    if match is None:
+        return None
+    hour, minute, second, part, day, month, year, utc, sign, hours, minutes = match.groups()
+    began = _date_time(f"{year}{month:0>2}{day:0>2}{hour:0>2}{minute}{second}")
+    if began is None:
+        return None
+    began = began.replace(microsecond=int((part or "0").ljust(6, "0")))
+    if utc:
+        began = began.replace(tzinfo=_zone(f"{sign}{hours:0>2}{minutes or '00'}") if sign else UTC)
+    return RecorderTime(began=began, source=COMMENT)
+
+
+def _comment(path: Path | str) -> str:
+    """The comment of a file that is not made of RIFF chunks: FLAC, Ogg, AIFF, MP3 …"""
+    try:
+        if is_url(path):
+            with opened(path) as fetched, soundfile.SoundFile(fetched) as file:
+                return str(file.copy_metadata().get("comment", ""))
+        with soundfile.SoundFile(for_decoder(path)) as file:
+            return str(file.copy_metadata().get("comment", ""))
+    except (soundfile.SoundFileError, TypeError):  # TypeError: a name that ends in .raw
+        return ""
+
+
+def _date_time(digits: str) -> datetime | None:
+    """From YYYYMMDDHHMMSS; None for what is no time."""
+    try:
+        found = datetime.strptime(digits, "%Y%m%d%H%M%S")
+    except ValueError:
+        return None
+    return found if FIRST_YEAR <= found.year <= LAST_YEAR else None
+
+
+def _zone(text: str) -> timezone | None:
+    """From Z, or +HHMM as zones are: quarters of an hour, from -12 to +14 hours."""
+    if text in ("Z", "z"):
+        return UTC
+    if not text:
+        return None
+    hours, minutes = int(text[1:3]), int(text[3:])
+    offset = timedelta(hours=hours, minutes=minutes) * (-1 if text[0] == "-" else 1)
+    if minutes % 15 or not timedelta(hours=-12) <= offset <= timedelta(hours=14):
+        return None
+    return timezone(offset)
+
+
+def _gap(one: datetime, other: datetime) -> timedelta:
+    """How much later `other` is. One without a zone may be local or UTC: the nearer of the two."""
+    if (one.tzinfo is None) == (other.tzinfo is None):
+        return other - one
+    if one.tzinfo is None:
+        return -_gap(other, one)
+    local, utc = one.replace(tzinfo=None), one.astimezone(UTC).replace(tzinfo=None)
+    return min(other - local, other - utc, key=abs)
+
+
+def _differ(best: RecorderTime, other: RecorderTime) -> bool:
+    return abs(_gap(best.began, other.began)) > TOLERANCE
+
+
+def _difference(best: RecorderTime, other: RecorderTime) -> str:
+    gap = _gap(best.began, other.began)
+    when = "later" if gap > timedelta(0) else "earlier"
+    return (
+        f"the {other.source} says {other.began.isoformat(' ')}, {abs(gap)} {when} than the {best.source} "
+        f"({best.began.isoformat(' ')})"
+    )

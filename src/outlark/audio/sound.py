@@ -1,0 +1,369 @@
+"""From recordings to one channel of numbers: arrays and files. All of it comes before the features."""
+
+import operator
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import soundfile
+from numpy.typing import ArrayLike
+
+from outlark.errors import AudioError, InputError
+from outlark.files.places import as_os_errors, as_place, is_url, opened
+from outlark.files.regular import NOT_REGULAR, is_endless
+
+#: Full scale of the integers that sound is stored in, by kind and size in bytes. 24 bits come left-justified in 32.
+FULL_SCALE = {("u", 1): 2.0**7, ("i", 2): 2.0**15, ("i", 4): 2.0**31}
+#: Samples that go through the decoder, or another part, at once.
+CHUNK = 2**16
+#: How samples are coded in files whose decoders begin anywhere with the same numbers; MP3, Vorbis and Opus do not.
+SEEKABLE = frozenset({"PCM_S8", "PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW"})
+#: More columns than this, and more than rows: channels and samples are swapped.
+MANY_CHANNELS = 64
+LOWEST_RATE, HIGHEST_RATE = 100, 10_000_000
+
+
+def mono(audio: ArrayLike, channel: int | str = "mix") -> np.ndarray:
+    """One channel as floats.
+
+    Parameters
+    ----------
+    audio : array-like of shape (n,) or (n, channels)
+        Rows are samples. Floats stay as they are. Integers go to [-1, 1): int16, int32 (24 bits left-justified, as
+        soundfile gives them, included) and uint8, which has its zero at 128.
+    channel : "mix" or int
+        The mean of all channels, or one of them, counted from 0.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        Contiguous. It is the memory of `audio` where nothing had to change, so do not write to it.
+
+    Examples
+    --------
+    >>> mono(np.array([[16384, 0], [-32768, 0]], dtype=np.int16))
+    array([ 0.25, -0.5 ])
+    >>> mono([[0.5, 0.0], [0.25, 1.0]], channel=1)
+    array([0., 1.])
+    """
+    x = _as_columns(audio)
+    chosen = check_channel(channel, x.shape[1])
+    one = _one_channel(x, chosen)
+    bad = ~np.isfinite(one)
+    if bad.any():
+        raise InputError(
+            f"{bad.sum()} of {len(one)} samples are NaN or infinite, the first is sample {bad.argmax()}; cut them out "
+            "or set them to 0"
+        )
+    return one
+
+
+def check_channel(channel: Any, channels: int) -> int | None:
+    """The number of a channel that exists; None for "mix".
+
+    Examples
+    --------
+    >>> check_channel(1, channels=2)
+    1
+    >>> check_channel("mix", channels=2)
+    """
+    if isinstance(channel, str) and channel == "mix":
+        return None
+    try:
+        number = -1 if isinstance(channel, bool | np.bool_) else operator.index(channel)
+    except TypeError:
+        number = -1
+    if not 0 <= number < channels:
+        raise InputError(
+            f"channel={channel!r}, but the audio has {channels} channel{'s' if channels > 1 else ''}; give 'mix' or a "
+            f"whole number from 0 to {channels - 1}"
+        )
+    return number
+
+
+def check_sample_rate(rate: Any) -> int:
+    """A whole number of samples for each second, from 100 Hz to 10 MHz.
+
+    Examples
+    --------
+    >>> check_sample_rate(22050.0)
+    22050
+    """
+    number = isinstance(rate, int | float | np.integer | np.floating)  # True is 1 and too low
+    if number and LOWEST_RATE <= rate <= HIGHEST_RATE and rate == int(rate):
+        return int(rate)
+    raise InputError(
+        f"sample_rate={rate!r} must be a whole number of samples for each second, from {LOWEST_RATE} to {HIGHEST_RATE}"
+    )
+
+
+class AudioFile:
+    """A sound file, read block by block. Anything that libsndfile decodes: WAV, FLAC, OGG, MP3, AIFF, …
+
+    The file is open only while `blocks` runs, so that there is nothing to close.
+
+    Parameters
+    ----------
+    path : path of the file, or its URL
+    channel : "mix" or int
+        The mean of all channels, or one of them, counted from 0.
+
+    Attributes
+    ----------
+    path : Path, or str for a URL
+    sample_rate : int
+    channels : int
+        How many the file has.
+    n_samples : int
+        How many it says that it has; a guess for MP3.
+    seekable : bool
+        Whether `blocks` may begin within it.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     soundfile.write(f"{folder}/a.wav", np.zeros((2500, 2)), 8000)
+    ...     audio = AudioFile(f"{folder}/a.wav")
+    ...     [len(block) for block in audio.blocks(1000)]
+    [1000, 1000, 500]
+    >>> audio.sample_rate, audio.channels
+    (8000, 2)
+    """
+
+    def __init__(self, path: str | PathLike[str], channel: int | str = "mix") -> None:
+        self.path = as_place(path)
+        with self._open() as file:
+            try:
+                self.sample_rate = check_sample_rate(file.samplerate)
+                self.channels, self.n_samples = int(file.channels), int(file.frames)
+                self.seekable = bool(file.seekable()) and file.subtype in SEEKABLE
+                self._chosen = check_channel(channel, self.channels)
+            except InputError as error:
+                raise AudioError(f"{self.path}: {error}") from error
+
+    def blocks(self, n_samples: int, *, first: int = 0) -> Iterator[np.ndarray]:
+        """The recording in blocks of `n_samples`, the last one shorter; float64, shape (n_samples,).
+
+        With `first`, from this sample on, if it is `seekable`.
+
+        A file that was cut short gives what is there. Where the decoder gives up, or where there is NaN, the blocks
+        before are given first, to within 65,536 samples; the error says at which second.
+        """
+        if not isinstance(n_samples, int | np.integer) or n_samples < 1:
+            raise InputError(f"n_samples={n_samples!r} must be a whole number of samples for each block, 1 or more")
+        if first and not self.seekable:
+            raise AudioError(f"{self.path} can only be read from its start; convert it to WAV or FLAC")
+        return self._recut(int(n_samples), first)
+
+    def _recut(self, n_samples: int, first: int) -> Iterator[np.ndarray]:
+        held: list[np.ndarray] = []
+        size = 0
+        try:
+            for chunk in self._chunks(first):
+                held.append(chunk)
+                size += len(chunk)
+                if size >= n_samples:
+                    joined = np.concatenate(held)
+                    cut = size - size % n_samples
+                    yield from joined[:cut].reshape(-1, n_samples)
+                    held, size = [joined[cut:]], size - cut
+        except AudioError:
+            if size:
+                yield np.concatenate(held)
+            raise
+        if size:
+            yield np.concatenate(held)
+
+    def _chunks(self, first: int = 0) -> Iterator[np.ndarray]:
+        """Always the same pieces, so that every block size gets the same numbers: Opus decodes by what is asked."""
+        done = first
+        with self._open() as file:
+            if first > file.frames:
+                return
+            if first:
+                file.seek(first)
+            while True:
+                try:
+                    x = file.read(CHUNK, dtype="float64", always_2d=True)
+                except soundfile.SoundFileError as error:
+                    raise AudioError(
+                        f"{self.path}: the decoder gave up after {done / self.sample_rate:.3f} s ({error}); the file "
+                        "is damaged there: get another copy, or cut it before"
+                    ) from error
+                if not len(x):
+                    return
+                one = _one_channel(x, self._chosen)
+                good = np.isfinite(one)
+                if not good.all():
+                    at = done + int(good.argmin())
+                    raise AudioError(
+                        f"{self.path} holds NaN or infinity, first at {at / self.sample_rate:.3f} s (sample {at}); cut "
+                        "the file before, or set such samples to 0"
+                    )
+                yield one
+                done += len(x)
+
+    @contextmanager
+    def _open(self) -> Iterator[soundfile.SoundFile]:
+        if is_url(self.path):
+            with self._fetched() as file:
+                yield file
+            return
+        with self._on_this_machine() as file:
+            yield file
+
+    def _on_this_machine(self) -> soundfile.SoundFile:
+        path = Path(self.path)
+        if is_endless(path):
+            raise AudioError(f"{path} {NOT_REGULAR}")
+        try:
+            with path.open("rb") as file:
+                if not file.read(1):
+                    raise AudioError(f"{path} is empty (0 bytes); copy or record it again")
+            return soundfile.SoundFile(for_decoder(path))
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise AudioError(f"{path} does not exist; check the path") from error
+        except OSError as error:
+            if path.is_dir():
+                raise AudioError(f"{path} is a folder; give the path of one sound file") from error
+            raise AudioError(f"{path} cannot be opened ({error.strerror}); check that you may read it") from error
+        except (soundfile.SoundFileError, TypeError) as error:  # TypeError: a name that ends in .raw
+            raise self._not_decoded(error) from error
+
+    @contextmanager
+    def _fetched(self) -> Iterator[soundfile.SoundFile]:
+        """From a URL. The decoder takes an error while fetching for the end of the file; here it is one."""
+        try:
+            with opened(self.path) as file:
+                fetching = Fetching(file)
+                try:
+                    with soundfile.SoundFile(fetching) as decoded:
+                        yield decoded
+                except (soundfile.SoundFileError, TypeError, AudioError) as error:
+                    if fetching.error is None:
+                        raise (error if isinstance(error, AudioError) else self._not_decoded(error)) from error
+                if fetching.error is not None:
+                    raise fetching.error
+        except FileNotFoundError as error:
+            raise AudioError(f"{self.path} does not exist; check the URL") from error
+        except OSError as error:
+            why = error.strerror or error
+            raise AudioError(f"{self.path} cannot be fetched ({why}); check the connection and your rights") from error
+
+    def _not_decoded(self, error: Exception) -> AudioError:
+        return AudioError(
+            f"{self.path} is no sound file that can be decoded ({error}); convert it to WAV or FLAC, or get "
+            "another copy if it should be one"
+        )
+
+
+class Fetching:
+    """A file for the decoder that remembers what went wrong: the decoder itself cannot hear of it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def read(self, n: int = -1) -> bytes:
+        """What is there; nothing after an error."""
+        if self.error is None:
+            try:
+                with as_os_errors("it"):
+                    return self._file.read(n)
+            except OSError as error:
+                self.error = error
+        return b""
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """As of any file."""
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        """As of any file."""
+        return self._file.tell()
+
+    def write(self, data: bytes) -> int:
+        """Nobody writes; the decoder asks whether there is such a thing."""
+        raise OSError("read only")
+
+
+def for_decoder(path: str | PathLike[str]) -> str | bytes:
+    """A path as libsndfile takes it: bytes where the name is no text.
+
+    >>> for_decoder("café.wav"), for_decoder("caf\\udce9.wav")
+    ('café.wav', b'caf\\xe9.wav')
+    """
+    text = os.fspath(path)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(text)
+    return text
+
+
+def read(path: str | PathLike[str], channel: int | str = "mix") -> tuple[np.ndarray, int]:
+    """A whole sound file: its samples, float64 of shape (n,), and its sample rate.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     soundfile.write(f"{folder}/a.wav", np.array([0.5, -0.5]), 8000)
+    ...     read(f"{folder}/a.wav")
+    (array([ 0.5, -0.5]), 8000)
+    """
+    audio = AudioFile(path, channel)
+    return np.concatenate([np.empty(0), *audio._chunks()]), audio.sample_rate
+
+
+def _as_columns(audio: ArrayLike) -> np.ndarray:
+    """Audio as (n, channels), still in its own numbers; errors for what is no audio."""
+    try:
+        x = np.asarray(audio)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"audio is no array ({error}); give numbers of shape (n,) or (n, channels)") from error
+    kind, size = x.dtype.kind, x.dtype.itemsize
+    if kind != "f" and (kind, size) not in FULL_SCALE:
+        why = "have no agreed full scale" if kind in "iu" else "are no sound"
+        raise InputError(
+            f"audio of type {x.dtype}: such values {why}; give floats within ±1, or int16, int32 or uint8 as sound "
+            "files hold them"
+        )
+    if x.ndim not in (1, 2):
+        raise InputError(f"audio has {x.ndim} dimensions, shape {x.shape}; give (n,) or (n, channels)")
+    x = x[:, None] if x.ndim == 1 else x
+    n, channels = x.shape
+    if channels == 0:
+        raise InputError(f"audio of shape {x.shape} has no channels; give (n,) or (n, channels)")
+    if channels > MANY_CHANNELS and channels > n:
+        raise InputError(
+            f"audio of shape {x.shape} would be {n} samples of {channels} channels; rows must be samples: give audio.T"
+        )
+    return x
+
+
+def _one_channel(x: np.ndarray, chosen: int | None) -> np.ndarray:
+    """One column of (n, channels), or for None the mean of all, as contiguous float64; may hold NaN."""
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller looks for what is not finite
+        if chosen is not None or x.shape[1] == 1:
+            return np.ascontiguousarray(_scaled(x[:, chosen or 0]))
+        # column after column: fast, and the same bits whatever the number of rows
+        total = _scaled(x[:, 0]) + _scaled(x[:, 1])
+        for k in range(2, x.shape[1]):
+            total += _scaled(x[:, k])
+        return total / x.shape[1]
+
+
+def _scaled(x: np.ndarray) -> np.ndarray:
+    """Native float64; integers to [-1, 1)."""
+    floats = x.astype(np.float64, copy=False)
+    if x.dtype.kind == "f":
+        return floats
+    if x.dtype.kind == "u":
+        floats = floats - 128.0
+    return floats / FULL_SCALE[x.dtype.kind, x.dtype.itemsize]

@@ -1,0 +1,1 @@
+"""`outlark clips`: excerpts of recordings as files."""

@@ -1,0 +1,1 @@
+"""`outlark doctor`: what a model would get wrong."""

@@ -1,0 +1,1 @@
+"""`outlark evaluate`: found against truth."""

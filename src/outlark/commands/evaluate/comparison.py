@@ -1,0 +1,196 @@
+"""One recording: what was found against what is there.
+
+Conventions: a mark is an answer if its verdict is known or ambiguous, or if it has a label and no verdict. A mark of
+the truth without a label says that nobody knows what it is: what lies in it is not scored. Points have no length and
+are left out on both sides. Whatever is not one of the classes is the unknown category.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outlark.annotations import Mark
+from outlark.metrics import Events, EventScores, TimeErrors, event_f, note_labels, onset_offset_errors
+from outlark.segments import AMBIGUOUS, KNOWN, SILENCE
+from outlark.verdict_names import REST
+
+#: Length of a window.
+WINDOW_S = 0.005
+#: DCASE task 5 asks for an IoU of more than .3.
+DCASE_IOU = 0.300001
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One recording: its name, what is there, what was found, how long it is, and its file if that is at hand."""
+
+    name: str
+    truth: Sequence[Mark]
+    found: Sequence[Mark]
+    duration_s: float
+    sound: Path | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Part:
+    """The measures of one recording, to be added up.
+
+    Attributes
+    ----------
+    windows : ndarray (C + 1, C + 1) of int
+        True by found class of the windows; the last is the unknown category.
+    note_truth, note_answers : list of str
+        For each note of the truth its label, and the class that most of its windows have.
+    events : list of EventScores
+        For each IoU.
+    dcase : EventScores
+    onsets : EventScores or None
+    errors : list of TimeErrors
+        For each class.
+    """
+
+    windows: NDArray[np.int64]
+    note_truth: list[str]
+    note_answers: list[str]
+    events: list[EventScores]
+    dcase: EventScores
+    onsets: EventScores | None
+    errors: list[TimeErrors]
+
+
+def is_answer(mark: Mark) -> bool:
+    """Whether a mark names a class.
+
+    >>> is_answer(Mark(start_s=0, end_s=1, label="a")), is_answer(Mark(start_s=0, end_s=1, verdict="unknown"))
+    (True, False)
+    """
+    return mark.label is not None and mark.verdict in (None, KNOWN, AMBIGUOUS)
+
+
+def is_span(mark: Mark) -> bool:
+    """Whether a mark has a length."""
+    return mark.start_s < mark.end_s
+
+
+def compare(recording: Compared, classes: Sequence[str], ious: Sequence[float], tolerance_s: float | None) -> Part:
+    """All measures of one recording; the parameters are those of `outlark.commands.evaluate.evaluation.evaluate`."""
+    notes, unnamed, answers = _sorted_out(recording)
+    reference, estimated = _both_sides(notes, unnamed, answers, classes)
+    windows, votes = _windows(recording.duration_s, notes, answers, unnamed, classes)
+    return Part(
+        windows=windows,
+        note_truth=[str(mark.label) for mark in notes],
+        note_answers=votes,
+        events=[event_f(reference, estimated, iou, classes=classes) for iou in ious],
+        dcase=event_f(reference, _events(answers), DCASE_IOU, _events(unnamed), classes=classes),
+        onsets=None if tolerance_s is None else onset_scores(reference, estimated, tolerance_s, classes),
+        errors=[onset_offset_errors(_of(reference, label), _of(estimated, label), ious[0]) for label in classes],
+    )
+
+
+def event_scores(recording: Compared, classes: Sequence[str], iou: float) -> EventScores:
+    """The events of one recording alone, as `compare` counts them."""
+    reference, estimated = _both_sides(*_sorted_out(recording), classes)
+    return event_f(reference, estimated, iou, classes=classes)
+
+
+def _sorted_out(recording: Compared) -> tuple[list[Mark], list[Mark], list[Mark]]:
+    """Marks of the truth that name a class, those that do not, and the answers; without points."""
+    spans = [mark for mark in recording.truth if is_span(mark) and mark.verdict != SILENCE]
+    notes, unnamed = [mark for mark in spans if is_answer(mark)], [mark for mark in spans if not is_answer(mark)]
+    return notes, unnamed, [mark for mark in recording.found if is_answer(mark) and is_span(mark)]
+
+
+def _both_sides(
+    notes: Sequence[Mark], unnamed: Sequence[Mark], answers: Sequence[Mark], classes: Sequence[str]
+) -> tuple[Events, Events]:
+    """What is to be found, and what was; answers at marks without a label count neither way."""
+    reference = _events(mark for mark in notes if mark.label in classes)
+    return reference, _events(mark for mark in answers if not _is_within(mark, unnamed))
+
+
+def onset_scores(reference: Events, estimated: Events, tolerance_s: float, classes: Sequence[str]) -> EventScores:
+    """Events found by their begins alone: as many pairs as can be of one label that begin within the tolerance.
+
+    >>> notes = Events.from_rows([(1.0, 1.1, "a"), (1.05, 1.2, "a")])
+    >>> found = Events.from_rows([(1.04, 3.0, "a"), (1.06, 3.0, "a"), (9.0, 9.1, "a")])
+    >>> scores = onset_scores(notes, found, 0.05, ["a"])
+    >>> scores.true_positives, scores.false_positives, scores.false_negatives
+    (array([2]), array([1]), array([0]))
+    """
+    hits, n_reference, n_estimated = [], [], []
+    for label in classes:
+        true, found = np.sort(_of(reference, label).starts), np.sort(_of(estimated, label).starts)
+        hits.append(_pairs(true, found, tolerance_s))
+        n_reference.append(len(true))
+        n_estimated.append(len(found))
+    pairs = np.array(hits)
+    return EventScores(
+        tuple(classes), pairs, np.array(n_estimated) - pairs, np.array(n_reference) - pairs, np.zeros_like(pairs)
+    )
+
+
+def _pairs(true: np.ndarray, found: np.ndarray, tolerance: float) -> int:
+    """How many pairs of sorted times can be made: in order, whoever has nobody left is passed over."""
+    i = j = n = 0
+    while i < len(true) and j < len(found):
+        late = found[j] - true[i]
+        # times of a day in seconds are right to some 1e-11
+        if abs(late) <= tolerance + 1e-9:
+            n, i, j = n + 1, i + 1, j + 1
+        elif late < 0:
+            j += 1
+        else:
+            i += 1
+    return n
+
+
+def _windows(
+    duration_s: float, notes: Sequence[Mark], answers: Sequence[Mark], unnamed: Sequence[Mark], classes: Sequence[str]
+) -> tuple[NDArray[np.int64], list[str]]:
+    """Counts of true by found class, and for each note the class that most of its windows have."""
+    times = (np.arange(int(duration_s / WINDOW_S)) + 0.5) * WINDOW_S
+    index = {label: number for number, label in enumerate(classes)}
+    n = len(index) + 1
+    true, found = (_painted(times, marks, index) for marks in ([m for m in notes if m.label in index], answers))
+    scored = np.ones(len(times), dtype=bool)
+    for mark in unnamed:
+        scored[_inside(times, mark)] = False
+    counts = np.bincount(true[scored] * n + found[scored], minlength=n * n).reshape(n, n)
+    of_notes = [found[_inside(times, mark)][scored[_inside(times, mark)]] for mark in notes]
+    numbers = np.repeat(np.arange(len(of_notes)), [len(of_note) for of_note in of_notes])
+    joined = np.concatenate([np.empty(0, dtype=np.int64), *of_notes])
+    names = [*classes, REST]
+    votes = note_labels([names[i] for i in joined], numbers, classes, REST, n_notes=len(of_notes))
+    return counts, [str(vote) for vote in votes]
+
+
+def _painted(times: np.ndarray, marks: Iterable[Mark], index: dict[str, int]) -> NDArray[np.int64]:
+    """The number of the class of each window; one more than the last for none of them."""
+    codes = np.full(len(times), len(index), dtype=np.int64)
+    for mark in marks:
+        codes[_inside(times, mark)] = index.get(str(mark.label), len(index))
+    return codes
+
+
+def _inside(times: np.ndarray, mark: Mark) -> slice:
+    first, end = np.searchsorted(times, [mark.start_s, mark.end_s])
+    return slice(first, end)
+
+
+def _events(marks: Iterable[Mark]) -> Events:
+    return Events.from_rows((mark.start_s, mark.end_s, mark.label) for mark in marks)
+
+
+def _of(events: Events, label: str) -> Events:
+    own = [i for i, other in enumerate(events.labels) if other == label]
+    return Events(events.starts[own], events.ends[own], [label] * len(own))  # type: ignore[arg-type]
+
+
+def _is_within(mark: Mark, spans: Sequence[Mark]) -> bool:
+    """Whether more than half of a mark lies in one of the spans."""
+    shared = (min(mark.end_s, span.end_s) - max(mark.start_s, span.start_s) for span in spans)
+    return max(shared, default=0.0) > (mark.end_s - mark.start_s) / 2

@@ -1,0 +1,127 @@
+"""How good detections are: windows, notes and events against the truth, over any number of recordings."""
+
+import functools
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outlark.commands.evaluate.comparison import REST, Compared, compare
+from outlark.errors import InputError
+from outlark.metrics import ConfusionMatrix, EventScores, FScores, TimeErrors, note_f
+from outlark.metrics.windows import f_of_counts
+
+IOUS = (0.5, 0.3)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evaluation:
+    """All measures. What they leave out is in `outlark.commands.evaluate.comparison`.
+
+    Attributes
+    ----------
+    classes : tuple of str
+    recordings : int
+    seconds : float
+        How long they are together.
+    windows : FScores
+        Of windows of 5 ms.
+    notes : FScores
+        Of the notes of the truth, each with the label that most of its windows have.
+    events : dict of float to EventScores
+        For each IoU.
+    dcase : EventScores
+        The rule of DCASE task 5: IoU of more than .3, and what is found at a mark without a label is not false.
+    onsets : EventScores or None
+        Events count as found if they begin within the tolerance of the true begin.
+    errors : dict of str to TimeErrors
+        For each class how late its events begin and end, in seconds, for the first IoU.
+    """
+
+    classes: tuple[str, ...]
+    recordings: int
+    seconds: float
+    windows: FScores
+    notes: FScores
+    events: dict[float, EventScores]
+    dcase: EventScores
+    onsets: EventScores | None
+    errors: dict[str, TimeErrors]
+
+    @property
+    def all_errors(self) -> TimeErrors:
+        """Of all classes together."""
+        return _together(list(self.errors.values()))
+
+
+def evaluate(
+    recordings: Iterable[Compared],
+    classes: Sequence[str],
+    *,
+    ious: Sequence[float] = IOUS,
+    tolerance_s: float | None = None,
+) -> Evaluation:
+    """Compare what was found with the truth.
+
+    Parameters
+    ----------
+    recordings : iterable of Compared
+    classes : sequence of str
+        Labels that were to be found. Other labels of the truth are unknown sound.
+    ious : sequence of float
+        How much events must overlap to be the same, from 0 (not included) to 1.
+    tolerance_s : float, optional
+        Events are also compared by their begins alone, which may be so far apart.
+
+    Raises
+    ------
+    InputError
+        Without recordings or classes, or for an IoU or a tolerance that cannot be.
+
+    Examples
+    --------
+    >>> from outlark.annotations import Mark
+    >>> truth = [Mark(start_s=1.0, end_s=1.5, label="a"), Mark(start_s=2.0, end_s=2.5, label="b")]
+    >>> found = [Mark(start_s=1.0, end_s=1.4, label="a"), Mark(start_s=3.0, end_s=3.5, label="b")]
+    >>> measured = evaluate([Compared("night.wav", truth, found, 10.0)], ["a", "b"])
+    >>> measured.events[0.5].per_class.f, measured.windows.per_class.round(3)
+    (array([1., 0.]), array([0.889, 0.   ]))
+    """
+    classes, compared = tuple(classes), list(recordings)
+    if not classes or REST in classes or not ious:
+        raise InputError(f"classes={list(classes)}, ious={list(ious)}; give one of each or more, and none named {REST}")
+    if tolerance_s is not None and not tolerance_s >= 0:
+        raise InputError(f"tolerance_s={tolerance_s!r} must be 0 or more seconds")
+    if not compared:
+        raise InputError("no recordings to compare; give at least one that has truth")
+    parts = [compare(recording, classes, ious, tolerance_s) for recording in compared]
+    truth = [label for part in parts for label in part.note_truth]
+    answers = [label for part in parts for label in part.note_answers]
+    return Evaluation(
+        classes=classes,
+        recordings=len(compared),
+        seconds=sum(recording.duration_s for recording in compared),
+        windows=_f_scores(np.sum([part.windows for part in parts], axis=0), classes),
+        notes=note_f(truth, answers, classes, REST),
+        events={iou: _sum(part.events[i] for part in parts) for i, iou in enumerate(ious)},
+        dcase=_sum(part.dcase for part in parts),
+        onsets=_sum(part.onsets for part in parts if part.onsets is not None) if tolerance_s is not None else None,
+        errors={label: _together([part.errors[c] for part in parts]) for c, label in enumerate(classes)},
+    )
+
+
+def _sum(scores: Iterable[EventScores]) -> EventScores:
+    return functools.reduce(operator.add, scores)
+
+
+def _together(errors: Sequence[TimeErrors]) -> TimeErrors:
+    return TimeErrors(
+        np.concatenate([error.onsets for error in errors]), np.concatenate([error.offsets for error in errors])
+    )
+
+
+def _f_scores(counts: NDArray[np.int64], classes: tuple[str, ...]) -> FScores:
+    """What `outlark.metrics.window_f` finds, from counts: the labels of a thousand hours of windows fit no memory."""
+    return f_of_counts(counts, classes, ConfusionMatrix(counts, (*classes, REST), (*classes, REST)))

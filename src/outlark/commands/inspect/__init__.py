@@ -1,0 +1,1 @@
+"""`outlark inspect`: what is in a file."""

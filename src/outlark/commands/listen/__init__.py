@@ -1,0 +1,1 @@
+"""`outlark listen`: sound while it is recorded."""

@@ -1,0 +1,1 @@
+"""`outlark plot`: figures of recordings and decisions."""

@@ -1,0 +1,175 @@
+"""The picture of a stretch of a recording: spectrogram, score curves, what was found and what is really there."""
+
+import math
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from outlark.audio.recorder_time import recorder_time
+from outlark.commands.excerpt import Sound, with_surroundings
+from outlark.commands.plot.figure_panels import Found, Stretch, draw
+from outlark.detection.detector import NoteDetector
+from outlark.errors import InputError
+from outlark.features.array import ArrayFrontEnd
+from outlark.features.noise_floor import is_number
+from outlark.files.aside import opened_aside
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Without an end, the picture ends so many seconds after its start, or with the recording.
+USUAL_S = 60.0
+#: Nobody sees notes in a longer stretch.
+LONGEST_S = 3600.0
+#: What pictures are written as, by the end of their name, and what would tell one writing from another.
+KINDS: dict[str, dict[str, None]] = {
+    ".png": {"Software": None},
+    ".svg": {"Date": None, "Creator": None},
+    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+DOTS_PER_INCH = 130
+
+
+class Marked(Protocol):
+    """A labelled span: `Segment`, or a row of a table."""
+
+    @property
+    def start_s(self) -> float: ...
+    @property
+    def end_s(self) -> float: ...
+    @property
+    def label(self) -> Any: ...
+
+
+def stretch(
+    detector: NoteDetector,
+    recording: ArrayLike | str | PathLike[str],
+    start_s: float | None = None,
+    end_s: float | None = None,
+    *,
+    sample_rate: int | None = None,
+    channel: int | str = "mix",
+    truth: Sequence[Marked] = (),
+    title: str | None = None,
+) -> "Figure":
+    """The picture of a stretch of a recording.
+
+    From top to bottom: the spectrogram; the score of each class, that of the leading class bold, thresholds dotted;
+    and a lane for each class with the notes that were found and, if it is given, the truth. Time is in seconds of the
+    recording, and by the clock as well where the recorder wrote it down. Only the stretch and what the detector has to
+    hear around it is read, and the segments are those of the whole recording.
+
+    Parameters
+    ----------
+    detector : NoteDetector, fitted
+    recording : path, or array (n,) or (n, channels)
+    start_s, end_s : float, optional
+        From the start of the recording, and to its end or 60 s later, whichever comes first.
+    sample_rate : int
+        Of an array; files bring their own.
+    channel : "mix" or int
+        The mean of all channels, or one of them, counted from 0.
+    truth : sequence of objects with `start_s`, `end_s` and `label`
+        In seconds of the recording; what lies outside of the stretch is left out.
+    title : str, optional
+        The name of the file by default.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        For `save`, or to be changed before.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+    >>> known = notes(counts={"tuti-F": 4, "cach-Z": 4})
+    >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+    >>> audio, truth = concatenate(notes(seed=1, counts={"cach-Z": 2}), edge_s=0.5, rng=np.random.default_rng(0))
+    >>> picture = stretch(detector, audio, 0.2, 1.0, sample_rate=SAMPLE_RATE, truth=truth)
+    >>> [axis.get_ylabel() for axis in picture.axes[:2]]
+    ['frequency, kHz', 'score of the best note\\nthat is sounding']
+    """
+    check_is_fitted(detector)
+    if isinstance(detector.front_end_, ArrayFrontEnd):
+        raise InputError("pictures are of sound, and this detector is for series of numbers; draw detector.scores(…)")
+    sound = Sound(recording, sample_rate, channel)
+    start, end = _checked_times(start_s, end_s, sound)
+    file = Path(recording) if isinstance(recording, str | PathLike) else None
+    seen = Stretch(
+        sound=sound,
+        start_s=start,
+        end_s=end,
+        top_hz=_highest(detector, sound),
+        title=(file.name if file else "") if title is None else title,
+        clock=recorder_time(file) if file else None,
+    )
+    return draw(seen, _found(detector, seen), [mark for mark in truth if mark.start_s < end and mark.end_s >= start])
+
+
+def save(figure: "Figure", path: str | PathLike[str]) -> None:
+    """Write a picture as PNG, SVG or PDF, by the end of its name; the same picture gives the same bytes.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+    path : path
+        The folder must exist. A file that is there is replaced, in one step, once the new one is written.
+
+    Raises
+    ------
+    InputError
+        For another kind of file, or a folder that does not exist.
+    """
+    import matplotlib.style
+
+    path = Path(path)
+    kind = path.suffix.lower()
+    if kind not in KINDS:
+        raise InputError(f"{path}: a picture is written as {', '.join(KINDS)}; end its name with one of these")
+    if path.is_dir() or not path.parent.is_dir():
+        wrong = "is a folder" if path.is_dir() else f"the folder {path.parent} does not exist"
+        raise InputError(f"{path}: {wrong}; give the name of a file in a folder that exists")
+    with opened_aside(path) as file, matplotlib.style.context(["default", {"svg.hashsalt": "outlark"}]):
+        figure.savefig(file, format=kind[1:], dpi=DOTS_PER_INCH, metadata=KINDS[kind])
+
+
+def _found(detector: NoteDetector, seen: Stretch) -> Found:
+    """What the detector finds in the stretch, in seconds of the recording."""
+    around = with_surroundings(seen.sound, seen.start_s, seen.end_s, detector)
+    offset_s = around.start / seen.sound.sample_rate
+    scores, found = detector.scores_and_segments(around.samples, seen.sound.sample_rate)
+    times_s = scores.times_s + offset_s
+    segments = [
+        (segment.start_s + offset_s, segment.end_s + offset_s, segment)
+        for segment in found
+        if segment.start_s + offset_s < seen.end_s and segment.end_s + offset_s > seen.start_s
+    ]
+    return Found(scores=scores, times_s=times_s, segments=segments)
+
+
+def _highest(detector: NoteDetector, sound: Sound) -> float:
+    """The highest frequency to show: what both the recording holds and the detector listens to, and a little more."""
+    limits = [sound.sample_rate / 2, detector.sample_rate_ / 2]
+    high_hz = getattr(detector.front_end_, "high_hz", None)
+    return float(min([*limits, 1.2 * high_hz] if high_hz else limits))
+
+
+def _checked_times(start_s: Any, end_s: Any, sound: Sound) -> tuple[float, float]:
+    for name, value in (("start_s", start_s), ("end_s", end_s)):
+        if value is not None and (not is_number(value) or not math.isfinite(value) or value < 0):
+            raise InputError(f"{name}={value!r} must be a number of seconds, 0 or more")
+    start = 0.0 if start_s is None else float(start_s)
+    end = start + USUAL_S if end_s is None else float(end_s)
+    if start >= sound.duration_s:
+        raise InputError(f"start_s={start:g}, but the recording is {sound.duration_s:.3f} s long; give an earlier time")
+    end = min(end, sound.duration_s)
+    if round((end - start) * sound.sample_rate) < 1:
+        raise InputError(f"from start_s={start:g} to end_s={end:g} there is nothing to see; give a later end")
+    if end - start > LONGEST_S:
+        raise InputError(f"{end - start:.0f} s in one picture; give times no more than {LONGEST_S:.0f} s apart")
+    return start, end

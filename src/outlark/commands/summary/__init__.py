@@ -1,0 +1,1 @@
+"""`outlark summary`: a season of results, counted."""

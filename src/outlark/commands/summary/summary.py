@@ -1,0 +1,187 @@
+"""Counts, effort and rates of a tally, by site, day and hour."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from outlark.commands.summary.intervals import Interval, rate_interval, share_interval
+from outlark.commands.summary.tally import Tally
+from outlark.verdict_names import AMBIGUOUS, KNOWN, REST, UNKNOWN
+
+CLASS, SITE, DAY, HOUR = "class", "site", "day", "hour"
+BY = (CLASS, SITE, DAY, HOUR)
+Columns = dict[str, np.ndarray]
+SOUND = (KNOWN, AMBIGUOUS, UNKNOWN)
+#: What stands for all classes where they are counted together.
+ALL = "(known)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """Groups by site, day and hour, as far as they are asked for; counts with a row for each group.
+
+    Attributes
+    ----------
+    by : tuple of str
+        Of "site", "day" and "hour", those that tell the groups apart.
+    groups : dict of str to array
+        For each of `by`, its value in each group: names of sites; days as ordinals, and hours, -1 for "time unknown".
+    classes : tuple of str
+        Names of the columns of counts; the last is "(unknown)", for sounds of no class, if they were written.
+    hours : array (groups,)
+        Listened: recorder-hours.
+    notes, ambiguous : array (groups, classes)
+    recordings, clock_hours : array (groups,)
+        That were listened to, at least in part. A clock hour is an hour of a day at a site.
+    recordings_with, clock_hours_with : array (groups, classes)
+        Of these, those in which a note of the class begins.
+    confidence : float
+        Of the intervals.
+    verdicts : tuple of str
+        Those that the tables hold. Without "unknown", there is no column for sounds of no class; without "ambiguous",
+        zeros there say nothing.
+    """
+
+    by: tuple[str, ...]
+    groups: dict[str, np.ndarray]
+    classes: tuple[str, ...]
+    hours: np.ndarray
+    notes: np.ndarray
+    ambiguous: np.ndarray
+    recordings: np.ndarray
+    recordings_with: np.ndarray
+    clock_hours: np.ndarray
+    clock_hours_with: np.ndarray
+    confidence: float
+    verdicts: tuple[str, ...]
+
+    @property
+    def rates(self) -> np.ndarray:
+        """Notes per hour; nan where nothing was listened to."""
+        hours = self.hours[:, np.newaxis]
+        return np.divide(self.notes, hours, out=np.full(self.notes.shape, np.nan), where=hours > 0)
+
+    @property
+    def rate_intervals(self) -> Interval:
+        return rate_interval(self.notes, self.hours[:, np.newaxis], self.confidence)
+
+    def shares(self, unit: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The share of "recordings" or "clock_hours" with a note, and the limits of its interval."""
+        counts, totals = getattr(self, f"{unit}_with"), getattr(self, unit)[:, np.newaxis]
+        share = np.divide(counts, totals, out=np.full(counts.shape, np.nan), where=totals > 0)
+        return share, *share_interval(counts, totals, self.confidence)
+
+
+def summarise(
+    tally: Tally,
+    by: Sequence[str] = (CLASS, SITE),
+    classes: Sequence[str] | None = None,
+    confidence: float = 0.95,
+    verdicts: Sequence[str] = SOUND,
+) -> Summary:
+    """Count what a tally holds.
+
+    Parameters
+    ----------
+    tally : Tally
+    by : sequence of "class", "site", "day" and "hour"
+        What to count apart.
+    classes : sequence of str, optional
+        Count these only. Without it: all that were found, by name.
+    confidence : float
+        Of the intervals.
+    verdicts : sequence of "known", "ambiguous" and "unknown"
+        What the tables hold.
+
+    Examples
+    --------
+    >>> from datetime import datetime
+    >>> from outlark.commands.summary.tally import Listened, Notes
+    >>> tally = Tally()
+    >>> for hour in (4, 5):
+    ...     at = Listened(recording=f"{hour}", site="pond", began=datetime(2023, 10, 24, hour), seconds=1800.0)
+    ...     tally.add(at, Notes(["song"] * hour, ["known"] * hour, [0.5] * hour))
+    >>> found = summarise(tally, ["class", "hour"])
+    >>> found.groups["hour"].tolist(), found.classes, found.rates.tolist()
+    ([4, 5], ('song', '(unknown)'), [[8.0, 0.0], [10.0, 0.0]])
+    """
+    apart = tuple(name for name in (SITE, DAY, HOUR) if name in by)
+    sites = sorted(tally.sites, key=natural)
+    names = sorted(set(tally.classes) - {REST}, key=natural) if classes is None else list(dict.fromkeys(classes))
+    columns, shown = _columns(tally.classes, names, pooled=CLASS not in by, rest=UNKNOWN in verdicts)
+    effort, found = _with_sites(tally.effort(), tally.sites, sites), _with_sites(tally.found(), tally.sites, sites)
+    found["class"] = columns[found["class"]]
+    found = {name: column[found["class"] >= 0] for name, column in found.items()}
+    both = {name: np.concatenate([effort[name], found[name]]) for name in (SITE, DAY, HOUR)}
+    _, first, which = np.unique(_numbered(both, apart), return_index=True, return_inverse=True)
+    of_effort, of_found = np.split(which, [len(effort["hours"])])
+    groups = {name: both[name][first] for name in apart}
+    if SITE in groups:
+        groups[SITE] = np.array(sites, dtype=object)[groups[SITE]]
+    counts = _counted(of_effort, effort, of_found, found, (len(first), len(shown)))
+    how = {"confidence": confidence, "verdicts": tuple(verdicts)}
+    return Summary(by=apart, groups=groups, classes=shown, **counts, **how)  # type: ignore[arg-type]
+
+
+def _counted(
+    of_effort: np.ndarray, effort: Columns, of_found: np.ndarray, found: Columns, shape: tuple[int, int]
+) -> dict[str, np.ndarray]:
+    """The counts of a summary: effort and found have columns, and for each row the number of its group."""
+    n, size = shape[0], shape[0] * shape[1]
+    cells = of_found * shape[1] + found["class"]
+    heard, known = effort["day"] >= 0, found["known"] > 0
+    timed = known & (found["day"] >= 0)
+    hour_of_effort, hour_of_found = (_numbered(columns, (SITE, DAY, HOUR)) for columns in (effort, found))
+    of_cells = {
+        "notes": np.bincount(cells, found["known"], size).astype(np.int64),
+        "ambiguous": np.bincount(cells, found["ambiguous"], size).astype(np.int64),
+        "recordings_with": _distinct(cells[known], found["recording"][known], size),
+        "clock_hours_with": _distinct(cells[timed], hour_of_found[timed], size),
+    }
+    return {
+        "hours": np.bincount(of_effort, effort["hours"], n),
+        "recordings": _distinct(of_effort, effort["recording"], n),
+        "clock_hours": _distinct(of_effort[heard], hour_of_effort[heard], n),
+        **{name: counts.reshape(shape) for name, counts in of_cells.items()},
+    }
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """A key to sort names by: numbers in them count as numbers.
+
+    >>> sorted(["site 10", "site 9", "pond"], key=natural)
+    ['pond', 'site 9', 'site 10']
+    """
+    return [(int(digits or -1), text) for digits, text in re.findall(r"([0-9]+)|([^0-9]+)", name)]
+
+
+def _columns(
+    there: Sequence[str], names: Sequence[str], *, pooled: bool, rest: bool
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """For each class of a tally its column, -1 for none; and the names of the columns."""
+    shown = (*((ALL,) if pooled else names), *((REST,) if rest else ()))
+    at = {REST: len(shown) - 1 if rest else -1} | {name: 0 if pooled else i for i, name in enumerate(names)}
+    return np.array([at.get(name, -1) for name in there], np.int64), shown
+
+
+def _with_sites(columns: Columns, there: Sequence[str], sites: Sequence[str]) -> Columns:
+    """The columns of a tally with sites numbered in another order."""
+    at = {site: i for i, site in enumerate(sites)}
+    return {**columns, SITE: np.array([at[site] for site in there], np.int64)[columns[SITE]]}
+
+
+def _numbered(columns: Columns, names: Sequence[str]) -> np.ndarray:
+    """One number for each site, day and hour, or for those of them that are named; in their order."""
+    number = np.zeros(len(columns[SITE]), np.int64)
+    for name, span in ((SITE, 1), (DAY, 4_000_000), (HOUR, 25)):  # days end with the year 9999
+        number = number * span + (columns[name] + 1 if name in names else 0)
+    return number
+
+
+def _distinct(groups: np.ndarray, of: np.ndarray, n: int) -> np.ndarray:
+    """How many different values of a column each group has."""
+    values, which = np.unique(of, return_inverse=True)
+    pairs = np.unique(groups * len(values) + which)
+    return np.bincount(pairs // max(len(values), 1), minlength=n)

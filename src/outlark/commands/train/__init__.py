@@ -1,0 +1,1 @@
+"""`outlark train`: from examples to a model."""

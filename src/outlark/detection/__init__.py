@@ -1,0 +1,1 @@
+"""From examples to a detector, and from recordings to labelled segments."""

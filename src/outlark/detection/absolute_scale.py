@@ -1,0 +1,176 @@
+r"""One scale for all classes of all models: where a class of whole notes begins to accept.
+
+Descriptions have length 1, the kernel one width, and scores are those of one RKHS. So the same score means the same
+likeness, whatever the bird, and the threshold depends on nothing but how many chances there are to be like the class by
+accident: they grow with the number n of examples, and the longer its notes last, L seconds, the fewer fit in a minute.
+
+.. math:: t_0 = 0.10 + 0.07 \ln n - 0.04 \ln L
+
+with twice the n where copies of another pitch are taken in. Where the examples of the classes differ more than that
+allows, what they score when left out lowers it (docs/decisions/009-one-scale.md).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from outlark.detection.copies import MASKS, MarkedNote, note_samples
+from outlark.features.note import NoteFrontEnd
+from outlark.maths.description import describe, distances_without, score
+
+#: ℓ for descriptions of length 1, whose distances are at most 2: near *one* example is near the class. The target xᵀx
+#: is the same for all of them, so that the cost (Eq. 7) says nothing about ℓ (docs/decisions/007-one-example.md).
+LENGTH_SCALE = 1.0
+#: ρ = σ_reg²/σ².
+RATIO = 0.1
+#: t0 of a single note of one second, what it gains when the number of notes grows e-fold, what it loses when they last
+#: e times as long, and where it ends.
+ONE_NOTE, PER_FOLD, PER_LENGTH, LOWEST = 0.10, 0.07, 0.04, 0.10
+#: Thresholds are at most this share of the middle of what left-out notes score, over all classes …
+LEFT_OUT_SHARE = 0.6
+#: … and never below this share of t0: notes that differ that much are no class.
+LEAST_SHARE = 0.5
+#: Copies of another pitch are taken in where they raise what notes of other recordings score by this factor.
+WORTH = 1.15
+#: In a class of so many notes or more that are alike but for one, that one is odd if it scores less than this share of
+#: t0 by the others.
+ENOUGH_TO_JUDGE, ODD_SHARE = 6, 0.5
+#: So many notes of a class, from as many recordings as there are, are enough to tell whether pitch matters.
+ENOUGH = 8
+#: Distances below this are rounding.
+FLOOR = 1e-9
+#: A left-out note is looked for this share of its length before and after its mark, at so many places at most.
+SEARCH, PLACES = 0.3, 15
+
+
+def absolute_threshold(n_notes: int, duration_s: float, *, pitch: bool) -> float:
+    """t0 of a class with so many notes, which last so long.
+
+    >>> [round(absolute_threshold(n, 0.08, pitch=False), 3) for n in (1, 2, 5, 20)]
+    [0.201, 0.25, 0.314, 0.411]
+    >>> round(absolute_threshold(5, 0.08, pitch=True), 3), round(absolute_threshold(5, 2.0, pitch=False), 3)
+    (0.362, 0.185)
+    """
+    chances = PER_FOLD * np.log(n_notes * (2 if pitch else 1)) - PER_LENGTH * np.log(duration_s)
+    return max(LOWEST, ONE_NOTE + float(chances))
+
+
+def thresholds(t0: np.ndarray, left_out: Sequence[np.ndarray]) -> np.ndarray:
+    """The threshold of each class, (C,).
+
+    Parameters
+    ----------
+    t0 : ndarray (C,)
+        `absolute_threshold` of each class.
+    left_out : sequence of arrays
+        What the notes of each class score when left out; empty for a class of one note. All classes are on one scale
+        and have a handful of notes each, so that they tell it together.
+
+    Examples
+    --------
+    >>> t0, alike = np.array([0.3, 0.2]), np.array([0.9, 0.8, 0.7, 0.9, 0.8])
+    >>> thresholds(t0, [alike, alike])
+    array([0.3, 0.2])
+    >>> thresholds(t0, [alike / 3, alike / 3]).round(3)
+    array([0.16, 0.16])
+    """
+    pooled = np.concatenate([*left_out, []])
+    if not len(pooled):
+        return t0
+    return np.clip(LEFT_OUT_SHARE * float(np.median(pooled)), LEAST_SHARE * t0, t0)
+
+
+def odd_one(left_out: np.ndarray, t0: float) -> int | None:
+    """Which note of a class is unlike all its others, which are all alike, by what they score when left out; or None.
+
+    A wrong mark, or a note of another kind, would open the class to all that is like it. A kind of note takes two.
+
+    >>> odd_one(np.array([0.9, 0.8, 0.7, 0.1, 0.9, 0.8]), 0.3)
+    3
+    >>> odd_one(np.array([0.9, 0.2, 0.7, 0.1, 0.9, 0.8]), 0.3) is None
+    True
+    """
+    if len(left_out) < ENOUGH_TO_JUDGE:
+        return None
+    lowest, next_one = np.argsort(left_out, kind="stable")[:2].tolist()
+    return lowest if left_out[lowest] < ODD_SHARE * t0 and left_out[next_one] >= t0 else None
+
+
+def left_out_scores(
+    front_end: NoteFrontEnd,
+    notes: Sequence[MarkedNote],
+    lengths: Sequence[np.ndarray],
+    *,
+    pitch: bool,
+    apart: bool = False,
+) -> list[np.ndarray]:
+    """For each class the best score of each of its notes, near its mark, by the others; in the order of the notes.
+
+    Parameters
+    ----------
+    lengths : for each class, in the order of its name, the lengths in frames at which it is looked for
+    apart : bool
+        Whether all notes of the same recording are left out together; notes of a class that is from one recording have
+        then no score.
+    """
+    return [
+        _left_out_of_class(front_end, of_class, lengths_of_class, pitch, apart)
+        for of_class, lengths_of_class in zip(_by_class(notes), lengths, strict=True)
+    ]
+
+
+def _of_many_recordings(notes: Sequence[MarkedNote]) -> list[MarkedNote]:
+    """The first note of each recording, then the second of each …"""
+    turns: dict[int, int] = {}
+    ordered: list[tuple[int, int, MarkedNote]] = []
+    for note in notes:
+        turns[note.origin] = turns.get(note.origin, 0) + 1
+        ordered.append((turns[note.origin], len(ordered), note))
+    return [note for _, _, note in sorted(ordered, key=lambda row: row[:2])]
+
+
+def _by_class(notes: Sequence[MarkedNote]) -> list[list[MarkedNote]]:
+    return [[note for note in notes if note.label == label] for label in sorted({note.label for note in notes})]
+
+
+def pitch_matters(front_end: NoteFrontEnd, notes: Sequence[MarkedNote], lengths: Sequence[np.ndarray]) -> bool:
+    """Whether copies of another pitch are worth it: whether the examples of different recordings differ in pitch.
+
+    Those of one bird do not, and copies would only make its notes more alike. Where every class comes from one
+    recording nothing is known, and other recordings will have other birds.
+    """
+    some = [note for of_class in _by_class(notes) for note in _of_many_recordings(of_class)[:ENOUGH]]
+    plain, moved = (
+        np.concatenate([*left_out_scores(front_end, some, lengths, pitch=pitch, apart=True), []])
+        for pitch in (False, True)
+    )
+    return not len(plain) or float(np.median(moved / np.maximum(plain, 1e-9))) > WORTH
+
+
+def _left_out_of_class(
+    front_end: NoteFrontEnd, notes: Sequence[MarkedNote], lengths: np.ndarray, pitch: bool, apart: bool
+) -> np.ndarray:
+    parts = np.array([note.origin for note in notes]) if apart else np.arange(len(notes))
+    if len(np.unique(parts)) == 1:
+        return np.empty(0)
+    X, _, groups = note_samples(front_end, notes, masks=MASKS, pitch=pitch)
+    P = describe(X, LENGTH_SCALE, RATIO).precision
+    found = np.empty(len(notes))
+    for i, note in enumerate(notes):
+        Z = _near(front_end, note, lengths)
+        # samples have length 1, or 0 in silence: one product gives all distances
+        squares = (X**2).sum(axis=1)[:, np.newaxis] + (Z**2).sum(axis=1) - 2.0 * (X @ Z.T)
+        k = np.exp(-np.maximum(squares, 0.0) / LENGTH_SCALE**2)
+        left_out = np.flatnonzero(parts[groups] == parts[i])
+        found[i] = score(np.clip(distances_without(P, left_out, k), FLOOR, 1.0)).max()
+    return found
+
+
+def _near(front_end: NoteFrontEnd, note: MarkedNote, lengths: np.ndarray) -> np.ndarray:
+    """Descriptions of spans near the mark of a note, of all these lengths."""
+    n_starts = min(PLACES, int(2 * SEARCH * note.length) + 1)
+    step = max(1, int(2 * SEARCH * note.length / n_starts))
+    first = note.start - step * (n_starts // 2)
+    return np.concatenate(
+        [front_end.describe(note.spectra, start=first, n_starts=n_starts, length=float(n), step=step) for n in lengths]
+    )

@@ -1,0 +1,1 @@
+"""Decoders: from class scores to segments."""

@@ -1,0 +1,307 @@
+"""From class scores to segments: notes, and between them unknown sound and silence. One path, live and in batch."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from outlark.detection.decode.regions import Batch, RegionStream, part_of
+from outlark.detection.decode.remainders import RemainderStream, reach_of_edges
+from outlark.detection.decode.stretches import ACTIVE, NOTE, Stretches, StretchStream, stretches_of
+from outlark.detection.decode.verdicts import (
+    PAPER_LEAST_S,
+    PAPER_SURE_S,
+    Joined,
+    Limits,
+    Verdicts,
+    mean_scores,
+    rival_scores,
+)
+from outlark.detection.decode.viterbi import NEAR, TINY, Decoded, decode_notes, decode_rules, decode_viterbi
+from outlark.detection.edges import MOST
+from outlark.detection.note_bounds import BoundsStream
+from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
+from outlark.errors import InputError
+from outlark.segments import Segment
+
+#: Frames that are looked at together: few enough for a fast memory. It changes no result.
+CHUNK = 2**14
+
+
+class Decisions(BaseEstimator):
+    """How class scores become segments.
+
+    The segments tile the recording: notes ("known", or "ambiguous" where a second class accepts them too), and between
+    them "unknown" where there is sound and "silence" where there is none. Each says why. Frames at which some class is
+    at or above its threshold are grouped into regions, and a region is decided as soon as it is over.
+
+    Parameters
+    ----------
+    decoder : "auto", "rules", "viterbi" or "notes"
+        "rules": the six rules of the paper. "viterbi": the best sequence of classes, unknown and silence, in which
+        each class lasts its `least_s`. "notes", for scores of whole notes: the notes without overlap that have the
+        largest sum of (score - threshold) · length. "auto": "notes" for scores of whole notes, else "rules".
+    least_s : "auto" or float
+        Shortest note in seconds. "auto": half of the shortest training note; with "viterbi" of each class by itself.
+        Whole notes then have their own lengths; if a number is given, what is found shorter than that is not a note.
+    sure_s : "auto" or float
+        Rules: a class that leads for longer than this is final. "auto": 60/35 of `least_s`, as in the paper.
+    bridge_s : "auto" or float
+        Gaps of up to this long between two pieces of one class are bridged, and so are silences inside unknown sound.
+        "auto": a quarter of `least_s`. Whole notes are never joined.
+    activity_db : float or None
+        Frames without a note are silence below this activity and unknown above. None: all of them are unknown.
+    unknown_s : "auto" or float
+        Unknown sound shorter than this is counted as silence. "auto": as short as `least_s`; with whole notes, sound
+        that lies within the edges of notes is then counted as silence as well (`outlark.detection.decode.remainders`).
+    max_region_s : float
+        A region that lasts longer is decided in pieces of this length, so that memory stays bounded. A note that
+        reaches over the cut is cut, too.
+    confirm : bool
+        Rules and "viterbi": a note must also score as a whole, in the mean over its frames, as left-out training notes
+        do; otherwise it is unknown.
+
+    Examples
+    --------
+    >>> layout = ScoreLayout(
+    ...     classes=np.array(["A", "B"]), thresholds=np.array([1.0, 1.0]), sample_rate=1000, hop_samples=10,
+    ...     offset_samples=0, shortest_s=np.array([0.1, 0.1]), longest_s=np.array([0.2, 0.2]),
+    ... )
+    >>> values = np.repeat([[0.0, 0.2], [2.5, 0.4], [0.0, 0.1]], 10, axis=0)
+    >>> block = ScoreBlock(values, np.repeat([2.0, 30.0, 20.0], 10))
+    >>> for s in Decisions().decide(Scores(layout=layout, block=block, n_samples=300)):
+    ...     print(s.start, s.end, s.verdict, s.label, "-", s.reason)
+    0 100 silence None - activity 2.0 dB, less than 6 dB
+    100 200 known A - A 2.50 ≥ 1.00; next B 0.40
+    200 300 unknown None - best score 0.10 (B) < 1.00
+    """
+
+    def __init__(
+        self, *, decoder: str = "auto", least_s: float | str = "auto", sure_s: float | str = "auto",
+        bridge_s: float | str = "auto", activity_db: float | None = 6.0, unknown_s: float | str = "auto",
+        max_region_s: float = 60.0, confirm: bool = True,
+    ) -> None:  # fmt: skip
+        self.decoder = decoder
+        self.least_s = least_s
+        self.sure_s = sure_s
+        self.bridge_s = bridge_s
+        self.activity_db = activity_db
+        self.unknown_s = unknown_s
+        self.max_region_s = max_region_s
+        self.confirm = confirm
+
+    @classmethod
+    def paper(cls) -> Self:
+        """The paper's: its six rules, 35 and 60 of its time steps, no bridging, no silence."""
+        return cls(
+            decoder="rules", least_s=PAPER_LEAST_S, sure_s=PAPER_SURE_S, bridge_s=0.0, activity_db=None, confirm=False
+        )
+
+    def stream(self, layout: ScoreLayout, joined: Joined | None = None) -> "DecisionStream":
+        """A fresh stream: `push` any blocks, then `finish`; the same segments whatever the blocks.
+
+        With `joined`, for whole notes, what reaches the thresholds of the layout are candidates, and a note is what
+        reaches its `note_thresholds` with the joined scores (`outlark.detection.second_stage`).
+        """
+        return DecisionStream(self, layout, joined)
+
+    def decide(self, scores: Scores) -> list[Segment]:
+        """The segments of a whole recording."""
+        stream = self.stream(scores.layout)
+        return [*stream.push(scores.block), *stream.finish(scores.n_samples)]
+
+
+class DecisionStream:
+    """Blocks of scores in, final segments out; made by `Decisions.stream`. Holds one region and some sums."""
+
+    def __init__(self, settings: Decisions, layout: ScoreLayout, joined: Joined | None = None) -> None:
+        self._joined = joined
+        self.layout, self.limits = layout, Limits.of(layout, **settings.get_params())
+        self._decoder = settings.decoder
+        thresholds = np.asarray(layout.thresholds, dtype=float)
+        if not len(thresholds) or np.isnan(thresholds).any() or len(thresholds) != len(layout.classes):
+            raise InputError(f"thresholds={thresholds} for classes {layout.classes}; give one number for each class")
+        self._thresholds = np.maximum(thresholds, TINY)
+        self._regions: RegionStream | None = None  # made with the first frames, which tell whether notes are whole
+        self._stretches = StretchStream(bridge=self.limits.bridge, least=self.limits.unknown)
+        self._sums = np.zeros(len(thresholds) + 1)
+        self._bounds = BoundsStream(layout.hop_samples, layout.offset_samples)
+        self._finished = False
+
+    def push(self, block: ScoreBlock) -> list[Segment]:
+        """Scores of the next frames; the segments that have become final, in order."""
+        self._check_open()
+        if not len(block):
+            return []
+        self._bounds.push(_checked_spans(block.spans, len(block)))
+        block = self._checked(block)
+        if self._regions is None:
+            self._start(whole_notes=block.lengths is not None)
+        assert self._regions is not None
+        segments: list[Segment] = []
+        for start in range(0, len(block), CHUNK):
+            for batch in self._regions.push(part_of(block, start, start + CHUNK)):
+                segments += self._decide(batch)
+        return self._bounds.on(segments)
+
+    @property
+    def needed_from(self) -> int:
+        """The first sample at which a note may begin that is still to come."""
+        if self._regions is None:
+            return 0
+        n_decided = self._regions.n_frames - self._regions.n_held
+        return self.layout.offset_samples + n_decided * self.layout.hop_samples if n_decided else 0
+
+    def finish(self, n_samples: int) -> list[Segment]:
+        """The rest of the segments, of a recording with so many samples."""
+        self._check_open()
+        if self._regions is None:
+            self._start(whole_notes=False)
+            self._finished = True
+            return [self._verdicts.no_frame(n_samples)] if n_samples else []
+        n_frames = self._regions.n_frames
+        last = self.layout.offset_samples + (n_frames - 1) * self.layout.hop_samples
+        if n_samples <= last:
+            raise InputError(
+                f"n_samples={n_samples}, but the last of {n_frames} frames begins at sample {last}; give the length of "
+                "the recording that the scores are of"
+            )
+        self._finished = True
+        segments: list[Segment] = []
+        for batch in self._regions.finish():
+            segments += self._decide(batch)
+        rest = self._remainders.finish(self._stretches.finish())
+        segments += self._segments(rest) if rest is not None else []
+        segments[-1] = replace(segments[-1], end=n_samples)
+        return self._bounds.on(segments)
+
+    def _start(self, *, whole_notes: bool) -> None:
+        if self._decoder == "auto":
+            self._decoder = "notes" if whole_notes else "rules"
+        self._whole_notes, limits = whole_notes, self.limits
+        self._regions = RegionStream(
+            self._thresholds,
+            gap=NEAR - 1 if whole_notes else limits.bridge,
+            pad=self._pad(whole_notes),
+            most=self._most_of_whole_notes() if whole_notes else limits.most,
+        )
+        reach = reach_of_edges(self.layout) * (whole_notes and limits.edges)
+        self._remainders = RemainderStream(reach)
+        layout = replace(self.layout, thresholds=self._thresholds)
+        self._verdicts = Verdicts(layout, limits, whole_notes=whole_notes, joined=self._joined)
+
+    def _pad(self, whole_notes: bool) -> int:
+        """Frames before and after a region in which its notes may start and end."""
+        if whole_notes:
+            return MOST
+        # a class may have to last longer than it is above its threshold
+        return int(self.limits.least.max()) if self._decoder == "viterbi" else 0
+
+    def _decide(self, batch: Batch) -> Iterator[Segment]:
+        decoded = self._decoded(batch)
+        stretches = stretches_of(batch, decoded.notes, decoded.active, self._thresholds, self._sums)
+        self._sums = stretches.after[-1].copy()
+        n_frames, classes = batch.start + len(batch.block), decoded.notes[:, 2]
+        final = self._remainders.push(self._stretches.push(stretches), n_frames, classes)
+        return self._segments(final, batch, decoded)
+
+    def _decoded(self, batch: Batch) -> Decoded:
+        limits, block, thresholds = self.limits, batch.block, self._thresholds
+        active = np.ones(len(block), dtype=bool) if limits.activity_db is None else block.activity >= limits.activity_db
+        if not len(batch.regions):
+            return Decoded(np.empty((0, 3), dtype=int), active)
+        if self._decoder == "notes":
+            return decode_notes(batch, active, thresholds, least=limits.least_note)
+        if self._decoder == "viterbi":
+            return decode_viterbi(batch, active, thresholds, least=limits.least, bridge=limits.bridge)
+        least = int(limits.least.min())
+        return decode_rules(batch, active, thresholds, least=least, sure=limits.sure, bridge=limits.bridge)
+
+    def _segments(
+        self, stretches: Stretches, batch: Batch | None = None, decoded: Decoded | None = None
+    ) -> Iterator[Segment]:
+        """One for each stretch; notes are those of the batch."""
+        rows = zip(stretches.starts.tolist(), stretches.ends.tolist(), stretches.kinds.tolist(), strict=True)
+        for (start, end, kind), means, highest in zip(rows, stretches.means, stretches.highest, strict=True):
+            if kind < NOTE:
+                yield self._verdicts.stretch(start, end, kind == ACTIVE, means, highest)
+            else:
+                assert batch is not None
+                assert decoded is not None
+                yield self._note(start, end, kind - NOTE, decoded, batch)
+
+    def _note(self, start: int, end: int, number: int, decoded: Decoded, batch: Batch) -> Segment:
+        first, stop, label = start - batch.start, end - batch.start, int(decoded.notes[number, 2])
+        if decoded.scored is not None:
+            first, stop = decoded.scored[number].tolist()
+            region = batch.regions[np.searchsorted(batch.regions[:, 0], first, side="right") - 1]
+            return self._verdicts.note(start, end, label, rival_scores(batch.block, first, stop, label, region), 1.0)
+        share = float((batch.block.values[first:stop, label] >= self._thresholds[label]).mean())
+        return self._verdicts.note(start, end, label, mean_scores(batch.block, first, stop), share)
+
+    def _checked(self, block: ScoreBlock) -> ScoreBlock:
+        """With scores of at least 0; -∞ may stand for "no note starts here"."""
+        values = np.maximum(np.asarray(block.values, dtype=float, order="C"), 0.0)
+        activity = np.asarray(block.activity, dtype=float)
+        n_classes = len(self._thresholds)
+        if values.ndim != 2 or values.shape[1] != n_classes or activity.shape != (len(values),):
+            raise InputError(
+                f"values of shape {values.shape} and activity of shape {activity.shape}; expected (T, {n_classes}), a "
+                "column for each class of the layout, and (T,)"
+            )
+        if not np.isfinite(values).all() or np.isnan(activity).any():
+            raise InputError("scores or activity with NaN, or infinite scores; look for them in the signal")
+        lengths = self._checked_lengths(block.lengths, values)
+        return ScoreBlock(values, activity, lengths, _checked_moves(block.moves, values, lengths))
+
+    def _checked_lengths(self, lengths: np.ndarray | None, values: np.ndarray) -> np.ndarray | None:
+        if self._regions is not None and self._whole_notes != (lengths is not None):
+            raise InputError("blocks with and without lengths in one stream; give all blocks of one front end")
+        if lengths is None:
+            if self._decoder == "notes":
+                raise InputError("decoder='notes' needs scores of whole notes, with lengths; take 'rules' or 'viterbi'")
+            return None
+        if self._decoder in ("rules", "viterbi"):
+            raise InputError(f"decoder={self._decoder!r} is for scores of frames, not of whole notes; take 'notes'")
+        lengths = np.asarray(lengths)
+        if lengths.shape != values.shape or lengths.dtype.kind not in "iu":
+            raise InputError(f"lengths {lengths.dtype} {lengths.shape}; expected whole numbers, {values.shape}")
+        used = lengths[values >= self._thresholds]
+        most = self._most_of_whole_notes()
+        if len(used) and not 1 <= used.min() <= used.max() <= most:
+            raise InputError(
+                f"notes of {used.min()} to {used.max()} frames; expected 1 to {most}: max_region_s, or half as long "
+                "again as the longest training note"
+            )
+        return lengths.astype(int)
+
+    def _most_of_whole_notes(self) -> int:
+        """The longest region in frames: a whole note must fit in, whatever max_region_s."""
+        longest_s = np.asarray(self.layout.longest_s, dtype=float)
+        longest = float(longest_s[np.isfinite(longest_s)].max(initial=0.0)) * self.layout.frame_rate
+        return max(self.limits.most, int(1.5 * longest) + 1)
+
+    def _check_open(self) -> None:
+        if self._finished:
+            raise InputError("this stream of decisions is finished; make a new one for a new recording")
+
+
+def _checked_spans(spans: np.ndarray | None, n_frames: int) -> np.ndarray | None:
+    if spans is not None and (np.shape(spans) != (n_frames, 3) or not np.isfinite(spans).all()):
+        raise InputError(f"spans of shape {np.shape(spans)}; expected finite numbers, {(n_frames, 3)}")
+    return spans
+
+
+def _checked_moves(moves: np.ndarray | None, values: np.ndarray, lengths: np.ndarray | None) -> np.ndarray | None:
+    if moves is None:
+        return None
+    moves = np.asarray(moves)
+    fits = lengths is not None and moves.shape == (*values.shape, 2) and moves.dtype.kind in "iu"
+    if not fits or np.abs(moves, dtype=np.int64).max(initial=0) > MOST:
+        raise InputError(
+            f"moves {moves.dtype} {moves.shape}; expected, with lengths, whole numbers of at most {MOST}, "
+            f"{(*values.shape, 2)}"
+        )
+    return moves.astype(int)

@@ -1,0 +1,183 @@
+"""Grouping frames as they come in: regions in which some class speaks. A region can be decided on its own."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from outlark.detection.scores import ScoreBlock, joined_scores
+
+
+class Batch(NamedTuple):
+    """Consecutive frames with whole regions only.
+
+    Attributes
+    ----------
+    start : int
+        Number of the first frame, counted from the start of the stream.
+    block : ScoreBlock
+    regions : ndarray (R, 2) of int
+        First frame of each region and the one after its last, counted from `start`. In order, without overlap.
+    """
+
+    start: int
+    block: ScoreBlock
+    regions: np.ndarray
+
+
+class Groups(NamedTuple):
+    """Spans put into groups: the number of the first span of each group (G,), how far the group reaches (G,), and
+    whether it was cut off from the next group by force (G,)."""
+
+    first: np.ndarray
+    reach: np.ndarray
+    forced: np.ndarray
+
+
+def hot_spans(block: ScoreBlock, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Frames at which some class is at or above its threshold, and the end of the longest span that starts there.
+
+    Returns
+    -------
+    starts, ends : ndarrays (H,) of int
+        Without `block.lengths` a span is one frame.
+
+    Examples
+    --------
+    >>> block = ScoreBlock(np.array([[0.0], [2.0], [1.0]]), np.zeros(3), lengths=np.array([[4], [5], [6]]))
+    >>> hot_spans(block, np.array([1.0]))
+    (array([1, 2]), array([6, 8]))
+    """
+    hot = block.values >= thresholds
+    starts = np.flatnonzero(hot.any(axis=1))
+    if block.lengths is None:
+        return starts, starts + 1
+    return starts, starts + np.where(hot[starts], block.lengths[starts], 1).max(axis=1)
+
+
+def group_spans(starts: np.ndarray, ends: np.ndarray, *, gap: int, most: int) -> Groups:
+    """Spans whose gaps are at most `gap` long are one group, unless they start `most` or more after its first.
+
+    Parameters
+    ----------
+    starts, ends : ndarrays (H,) of int
+        Sorted by start.
+    gap, most : int
+
+    Examples
+    --------
+    >>> group_spans(np.array([0, 2, 9]), np.array([3, 4, 10]), gap=1, most=100)
+    Groups(first=array([0, 2]), reach=array([ 4, 10]), forced=array([False, False]))
+    """
+    if not len(starts):
+        return Groups(starts, ends, np.empty(0, dtype=bool))
+    reach = np.maximum.accumulate(ends)
+    first = np.concatenate([[0], np.flatnonzero(starts[1:] > reach[:-1] + gap) + 1])
+    stop = np.append(first[1:], len(starts))
+    if (starts[stop - 1] - starts[first] < most).all():
+        return Groups(first, reach[stop - 1], np.zeros(len(first), dtype=bool))
+    rows = [row for i, j in zip(first, stop, strict=True) for row in _cut_up(starts, ends, i, j, gap, most)]
+    return Groups(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+def _cut_up(starts: np.ndarray, ends: np.ndarray, i: int, j: int, gap: int, most: int) -> list[tuple[int, int, bool]]:
+    """Spans i … j - 1, a group that may be too long, as rows of `Groups`."""
+    rows = []
+    while i < j:
+        stop = min(j, int(np.searchsorted(starts, starts[i] + most)))
+        reach = np.maximum.accumulate(ends[i:stop])
+        # what a piece before reached over does not hold this one together: look for gaps again
+        breaks = np.flatnonzero(starts[i + 1 : stop] > reach[:-1] + gap)
+        if len(breaks):
+            stop = i + 1 + int(breaks[0])
+        end = int(reach[stop - i - 1])
+        rows.append((i, end, stop < j and bool(starts[stop] <= end + gap)))
+        i = stop
+    return rows
+
+
+class RegionStream:
+    """Blocks of scores in, batches of whole regions out; all frames come out once, in order.
+
+    A region is a maximal group of hot frames (of spans, where blocks have lengths) with gaps of at most `gap` frames,
+    and `pad` frames before and after. A region that has not ended `most` frames after its first hot frame ends there.
+    What comes out does not depend on how the frames were cut into blocks, but for where one batch ends and the next
+    begins between regions. No more than one region is held.
+
+    Parameters
+    ----------
+    thresholds : ndarray (C,)
+    gap, pad, most : int
+        Frames.
+
+    Examples
+    --------
+    >>> stream = RegionStream(np.array([1.0]), gap=1, pad=0, most=100)
+    >>> values = np.array([0, 0, 2, 2, 0, 2, 0, 0, 0, 0.0])[:, None]
+    >>> [(b.start, len(b.block), b.regions.tolist()) for b in stream.push(ScoreBlock(values[:6], np.zeros(6)))]
+    [(0, 2, [])]
+    >>> [(b.start, len(b.block), b.regions.tolist()) for b in stream.push(ScoreBlock(values[6:], np.zeros(4)))]
+    [(2, 8, [[0, 4]])]
+    """
+
+    def __init__(self, thresholds: np.ndarray, *, gap: int, pad: int, most: int) -> None:
+        self.thresholds, self.gap, self.pad, self.most = thresholds, gap, pad, most
+        self.n_frames = 0
+        self._given = 0  # frames that came out
+        self._held: list[ScoreBlock] = []  # frames _given … n_frames - 1
+        self._open: tuple[int, int] | None = None  # first hot frame and reach of the region that is not closed
+
+    @property
+    def n_held(self) -> int:
+        """How many frames wait for their region to close."""
+        return self.n_frames - self._given
+
+    def push(self, block: ScoreBlock) -> list[Batch]:
+        """Scores of the next frames. They are kept as they are: do not write to them."""
+        starts, ends = hot_spans(block, self.thresholds)
+        starts, ends = starts + self.n_frames, ends + self.n_frames + self.pad
+        self.n_frames += len(block)
+        self._held.append(block)
+        return self._release(starts, ends, finished=False)
+
+    def finish(self) -> list[Batch]:
+        """The rest."""
+        none = np.empty(0, dtype=int)
+        return self._release(none, none, finished=True)
+
+    def _release(self, starts: np.ndarray, ends: np.ndarray, *, finished: bool) -> list[Batch]:
+        if self._open is not None:
+            starts, ends = np.append(self._open[0], starts), np.append(self._open[1], ends)
+        groups = group_spans(starts, ends, gap=self.gap + self.pad, most=self.most)
+        hot = starts[groups.first]
+        region_ends = np.minimum(np.minimum(groups.reach, hot + self.most), self.n_frames)
+        earliest = np.concatenate([[self._given], region_ends[:-1]])[: len(hot)]
+        regions = np.column_stack([np.maximum(hot - self.pad, earliest), region_ends])
+        self._open, safe = None, self.n_frames if finished else max(self.n_frames - self.pad, self._given)
+        if len(hot):
+            # one frame more than is needed, so that what is last in a recording comes out with `finish` only
+            closes = min(groups.reach[-1] + self.gap + self.pad, hot[-1] + self.most)
+            if finished or self.n_frames > closes:
+                safe = max(safe, int(regions[-1, 1]))
+            else:
+                self._open = int(hot[-1]), int(groups.reach[-1])
+                safe, regions = int(regions[-1, 0]), regions[:-1]
+        cuts = regions[groups.forced[: len(regions)], 1]
+        return self._batches(regions, [*cuts.tolist(), safe])
+
+    def _batches(self, regions: np.ndarray, stops: list[int]) -> list[Batch]:
+        if stops[-1] == self._given:
+            return []
+        block, first = joined_scores(self._held), self._given
+        self._held = [part_of(block, stops[-1] - first, len(block))]
+        batches = []
+        for stop in stops:
+            if stop > self._given:
+                here = regions[(regions[:, 0] >= self._given) & (regions[:, 0] < stop)] - self._given
+                batches.append(Batch(self._given, part_of(block, self._given - first, stop - first), here))
+                self._given = stop
+        return batches
+
+
+def part_of(block: ScoreBlock, start: int, stop: int) -> ScoreBlock:
+    """Frames start … stop - 1, a copy: the caller may use its memory again, and no part keeps a long block alive."""
+    return ScoreBlock(*(None if column is None else column[start:stop].copy() for column in block))  # type: ignore[arg-type]

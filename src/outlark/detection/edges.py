@@ -1,0 +1,143 @@
+"""Where exactly a note starts and ends: the spectra around its edges, compared with those of the training notes.
+
+A description of a whole note changes little when the note is taken a few milliseconds earlier or longer. The few
+spectra around an edge change a lot.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
+
+from outlark.features.spectrum import ROUNDING, unit_rows
+
+#: Spectra to each side of an edge that are compared.
+LOOK = 12
+#: An edge moves by this many frames at most.
+MOST = 5
+#: Moves, the smallest first: of equals the first is taken.
+MOVES = np.array(sorted(range(-MOST, MOST + 1), key=abs))
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """What the starts and ends of the notes of each class look like.
+
+    Attributes
+    ----------
+    starts, ends : ndarrays (C, n, n_bands)
+        Mean of the spectra around the edges of the training notes, each without its mean and of length 1. Either
+        `LOOK` spectra before the edge and as many after it, n = 2·LOOK + 1, or only those inside the note, n =
+        LOOK + 1: of a clip nothing else is known. Its end then stays where it is: clips are cut somewhere in the echo.
+    """
+
+    starts: np.ndarray
+    ends: np.ndarray
+
+    def moves(self, spectra: np.ndarray, starts: np.ndarray, ends: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """How many frames to move the start and the end of notes, so that they look most as those of their class do.
+
+        Parameters
+        ----------
+        spectra : ndarray (T, n_bands)
+            What lies outside is taken for silence.
+        starts, ends : ndarrays (N,) of int
+            Frames of the spectra.
+        classes : ndarray (N,) of int
+
+        Returns
+        -------
+        ndarray (N, 2) of int
+
+        Examples
+        --------
+        >>> spectra = np.zeros((60, 3))
+        >>> spectra[20:40, 1] = 1.0
+        >>> edges = Edges(edge_patches(spectra, [20.0], True), edge_patches(spectra, [40.0], False))
+        >>> edges.moves(spectra, np.array([22]), np.array([37]), np.array([0]))
+        array([[-2,  3]])
+        """
+        found, inside = np.zeros((len(starts), 2), dtype=np.int64), self.starts.shape[1] == LOOK + 1
+        # from the first spectrum that is compared to the last
+        low, high = int(min(starts.min(), ends.min())) - LOOK - MOST, int(max(starts.max(), ends.max())) + LOOK + MOST
+        around = _between(spectra, low, high + 1)
+        powers = around.sum(axis=1), (around**2).sum(axis=1)
+        for c in np.unique(classes):
+            rows = np.flatnonzero(classes == c)
+            found[rows, 0] = _best_moves(around, powers, self.starts[c], _first(True, inside), starts[rows] - low)
+            if not inside:
+                found[rows, 1] = _best_moves(around, powers, self.ends[c], _first(False, inside), ends[rows] - low)
+        return found
+
+
+def learn_edges(
+    edges_of: Sequence[tuple[np.ndarray, float, float, Any]], classes: Sequence[Any], *, inside: bool
+) -> Edges:
+    """The edges of training notes.
+
+    Parameters
+    ----------
+    edges_of : for each note its recording's spectra, start and end in frames, and its class
+    classes : the classes in order
+    inside : bool
+        Whether nothing is known of what is around the notes.
+    """
+    of_class = [[note for note in edges_of if note[3] == label] for label in classes]
+    starts = [edge_means([(s, a) for s, a, _, _ in notes], True, inside=inside) for notes in of_class]
+    ends = [edge_means([(s, b) for s, _, b, _ in notes], False, inside=inside) for notes in of_class]
+    return Edges(np.array(starts), np.array(ends))
+
+
+def edge_means(edges: Sequence[tuple[np.ndarray, float]], at_start: bool, *, inside: bool) -> np.ndarray:
+    """The mean of the spectra around edges - spectra and frame - (n, n_bands)."""
+    return np.mean([edge_patches(s, [at], at_start, inside=inside)[0] for s, at in edges], axis=0)
+
+
+def edge_patches(spectra: np.ndarray, edges: Sequence[float], at_start: bool, *, inside: bool = False) -> np.ndarray:
+    """The spectra around each edge, without their mean and of length 1, (N, n, n_bands); 0 where there is no shape."""
+    first = _first(at_start, inside)
+    around = first + np.arange(LOOK + 1 if inside else 2 * LOOK + 1)
+    rows = np.rint(np.asarray(edges, dtype=float)[:, np.newaxis] + around).astype(int)
+    patches = np.where(_there(rows, spectra)[..., np.newaxis], spectra[np.clip(rows, 0, len(spectra) - 1)], 0.0)
+    return unit_rows(patches.reshape(len(patches), -1)).reshape(patches.shape)
+
+
+def _between(spectra: np.ndarray, low: int, high: int) -> np.ndarray:
+    """Spectra low … high - 1; those that are not there are silence."""
+    before, after = np.clip([-low, high - len(spectra)], 0, high - low)
+    inside = spectra[max(low, 0) : max(high, 0)]
+    return np.pad(inside, ((before, after), (0, 0))) if before or after else inside
+
+
+def _best_moves(
+    around: np.ndarray, powers: tuple[np.ndarray, np.ndarray], patch: np.ndarray, first: int, edges: np.ndarray
+) -> np.ndarray:
+    """For each edge (N,) the move that makes what is around it most like the patch (n, n_bands), which has mean 0.
+
+    `around` are all spectra that it can be compared with, `powers` the sum of each and of its squares, (T,) both.
+    """
+    low = int(edges.min()) - MOST + first
+    span = slice(low, int(edges.max()) + MOST + first + len(patch))
+    # every spectrum with every row of the patch, then the diagonals: no copy of the spectra for every place
+    products = around[span] @ patch.T
+    row, column = products.strides
+    n_places = len(products) - len(patch) + 1
+    shared = as_strided(products, (n_places, len(patch)), (row, row + column), writeable=False).sum(axis=1)
+    total, squares = (sliding_window_view(power[span], len(patch)).sum(axis=1) for power in powers)
+    spread = squares - total**2 / patch.size
+    alike = np.divide(
+        shared, np.sqrt(np.maximum(spread, 0.0)), out=np.zeros(n_places), where=spread > ROUNDING * squares
+    )
+    places = edges[:, np.newaxis] + MOVES + first - low
+    return MOVES[alike[places].argmax(axis=1)]
+
+
+def _first(at_start: bool, inside: bool) -> int:
+    """Where the spectra of an edge begin, in frames after the edge."""
+    return 0 if inside and at_start else -LOOK
+
+
+def _there(rows: np.ndarray, spectra: np.ndarray) -> np.ndarray:
+    return (rows >= 0) & (rows < len(spectra))

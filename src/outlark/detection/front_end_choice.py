@@ -1,0 +1,225 @@
+"""A front end for the notes at hand: where they lie in pitch and how short they are, from the training notes alone.
+
+The usual settings suit notes of 30 ms or longer between 500 Hz and 10 kHz. Owls, bats and insects call elsewhere. The
+span of pitch that is listened to stays as wide, and moves to where the notes are; windows grow and shrink with it.
+Finer choices than these, made by leaving out one note after another, lost to the usual settings
+(docs/decisions/008-front-end.md).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from outlark.detection.training import Material
+from outlark.features.base import Frames, joined
+from outlark.features.note import NoteFrontEnd
+from outlark.features.spectrum import HIGHEST_SHARE, Spectrum, SpectrumSettings, SpectrumSource
+from outlark.segments import Segment
+
+#: Where the look for notes begins.
+LOWEST_HZ = 40.0
+BANDS_PER_OCTAVE = 12
+#: The usual span is left for a higher one if it holds less than the first share of what the best one holds, and for a
+#: lower one if it holds less than the second: wind, and voices, are loudest below what tells notes apart.
+LEAVE_UPWARDS, LEAVE_DOWNWARDS = 0.8, 0.25
+#: Of the spans that hold nearly as much as the best one the nearest to the usual is taken.
+ENOUGH = 0.95
+#: Notes that rise less than this above noise do not tell where they lie, in dB.
+CLEAR_DB = 6.0
+#: A window is no longer than the first share of the shortest notes; longer than usual only up to the second.
+WINDOW_SHARE, LONG_WINDOW_SHARE = 0.5, 0.125
+#: Windows change when the span moves by this factor or more.
+FAR = 2.0
+#: A window has this many samples at least.
+LEAST_WINDOW = 32
+#: Frequencies that were marked restrict what is listened to, with this margin: a box is drawn by eye.
+MARGIN = 2.0 ** (1.0 / 6.0)
+#: But never to less than this many octaves: what a note is told by is also where it is silent.
+LEAST_OCTAVES = 2.0
+#: What is told of the notes is where all but this share of their sound lies.
+OUTSIDE = 0.05
+
+
+class Choice(NamedTuple):
+    """A front end, not fitted, and why it has these settings, in sentences."""
+
+    front_end: NoteFrontEnd
+    why: list[str]
+
+
+def choose_front_end(material: Material) -> Choice:
+    """The front end for the training notes.
+
+    Examples
+    --------
+    >>> from outlark.detection.training import join_clips
+    >>> rng, t = np.random.default_rng(0), np.arange(4000) / 8000
+    >>> hoot = np.sin(2 * np.pi * 120 * t) * np.hanning(4000) + 0.001 * rng.normal(size=4000)
+    >>> choice = choose_front_end(join_clips([hoot, hoot], ["hoot", "hoot"], 8000, 0.1))
+    >>> round(choice.front_end.low_hz), round(choice.front_end.high_hz), choice.front_end.window_s
+    (50, 1009, 0.0625)
+    >>> choice.why[0]
+    'only 0 % of their sound lies between 500 and 10000 Hz: it listens from 50 to 1009 Hz, where 95 % lies'
+    """
+    usual = NoteFrontEnd(surroundings_s=0.0) if material.clips else NoteFrontEnd()
+    box = _marked_frequencies(material)
+    low_hz, high_hz, where = _span(material, usual, box)
+    scale = usual.low_hz / low_hz
+    window_s, how_long = _window(material, 1.0 if 1.0 / FAR < scale < FAR else scale, usual.window_s)
+    narrow = _restricted(low_hz, high_hz, box)
+    if low_hz == usual.low_hz and window_s == usual.window_s and narrow is None:
+        return Choice(usual, [where])
+    factor = window_s / usual.window_s
+    n_bands = usual.n_bands
+    if narrow is not None:
+        n_bands = max(1, round(n_bands * np.log2(narrow[1] / narrow[0]) / np.log2(high_hz / low_hz)))
+        low_hz, high_hz = narrow
+        how_long = [
+            f"frequencies from {box[0]:.0f} to {box[1]:.0f} Hz are marked: {_listens(low_hz, high_hz)}",
+            *how_long,
+        ]
+    front_end = NoteFrontEnd(
+        window_s,
+        factor * usual.hop_s,
+        low_hz=low_hz,
+        high_hz=high_hz,
+        n_bands=n_bands,
+        surroundings_s=factor * usual.surroundings_s,
+        shifts_s=tuple(factor * shift for shift in usual.shifts_s),
+    )
+    return Choice(front_end, [where, *how_long])
+
+
+def _marked_frequencies(material: Material) -> tuple[float, float]:
+    """Within which frequencies all notes are marked; from 0 to infinity unless all of them are."""
+    notes = [segment for _, segment in material.notes]
+    low_hz = min(0.0 if s.low_hz is None else s.low_hz for s in notes)
+    high_hz = max(np.inf if s.high_hz is None else s.high_hz for s in notes)
+    return low_hz, high_hz
+
+
+def _restricted(low_hz: float, high_hz: float, box: tuple[float, float]) -> tuple[float, float] | None:
+    """The part of a span within the frequencies that are marked, and a little more; None for all of it.
+
+    >>> _restricted(500.0, 10000.0, (0.0, 22050.0))
+    >>> [round(hz) for hz in _restricted(500.0, 10000.0, (2000.0, 8000.0))]
+    [1782, 8980]
+    >>> [round(hz) for hz in _restricted(500.0, 10000.0, (3000.0, 3300.0))]
+    [1573, 6293]
+    """
+    low, high = box[0] / MARGIN, min(box[1] * MARGIN, 2.0 * high_hz)
+    missing = LEAST_OCTAVES - np.log2(high / max(low, 1.0))
+    if missing > 0.0:
+        low, high = low * 2.0 ** (-missing / 2.0), high * 2.0 ** (missing / 2.0)
+    low, high = max(low_hz, low), min(high_hz, high)
+    return None if (low, high) == (low_hz, high_hz) or low >= high else (float(low), float(high))
+
+
+def _window(material: Material, scale: float, usual_s: float) -> tuple[float, list[str]]:
+    """The length of windows in seconds, and why: of as many periods as usual, unless notes are too short for that."""
+    shortest_s = min(_durations(material))
+    longest_s = max(LONG_WINDOW_SHARE * shortest_s, usual_s) if scale > 1.0 else scale * usual_s
+    window_s = min(scale * usual_s, longest_s, WINDOW_SHARE * shortest_s)
+    window_s = max(window_s, LEAST_WINDOW / material.sample_rate)
+    if window_s == usual_s:
+        return usual_s, []
+    because = "of where it listens"
+    if window_s != scale * usual_s:
+        because = f"the shortest notes last {1e3 * shortest_s:.3g} ms"
+    return window_s, [f"windows of {1e3 * window_s:.3g} ms, where {1e3 * usual_s:g} are usual, because {because}"]
+
+
+def _durations(material: Material) -> list[float]:
+    """The median duration of each class in seconds."""
+    labels = {segment.label for _, segment in material.notes}
+    return [float(np.median([s.duration_s for _, s in material.notes if s.label == label])) for label in sorted(labels)]
+
+
+def _span(material: Material, usual: NoteFrontEnd, box: tuple[float, float]) -> tuple[float, float, str]:
+    """From where to where to listen in Hz, and why; what lies outside the box does not count."""
+    highest = HIGHEST_SHARE * material.sample_rate
+    octaves = np.log2(highest / LOWEST_HZ)
+    n_bands = round(BANDS_PER_OCTAVE * octaves)
+    shares = _shares(material, n_bands, highest)
+    edges = LOWEST_HZ * 2.0 ** (octaves * np.arange(n_bands + 1) / n_bands)
+    inside = np.where((edges[1:] > box[0]) & (edges[:-1] < box[1]), shares, 0.0)
+    shares = inside / inside.sum() if inside.any() else shares
+    ratio = usual.high_hz / usual.low_hz
+    own = _held(shares, edges, usual.low_hz, usual.high_hz)
+    held = np.array([_held(shares, edges, low, ratio * low) for low in edges])
+    enough = edges[held >= ENOUGH * held.max()]
+    low_hz = float(enough[np.abs(np.log(enough / usual.low_hz)).argmin()])
+    too_little = LEAVE_UPWARDS if low_hz > usual.low_hz else LEAVE_DOWNWARDS
+    if not shares.any():
+        return usual.low_hz, usual.high_hz, f"they hardly rise above noise: {_listens(usual.low_hz, usual.high_hz)}"
+    if own >= too_little * held.max():
+        lower, upper = np.interp([OUTSIDE, 1.0 - OUTSIDE], np.concatenate([[0.0], np.cumsum(shares)]), edges)
+        told = f"most of their sound lies between {lower:.0f} and {upper:.0f} Hz"
+        span = (
+            f"the usual span, {usual.low_hz:.0f} to {usual.high_hz:.0f} Hz, holds {100 * own:.0f} % of it and is kept"
+        )
+        return usual.low_hz, usual.high_hz, f"{told}; {span}"
+    high_hz = min(ratio * low_hz, highest)
+    told = f"only {100 * own:.0f} % of their sound lies between {usual.low_hz:.0f} and {usual.high_hz:.0f} Hz"
+    return (
+        low_hz,
+        high_hz,
+        f"{told}: {_listens(low_hz, high_hz)}, where {100 * _held(shares, edges, low_hz, high_hz):.0f} % lies",
+    )
+
+
+def _listens(low_hz: float, high_hz: float) -> str:
+    return f"it listens from {low_hz:.0f} to {high_hz:.0f} Hz"
+
+
+def _shares(material: Material, n_bands: int, highest: float) -> np.ndarray:
+    """How the sound of the notes is spread over the bands, (n_bands,): the mean rise above noise, in dB.
+
+    Every class counts the same, and of the notes of a class what most of them share. What there is as well between the
+    notes of a recording does not count.
+    """
+    settings = SpectrumSettings(low_hz=LOWEST_HZ, high_hz=highest, n_bands=n_bands)
+    spectrum = Spectrum(settings, material.sample_rate)
+    profiles: dict[object, list[np.ndarray]] = {}
+    for recording, segments in zip(material.recordings, material.segments, strict=True):
+        if segments:
+            rises = _rises(spectrum, recording, material.clips)
+            between = rises[~_marked(len(rises), segments, spectrum.hop)]
+            usual = between.mean(axis=0) if len(between) and not material.clips else 0.0
+            for s in segments:
+                first = min(s.start // spectrum.hop, len(rises) - 1)
+                inside = rises[first : max(first + 1, s.end // spectrum.hop)]
+                profiles.setdefault(s.label, []).append(np.maximum(inside.mean(axis=0) - usual, 0.0))
+    classes = [np.median(of_class, axis=0) for of_class in profiles.values()]
+    clear = [profile / profile.sum() for profile in classes if profile.max() >= CLEAR_DB]
+    shares = np.sum(clear, axis=0) if clear else np.zeros(n_bands)
+    return shares / shares.sum() if shares.any() else shares
+
+
+class _RiseSource(SpectrumSource):
+    """Frames whose features are how far each group of bands rises above what noise reaches, in dB, or 0."""
+
+    def _above(self, floors: np.ndarray) -> Frames:
+        levels, floors = self._next(floors)
+        rises = np.maximum(self._spectrum.rise(levels, floors) - self._spectrum.noise_db, 0.0)
+        return Frames(rises, np.zeros(len(rises)))
+
+
+def _rises(spectrum: Spectrum, recording: np.ndarray, clips: bool) -> np.ndarray:
+    source = _RiseSource(spectrum, clips=clips)
+    return joined([source.push(recording), source.finish()]).features
+
+
+def _marked(n_frames: int, segments: Sequence[Segment], hop: int) -> np.ndarray:
+    """Which frames lie in a marked note, (n_frames,) of bool."""
+    marked = np.zeros(n_frames, dtype=bool)
+    for s in segments:
+        marked[s.start // hop : s.end // hop + 1] = True
+    return marked
+
+
+def _held(shares: np.ndarray, edges: np.ndarray, low_hz: float, high_hz: float) -> float:
+    """The share of the sound between two frequencies."""
+    up_to = np.interp([low_hz, high_hz], edges, np.concatenate([[0.0], np.cumsum(shares)]))
+    return float(up_to[1] - up_to[0])

@@ -1,0 +1,242 @@
+"""From frames to class scores: of each frame, or of every whole note that could start there."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from outlark.audio.blocks import Reblock
+from outlark.detection.contrast import Contrast
+from outlark.detection.edges import LOOK, MOST, Edges
+from outlark.detection.note_bounds import spans_of
+from outlark.detection.projections import Projections, SpanScores, no_spans
+from outlark.detection.scores import ScoreBlock, joined_scores
+from outlark.features.base import Frames
+from outlark.features.note import NoteFrontEnd, cumulated
+
+#: Frames, or starts of notes, that are scored at once, or a multiple of it where notes are long: the same blocks
+#: whatever came in, so the same scores.
+FRAMES_AT_ONCE = 512
+#: The edges of notes that reach this share of their threshold are looked at closely.
+LOOKED_AT = 0.5
+#: At least this share of the frames of a note must rise above the noise.
+ACTIVE_SHARE = 0.5
+
+
+class ClassScorer(Protocol):
+    """What gives scores, (n, C), to samples, (n, d): a fitted describer."""
+
+    def class_scores(self, X: np.ndarray) -> np.ndarray:
+        """High = member."""
+        ...
+
+
+class FrameScorer:
+    """Each frame is a sample. Frames that do not rise above the noise score 0: there is nothing to know."""
+
+    def __init__(self, describer: ClassScorer, n_classes: int) -> None:
+        self._describer, self._n_classes = describer, n_classes
+        self._blocks = Reblock(FRAMES_AT_ONCE)
+
+    def push(self, frames: Frames) -> ScoreBlock:
+        """The scores of the frames that have made up a block."""
+        packed = np.column_stack([frames.features, frames.activity])
+        return joined_scores([self.none(), *map(self._scored, self._blocks.push(packed))])
+
+    def finish(self) -> ScoreBlock:
+        """The scores of the rest."""
+        rest = self._blocks.finish()
+        return self.none() if rest is None else self._scored(rest)
+
+    def _scored(self, packed: np.ndarray) -> ScoreBlock:
+        features, activity = packed[:, :-1], packed[:, -1]
+        values = np.zeros((len(packed), self._n_classes))
+        heard = activity > 0.0
+        if heard.any():
+            values[heard] = self._describer.class_scores(features[heard])[:, : self._n_classes]
+        return ScoreBlock(values, activity)
+
+    def none(self) -> ScoreBlock:
+        """Scores of no frames."""
+        return ScoreBlock(np.empty((0, self._n_classes)), np.empty(0))
+
+
+class NoteScorer:
+    """Every span of a training length is a sample; what is kept is the best length for each start and class.
+
+    Parameters
+    ----------
+    front_end : NoteFrontEnd, fitted
+    describer : fitted on descriptions of whole notes
+    lengths : ndarray (L,)
+        Lengths in frames at which notes are looked for.
+    allowed : ndarray (L, C) of bool
+        Which class can have which length.
+    step : int
+        Notes start at every so many frames.
+    edges : Edges, optional
+        With it the edges of notes are looked at closely.
+    thresholds : ndarray (C,), optional
+        Goes with `edges`: notes that reach half of it are looked at, so that thresholds may be lowered afterwards.
+    contrast : Contrast, optional
+        With it scores are what they would be in as little noise as the training notes had.
+
+    Attributes
+    ----------
+    grain : int
+        Starts are scored in blocks of this many; a part of a recording begins with a multiple of it.
+    look_back : int
+        How many frames before its first start a part depends on, a multiple of the grain; see `run_in`.
+    """
+
+    def __init__(
+        self,
+        front_end: NoteFrontEnd,
+        describer: ClassScorer,
+        lengths: np.ndarray,
+        allowed: np.ndarray,
+        step: int,
+        edges: Edges | None = None,
+        thresholds: np.ndarray | None = None,
+        contrast: Contrast | None = None,
+    ) -> None:
+        self._front_end, self._describer = front_end, describer
+        self._lengths, self._allowed, self._step = lengths, allowed, step
+        self._frames = np.array([_whole(length) for length in lengths])
+        self._edges, self._thresholds, self._contrast = edges, thresholds, contrast
+        # spectra that are looked at before and after a note: its surroundings, and those around its edges
+        self._around = max(LOOK + MOST, int(np.ceil(front_end.surroundings)) + 1)
+        self._after = int(np.ceil(lengths.max())) + 2 + self._around
+        self._chunk = max(step, FRAMES_AT_ONCE - FRAMES_AT_ONCE % step)
+        # what comes after a block is projected twice: not more of it than of the block
+        self._at_once = self._chunk * -(-self._after // self._chunk)
+        depends_on = max(self._around, 0 if contrast is None else contrast.look_back)
+        self.grain, self.look_back = self._at_once, -(-depends_on // self._at_once) * self._at_once
+        self._held, self._activity = np.empty((0, front_end.n_features_)), np.empty(0)
+        self._before = np.zeros((self._around, front_end.n_features_))  # silence before a recording begins
+        self._projections = Projections.of(front_end, describer, lengths, allowed, step, self._around)
+
+    def run_in(self, frames: Frames) -> None:
+        """What comes before the first start, without scores of its own.
+
+        In pieces of any size, all together `look_back` frames, or as many as there are.
+        """
+        self._before = np.concatenate([self._before, frames.features])[-self._around :]
+        if self._contrast is not None:
+            self._activity = np.concatenate([self._activity, frames.activity])
+            whole = len(self._activity) // self._chunk * self._chunk
+            for at in range(0, whole, self._chunk):
+                self._contrast.push(self._activity[at : at + self._chunk])
+            self._activity = self._activity[whole:]
+
+    def push(self, frames: Frames) -> ScoreBlock:
+        """The scores of the starts from which the longest note has been heard in full."""
+        if not len(frames):
+            return self.none()
+        self._held = np.concatenate([self._held, frames.features])
+        self._activity = np.concatenate([self._activity, frames.activity])
+        n_ready = max(0, len(self._held) - self._after) // self._at_once * self._at_once
+        blocks = [self._block_at(at) for at in range(0, n_ready, self._at_once)]
+        if n_ready:
+            self._before = np.concatenate([self._before, self._held[:n_ready]])[-self._around :]
+        self._held, self._activity = self._held[n_ready:], self._activity[n_ready:]
+        return joined_scores([self.none(), *blocks])
+
+    def finish(self) -> ScoreBlock:
+        """The scores of the rest; notes that would reach beyond the end score 0."""
+        blocks = [self._block_at(at) for at in range(0, len(self._held), self._at_once)]
+        return joined_scores([self.none(), *blocks])
+
+    def _block_at(self, at: int) -> ScoreBlock:
+        """Scores of the block of starts that begins `at` frames after the first start that is held."""
+        end = at + self._at_once + self._after
+        before = np.concatenate([self._before, self._held[max(0, at - self._around) : at]])[-self._around :]
+        spectra = np.concatenate([before, self._held[at:end]])
+        block = self._scored(spectra, self._activity[at:end])
+        if self._contrast is not None:
+            for first in range(0, len(block), self._chunk):
+                chunk = slice(first, first + self._chunk)
+                block.values[chunk] /= self._contrast.push(block.activity[chunk])
+        heard = Frames(self._held[at : at + len(block)], block.activity)
+        spans = spans_of(heard, self._front_end.spectrum_)
+        moves = None if self._edges is None else self._moves(block, spectra)
+        return ScoreBlock(block.values, block.activity, block.lengths, moves, spans)
+
+    def _moves(self, block: ScoreBlock, spectra: np.ndarray) -> np.ndarray:
+        """Of a block of starts, from the spectra around it."""
+        assert self._edges is not None
+        assert self._thresholds is not None
+        assert block.lengths is not None
+        moves = np.zeros((*block.values.shape, 2), dtype=np.int64)
+        starts, classes = np.nonzero(block.values >= LOOKED_AT * self._thresholds)
+        if len(starts):
+            ends = starts + block.lengths[starts, classes]
+            found = self._edges.moves(spectra, self._around + starts, self._around + ends, classes)
+            moves[starts, classes] = found
+        return moves
+
+    def _scored(self, spectra: np.ndarray, activity: np.ndarray) -> ScoreBlock:
+        """Scores of a block of starts, from the spectra around it and the activity of its frames and those after it."""
+        values = np.zeros((min(self._at_once, len(activity)), self._allowed.shape[1]))
+        lengths = np.ones(values.shape, dtype=np.int64)
+        starts = self._starts(activity > 0.0, len(values))
+        if any(map(len, starts)):
+            # what comes after a recording has ended is silence
+            spectra = np.concatenate([spectra, np.zeros((self._around, spectra.shape[1]))])
+            scored = self._described if self._projections is None else self._projections.best
+            found = scored(spectra, starts, len(values))
+            values[...] = found.values
+            lengths[...] = np.where(found.numbers >= 0, self._frames[found.numbers], 1)
+        return ScoreBlock(values, activity[: len(values)], lengths)
+
+    def _starts(self, active: np.ndarray, n_starts: int) -> list[np.ndarray]:
+        """For each length the starts of the spans that rise above the noise."""
+        heard = np.concatenate([[0], np.cumsum(active)])
+        starts = np.arange(0, n_starts, self._step)
+        found = []
+        for whole in self._frames.tolist():
+            fitting = starts[: max(0, len(active) - whole) // self._step + 1] if whole <= len(active) else starts[:0]
+            found.append(fitting[heard[fitting + whole] - heard[fitting] >= ACTIVE_SHARE * whole])
+        return found
+
+    def _described(self, spectra: np.ndarray, starts: Sequence[np.ndarray], n_starts: int) -> SpanScores:
+        """What `Projections.best` gives, for any class model: every span is described."""
+        found = no_spans(n_starts, self._allowed.shape[1])
+        sums = cumulated(spectra)
+        samples = [self._samples(spectra, sums, number, own) for number, own in enumerate(starts)]
+        # one call for all lengths: calls cost more than rows
+        scores = self._describer.class_scores(np.concatenate(samples))
+        ends = np.cumsum([len(own) for own in starts])
+        for number, (own, of_length) in enumerate(zip(starts, np.split(scores, ends[:-1]), strict=True)):
+            of_classes = np.where(self._allowed[number], of_length[:, : self._allowed.shape[1]], 0.0)
+            better = of_classes > found.values[own]
+            found.values[own] = np.where(better, of_classes, found.values[own])
+            found.numbers[own] = np.where(better, number, found.numbers[own])
+        return found
+
+    def _samples(self, spectra: np.ndarray, sums: np.ndarray, number: int, starts: np.ndarray) -> np.ndarray:
+        """The descriptions of the spans of one length."""
+        if not len(starts):
+            return np.empty((0, self._front_end.n_slices * spectra.shape[1]))
+        first, last = int(starts[0]), int(starts[-1])
+        samples = self._front_end.describe(
+            spectra,
+            start=float(self._around + first),
+            n_starts=(last - first) // self._step + 1,
+            length=float(self._lengths[number]),
+            step=self._step,
+            sums=sums,
+        )
+        return samples[(starts - first) // self._step]
+
+    def none(self) -> ScoreBlock:
+        """Scores of no starts."""
+        n_classes = self._allowed.shape[1]
+        lengths, moves = np.empty((0, n_classes), dtype=np.int64), np.empty((0, n_classes, 2), dtype=np.int64)
+        spans = np.empty((0, 3), dtype=np.float32)
+        return ScoreBlock(np.empty((0, n_classes)), np.empty(0), lengths, None if self._edges is None else moves, spans)
+
+
+def _whole(length: float) -> int:
+    """Frames of a note of this length."""
+    return max(1, round(float(length)))

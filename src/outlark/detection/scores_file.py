@@ -1,0 +1,388 @@
+"""Class scores of a recording in a file (`files.container`), so that it can be decided on again without the audio.
+
+All numbers are kept to the last bit, because a score that moves by a rounding can move a segment. Only frames at which
+something was scored are stored; with whole notes that is at most every second one, and none in silence.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from outlark.audio.sound import HIGHEST_RATE
+from outlark.detection.decode.decisions import Decisions
+from outlark.detection.detector import NoteDetector
+from outlark.detection.note_bounds import NOTHING
+from outlark.detection.scorers import LOOKED_AT
+from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
+from outlark.detection.stream import at_rate, last_segments
+from outlark.errors import InputError, ModelFileError
+from outlark.files.container import about, read, write
+from outlark.files.fields import Fields
+from outlark.segments import Segment
+from outlark.version import __version__
+
+KIND = "Scores"
+OF_CLASSES = ("thresholds", "shortest_s", "longest_s", "note_thresholds")
+COUNTS = ("sample_rate", "hop_samples", "offset_samples")
+#: Least and most of each number in the header. A recording of more samples than this would last for years.
+BOUNDS = {
+    "rate": (1, HIGHEST_RATE),
+    "samples": (0, 2**53),
+    "sample_rate": (1, HIGHEST_RATE),
+    "hop_samples": (1, 2**31),
+    "offset_samples": (0, 2**31),
+    "channel": (1, 2**16),
+}
+#: Seconds by which the two lengths of a recording, at its own rate and at that of the model, may differ, and which its
+#: last frames may leave without scores (or this many frames, for series of a few samples a minute).
+ABOUT_S, TAIL_S, TAIL_FRAMES = 0.1, 60.0, 1000
+#: Half of a threshold may be written down by somebody.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KeptScores:
+    """The scores of a recording, and what it takes to say where in the recording they are.
+
+    Attributes
+    ----------
+    scores : Scores
+        At the rate of the model.
+    sample_rate, n_samples : int
+        Of the recording itself.
+    recording : str, optional
+        Its name.
+    channel : int, optional
+        Counted from 1; None for the mean of all.
+    model_sha256 : str, optional
+        Of the model file that gave the scores.
+    facts : mapping
+        What else is to be said of the recording, as JSON values; see `outlark.batch.facts.Facts`.
+    """
+
+    scores: Scores
+    sample_rate: int
+    n_samples: int
+    recording: str | None = None
+    channel: int | None = None
+    model_sha256: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def decide(self, detector: NoteDetector) -> list[Segment]:
+        """The segments that `detector.detect` finds, by the decisions and thresholds that the detector has now."""
+        layout = replace(self.scores.layout, thresholds=detector.layout_.thresholds)
+        decisions = (detector.decisions or Decisions()).stream(layout)
+        segments = at_rate(decisions.push(self.scores.block), self.sample_rate)
+        last = decisions.finish(self.scores.n_samples)
+        return segments + last_segments(last, self.sample_rate, self.n_samples, self.scores.n_samples)
+
+    def remark_on_edges(self, detector: NoteDetector) -> str | None:
+        """That `decide` finds notes whose edges were not looked at when the scores were kept, if it may find some.
+
+        They were from a share of the lower one of two thresholds on: that of the training, and that of the run.
+        """
+        if detector.note_model_ is None:
+            return None
+        now, kept_from = detector.layout_.thresholds, LOOKED_AT * self.scores.layout.thresholds
+        kept_from = np.minimum(kept_from, LOOKED_AT * detector.trained_thresholds)
+        below = now < kept_from * (1.0 - ROUNDING)
+        if not below.any():
+            return None
+        c = int(below.argmax())
+        return (
+            f"the threshold {now[c]:.3g} of {detector.classes_[c]} is below {kept_from[c]:.3g}, from which on edges "
+            "were looked at when the scores were kept; detect again with --threshold for exact edges of such notes"
+        )
+
+
+class ScoreKeeper:
+    """Collects the scores of a recording block by block, without the frames at which nothing was scored.
+
+    Parameters
+    ----------
+    layout : ScoreLayout
+    sample_rate : int
+        Of the recording.
+    recording, channel, model_sha256 : see `KeptScores`
+    """
+
+    def __init__(
+        self,
+        layout: ScoreLayout,
+        sample_rate: int,
+        *,
+        recording: str | None = None,
+        channel: int | None = None,
+        model_sha256: str | None = None,
+    ) -> None:
+        self._layout = layout
+        self._header = {
+            "kind": KIND,
+            "recording": recording,
+            "channel": channel,
+            "rate": int(sample_rate),
+            "model_sha256": model_sha256,
+            "versions": {"outlark": __version__},
+        }
+        self._parts: list[dict[str, np.ndarray]] = []
+
+    def push(self, block: ScoreBlock) -> None:
+        """The scores of the next frames."""
+        if len(block) or not self._parts:
+            self._parts.append(_packed(block))
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        n_samples: int,
+        n_model_samples: int,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write them all, of a recording of `n_samples`, at the rate of the model `n_model_samples`."""
+        layout, fields = self._layout, Fields({}, {})
+        fields.put_labels("classes", layout.classes)
+        for name in OF_CLASSES:
+            if getattr(layout, name) is not None:
+                fields.put_array(name, np.asarray(getattr(layout, name), dtype=float))
+        counts = {name: int(getattr(layout, name)) for name in COUNTS}
+        header = {
+            **self._header,
+            "samples": int(n_samples),
+            "layout": {**counts, "samples": int(n_model_samples)},
+            "classes": fields.settings,
+            "facts": dict(facts or {}),
+        }
+        # the first block tells which arrays there are: frames have no lengths
+        joined = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
+        spans = _packed_spans(joined.pop("spans")) if "spans" in joined else {}
+        write(path, header, {**fields.arrays, **joined, "scored": np.packbits(joined["scored"]), **spans})
+
+
+def save_scores(kept: KeptScores, path: str | os.PathLike[str]) -> None:
+    """Write scores to a file that is there whole or not at all; the same scores give the same bytes.
+
+    Parameters
+    ----------
+    kept : KeptScores
+    path : str or path
+        Usually ends in ``.scores``.
+
+    Raises
+    ------
+    ModelFileError
+        When the file cannot be written.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
+    >>> known = notes(counts={"tuti-F": 3, "cach-Z": 3})
+    >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+    >>> audio = known[0].samples
+    >>> scores = detector.scores(audio, SAMPLE_RATE)
+    >>> with TemporaryDirectory() as folder:
+    ...     kept = KeptScores(scores=scores, sample_rate=SAMPLE_RATE, n_samples=len(audio))
+    ...     save_scores(kept, f"{folder}/a.wav.scores")
+    ...     again = load_scores(f"{folder}/a.wav.scores")
+    >>> again.decide(detector) == detector.detect(audio, SAMPLE_RATE)
+    True
+    """
+    keeper = ScoreKeeper(
+        kept.scores.layout,
+        kept.sample_rate,
+        recording=kept.recording,
+        channel=kept.channel,
+        model_sha256=kept.model_sha256,
+    )
+    keeper.push(kept.scores.block)
+    keeper.save(path, n_samples=kept.n_samples, n_model_samples=kept.scores.n_samples, facts=kept.facts)
+
+
+def load_scores(path: str | os.PathLike[str], model_sha256: str | None = None) -> KeptScores:
+    """The scores that were saved, to the last bit.
+
+    Parameters
+    ----------
+    path : path of the file
+    model_sha256 : str, optional
+        Of the model that must have given them: thresholds of one model say nothing about the scores of another.
+
+    Raises
+    ------
+    ModelFileError
+        For anything but a whole, undamaged file of scores; the message begins with the path.
+    InputError
+        For scores of another model.
+    """
+    kept = _loaded(path)
+    if model_sha256 is not None and kept.model_sha256 != model_sha256:
+        raise InputError(
+            f"{path}: scores of another model (sha256 {kept.model_sha256!s:.12}…), not of this one "
+            f"({model_sha256:.12}…); give that model, or detect again"
+        )
+    return kept
+
+
+def _loaded(path: str | os.PathLike[str]) -> KeptScores:
+    header, arrays = read(path)
+    with about(path, "read", "keep the scores again: outlark detect --keep-scores"):
+        if header.get("kind") != KIND:
+            raise ModelFileError(
+                f"it holds a {header.get('kind')!r:.100}, not scores; give a file of outlark detect --keep-scores"
+            )
+        try:
+            kept = _kept(header, arrays)
+            _check_lengths(kept)
+            return kept
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            if isinstance(error, ModelFileError | InputError):
+                raise
+            message = f"damaged: {type(error).__name__} {error!s:.200}; keep the scores again"
+            raise ModelFileError(message) from None
+
+
+def _kept(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> KeptScores:
+    fields = Fields(header["classes"], arrays)
+    classes = fields.labels("classes", None)
+    of_classes: dict[str, Any] = {
+        name: fields.array(name, len(classes), finite=False) for name in OF_CLASSES if name in arrays
+    }
+    counts: dict[str, Any] = {name: _count(header["layout"], name) for name in COUNTS}
+    layout = ScoreLayout(classes=classes, **counts, **of_classes)
+    block = _unpacked(fields, len(classes))
+    return KeptScores(
+        scores=Scores(layout=layout, block=block, n_samples=_count(header["layout"], "samples")),
+        sample_rate=_count(header, "rate"),
+        n_samples=_count(header, "samples"),
+        recording=_text(header, "recording"),
+        channel=None if header["channel"] is None else _count(header, "channel"),
+        model_sha256=_text(header, "model_sha256"),
+        facts=dict(header.get("facts", {})),  # files of earlier versions have none
+    )
+
+
+def _count(header: dict[str, Any], name: str) -> int:
+    """A whole number within what can be."""
+    value, (least, most) = header[name], BOUNDS[name]
+    if type(value) is not int or not least <= value <= most:
+        raise ModelFileError(
+            f"damaged: {name} is {value!r:.60}, expected a whole number from {least} to {most}; keep the scores again"
+        )
+    return value
+
+
+def _text(header: dict[str, Any], name: str) -> str | None:
+    if header[name] is not None and not isinstance(header[name], str):
+        raise ModelFileError(f"damaged: {name} is {header[name]!r:.60}, expected text or null; keep the scores again")
+    return header[name]
+
+
+def _check_lengths(kept: KeptScores) -> None:
+    """The length of the recording, that at the rate of the model, and the frames must belong together."""
+    layout, scores = kept.scores.layout, kept.scores
+    own_s, model_s = kept.n_samples / kept.sample_rate, scores.n_samples / layout.sample_rate
+    frames_s = (layout.offset_samples + len(scores.block) * layout.hop_samples) / layout.sample_rate
+    if abs(own_s - model_s) > ABOUT_S:
+        raise ModelFileError(
+            f"damaged: the recording lasts {own_s:.3f} s by its own samples and {model_s:.3f} s by those of the model; "
+            "keep the scores again"
+        )
+    hop_s = layout.hop_samples / layout.sample_rate
+    if len(scores.block) and not model_s - max(TAIL_S, TAIL_FRAMES * hop_s) <= frames_s <= model_s + hop_s + ABOUT_S:
+        raise ModelFileError(
+            f"damaged: {len(scores.block)} frames of {layout.hop_samples} samples reach to {frames_s:.3f} s of "
+            f"{model_s:.3f} s; keep the scores again"
+        )
+
+
+def block_arrays(block: ScoreBlock) -> dict[str, np.ndarray]:
+    """A block in little room, to the last bit; `block_of` gives it again.
+
+    >>> block = ScoreBlock(np.array([[0.0], [2.0]]), np.array([1.0, 3.0]), np.array([[1], [5]]))
+    >>> block_of(block_arrays(block), n_classes=1).lengths.ravel()
+    array([1, 5])
+    """
+    packed = _packed(block)
+    spans = _packed_spans(packed.pop("spans")) if "spans" in packed else {}
+    return {**packed, "scored": np.packbits(packed["scored"]), **spans}
+
+
+def block_of(arrays: Mapping[str, np.ndarray], n_classes: int) -> ScoreBlock:
+    """What `block_arrays` was given."""
+    return _unpacked(Fields({}, dict(arrays)), n_classes)
+
+
+def _packed(block: ScoreBlock) -> dict[str, np.ndarray]:
+    """The arrays of a block without the rows in which nothing was scored; those are all 0, with lengths of 1."""
+    values = np.asarray(block.values, dtype=float)
+    scored = (values != 0.0).any(axis=1)
+    if block.lengths is not None:
+        scored |= (block.lengths != 1).any(axis=1)
+    arrays = {"scored": scored, "values": values[scored], "activity": np.array(block.activity, dtype=float)}
+    if block.lengths is None:
+        return arrays
+    lengths = np.asarray(block.lengths, dtype=np.int64)[scored]
+    short = not lengths.size or (lengths.min() >= 0 and lengths.max() < 2**16)
+    arrays["lengths"] = lengths.astype(np.uint16) if short else lengths
+    if block.spans is not None:
+        arrays["spans"] = block.spans
+    return arrays if block.moves is None else {**arrays, "moves": block.moves[scored].astype(np.int8)}
+
+
+def _packed_spans(spans: np.ndarray) -> dict[str, np.ndarray]:
+    """The spans of frames that were heard, in three bytes each: there are as many frequencies as bands, not more."""
+    heard = spans[:, 0] > NOTHING
+    frequencies, numbers = np.unique(spans[heard, 1:], return_inverse=True)
+    return {
+        "heard": np.packbits(heard),
+        "span_levels": spans[heard, 0].astype(np.int16),
+        "span_hz": frequencies,
+        "span_edges": numbers.reshape(-1, 2).astype(np.uint8 if len(frequencies) <= 2**8 else np.uint32),
+    }
+
+
+def _unpacked_spans(arrays: Mapping[str, np.ndarray], n_frames: int) -> np.ndarray | None:
+    """None for files of before bounds were kept."""
+    if "heard" not in arrays:
+        return None
+    heard = np.unpackbits(arrays["heard"], count=n_frames).astype(bool)
+    spans = np.zeros((n_frames, 3), dtype=np.float32)
+    spans[:, 0] = NOTHING
+    spans[heard, 0] = arrays["span_levels"]
+    if heard.any():
+        spans[heard, 1:] = np.take(arrays["span_hz"], arrays["span_edges"])
+    return spans
+
+
+def _unpacked(fields: Fields, n_classes: int) -> ScoreBlock:
+    arrays, activity = fields.arrays, fields.array("activity", None, finite=False)
+    packed = arrays["scored"]
+    if packed.dtype != np.uint8 or packed.shape != (-(-len(activity) // 8),):
+        raise ModelFileError(f"damaged: {len(activity)} frames and {packed.shape} bits of them; keep the scores again")
+    scored = np.unpackbits(packed, count=len(activity)).astype(bool)
+    kept = int(scored.sum())
+    values = np.zeros((len(activity), n_classes))
+    values[scored] = fields.array("values", kept, n_classes, finite=False)
+    if "lengths" not in arrays:
+        return ScoreBlock(values, activity)
+    lengths = np.ones(values.shape, dtype=np.int64)
+    lengths[scored] = _whole_numbers("lengths", arrays["lengths"], (kept, n_classes), 0, 2**31)
+    spans = _unpacked_spans(arrays, len(activity))
+    if "moves" not in arrays:
+        return ScoreBlock(values, activity, lengths, None, spans)
+    moves = np.zeros((*values.shape, 2), dtype=np.int64)
+    moves[scored] = _whole_numbers("moves", arrays["moves"], (kept, n_classes, 2), -(2**7), 2**7)
+    return ScoreBlock(values, activity, lengths, moves, spans)
+
+
+def _whole_numbers(name: str, array: np.ndarray, shape: tuple[int, ...], least: int, most: int) -> np.ndarray:
+    if array.shape != shape or array.dtype.kind not in "iu" or np.any((array < least) | (array > most)):
+        raise ModelFileError(
+            f"damaged: {name} is {array.dtype} of shape {array.shape}, expected whole numbers from {least} to {most} "
+            f"of shape {shape}; keep the scores again"
+        )
+    return array

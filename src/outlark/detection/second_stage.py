@@ -1,0 +1,162 @@
+r"""Two stages: what could be a note by its spectra is described once more, by an embedding, and both scores are joined.
+
+.. math:: s = \sqrt{s_1 s_2}, \quad \tau = \sqrt{\tau_1 \tau_2}
+
+with the score :math:`s_1` of the spectra and their threshold :math:`\tau_1` (`absolute_scale`), and the
+score :math:`s_2` of the embedding under an MDD-KM with the same ℓ and ρ. Only candidates are embedded, a few for each
+minute, so that a large model can be afforded. Spectra tell one note of a bird from another; an embedding that was
+trained on many birds knows what stays the same from one bird, place and recorder to the next.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from outlark.audio.loading import Sound
+from outlark.detection.scores import ScoreLayout
+from outlark.errors import InputError
+from outlark.estimators.mddkm import MDDKM
+from outlark.features.embedded import EmbeddedClips
+from outlark.segments import Segment
+
+Embedding = Callable[[np.ndarray, int], ArrayLike]
+#: Candidates are what reaches this share of the threshold of the spectra.
+CANDIDATE = 0.4
+#: τ₂ of an embedding that does not tell its own. With BirdNET's inner layer, songs in the field are found best from .09
+#: to .12 on.
+LEAST_ALIKE = 0.1
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SecondStage:
+    """Embeddings of the training notes, described.
+
+    Attributes
+    ----------
+    embedding : callable
+        ``embedding(samples, sample_rate)`` → vector (d,).
+    describer : MDDKM, fitted
+    threshold : float
+        τ₂: from which score on the embedding takes a sound for a note of a class.
+    """
+
+    embedding: Embedding
+    describer: Any
+    threshold: float
+
+    @classmethod
+    def fit(
+        cls,
+        embedding: Embedding,
+        settings: dict[str, Any],
+        recordings: Sequence[np.ndarray],
+        notes: Sequence[tuple[int, Segment]],
+    ) -> Self:
+        """From the marked notes, each with the number of its recording; `settings` are those of `MDDKM`."""
+        X = np.array([embedded(embedding, recordings[r][s.start : s.end], s.sample_rate) for r, s in notes])
+        y, groups = [s.label for _, s in notes], np.arange(len(notes))
+        if len(X) == 1:  # a description takes two
+            X, y, groups = np.repeat(X, 2, axis=0), 2 * y, np.zeros(2, dtype=int)
+        threshold = check_threshold(getattr(embedding, "threshold", None))
+        return cls(embedding=embedding, describer=MDDKM(**settings).fit(X, y, groups=groups), threshold=threshold)
+
+    def scores(self, samples: np.ndarray, sample_rate: int) -> np.ndarray:
+        """s₂ of each class, (C,); 0 for digital silence."""
+        if not np.any(samples):
+            return np.zeros(len(self.describer.classes_))
+        return self.describer.class_scores(embedded(self.embedding, samples, sample_rate)[np.newaxis])[0]
+
+    def thresholds(self, of_spectra: np.ndarray) -> np.ndarray:
+        """τ of each class, (C,)."""
+        return np.sqrt(of_spectra * self.threshold)
+
+    def layout(self, layout: ScoreLayout, of_spectra: np.ndarray) -> ScoreLayout:
+        """For the decisions: what is a candidate, and what the joined score of a note must reach."""
+        return ScoreLayout(
+            **{**vars(layout), "thresholds": CANDIDATE * of_spectra, "note_thresholds": np.array(layout.thresholds)}
+        )
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a file tells of the embedding, whose code and weights it does not hold: name, version, parameters."""
+        return identity_of(self.embedding)
+
+    def try_out(self, sample_rate: int) -> None:
+        """Embed a moment of noise: what is missing or does not fit shows now and not in the night."""
+        self.scores(np.random.default_rng(0).standard_normal(sample_rate // 10), sample_rate)
+
+
+class Memory:
+    """The samples of a recording that may still be looked at, for the second stage of one stream."""
+
+    def __init__(self, stage: SecondStage, sample_rate: int) -> None:
+        self._stage, self._sample_rate = stage, sample_rate
+        self._blocks: list[np.ndarray] = []
+        self._start = 0
+
+    def begin(self, start: int) -> None:
+        """The first sample to be pushed is not that of the recording."""
+        self._start = start
+
+    def push(self, samples: np.ndarray) -> None:
+        """The next samples."""
+        if len(samples):
+            self._blocks.append(np.array(samples))
+
+    def joined(self, scores: np.ndarray, start: int, end: int) -> np.ndarray:
+        """√(s₁ s₂) of the candidate at these samples, from its s₁ of each class, (C,); -∞ stays for "no candidate"."""
+        return joined(scores, self.second(start, end))
+
+    def second(self, start: int, end: int) -> np.ndarray:
+        """s₂ of the candidate at these samples."""
+        if len(self._blocks) != 1:
+            self._blocks = [np.concatenate([*self._blocks, np.empty(0)])]
+        samples = self._blocks[0][max(0, start - self._start) : max(0, end - self._start)]
+        return self._stage.scores(samples, self._sample_rate)
+
+    def forget(self, before: int) -> None:
+        """All samples before this one."""
+        while self._blocks and self._start + len(self._blocks[0]) <= before:
+            self._start += len(self._blocks.pop(0))
+        if self._blocks and self._start < before:
+            self._blocks[0], self._start = self._blocks[0][before - self._start :], before
+
+
+def joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """√(s₁ s₂), (C,).
+
+    >>> joined(np.array([0.5, -np.inf]), np.array([0.08, 1.0]))
+    array([ 0.2, -inf])
+    """
+    return np.where(first > -np.inf, np.sqrt(np.maximum(first, 0.0) * second), -np.inf)
+
+
+def embedded(embedding: Embedding, samples: np.ndarray, sample_rate: int) -> np.ndarray:
+    """The embedding of a sound, of length 1, (d,)."""
+    return EmbeddedClips(embedding).views(Sound(np.array(samples), sample_rate))[0]
+
+
+def identity_of(embedding: Embedding) -> dict[str, Any]:
+    """Name, version and parameters of an embedding.
+
+    The version is its attribute ``version``; parameters are those of scikit-learn's `get_params`, where it has that.
+
+    >>> identity_of(np.fft.rfft)["name"]
+    'numpy.fft.rfft'
+    """
+    named = embedding if hasattr(embedding, "__qualname__") else type(embedding)
+    parameters = embedding.get_params() if hasattr(embedding, "get_params") else {}
+    name = f"{named.__module__}.{named.__qualname__}"
+    return {"name": name, "version": str(getattr(embedding, "version", "")), "parameters": parameters}
+
+
+def check_threshold(threshold: Any) -> float:
+    """τ₂ of an embedding: its attribute ``threshold``, if it has one."""
+    if threshold is None:
+        return LEAST_ALIKE
+    if not isinstance(threshold, float) or not 0.0 < threshold < np.inf:
+        raise InputError(f"the embedding's threshold is {threshold!r:.100}; it must be a number above 0, or None")
+    return threshold

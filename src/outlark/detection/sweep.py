@@ -1,0 +1,81 @@
+"""The notes that a detector finds at many thresholds, from scores that are made once."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from outlark.detection.detector import NoteDetector
+from outlark.detection.scorers import LOOKED_AT
+from outlark.detection.scores import Scores
+from outlark.errors import InputError
+from outlark.segments import Segment
+
+#: Of the thresholds: from where on the edges of notes are looked at to sixteen times that, fourteen to the octave.
+FACTORS = LOOKED_AT * 2.0 ** (np.arange(57) / 14)
+
+
+def sweep_thresholds(detector: NoteDetector) -> np.ndarray:
+    """Thresholds to try, all classes moving together, and those of the detector as they are; (K, C).
+
+    Raises
+    ------
+    InputError
+        For a detector of frames.
+    """
+    if detector.note_model_ is None:
+        raise InputError(
+            "thresholds of a model of frames are those of each frame, not of notes, so that the scores of notes do not "
+            "tell what another one would find; detect with --threshold and evaluate that, or train without --paper"
+        )
+    now = detector.layout_.thresholds
+    return np.vstack([FACTORS[:, np.newaxis] * np.minimum(now, detector.trained_thresholds), now])
+
+
+def swept(
+    detector: NoteDetector, recording: Any, thresholds: np.ndarray, sample_rate: int | None = None
+) -> Iterator[list[Segment]]:
+    """The notes at each of many thresholds: what `detect` would find with them.
+
+    Without an embedding they are decided on each time, because a note that is accepted can take the place of another.
+    With one, what is a candidate does not depend on the thresholds, which are those of joined scores.
+
+    Parameters
+    ----------
+    detector : NoteDetector, fitted
+    recording : array, path, `AudioFile`, or `Scores` of this detector
+    thresholds : ndarray (K, C)
+    sample_rate : int
+        Of an array.
+
+    Yields
+    ------
+    list of Segment
+        Those with a label, in order, for one row of the thresholds after the other.
+
+    Examples
+    --------
+    >>> from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+    >>> known = notes(counts={"tuti-F": 4})
+    >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+    >>> audio, _ = concatenate(notes(seed=1, counts={"tuti-F": 2}), gap_s=0.2, rng=np.random.default_rng(0))
+    >>> [len(found) for found in swept(detector, audio, np.array([[0.2], [9.0]]), SAMPLE_RATE)]
+    [2, 0]
+    """
+    if detector.second_stage_ is not None:
+        column = {label: c for c, label in enumerate(detector.classes_.tolist())}
+        lowest = replace(detector.layout_, thresholds=thresholds.min(axis=0))
+        found = _notes(detector._detected(recording, sample_rate, lowest))
+        for row in thresholds:
+            yield [s for s in found if s.score >= row[column[s.label]]]
+        return
+    scores = recording if isinstance(recording, Scores) else detector.scores(recording, sample_rate)
+    highest = scores.block.values.max(axis=0, initial=0.0)
+    for row in thresholds:
+        layout = replace(scores.layout, thresholds=row)
+        yield _notes(detector.decide(replace(scores, layout=layout))) if (highest >= row).any() else []
+
+
+def _notes(segments: list[Segment]) -> list[Segment]:
+    return [s for s in segments if s.label is not None]

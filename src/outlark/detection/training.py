@@ -1,0 +1,205 @@
+"""Training material: recordings with marked notes. Clips are joined into one recording, as in the paper."""
+
+import hashlib
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from outlark.audio.margins import without_silence
+from outlark.audio.resampling import resample
+from outlark.audio.sound import mono
+from outlark.errors import InputError
+from outlark.features.base import Frames, FrontEnd
+from outlark.segments import Segment, in_order
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Material:
+    """Recordings at one sample rate and the notes marked in each.
+
+    Attributes
+    ----------
+    recordings : list of arrays
+    segments : list of lists of Segment
+        In samples of `sample_rate`.
+    sample_rate : int
+    names : sequence of str or None, optional
+        Of the files that the recordings are from.
+    clips : bool
+        Whether the one recording is clips, each a note, that were joined.
+    """
+
+    recordings: list[np.ndarray]
+    segments: list[list[Segment]]
+    sample_rate: int
+    names: Sequence[str | None] | None = None
+    clips: bool = False
+
+    @property
+    def notes(self) -> list[tuple[int, Segment]]:
+        """Every marked note with the number of its recording."""
+        return [(r, segment) for r, segments in enumerate(self.segments) for segment in segments]
+
+
+def join_clips(clips: Sequence[np.ndarray], labels: Sequence[Any], sample_rate: int, gap_s: float) -> Material:
+    """One recording of all clips, each a note, with digital silence of `gap_s` before, between and after them.
+
+    >>> material = join_clips([np.ones(3), np.ones(2)], ["A", "B"], sample_rate=10, gap_s=0.1)
+    >>> material.recordings[0].tolist(), [(s.start, s.end) for s in material.segments[0]]
+    ([0.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0], [(1, 4), (5, 7)])
+    """
+    if len(clips) != len(labels):
+        raise InputError(f"{len(clips)} clips but {len(labels)} labels; give one label for each clip")
+    gap = np.zeros((round(gap_s * sample_rate), *np.shape(clips[0])[1:]) if len(clips) else 0)
+    pieces, segments, at = [gap], [], len(gap)
+    for number, (clip, label) in enumerate(zip(clips, labels, strict=True)):
+        if len(clip) == 0:
+            raise InputError(f"clip {number} ({label!r}) is empty; leave it out or give its samples")
+        _warn_of_silence(clip, f"clip {number} ({label!r})", sample_rate)
+        segments.append(Segment(start=at, end=at + len(clip), sample_rate=sample_rate, label=_plain(label)))
+        pieces += [clip, gap]
+        at += len(clip) + len(gap)
+    return Material(recordings=[np.concatenate(pieces)], segments=[segments], sample_rate=sample_rate, clips=True)
+
+
+def _warn_of_silence(clip: np.ndarray, what: str, sample_rate: int) -> None:
+    """A clip is the note, all of it: what was put around it would be learnt as a part of it."""
+    outside_s = without_silence(clip, sample_rate).outside_s(len(clip), sample_rate) if clip.ndim == 1 else 0.0
+    if outside_s:
+        warnings.warn(
+            f"{what} has {outside_s:.3f} s of digital silence at its ends, which would be learnt as a part of the "
+            "note; cut it off (outlark.audio.margins.without_silence tells where)",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def at_one_rate(
+    recordings: Sequence[np.ndarray], rates: Sequence[int], segments: Sequence[Sequence[Segment]], sample_rate: int
+) -> Material:
+    """Everything at `sample_rate`: recordings resampled, marks moved with them and checked against their ends."""
+    if not len(recordings) == len(rates) == len(segments):
+        raise InputError(
+            f"{len(recordings)} recordings, {len(rates)} sample rates and {len(segments)} lists of segments; give one "
+            "of each for every recording"
+        )
+    moved = []
+    for number, (audio, rate, marks) in enumerate(zip(recordings, rates, segments, strict=True)):
+        moved.append([_moved(mark, len(audio), rate, sample_rate, number) for mark in in_order(marks)])
+    audio_at_rate = [
+        audio if rate == sample_rate else resample(mono(audio), rate, sample_rate)
+        for audio, rate in zip(recordings, rates, strict=True)
+    ]
+    return Material(recordings=audio_at_rate, segments=moved, sample_rate=sample_rate)
+
+
+def training_record(material: Material) -> list[dict[str, Any]]:
+    """For each training note where it is from, and a digest that tells it from all others.
+
+    Returns
+    -------
+    list of dict
+        "recording": the number of its recording or clip. "name": the file, or None. "label". "start_s", "end_s": in
+        its recording or clip. "sha256": of its samples as they were learnt from, float64, little-endian, at the
+        model's sample rate. "low_hz", "high_hz": where its frequencies are marked. "clip": True where it is a clip.
+
+    Examples
+    --------
+    >>> material = join_clips([np.ones(3), np.ones(2)], ["A", "B"], sample_rate=10, gap_s=0.1)
+    >>> note = training_record(material)[1]
+    >>> note["recording"], note["label"], note["start_s"], note["end_s"]
+    (1, 'B', 0.0, 0.2)
+    >>> note["sha256"] == hashlib.sha256(np.ones(2).astype("<f8").tobytes()).hexdigest()
+    True
+    """
+    found = []
+    for number, (r, segment) in enumerate(material.notes):
+        samples = material.recordings[r][segment.start : segment.end]
+        file = number if material.clips else r
+        found.append(
+            {
+                "recording": file,
+                "name": material.names[file] if material.names is not None else None,
+                "label": segment.label,
+                "start_s": 0.0 if material.clips else segment.start_s,
+                "end_s": segment.duration_s if material.clips else segment.end_s,
+                "sha256": hashlib.sha256(samples.astype("<f8").tobytes()).hexdigest(),
+                **({"clip": True} if material.clips else {}),
+                **{name: float(hz) for name in ("low_hz", "high_hz") if (hz := getattr(segment, name)) is not None},
+            }
+        )
+    return found
+
+
+def check_material(material: Material) -> None:
+    """Refuse material without notes, with notes without a label, or with labels of two kinds."""
+    if not material.notes:
+        raise InputError("no notes are marked in the training recordings; give at least one example of a class")
+    for number, (r, segment) in enumerate(material.notes):
+        where = f"clip {number}" if material.clips else f"the note at {segment.start_s:.3f} s of recording {r}"
+        if not isinstance(segment.label, str | int):
+            raise InputError(f"{where} has the label {segment.label!r}; give a name or a whole number, or leave it out")
+        if not np.any(material.recordings[r][segment.start : segment.end]):
+            raise InputError(f"{where} ({segment.label!r}) holds nothing but digital silence; leave it out")
+    kinds = {type(segment.label).__name__ for _, segment in material.notes}
+    if len(kinds) > 1:
+        raise InputError(f"labels of the types {sorted(kinds)}; give names to all classes, or numbers to all")
+
+
+def check_marks(segments: Sequence[Any], n_recordings: int) -> list[list[Segment]]:
+    """For each recording a list of `Segment`; errors for what is not."""
+    if len(segments) != n_recordings:
+        raise InputError(
+            f"{n_recordings} recordings, but {len(segments)} lists of segments; give one list for each recording"
+        )
+    marks = []
+    for number, of_recording in enumerate(segments):
+        if isinstance(of_recording, Segment) or not isinstance(of_recording, Iterable):
+            raise InputError(f"segments[{number}] is {of_recording!r}; give a list of Segment for each recording")
+        marks.append(list(of_recording))
+        strange = next((mark for mark in marks[-1] if not isinstance(mark, Segment)), None)
+        if strange is not None:
+            raise InputError(
+                f"segments[{number}] holds {strange!r}; give Segment.from_seconds(start_s, end_s, label, sample_rate)"
+            )
+    return marks
+
+
+def note_frames(front_end: FrontEnd, frames: Frames, segment: Segment) -> np.ndarray:
+    """The numbers of the frames whose middle lies in the note; the frame nearest its middle if there is none."""
+    hop, offset = front_end.hop_samples_, front_end.offset_samples_
+    first = max(0, -(-(segment.start - offset - hop // 2) // hop))
+    end = min(len(frames), -(-(segment.end - offset - hop // 2) // hop))
+    if first < end:
+        return np.arange(first, end)
+    nearest = ((segment.start + segment.end) // 2 - offset) // hop
+    return np.array([min(max(nearest, 0), len(frames) - 1)]) if len(frames) else np.empty(0, dtype=int)
+
+
+def _moved(mark: Segment, n_samples: int, rate: int, new_rate: int, number: int) -> Segment:
+    if mark.sample_rate != rate:
+        bounds = {"low_hz": mark.low_hz, "high_hz": mark.high_hz}
+        mark = Segment.from_seconds(mark.start_s, mark.end_s, mark.label, rate, **bounds)
+    if mark.start >= n_samples:
+        raise InputError(
+            f"recording {number} ends at {n_samples / rate:.3f} s, but a note {mark.label!r} is marked at "
+            f"{mark.start_s:.3f} to {mark.end_s:.3f} s; do marks and recording belong together?"
+        )
+    if mark.end > n_samples + rate // 1000:  # tables round
+        warnings.warn(
+            f"recording {number} ends at {n_samples / rate:.3f} s, but a note {mark.label!r} is marked from "
+            f"{mark.start_s:.3f} to {mark.end_s:.3f} s; it is learnt up to the end of the recording",
+            UserWarning,
+            stacklevel=3,
+        )
+    start = mark.start * new_rate // rate
+    end = max(start + 1, min(mark.end, n_samples) * new_rate // rate)
+    return replace(mark, start=start, end=end, sample_rate=new_rate, label=_plain(mark.label))
+
+
+def _plain(label: Any) -> Any:
+    """A label as Python has it, not NumPy."""
+    return label.item() if isinstance(label, np.generic) else label

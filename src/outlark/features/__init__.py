@@ -1,0 +1,1 @@
+"""Front ends: from a signal to frames of features, all with one interface (`outlark.features.base`)."""

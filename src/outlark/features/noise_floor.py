@@ -1,0 +1,293 @@
+"""What a recording sounds like when nothing happens: a noise floor that follows the recording, and levels above it."""
+
+import numbers
+from collections import deque
+from collections.abc import Sequence
+from math import ceil
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import chi2
+
+from outlark.errors import InputError
+from outlark.features.base import Frames
+
+#: Frames below this level (dB re full scale) are digital silence. The rounding noise of 16 bits lies at -101 dB.
+SILENCE_DB = -110.0
+#: The floor where a whole window is digital silence: above `SILENCE_DB`, so that silence is never active.
+SILENT_FLOOR_DB = -90.0
+#: More frames than this for each second are thinned out before the quantile is taken: neighbours tell the same.
+ENOUGH_FRAMES_PER_SECOND = 100.0
+#: Where the quantile is looked for first: among the lowest of each chunk, this many times its share.
+LOOKED_THROUGH = 4.0
+#: Powers below this count as this much, so that every level is a number: -300 dB.
+SMALLEST_POWER = 1e-30
+
+
+def decibels(power: np.ndarray) -> np.ndarray:
+    """Power as a level in dB; nothing lies below -300.
+
+    >>> decibels(np.array([1.0, 0.01, 0.0]))
+    array([   0.,  -20., -300.])
+    """
+    return 10.0 * np.log10(np.maximum(power, SMALLEST_POWER))
+
+
+def noise_rise(n_numbers: int, quantile: float = 0.1) -> float:
+    """How far the power of `n_numbers` samples of white noise rises above its floor, in dB, but for 1 % of the time.
+
+    >>> round(noise_rise(95), 1)
+    2.2
+    """
+    return float(10.0 * np.log10(chi2.ppf(0.99, n_numbers) / chi2.ppf(quantile, n_numbers)))
+
+
+class LevelFloor:
+    """The noise floor of a stream of levels; the same for any cut into blocks, bit for bit.
+
+    Frames are grouped into chunks, counted from the start of the recording. The floor of a chunk is a low quantile of
+    the levels around it, for each column by itself: the chunks of `window_s` before, the chunk, and those of `ahead_s`
+    after it, as far as there is a recording. A frame is digital silence, and does not count, if the powers of its
+    columns add up to less than `SILENCE_DB`. The floor is never below `SILENCE_DB`, and `SILENT_FLOOR_DB` where there
+    is nothing but digital silence. No more than the window is held.
+
+    Parameters
+    ----------
+    frame_rate : float
+        Frames for each second.
+    window_s, ahead_s, chunk_s : float
+        Seconds, rounded to whole chunks; a chunk is one frame at least.
+    quantile : float
+        Between 0 and 1.
+    first_chunk : int
+        The levels begin with this chunk of the recording; floors are then those of the whole recording from
+        `look_back` frames later on.
+
+    Attributes
+    ----------
+    chunk : int
+        Frames.
+    look_back : int
+        How many frames before its chunk the floor of a frame depends on.
+    delay : int
+        How many frames after a frame its floor is known, at most.
+
+    Examples
+    --------
+    >>> floor = LevelFloor(frame_rate=2, window_s=2.0, ahead_s=0.0, chunk_s=1.0, quantile=0.0)
+    >>> levels = np.array([[-60.0], [-20.0], [-50.0], [-55.0], [-300.0], [-40.0], [-30.0]])
+    >>> floor.push(levels).ravel()
+    array([-60., -60., -60., -60., -60., -60.])
+    >>> floor.finish().ravel()
+    array([-55.])
+    """
+
+    def __init__(
+        self,
+        frame_rate: float,
+        window_s: float = 10.0,
+        ahead_s: float = 2.0,
+        chunk_s: float = 1.0,
+        quantile: float = 0.1,
+        *,
+        first_chunk: int = 0,
+    ) -> None:
+        check_seconds("chunk_s", chunk_s)
+        check_seconds("window_s", window_s, zero=True)
+        check_seconds("ahead_s", ahead_s, zero=True)
+        if not is_number(frame_rate) or not 0.0 < frame_rate < np.inf:
+            raise InputError(f"frame_rate={frame_rate!r} must be a positive number of frames for each second")
+        if not is_number(quantile) or not 0.0 <= quantile <= 1.0:
+            raise InputError(f"quantile={quantile!r} must lie between 0 and 1; 0.1 is usual")
+        self.chunk = max(1, round(chunk_s * frame_rate))
+        self._n_before = round(window_s * frame_rate / self.chunk)
+        self._n_ahead = round(ahead_s * frame_rate / self.chunk)
+        self.look_back = self.chunk * self._n_before
+        self.delay = self.chunk * (self._n_ahead + 1) - 1
+        self.quantile = quantile
+        self._thinning = max(1, int(frame_rate // ENOUGH_FRAMES_PER_SECOND))
+        # Levels that count, (columns, n): of the chunks still needed, and of the pieces of the chunk under way.
+        self._chunks: deque[np.ndarray] = deque(maxlen=self._n_before + 1 + self._n_ahead)
+        self._pieces: list[np.ndarray] = []
+        self._n_frames = first_chunk * self.chunk
+        self._n_closed = self._n_given = first_chunk
+        self._columns: int | None = None
+        self._finished = False
+
+    def push(self, levels: ArrayLike) -> np.ndarray:
+        """Levels in dB, (T, columns), in; the floors that are known, (T', columns), out."""
+        x = self._checked(levels)
+        self._columns = x.shape[1]
+        floors = [np.empty((0, self._columns))]
+        start = 0
+        while start < len(x):
+            piece = x[start : start + self.chunk - self._n_frames % self.chunk]
+            self._keep(piece)
+            start += len(piece)
+            self._n_frames += len(piece)
+            if self._n_frames % self.chunk == 0:
+                floors.extend(self._close())
+        return np.concatenate(floors)
+
+    def finish(self) -> np.ndarray:
+        """The floors of the rest: the recording has ended."""
+        self._check_open()
+        self._finished = True
+        floors = [np.empty((0, self._columns or 1))]
+        if self._n_frames % self.chunk:
+            floors.extend(self._close())
+        while self._n_given < self._n_closed:
+            floors.append(self._next())
+        return np.concatenate(floors)
+
+    def _keep(self, piece: np.ndarray) -> None:
+        """What counts of a piece of the chunk under way: thinned out by the number of the frame, without silence."""
+        counted = np.ascontiguousarray(piece[-self._n_frames % self._thinning :: self._thinning])
+        together = decibels(np.exp(counted * (np.log(10.0) / 10.0)).sum(axis=1)) if counted.shape[1] > 1 else counted
+        self._pieces.append(counted[together.ravel() >= SILENCE_DB].T)
+
+    def _close(self) -> list[np.ndarray]:
+        """The chunk under way is whole; the floors that are known from now on, if any."""
+        self._chunks.append(np.sort(np.concatenate(self._pieces, axis=1), axis=1))
+        self._pieces = []
+        self._n_closed += 1
+        return [self._next()] if self._n_closed - self._n_given > self._n_ahead else []
+
+    def _next(self) -> np.ndarray:
+        """The floors of the next chunk, (frames, columns)."""
+        c, first = self._n_given, self._n_closed - len(self._chunks)
+        window = list(self._chunks)[max(0, c - self._n_before - first) :]
+        self._n_given += 1
+        n_frames, columns = min(self.chunk, self._n_frames - c * self.chunk), len(window[0])
+        n_levels = sum(levels.shape[1] for levels in window)
+        floor = np.full(columns, SILENT_FLOOR_DB)
+        if n_levels:
+            floor = np.maximum(_ranked(window, int(self.quantile * (n_levels - 1)), self.quantile), SILENCE_DB)
+        return np.broadcast_to(floor, (n_frames, columns))
+
+    def _checked(self, levels: ArrayLike) -> np.ndarray:
+        self._check_open()
+        x = np.asarray(levels, dtype=np.float64)
+        if x.ndim != 2 or x.shape[1] != (self._columns or x.shape[-1]) or x.shape[1] == 0:
+            raise InputError(f"levels of shape {x.shape}; give (frames, {self._columns or 'columns'})")
+        if np.isnan(x).any() or np.isposinf(x).any():
+            raise InputError("levels hold NaN or infinity; give levels in dB, -inf or -300 for no power at all")
+        return x
+
+    def _check_open(self) -> None:
+        if self._finished:
+            raise InputError("this noise floor is finished; make a new LevelFloor for a new recording")
+
+
+def _ranked(window: Sequence[np.ndarray], rank: int, share: float) -> np.ndarray:
+    """The level with this rank, about this share of all, in each column of all chunks (columns, n) together.
+
+    Chunks are sorted. What is low is nearly always among the lowest of its chunk; where it may not be, all are looked
+    at.
+
+    >>> _ranked([np.array([[1.0, 4.0], [1.0, 2.0]]), np.array([[2.0, 3.0], [3.0, 4.0]])], 1, 0.25)
+    array([2., 2.])
+    """
+    chunks = [levels for levels in window if levels.shape[1]]
+    lowest = [levels[:, : max(1, ceil(LOOKED_THROUGH * share * levels.shape[1]))] for levels in chunks]
+    found, sure = np.empty(len(chunks[0])), np.zeros(len(chunks[0]), dtype=bool)
+    if sum(levels.shape[1] for levels in lowest) > rank:
+        found = np.partition(np.concatenate(lowest, axis=1), rank, axis=1)[:, rank]
+        sure = found <= np.min([levels[:, -1] for levels in lowest], axis=0)
+    if not sure.all():
+        rest = np.concatenate([levels[~sure] for levels in chunks], axis=1)
+        found[~sure] = np.partition(rest, rank, axis=1)[:, rank]
+    return found
+
+
+class ActivityStream:
+    """Features and levels in, `Frames` out: features wait until the floor of their frame is known.
+
+    Parameters
+    ----------
+    n_features : int
+    floor : LevelFloor, or None where activity is not measured
+        Without a floor nothing waits for it, and the activity is infinite; minus infinity in digital silence, where
+        there is nothing to know whatever the features are.
+    noise_db : float
+        How far steady noise rises above its own floor (`noise_rise`); activity is counted from there.
+
+    Examples
+    --------
+    >>> stream = ActivityStream(n_features=1, floor=LevelFloor(frame_rate=1, ahead_s=1.0))
+    >>> len(stream.push(np.ones((1, 1)), np.array([-60.0])))
+    0
+    >>> stream.push(np.ones((1, 1)), np.array([-20.0])).activity, stream.finish().activity
+    (array([0.]), array([40.]))
+    """
+
+    def __init__(self, n_features: int, floor: LevelFloor | None, noise_db: float = 0.0) -> None:
+        self._floor, self._noise_db = floor, noise_db
+        self._features, self._levels = _Queue((n_features,)), _Queue(())
+        self._activity = _Queue(())
+
+    def push(self, features: np.ndarray, levels: np.ndarray) -> Frames:
+        """The next features (T, d) and levels in dB (T',): each in order, one may be ahead. Out: whole frames."""
+        self._features.add(features)
+        if self._floor is None:
+            self._activity.add(np.where(levels < SILENCE_DB, -np.inf, np.inf))
+            return self._ready()
+        self._levels.add(levels)
+        self._rise(self._floor.push(levels[:, np.newaxis]))
+        return self._ready()
+
+    def finish(self) -> Frames:
+        """The rest."""
+        if self._floor is not None:
+            self._rise(self._floor.finish())
+        return self._ready()
+
+    def _rise(self, floors: np.ndarray) -> None:
+        self._activity.add(self._levels.take(len(floors)) - floors[:, 0] - self._noise_db)
+
+    def _ready(self) -> Frames:
+        n = min(self._features.size, self._activity.size)
+        return Frames(self._features.take(n), self._activity.take(n))
+
+
+class _Queue:
+    """Rows in order; cheap for many small pieces."""
+
+    def __init__(self, row: tuple[int, ...]) -> None:
+        self._none = np.empty((0, *row))
+        self._pieces: list[np.ndarray] = []
+        self.size = 0
+
+    def add(self, rows: np.ndarray) -> None:
+        if len(rows):
+            self._pieces.append(rows)
+            self.size += len(rows)
+
+    def take(self, n: int) -> np.ndarray:
+        if n == 0:
+            return self._none
+        rows = np.concatenate(self._pieces)
+        self._pieces = [rows[n:].copy()]  # a copy, to let go of what is given
+        self.size -= n
+        return rows[:n]
+
+
+def check_seconds(name: str, value: Any, *, zero: bool = False) -> float:
+    """A finite time above zero, or from zero on.
+
+    >>> check_seconds("hop_s", 0.01)
+    0.01
+    """
+    if is_number(value) and 0.0 <= value < np.inf and (zero or value > 0.0):
+        return float(value)
+    raise InputError(f"{name}={value!r} must be a number of seconds, {'0 or more' if zero else 'more than 0'}")
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a real number; a truth value is none.
+
+    >>> is_number(1.5), is_number(True)
+    (True, False)
+    """
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)

@@ -1,1 +1,0 @@
-"""Layer 2: audio, time and labels."""

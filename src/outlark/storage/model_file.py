@@ -1,0 +1,138 @@
+"""A trained detector, or an estimator, in one file: all that it takes to give the same answers again.
+
+Numbers and text only (`files.container`): nothing in a file is run. `files.container.read` gives the header, for
+whoever wants to look: classes, settings, the training notes with their digests, and the versions of the libraries.
+"""
+
+import os
+from functools import partial
+from typing import Any, cast
+
+import numpy
+import scipy
+import sklearn
+
+from outlark.detection.detector import NoteDetector
+from outlark.detection.second_stage import Embedding, identity_of
+from outlark.embeddings import BirdNET
+from outlark.errors import ModelFileError
+from outlark.estimators.mddkm import MDDKM
+from outlark.estimators.pknn import PKNN
+from outlark.files.container import about, read, write
+from outlark.files.fields import NEWER
+from outlark.storage import estimators as estimator_state
+from outlark.storage.detectors import KIND, from_state, state_of
+from outlark.version import __version__
+
+#: Embeddings that outlark brings, by their names in files.
+OWN = {"outlark.embeddings.BirdNET": BirdNET}
+
+
+def save(model: NoteDetector | MDDKM | PKNN, path: str | os.PathLike[str]) -> None:
+    """Write a trained model to a file; the same model gives the same bytes.
+
+    Parameters
+    ----------
+    model : NoteDetector, MDDKM or PKNN, fitted
+        A detector with a front end of outlark's own, and `MDDKM` or `PKNN` as describer; `load` reads it. Or one of
+        these estimators by itself; `load_estimator` reads it.
+    path : str or path
+        The folder must exist. A file that is there is replaced, in one step, once the new one is safe on the disk.
+
+    Raises
+    ------
+    InputError
+        For a model that a file cannot hold; the message says which part of it.
+    ModelFileError
+        When the file cannot be written. What was there before is still there.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
+    >>> known = notes(counts={"tuti-F": 3, "cach-Z": 3})
+    >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+    >>> with TemporaryDirectory() as folder:
+    ...     save(detector, f"{folder}/titmouse.outlark")
+    ...     again = load(f"{folder}/titmouse.outlark")
+    >>> again.classes_.tolist(), again.training_[0]["label"]
+    (['cach-Z', 'tuti-F'], 'tuti-F')
+    """
+    estimator = type(model) in estimator_state.KINDS.values()
+    header, arrays = estimator_state.state_of(model) if estimator else state_of(model)
+    libraries = {module.__name__: module.__version__ for module in (numpy, scipy)}
+    versions = {"outlark": __version__, **libraries, "scikit-learn": sklearn.__version__}
+    write(path, {**header, "versions": versions}, arrays)
+
+
+def load(path: str | os.PathLike[str], embedding: Embedding | None = None) -> NoteDetector:
+    """The detector that was saved: with the same libraries, its scores and segments are the same to the last bit.
+
+    Parameters
+    ----------
+    path : str or path
+    embedding : callable, optional
+        The one that the model was trained with; a file holds its name and version, not its code. BirdNET is found
+        without.
+
+    Returns
+    -------
+    NoteDetector
+        Its parameters are those that were used, also where they had been left to the defaults.
+
+    Raises
+    ------
+    ModelFileError
+        For anything but a whole, undamaged file with parts that this outlark knows; the message begins with the path.
+    """
+    header, arrays = read(path)
+    with about(path, "read", "save the model again"):
+        return from_state(header, arrays, partial(_embedding, given=embedding))
+
+
+def load_estimator(path: str | os.PathLike[str]) -> MDDKM | PKNN:
+    """The estimator that was saved: with the same libraries, its scores are the same to the last bit.
+
+    Raises
+    ------
+    ModelFileError
+        For anything but a whole, undamaged file with an `MDDKM` or `PKNN`; the message begins with the path.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> model = MDDKM(outlier_label="?").fit([[0.0], [0.2], [5.0], [5.1]], ["a", "a", "b", "b"])
+    >>> with TemporaryDirectory() as folder:
+    ...     save(model, f"{folder}/two.outlark")
+    ...     again = load_estimator(f"{folder}/two.outlark")
+    >>> again.predict([[0.1], [5.0], [99.0]]).tolist()
+    ['a', 'b', '?']
+    """
+    header, arrays = read(path)
+    with about(path, "read", "save the model again"):
+        if header.get("kind") == KIND:
+            raise ModelFileError(f"it holds a {KIND}; read it with outlark.load, and take its describer_")
+        return estimator_state.from_state(header, arrays)
+
+
+def _embedding(identity: dict[str, Any], given: Embedding | None) -> Embedding:
+    """The embedding of this name and version: the one that is given, or one of `OWN`."""
+    name, version = identity["name"], identity["version"]
+    found: Any = given
+    if given is None and name in OWN:
+        try:
+            found = OWN[name](**identity["parameters"])
+        except TypeError as error:
+            raise ModelFileError(f"its embedding {name} takes no such parameters ({error!s:.200}); {NEWER}") from None
+    if found is None:
+        raise ModelFileError(
+            f"it was trained with the embedding {name!r:.200}, which is not part of outlark; in Python, give it to "
+            "load(path, embedding=…)"
+        )
+    there = identity_of(found)
+    if (there["name"], there["version"]) != (name, version):
+        raise ModelFileError(
+            f"it was trained with the embedding {name!r:.200}, version {version!r:.50}, but this is {there['name']!r}, "
+            f"version {there['version']!r}, whose numbers mean something else; give that one, or train again"
+        )
+    return cast("Embedding", found)

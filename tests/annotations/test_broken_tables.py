@@ -1,0 +1,179 @@
+"""Tables broken by hand: each is read rightly, or gives an error with file and line."""
+
+import pytest
+
+from outlark.annotations import read_table
+from outlark.errors import AnnotationError
+from tests.annotations.made_marks import tabs
+
+RAVEN = tabs("Selection", "Begin Time (s)", "End Time (s)", "Annotation")
+CSV = "recording,start_s,end_s,label"
+DCASE = "Audiofilename,Starttime,Endtime,Q"
+KALEIDOSCOPE = "INDIR,FOLDER,IN FILE,OFFSET,DURATION,TOP1MATCH"
+JSON = '{"start_s": 1, "end_s": 2, "label": "a"}'
+
+ERRORS = {
+    "end before start": ([RAVEN, tabs(1, 2.5, 1.5, "a")], r"line 2: the end, 1.5 s, is before the start, 2.5 s"),
+    "negative": ([RAVEN, tabs(1, -0.5, 1.5, "a")], r"line 2: the start, -0.5 s, is negative"),
+    "nan": ([RAVEN, tabs(1, "NaN", 1.5, "a")], r"line 2: column 'Begin Time \(s\)': 'NaN' is no number; expected sec"),
+    "infinite": ([RAVEN, tabs(1, 0, 1, "a"), tabs(2, 1, "inf", "a")], r"line 3: column 'End Time \(s\)': 'inf' is no"),
+    "too large": ([RAVEN, tabs(1, 0, "1e300", "a")], r"line 2: the end, 1e\+300 s, is years away"),
+    "overflow": ([RAVEN, tabs(1, 0, "1e999", "a")], r"line 2: end_s=inf must be a finite number"),
+    "text in a time": ([RAVEN, tabs(1, "early", 1.5, "a")], r"line 2: column 'Begin Time \(s\)': 'early' is no number"),
+    "clock in a time": ([CSV, "a.wav,00:01:02,00:01:03,a"], r"line 2: column 'start_s': '00:01:02' is no number"),
+    "underscore": ([CSV, "a.wav,1_0,2_0,a"], r"line 2: column 'start_s': '1_0' is no number"),
+    "blank time": ([RAVEN, tabs(1, 0, "", "a")], r"line 2: column 'End Time \(s\)': the cell is blank; expected"),
+    "no end column": ([tabs("Selection", "Begin Time (s)"), tabs(1, 2)], r"line 1: no column for its end; expected"),
+    "no start column": ([CSV.replace("start_s", "x"), "a,1,2,b"], r"line 1: .* begins no table that outlark knows"),
+    "row too long": ([RAVEN, tabs(1, 0, 1, "a", "b")], r"line 2: 5 cells, but the header has 4 columns; .* is 'b'"),
+    "row too short": ([CSV, "a.wav,1"], r"line 2: column 'end_s': the cell is blank"),
+    "open quote": ([CSV, 'a.wav,1,2,"song', "b.wav,3,4,b"], r"line 2: the row that begins here cannot be read"),
+    "quote in the middle": ([CSV, "x,0,1,a", 'a.wav,1,2,"so"ng'], r"line 3: the row that begins here cannot be read"),
+    "huge cell": ([CSV, f"a.wav,1,2,{'x' * 200_000}"], r"line 2: the row that begins here .*field larger"),
+    "thousands or decimals": ([RAVEN, tabs(1, "1,500", "2,500", "a")], r"line 2: .*'1,500' could be 1.5 or 1500"),
+    "thousands": ([RAVEN, tabs(1, "1,500.5", "2", "a")], r"line 2: .*'1,500.5' is no number"),
+    "low above high": ([tabs(RAVEN, "Low Freq (Hz)", "High Freq (Hz)"), tabs(1, 0, 1, "a", 9000, 200)],
+                       r"line 2: the low frequency, 9000 Hz, is above the high one, 200 Hz"),
+    "audacity text in a time": ([tabs(0, 1, "a"), tabs("x", 2, "b")], r"line 2: 'x' is no number; expected start and"),
+    "audacity spaces": ([tabs(0, 1, "a"), "1.0 2.0 b"], r"line 2: 1 cells between tabs; expected start, end and text"),
+    "audacity five cells": ([tabs(0, 1, "a"), tabs(1, 2, "b", 0.5, 7)], r"line 2: 5 cells between tabs"),
+    "audacity fourth cell": ([tabs(0, 1, "a", "b")], r"line 1: the fourth cell, 'b' is no number; expected a score"),
+    "audacity backwards": ([tabs(0, 1, "a"), tabs(3, 2, "b")], r"line 2: the end, 2.0 s, is before the start"),
+    "audacity frequencies": ([tabs(0, 1, "a"), tabs("\\", 5)], r"line 2: a frequency line of 2 cells"),
+    "audacity frequencies swapped": ([tabs(0, 1, "a"), tabs("\\", 500, 5)], r"line 2: the low frequency, 500 Hz, is"),
+    "dcase value": ([DCASE, "a.wav,1,2,POS", "a.wav,3,4,YES"], r"line 3: column 'Q' is 'YES'; expected POS, UNK or"),
+    "dcase time": ([DCASE, "a.wav,1,x,POS"], r"line 2: column 'Endtime': 'x' is no number"),
+    "kaleidoscope duration": ([KALEIDOSCOPE, ",,a.wav,1,-2,x"], r"line 2: the end, -1.0 s, is before the start"),
+    "json cut in the middle": ([JSON, JSON[:-5], JSON], r"line 2: no JSON"),
+    "json key twice": ([JSON, JSON[:-1] + ', "label": "b"}', JSON], r"line 2: the key 'label' occurs twice; write it"),
+    "json key twice at the end": ([JSON, JSON[:-1] + ', "label": "b"}'], r"line 2: the key 'label' occurs twice"),
+    "json key twice within": ([JSON, '{"x": {"a": 1, "a": 2}}'], r"line 2: the key 'a' occurs twice"),
+    "json list": ([JSON, "[1, 2]"], r"line 2: '\[1, 2\]'; expected a JSON object"),
+    "json nan": ([JSON, JSON.replace("2", "NaN")], r"line 2: no JSON \(NaN is no number that JSON has\)"),
+    "json missing time": ([JSON, '{"start_s": 1, "label": "a"}'], r"line 2: column 'end_s': the cell is blank"),
+    "json nested": ([JSON, '{"start_s": [1], "end_s": 2}'], r"line 2: 'start_s' is \[1\]; expected text, a number"),
+    "json newer": (['{"outlark": {"schema": 2}}'], r"line 1: schema 2, written by a newer outlark.*pip install -U"),
+    "prose": (["Dear all,", "the labels are below."], r"line 1: 'Dear all,' begins no table that outlark knows"),
+    "no header": (["a.wav,0.5,1.5,song"], r"line 1: 'a.wav,0.5,1.5,song' begins no table"),
+    "zero byte": ([RAVEN, tabs(1, 0, 1, "a") + "\0\0\0"], r"line 2: a zero byte; the file is damaged"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_an_error_names_file_and_line(case, tmp_path):
+    lines, message = ERRORS[case]
+    path = tmp_path / "broken.txt"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with pytest.raises(AnnotationError, match=rf"^{path}, {message}"):
+        read_table(path)
+
+
+READ_RIGHTLY = {
+    "blank lines": [RAVEN, "", tabs(1, 0.5, 1, "a"), "", ""],
+    "blank cells at the end": [RAVEN, tabs(1, 0.5, 1, "a", "", "")],
+    "only separators": [CSV, "x.wav,0.5,1,a", ",,,"],
+    "no line end at the end": [CSV, "x.wav,0.5,1,a\r"],
+    "spaces around": [tabs(" Begin Time (s) ", "End Time (s)", "Annotation "), tabs(" 0.5", "1 ", " a ")],
+    "other names": ["File;Onset;Offset;Type", "x.wav;0,5;1,0;a"],
+    "duration": ["file,begin,duration,species", "x.wav,0.5,0.5,a"],
+    "leading blank lines": ["", "", CSV, "x.wav,0.5,1,a"],
+    "header twice the same": ["start_s,end_s,label,label", "0.5,1,a,b"],
+    "index column of pandas": [",start_s,end_s,label", "0,0.5,1,a"],
+    "guard": [CSV, "x.wav,0.5,1,a"],
+    "point and comma": [tabs("0.5", "1", "a")],
+    "powers of ten": [CSV, "x.wav,5e-1,1E0,a"],
+    "audacity decimal commas": [tabs("0,500000", "1,000000", "a")],
+    "audacity without bounds": [tabs("0.5", "1", "a"), tabs("\\", "-1", "-1")],
+    "quoted line break": [CSV, '"x\ny.wav",0.5,1,a'],
+    "odd score": ["start_s,end_s,label,score", "0.5,1,a,high"],
+    "odd verdict": ["start_s,end_s,label,verdict", "0.5,1,a,guilty"],
+    "odd channel": ["start_s,end_s,label,channel", "0.5,1,a,left"],
+    "json cut at the end": ['{"start_s": 0.5, "end_s": 1, "label": "a"}', '{"start_s": 3, "en'],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", READ_RIGHTLY)
+def test_a_right_reading(case, tmp_path):
+    path = tmp_path / "odd.txt"
+    path.write_text("\n".join(READ_RIGHTLY[case]), encoding="utf-8", newline="")
+    marks = read_table(path).marks
+    assert [(mark.start_s, mark.end_s, mark.label) for mark in marks] == [(0.5, 1.0, "a")]
+
+
+def test_a_point_label(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("0.5\t0.5\ta\n")
+    (mark,) = read_table(path).marks
+    assert (mark.start_s, mark.end_s) == (0.5, 0.5)
+    with pytest.raises(AnnotationError, match=r"line 1: a point label \('a' at 0.5 s\) has no samples at 8000 Hz"):
+        mark.segment(8000)
+
+
+def test_lines_are_counted_over_quoted_line_breaks(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('start_s,end_s,label\n0,1,"a\nb"\n1,2,c\n3,2,d\n')
+    with pytest.raises(AnnotationError, match=r"a.csv, line 5: the end"):
+        read_table(path)
+
+
+def test_odd_columns_are_kept_and_remarked(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("start_s,end_s,label,score\n0,1,a,high\n")
+    table = read_table(path)
+    assert (table.marks[0].score, table.marks[0].more) == (None, {"score": "high"})
+    assert "column 'score' kept as it is: 'high' is no number (line 2)" in table.remarks
+
+
+@pytest.mark.parametrize(
+    "blob", [b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0", b"fLaC\0\0\0\x22\x10\0\x10\0", b"\0" * 99]
+)
+def test_a_recording_is_no_table(blob, tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(blob * 100)
+    with pytest.raises(AnnotationError, match=r"is no text file: it begins with .*; give a table, not a recording"):
+        read_table(path)
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path):
+    path = tmp_path / "a.csv"
+    with path.open("wb") as file:
+        file.write(b"start_s,end_s,label\n")
+        file.truncate(2**31)
+    with pytest.raises(AnnotationError, match=r"a.csv has 2147483648 bytes, too many for a table"):
+        read_table(path)
+
+
+def test_an_empty_file(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"")
+    with pytest.raises(AnnotationError, match=r"a.txt is empty; if that means no labels, name its format"):
+        read_table(path)
+    assert read_table(path, format="audacity").marks == ()
+    for name in ("raven", "csv", "jsonl"):
+        with pytest.raises(AnnotationError, match=r"a.txt is empty; expected"):
+            read_table(path, format=name)
+
+
+def test_nothing_there(tmp_path):
+    with pytest.raises(AnnotationError, match=r"a.txt does not exist; check the name"):
+        read_table(tmp_path / "a.txt")
+    with pytest.raises(AnnotationError, match=r"is a folder; give the path of one table"):
+        read_table(tmp_path)
+    with pytest.raises(AnnotationError, match=r"cannot be read \(embedded null byte\)"):
+        read_table("a\0b.txt")
+
+
+def test_broken_utf_16(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("0.5\t1.0\ta\n".encode("utf-16")[:-1])
+    with pytest.raises(AnnotationError, match=r"begins like utf-16 text but is not .*; save it as UTF-8"):
+        read_table(path)
+
+
+def test_a_format_that_does_not_fit(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("0.5\t1.0\ta\n")
+    with pytest.raises(AnnotationError, match=r"line 1: no column for the begin of a selection; expected one of"):
+        read_table(path, format="raven")
+    with pytest.raises(AnnotationError, match=r"format='ravn' is not known; choose one of \['raven', 'audacity'"):
+        read_table(path, format="ravn")

@@ -1,0 +1,188 @@
+"""Golden files, byte for byte; and other programs read what outlark writes."""
+
+import json
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pandas
+import pytest
+
+from outlark.annotations import FORMATS, Mark, read_table, write_table
+from tests.annotations.made_marks import ABOUT, MARKS
+from tests.annotations.make_golden import FOLDER, NAMES
+
+SOUNDS = [mark for mark in MARKS if mark.verdict != "silence"]
+KNOWN = [mark for mark in MARKS if mark.verdict == "known"]
+NEEDS = {"aoef": "soundevent", "parquet": "pyarrow"}
+
+
+def written(name, folder, marks=MARKS):
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
+    path = folder / f"night{FORMATS[name].suffix}"
+    write_table(path, marks, format=name, about=ABOUT)
+    return path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_are_the_golden_ones_byte_for_byte(name, tmp_path):
+    path = written(name, tmp_path)
+    made = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert made == {file.name: file.read_bytes() for file in FOLDER.glob(f"{path.name}*")}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_golden_files_are_utf8_with_unix_line_ends_and_no_byte_order_mark(name):
+    blob = (FOLDER / f"night{FORMATS[name].suffix}").read_bytes()
+    assert "Blåmes" in blob.decode() or name == "dcase"
+    assert b"\r" not in blob
+    assert not blob.startswith(b"\xef\xbb\xbf")
+    assert blob.endswith(b"\n")
+
+
+@pytest.mark.parametrize("name", [*NAMES, "parquet"])
+def test_read_back_without_a_word_on_the_format(name, tmp_path):
+    table = read_table(written(name, tmp_path))
+    assert table.format == name
+    assert table.about == ABOUT.as_dict()
+    assert table.remarks == (("labels from the column 'Common name'",) if name == "birdnet" else ())
+    assert all(mark.more == {} for mark in table.marks)
+    expected = {"dcase": KNOWN, "csv": MARKS, "jsonl": MARKS, "parquet": MARKS, "aoef": MARKS}.get(name, SOUNDS)
+    assert [mark.start_s for mark in table.marks] == pytest.approx([mark.start_s for mark in expected], abs=1e-9)
+    assert [mark.end_s for mark in table.marks] == pytest.approx([mark.end_s for mark in expected], abs=2e-9)
+    if name != "dcase":
+        assert [mark.label for mark in table.marks] == [mark.label for mark in expected]
+
+
+@pytest.mark.parametrize("name", ["csv", "jsonl", "parquet"])
+def test_own_formats_lose_nothing(name, tmp_path):
+    marks = [replace(mark, line=None) for mark in read_table(written(name, tmp_path)).marks]
+    rounded = [replace(mark, score=round(mark.score, 6)) for mark in MARKS]
+    assert marks == (rounded if name == "csv" else MARKS)
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of crowsetta's use of pandas
+def test_crowsetta_reads_our_raven_table(tmp_path):
+    crowsetta = pytest.importorskip("crowsetta")
+    path = written("raven", tmp_path)
+    boxes = crowsetta.formats.bbox.Raven.from_file(path, annot_col="Annotation").to_bbox()
+    assert [box.onset for box in boxes] == pytest.approx([mark.start_s for mark in SOUNDS], abs=1e-9)
+    assert [box.label for box in boxes][:3] == ["tuti-D", "tuti-D or tuti-F?", "unknown"]
+    assert (boxes[0].low_freq, boxes[0].high_freq, boxes[3].high_freq) == (0.0, 11025.0, 8000.5)
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")
+def test_crowsetta_reads_whole_seconds_in_our_raven_table(tmp_path):
+    crowsetta = pytest.importorskip("crowsetta")
+    path = written("raven", tmp_path, [Mark(start_s=1, end_s=2, label="a")])
+    (box,) = crowsetta.formats.bbox.Raven.from_file(path).to_bbox()
+    assert (box.onset, box.offset, box.label) == (1.0, 2.0, "a")
+
+
+def test_crowsetta_reads_our_audacity_labels(tmp_path):
+    crowsetta = pytest.importorskip("crowsetta")
+    marks = [replace(mark, low_hz=None) for mark in SOUNDS]
+    sequence = crowsetta.formats.seq.AudSeq.from_file(written("audacity", tmp_path, marks)).to_seq(round_times=False)
+    assert sequence.onsets_s == pytest.approx([mark.start_s for mark in SOUNDS], abs=1e-9)
+    assert list(sequence.labels)[:2] == ["tuti-D 2.52", "tuti-D or tuti-F? 2.40"]
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "rows"),
+    [
+        ("kaleidoscope", "INDIR,FOLDER,IN FILE,OFFSET,DURATION,TOP1MATCH,TOP1DIST", 6),
+        ("birdnet", "Start (s),End (s),Scientific name,Common name,Confidence,File", 6),
+        ("dcase", "Audiofilename,Starttime,Endtime", 4),
+        ("csv", "recording,start_s,end_s,label,verdict,score,runner_up,runner_up_score,reason,start_sample,end_sample,"
+         "sample_rate,channel,low_hz,high_hz,schema,version,model_sha256,settings,start_time,remark", 7),
+    ],
+)  # fmt: skip
+def test_pandas_reads_our_csv_without_options(name, header, rows, tmp_path):
+    frame = pandas.read_csv(written(name, tmp_path))
+    assert list(frame.columns) == header.split(",")
+    assert len(frame) == rows
+    assert frame.select_dtypes("number").shape[1] >= 2
+
+
+def test_pandas_reads_our_raven_table(tmp_path):
+    frame = pandas.read_csv(written("raven", tmp_path), sep="\t")
+    expected = "Selection,View,Channel,Begin Time (s),End Time (s),Low Freq (Hz),High Freq (Hz),Annotation"
+    assert list(frame.columns)[:8] == expected.split(",")
+    assert frame["Annotation"][4] == 'the "long" song'
+    assert list(frame["View"].unique()) == ["Spectrogram 1"]
+
+
+def test_pandas_reads_our_json_lines_and_parquet(tmp_path):
+    frame = pandas.read_json(written("jsonl", tmp_path), lines=True)
+    # its JSON parser gives up some digits
+    assert frame["start_s"][1:].tolist() == pytest.approx([mark.start_s for mark in MARKS], abs=1e-12)
+    frame = pandas.read_parquet(written("parquet", tmp_path))
+    assert frame["start_s"].tolist() == [mark.start_s for mark in MARKS]
+    assert frame["end_sample"].dtype == "int64"
+
+
+def test_soundevent_reads_our_aoef(tmp_path):
+    io = pytest.importorskip("soundevent.io")
+    clips = io.load(written("aoef", tmp_path)).clip_predictions
+    assert [str(clip.clip.recording.path) for clip in clips] == list(dict.fromkeys(m.recording for m in MARKS))
+    second = clips[0].sound_events[1]
+    assert [(tag.tag.term.name, tag.tag.value) for tag in second.tags] == [
+        ("label", "tuti-D"), ("runner_up", "tuti-F"), ("verdict", "known"),
+    ]  # fmt: skip
+    assert second.tags[0].score > second.tags[1].score > 0.5
+    assert {f.term.name: f.value for f in second.sound_event.features} == {"score": 2.5234567, "runner_up_score": 1.75}
+
+
+@pytest.mark.parametrize("name", [*NAMES, "parquet"])
+def test_the_same_marks_give_the_same_bytes(name, tmp_path):
+    first = written(name, tmp_path).read_bytes()
+    assert written(name, tmp_path).read_bytes() == first
+
+
+def test_spreadsheets_see_no_formula(tmp_path):
+    for name in ("raven", "audacity", "kaleidoscope", "birdnet", "csv"):
+        text = written(name, tmp_path).read_text(encoding="utf-8")
+        assert "'=HYPERLINK" in text
+        assert "\t=" not in text
+        assert ",=" not in text
+
+
+def test_the_settings_stand_in_every_row_of_the_csv(tmp_path):
+    frame = pandas.read_csv(written("csv", tmp_path))
+    assert {json.loads(cell)["decoder"] for cell in frame["settings"]} == {"rules"}
+    assert set(frame["model_sha256"]) == {ABOUT.model_sha256}
+
+
+def test_tables_of_before_there_were_times_of_day_are_read_as_our_own(tmp_path):
+    text = (FOLDER / "night.outlark.csv").read_text(encoding="utf-8")
+    assert text.split("\n")[0].endswith(",settings,start_time,remark")
+    earlier = text.replace(",start_time,remark", "").replace(",,\n", "\n")
+    (tmp_path / "night.outlark.csv").write_text(earlier, encoding="utf-8")
+    old, new = read_table(tmp_path / "night.outlark.csv"), read_table(FOLDER / "night.outlark.csv")
+    assert (old.marks, old.about, old.remarks) == (new.marks, new.about, new.remarks)
+
+
+@pytest.mark.parametrize("name", ["csv", "jsonl", "parquet", "raven", "kaleidoscope", "aoef"])
+def test_times_of_day_and_remarks(name, tmp_path):
+    began = datetime.fromisoformat("2026-05-01T23:59:59+02:00")
+    about = replace(ABOUT, recording={"began": began.isoformat()})
+    marks = [
+        replace(
+            mark,
+            start_time=(began + timedelta(seconds=mark.start_s)).isoformat(timespec="microseconds"),
+            remark="partial: =cut",
+        )
+        for mark in SOUNDS
+        if mark.recording == SOUNDS[0].recording
+    ]
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
+    write_table(tmp_path / "t", marks, format=name, about=about)
+    table = read_table(tmp_path / "t", format=name)
+    assert [mark.start_time for mark in table.marks] == [mark.start_time for mark in marks]
+    assert marks[-1].start_time.startswith("2026-05-02T00:00:00.")
+    if name not in ("kaleidoscope", "aoef"):
+        assert {mark.remark for mark in table.marks} == {"partial: =cut"}
+    assert all(mark.more == {} for mark in table.marks)
+    if name != "csv":  # whose rows say it in columns
+        assert table.about["recording"] == {"began": "2026-05-01T23:59:59+02:00"}

@@ -1,0 +1,121 @@
+"""Small files that announce a lot, and things that are no files: refused at once, with the limit named."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from outlark.annotations import read_table
+from outlark.annotations.cells import number
+from outlark.annotations.sheets import MOST_CELLS, MOST_COLUMNS, MOST_ROWS, sheet_of
+from outlark.annotations.wording import taken_apart
+from outlark.errors import AnnotationError
+
+#: Seconds. What is refused takes milliseconds; what hung took minutes or never ended.
+NEVER_S = 120
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("names", [["x"] * 3000, [f"x{i}" for i in range(100_000)]], ids=["equal", "many"])
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_more_columns_than_a_table_has(tmp_path, names, separator):
+    path = written(tmp_path, "a.csv", separator.join(["start_s", "end_s", *names]) + "\n1" + separator + "2\n")
+    for format in (None, "csv", "raven"):
+        with pytest.raises(AnnotationError, match=f"{len(names) + 2:,} columns, at most {MOST_COLUMNS:,}"):
+            read_table(path, format=format)
+
+
+def test_as_many_equal_columns_as_a_table_may_have(tmp_path):
+    path = written(tmp_path, "a.csv", ",".join(["start_s", "end_s", *["x"] * (MOST_COLUMNS - 2)]) + "\n1,2,tuti\n")
+    table = read_table(path)
+    assert [mark.label for mark in table.marks] == ["tuti"]
+    columns = sheet_of(path.read_text(), path, []).columns
+    assert columns[2:5] == ("x", "x (2)", "x (3)")
+    assert len(set(columns)) == MOST_COLUMNS
+
+
+def test_names_that_look_like_those_that_are_given(tmp_path):
+    assert sheet_of("a,a (2),a,a\n1,2,3,4\n", tmp_path, []).columns == ("a", "a (2)", "a (3)", "a (4)")
+
+
+def test_an_error_lists_a_few_of_many_columns(tmp_path):
+    names = [f"column_of_others_{i}" for i in range(900)]
+    with pytest.raises(AnnotationError, match="and 871 more") as caught:
+        read_table(written(tmp_path, "a.csv", ",".join(["start_s", *names]) + "\n1\n"), format="csv")
+    assert len(str(caught.value)) < 3000
+
+
+def test_json_lines_with_more_keys_than_a_table_has_columns(tmp_path):
+    lines = "".join(f'{{"start_s": 1, "end_s": 2, "k{i}": 1}}\n' for i in range(MOST_COLUMNS))
+    with pytest.raises(AnnotationError, match=f"at most {MOST_COLUMNS:,}"):
+        read_table(written(tmp_path, "a.jsonl", lines))
+
+
+def test_rows_that_are_short_and_fill_the_memory(tmp_path):
+    wide = ",".join(["start_s", "end_s", *(f"x{i}" for i in range(MOST_COLUMNS - 2))])
+    rows = MOST_CELLS // MOST_COLUMNS + 1
+    path = written(tmp_path, "a.csv", wide + "\n" + "1,2\n" * rows)  # less than a megabyte
+    with pytest.raises(AnnotationError, match=f"{rows:,} rows of {MOST_COLUMNS:,} columns, at most {MOST_CELLS:,}"):
+        read_table(path)
+
+
+def test_parquet_of_few_bytes_and_many_rows(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    zeros = pyarrow.array([0.0] * 1_000_000)
+    chunked = pyarrow.chunked_array([zeros] * 20)
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"start_s": chunked, "end_s": chunked}), path, compression="zstd")
+    assert path.stat().st_size < 300_000
+    with pytest.raises(AnnotationError, match=f"20,000,000 rows, at most {MOST_ROWS:,}"):
+        read_table(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+@pytest.mark.parametrize("what", ["fifo", "/dev/zero"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["formats", "--check", "{}"],
+        ["inspect", "{}"],
+        ["convert", "{}", "out", "--to", "csv"],
+        ["evaluate", "{}", "{}"],
+        ["train", "{}", "-o", "m.outlark"],
+        ["detect", "{}", "{}", "-o", "out"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_pipes_and_devices_are_no_files(tmp_path, what, command):
+    path = what
+    if what == "fifo":
+        path = str(tmp_path / "fifo.csv")
+        os.mkfifo(path)
+    words = [word.format(path) for word in command]
+    done = subprocess.run(
+        [sys.executable, "-m", "outlark", *words], cwd=tmp_path, capture_output=True, text=True, timeout=NEVER_S
+    )
+    assert done.returncode in (1, 3), done.stderr
+    assert "is a device or a pipe, not a file" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_a_pipe_beside_a_table_is_remarked(tmp_path):
+    path = written(tmp_path, "a.labels.txt", "0.5\t1.0\tsong\n")
+    os.mkfifo(tmp_path / "a.labels.txt.about.json")
+    table = read_table(path)
+    assert [mark.label for mark in table.marks] == ["song"]
+    assert any("is a device or a pipe" in remark for remark in table.remarks)
+
+
+def test_long_cells_do_not_take_long():
+    with pytest.raises(ValueError, match="is no number"):
+        number("1" * 1_000_000 + "x")
+    assert taken_apart("a" + " or a" * 100_000)[1] is None

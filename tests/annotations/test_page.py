@@ -1,0 +1,51 @@
+"""docs/formats.md: all formats are on it, and its examples are what it says."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from outlark.annotations import FORMATS, read_table
+from outlark.annotations.labels import USUAL
+
+PAGE = (Path(__file__).parents[3] / "docs" / "formats.md").read_text(encoding="utf-8")
+EXAMPLES = [
+    (name, example)
+    for name, section in re.findall(r"^### `(\w+)`\n(.*?)(?=^### |\Z)", PAGE, flags=re.DOTALL | re.MULTILINE)
+    for example in re.findall(r"```text\n(.*?)```", section, flags=re.DOTALL)
+]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_is_on_the_page(name):
+    (row,) = [
+        line for line in PAGE.split("\n") if line.startswith("| ") and f"`{name}`" in line.split("|")[1] and "|" in line
+    ][:1]
+    assert FORMATS[name].suffix in row or not FORMATS[name].writes
+    assert FORMATS[name].extra is None or f"outlark[{FORMATS[name].extra}]" in row
+
+
+@pytest.mark.parametrize(("name", "example"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
+def test_examples_are_of_the_format(name, example, tmp_path):
+    (tmp_path / "example.txt").write_text(example, encoding="utf-8")
+    table = read_table(tmp_path / "example.txt")
+    assert table.format == name
+    assert 0.25 <= table.marks[0].start_s < table.marks[0].end_s <= 0.75
+
+
+def test_all_formats_of_text_have_an_example():
+    assert [name for name, _ in EXAMPLES] == [
+        "raven",
+        "audacity",
+        "kaleidoscope",
+        "birdnet",
+        "dcase",
+        "csv",
+        "csv",
+        "jsonl",
+    ]
+
+
+def test_the_usual_names_of_label_columns_are_listed():
+    listed = re.search(r"blank throughout: (.*?)\.", PAGE, flags=re.DOTALL).group(1)
+    assert re.split(r",\s+", listed.replace("\n", " ")) == [name.replace("_", " ") for name in USUAL]

@@ -1,0 +1,48 @@
+"""The tables of real recordings, where they are at hand: OUTLARK_DATA or ../shared/data."""
+
+import csv
+import os
+from pathlib import Path
+
+import pytest
+import soundfile
+
+from outlark.annotations import read_table
+
+DATA = Path(os.environ.get("OUTLARK_DATA", Path(__file__).parents[4] / "shared" / "data"))
+TABLES = sorted(DATA.glob("*/*.selections.txt"))
+
+
+@pytest.fixture(autouse=True)
+def _data():
+    if not TABLES:
+        pytest.skip(f"no tables in {DATA}; OUTLARK_DATA names another folder")
+
+
+def test_every_selection_is_read():
+    for path in TABLES:
+        table = read_table(path)
+        assert table.format == "raven"
+        with path.open(newline="") as file:
+            rows = list(csv.DictReader(file, delimiter="\t"))
+        assert [mark.label for mark in table.marks] == [row["Annotation"] for row in rows]
+        assert [mark.start_s for mark in table.marks] == [float(row["Begin Time (s)"]) for row in rows]
+        assert [mark.high_hz for mark in table.marks] == [float(row["High Freq (Hz)"]) for row in rows]
+
+
+def test_tables_of_many_recordings_say_the_same():
+    for path in sorted(DATA.glob("*/annotations.csv")):
+        table = read_table(path)
+        assert table.format == "csv"
+        assert table.remarks == ("labels from the column 'label'",)
+        for name in {mark.recording for mark in table.marks}:
+            here = [(m.start_s, m.end_s, m.label) for m in table.marks if m.recording == name]
+            there = read_table(path.parent / Path(name).with_suffix(".Table.1.selections.txt")).marks
+            assert here == [(m.start_s, m.end_s, m.label) for m in there]
+
+
+def test_marks_lie_within_their_recordings():
+    for path in TABLES[:10]:
+        info = soundfile.info(path.with_name(path.name.replace(".Table.1.selections.txt", ".flac")))
+        ends = [mark.segment(info.samplerate).end for mark in read_table(path).marks]
+        assert max(ends, default=0) <= info.frames

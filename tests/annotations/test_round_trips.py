@@ -1,0 +1,217 @@
+"""Through every format and back, to the precision of the format."""
+
+import csv
+import io
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from outlark.annotations import FORMATS, Mark, read_table, write_table
+from outlark.annotations.audacity import _SCORE
+from outlark.annotations.cells import comma_line, guarded, one_line, tab_cells, tab_line, unguarded
+from outlark.annotations.wording import shown, taken_apart
+
+ODD = [
+    "=1+1", "+a", "-b", "@c", "\tx", "\rx", "'=", "''-", 'a "b"', '"', '"a"', "a\tb", "a\nb", "a\r\nb", "a,b", "a;b",
+    "é", "小鳥", "unknown", "known", "a or b?", "x?", "1", "NA", "nan", " a ", "a\\", "\\", "#", "a 1.50", "'o",
+]  # fmt: skip
+texts = st.one_of(
+    st.sampled_from(ODD), st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
+)
+scores = st.none() | st.floats(-5, 50)
+
+
+@st.composite
+def marks(draw):
+    verdict = draw(st.sampled_from(["known", "ambiguous", "unknown", "silence", None]))
+    rate = draw(st.sampled_from([8000, 22050, 44100, 256000, 384000]))
+    start = draw(st.integers(0, 86400 * rate))
+    end = start + draw(st.integers(0, 5 * rate))
+    label = draw(texts) if verdict in ("known", "ambiguous") or (verdict is None and draw(st.booleans())) else None
+    runner_up = draw(st.none() | texts)
+    band = sorted(draw(st.tuples(st.integers(0, 9000), st.integers(0, 9000)))) if draw(st.booleans()) else [None, None]
+    return Mark(
+        start_s=start / rate,
+        end_s=end / rate,
+        sample_rate=rate,
+        label=label,
+        verdict=verdict,
+        score=draw(scores),
+        runner_up=runner_up,
+        runner_up_score=draw(scores) if runner_up is not None else None,
+        reason=draw(st.just("") | texts),
+        recording=draw(st.sampled_from(["a.wav", "night/b c.WAV", "/data/site 1/å.flac", "-x.wav"])),
+        channel=draw(st.none() | st.integers(1, 8)),
+        low_hz=band[0],
+        high_hz=band[1],
+        more=draw(st.dictionaries(st.sampled_from(["Site", "Peak Freq (Hz)", "species", "Q"]), texts, max_size=2)),
+    )
+
+
+def there_and_back(found, name):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"a{FORMATS[name].suffix}")
+        write_table(path, found, format=name)
+        table = read_table(path, format=None if name != "audacity" else name)
+        assert table.format == name
+        return [replace(mark, line=None) for mark in table.marks]
+
+
+def many(test):
+    return settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])(
+        given(st.lists(marks(), max_size=5))(test)
+    )
+
+
+def same(a, b, digits):
+    return a == b if a is None or b is None else abs(a - b) <= 0.51 * 10**-digits
+
+
+def assert_times(found, back, digits=9):
+    assert len(found) == len(back)
+    for mark, again in zip(found, back, strict=True):
+        assert same(mark.start_s, again.start_s, digits)
+        assert abs(mark.end_s - again.end_s) <= 2 * 10**-digits
+        assert round(again.start_s * mark.sample_rate) == round(mark.start_s * mark.sample_rate)
+        assert round(again.end_s * mark.sample_rate) == round(mark.end_s * mark.sample_rate)
+
+
+def test_parquet():
+    pytest.importorskip("pyarrow")
+    many(lambda found: _exact(found, "parquet"))()
+
+
+@many
+def test_json_lines(found):
+    _exact(found, "jsonl")
+
+
+def _exact(found, name):
+    assert there_and_back(found, name) == found
+
+
+@many
+def test_csv(found):
+    back = there_and_back(found, "csv")
+    for mark, again in zip(found, back, strict=True):
+        assert same(mark.score, again.score, 6)
+        assert same(mark.runner_up_score, again.runner_up_score, 6)
+        assert replace(again, score=mark.score, runner_up_score=mark.runner_up_score) == mark
+
+
+@many
+def test_raven(found):
+    sounds = [mark for mark in found if mark.verdict != "silence"]
+    back = there_and_back(found, "raven")
+    assert_times(sounds, back)
+    for mark, again in zip(sounds, back, strict=True):
+        assert again.label == (None if mark.label is None else one_line(mark.label) or None)
+        assert again.runner_up == (None if mark.runner_up is None else one_line(mark.runner_up) or None)
+        assert (again.verdict, again.channel) == (mark.verdict, mark.channel or 1)
+        assert (again.low_hz, again.high_hz, again.recording) == (mark.low_hz, mark.high_hz, mark.recording)
+        assert same(mark.score, again.score, 6)
+        assert again.reason == one_line(mark.reason)
+        assert again.more == {key: one_line(text) for key, text in mark.more.items() if one_line(text)}
+
+
+@many
+def test_audacity(found):
+    sounds = [mark for mark in found if mark.verdict != "silence"]
+    # a label without score that looks like one with a score cannot be told from it
+    assume(not any(mark.score is None and _SCORE.fullmatch(one_line(shown(mark))) for mark in sounds))
+    back = there_and_back(found, "audacity")
+    assert_times(sounds, back)
+    for mark, again in zip(sounds, back, strict=True):
+        assert shown(again) == one_line(shown(mark))
+        assert same(mark.score, again.score, 2)
+        assert (again.low_hz, again.high_hz) == (mark.low_hz, mark.high_hz)
+
+
+@pytest.mark.parametrize("name", ["kaleidoscope", "birdnet"])
+def test_tables_with_one_place_for_a_label(name):
+    @many
+    def check(found):
+        sounds = [mark for mark in found if mark.verdict != "silence"]
+        back = there_and_back(found, name)
+        assert_times(sounds, back)
+        for mark, again in zip(sounds, back, strict=True):
+            assert shown(again).strip() == shown(mark).strip()
+            assert again.recording == mark.recording
+            assert same(mark.score, again.score, 6)
+
+    check()
+
+
+@many
+def test_dcase(found):
+    known = [mark for mark in found if mark.verdict == "known" or (mark.verdict is None and mark.label)]
+    back = there_and_back(found, "dcase")
+    assert_times(known, back)
+    assert [mark.recording for mark in back] == [Path(mark.recording).name for mark in known]
+
+
+def test_aoef():
+    pytest.importorskip("soundevent")
+
+    @many
+    def check(found):
+        by_recording = [m for name in dict.fromkeys(m.recording for m in found) for m in found if m.recording == name]
+        back = there_and_back(found, "aoef")
+        assert len(back) == len(found)
+        for mark, again in zip(by_recording, back, strict=True):
+            assert (again.start_s, again.end_s, again.label) == (mark.start_s, mark.end_s, mark.label)
+            assert (again.recording, again.verdict, again.runner_up) == (mark.recording, mark.verdict, mark.runner_up)
+            assert (again.low_hz, again.high_hz) == (mark.low_hz, mark.high_hz)
+            if mark.verdict is not None:
+                assert (again.score, again.runner_up_score) == (mark.score, mark.runner_up_score)
+
+    check()
+
+
+@given(texts)
+def test_the_guard_comes_off_again(text):
+    assert unguarded(guarded(text)) == text
+    assert guarded(text)[0] not in "=+-@\t\r"
+
+
+@given(st.lists(texts.map(one_line), min_size=1))
+def test_tab_lines_come_back(cells):
+    assert tab_cells(tab_line(cells).removesuffix("\n")) == cells
+
+
+@given(st.lists(texts, min_size=2))
+def test_comma_lines_come_back(cells):
+    assert list(csv.reader(io.StringIO(comma_line(cells), newline=""), strict=True)) == [cells]
+
+
+@given(texts)
+def test_what_is_shown_is_shown_again(text):
+    label, verdict, runner_up = taken_apart(text)
+    assert shown(Mark(start_s=0, end_s=1, label=label, verdict=verdict, runner_up=runner_up)) == text
+
+
+@pytest.mark.parametrize("format", ["jsonl", "parquet"])
+@given(times=st.tuples(st.floats(0, 1e5), st.floats(0, 10)), rate=st.sampled_from([11025, 22050, 44100, 384000]))
+@settings(max_examples=40, deadline=None)
+def test_times_between_samples_keep_all_digits(format, times, rate):
+    """A mark by hand, or of a recording at another rate, need not begin with a sample."""
+    if format == "parquet":
+        pytest.importorskip("pyarrow")
+    mark = Mark(start_s=times[0], end_s=times[0] + times[1], label="a", sample_rate=rate)
+    with tempfile.TemporaryDirectory() as folder:
+        write_table(f"{folder}/a", [mark], format=format)
+        (again,) = read_table(f"{folder}/a", format=format).marks
+    assert (again.start_s, again.end_s) == (mark.start_s, mark.end_s)
+
+
+def test_times_between_samples_keep_nine_digits_in_csv(tmp_path):
+    mark = Mark(start_s=0.1234567891, end_s=0.2000001111, label="a", sample_rate=22050)
+    on_grid = Mark(start_s=1 / 3, end_s=20000 / 22050, label="a", sample_rate=22050)
+    write_table(tmp_path / "a.csv", [mark, on_grid], format="csv")
+    again, on_grid_again = read_table(tmp_path / "a.csv").marks
+    assert (again.start_s, again.end_s) == (0.123456789, 0.200000111)
+    assert (on_grid_again.start_s, on_grid_again.end_s) == (7350 / 22050, 20000 / 22050)

@@ -1,0 +1,210 @@
+"""Written files: whole or not at all, with what made them inside or beside."""
+
+import json
+import os
+import subprocess
+import sys
+import weakref
+
+import pytest
+
+from outlark.annotations import FORMATS, About, Mark, parquet, read_table, write_table
+from outlark.errors import AnnotationError, InputError
+from outlark.segments import Segment
+from outlark.version import __version__
+from tests.annotations.made_marks import ABOUT, MARKS
+
+WRITING = [name for name, format in FORMATS.items() if format.writes]
+SUFFIXES = {
+    "raven": ".Table.1.selections.txt", "audacity": ".labels.txt", "kaleidoscope": ".kaleidoscope.csv",
+    "birdnet": ".birdnet.csv", "dcase": ".dcase.csv", "csv": ".outlark.csv", "jsonl": ".jsonl", "parquet": ".parquet",
+    "aoef": ".aoef.json",
+}  # fmt: skip
+NEEDS = {"aoef": "soundevent", "parquet": "pyarrow"}
+
+
+def need(name):
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
+
+
+def test_formats_and_suffixes_do_not_change():
+    assert {name: FORMATS[name].suffix for name in WRITING} == SUFFIXES
+    assert list(FORMATS)[: len(SUFFIXES)] == list(SUFFIXES)
+    assert all(format.reads and format.what and format.name == name for name, format in FORMATS.items())
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_every_file_tells_version_model_and_settings(name, tmp_path):
+    need(name)
+    path = tmp_path / "a.x"
+    write_table(path, MARKS, format=name, about=ABOUT)
+    assert read_table(path, format=name).about == ABOUT.as_dict()
+    beside = tmp_path / "a.x.about.json"
+    assert beside.exists() == (name not in ("csv", "jsonl", "parquet", "aoef"))
+    if beside.exists():
+        assert json.loads(beside.read_text()) == {"format": name, **ABOUT.as_dict()}
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_a_table_without_marks_tells_it_too(name, tmp_path):
+    need(name)
+    path = tmp_path / f"a{FORMATS[name].suffix}"
+    write_table(path, [], format=name, about=ABOUT)
+    found = read_table(path)
+    assert (found.format, found.marks, found.about) == (name, (), ABOUT.as_dict())
+
+
+def test_without_a_word_the_version_is_told(tmp_path):
+    write_table(tmp_path / "a.jsonl", iter(MARKS), format="jsonl")
+    assert read_table(tmp_path / "a.jsonl").about["version"] == __version__
+
+
+def test_no_side_file_of_an_earlier_table_stays(tmp_path):
+    path = tmp_path / "a.csv"
+    write_table(path, [], format="csv", about=About(version="0.0.1"))
+    assert (tmp_path / "a.csv.about.json").exists()
+    write_table(path, MARKS, format="csv", about=ABOUT)
+    assert os.listdir(tmp_path) == ["a.csv"]
+
+
+def test_a_side_file_that_cannot_be_read_is_remarked(tmp_path):
+    path = tmp_path / "a.labels.txt"
+    write_table(path, MARKS, format="audacity")
+    (tmp_path / "a.labels.txt.about.json").write_text("{")
+    found = read_table(path)
+    assert found.about == {}
+    assert "a.labels.txt.about.json beside it cannot be read" in found.remarks[0]
+
+
+def test_silence_goes_to_own_formats_alone(tmp_path):
+    for name in WRITING:
+        need(name)
+        write_table(tmp_path / "a.x", MARKS, format=name)
+        verdicts = [mark.verdict for mark in read_table(tmp_path / "a.x", format=name).marks]
+        assert ("silence" in verdicts) == (name in ("csv", "jsonl", "parquet", "aoef"))
+
+
+def test_a_name_that_is_no_unicode_does_not_stop_the_table(tmp_path):
+    odd = os.fsdecode(b"caf\xe9.wav")
+    marks = [Mark(start_s=0, end_s=1, label="a", verdict="known", recording=odd, sample_rate=8000)]
+    for name in WRITING:
+        need(name)
+        write_table(tmp_path / "a.x", marks, format=name)
+        (mark,) = read_table(tmp_path / "a.x", format=name).marks
+        expected = {"jsonl": odd, "audacity": None}.get(name, r"caf\udce9.wav")
+        assert mark.recording == expected
+
+
+def test_colliding_columns_of_others_are_renamed(tmp_path):
+    mark = Mark(start_s=0, end_s=1, label="a", more={"Label": "x", "View": "y", "schema": "z"})
+    write_table(tmp_path / "a.csv", [mark], format="csv")
+    assert read_table(tmp_path / "a.csv").marks[0].more == {"Label (more)": "x", "View": "y", "schema (more)": "z"}
+    write_table(tmp_path / "a.txt", [mark], format="raven")
+    (again,) = read_table(tmp_path / "a.txt").marks
+    assert (again.label, again.more) == ("a", {"Label": "x", "View (more)": "y", "schema": "z"})
+
+
+def test_samples_at_384_khz_are_told_apart_after_a_day(tmp_path):
+    rate = 384000
+    marks = [
+        Mark(start_s=n / rate, end_s=(n + 1) / rate, label="a", recording="a.wav", sample_rate=rate)
+        for n in range(86400 * rate, 86400 * rate + 50)
+    ]
+    for name in WRITING:
+        need(name)
+        write_table(tmp_path / "a.x", marks, format=name)
+        back = [mark.segment(rate) for mark in read_table(tmp_path / "a.x", format=name).marks]
+        assert [(s.start, s.end) for s in back] == [(s.start, s.end) for s in (m.segment(rate) for m in marks)]
+
+
+# What cannot be written.
+
+
+def test_errors_in_words(tmp_path):
+    with pytest.raises(AnnotationError, match=r"format='textgrid' is only read; write one of \['raven'"):
+        write_table(tmp_path / "a", MARKS, format="textgrid")
+    with pytest.raises(AnnotationError, match=r"format='ravn' is not known; choose one of"):
+        write_table(tmp_path / "a", MARKS, format="ravn")
+    segment = Segment(start=0, end=1, sample_rate=8000)
+    with pytest.raises(InputError, match=r"Segment.* is no Mark; use Mark.from_segment"):
+        write_table(tmp_path / "a", [segment], format="csv")
+    with pytest.raises(InputError, match=r"settings.tau is nan, which JSON does not have"):
+        write_table(tmp_path / "a", MARKS, format="csv", about=About(version="1", settings={"tau": float("nan")}))
+    assert os.listdir(tmp_path) == []
+
+
+def test_no_folder(tmp_path):
+    with pytest.raises(AnnotationError, match=r"cannot be written: .*none does not exist; check the name"):
+        write_table(tmp_path / "none" / "a.csv", MARKS, format="csv")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(AnnotationError, match=r"folder is a folder; give the name of a file in it"):
+        write_table(tmp_path / "folder", MARKS, format="csv")
+
+
+FULL_DISK = """
+import resource, signal, sys
+from outlark.errors import AnnotationError
+from outlark.annotations import Mark, write_table
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+marks = [Mark(start_s=i, end_s=i + 1, label="x" * 50) for i in range(1000)]
+try:
+    write_table(sys.argv[1], marks, format=sys.argv[2])
+except AnnotationError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("name", ["csv", "raven"])
+def test_where_there_is_no_room_the_old_table_stays(name, tmp_path):
+    path = tmp_path / "a.txt"
+    write_table(path, MARKS, format=name)
+    before = path.read_bytes()
+    done = subprocess.run([sys.executable, "-c", FULL_DISK, path, name], capture_output=True, text=True, check=True)
+    assert "a.txt cannot be written (File too large); free some space" in done.stdout
+    assert path.read_bytes() == before
+    assert {file.name for file in tmp_path.iterdir()} <= {"a.txt", "a.txt.about.json"}
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real" / "a.csv")
+    write_table(tmp_path / "link.csv", MARKS, format="csv")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert len(read_table(tmp_path / "real" / "a.csv").marks) == len(MARKS)
+
+
+class Counted:
+    """A collection that makes its marks anew in each pass, and knows how many of them are alive at once."""
+
+    def __init__(self, n):
+        self.n, self.most = n, 0
+        self._alive = weakref.WeakSet()
+
+    def __len__(self):
+        return self.n
+
+    def __contains__(self, mark):
+        return False
+
+    def __iter__(self):
+        for i in range(self.n):
+            mark = Mark(start_s=i, end_s=i + 0.5, label="a", recording="a.wav", score=1.0, sample_rate=8000)
+            self._alive.add(mark)
+            self.most = max(self.most, len(self._alive))
+            yield mark
+
+
+@pytest.mark.parametrize("format", [name for name in WRITING if name != "aoef"])
+def test_marks_are_written_one_after_the_other(tmp_path, format, monkeypatch):
+    need(format)
+    monkeypatch.setattr(parquet, "ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(Mark, "__hash__", object.__hash__)
+    many = Counted(450)
+    write_table(tmp_path / "a", many, format=format)
+    assert many.most <= (201 if format == "parquet" else 3)
+    write_table(tmp_path / "b", list(many), format=format)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    if format == "parquet":
+        assert [mark.start_s for mark in read_table(tmp_path / "a", format=format).marks] == list(range(450))

@@ -1,0 +1,322 @@
+"""When a recording began: real files with real chunks, every kind of name, and what is no time."""
+
+import struct
+import tracemalloc
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given
+from hypothesis import strategies as st
+
+from outlark.audio.recorder_time import RecorderTime, recorder_time, time_in_name
+from outlark.audio.wave_chunks import text_chunks
+from outlark.errors import AudioError
+
+STAMP = "GUANO|Version: 1.0\nMake: Open Acoustic Devices\nTimestamp: 2023-10-24T12:34:56+02:00\nTE: 1\n"
+MOTH = "Recorded at {} by AudioMoth 24F3190361DA539A at medium gain while battery was 4.1V and temperature was 9.8C."
+PLUS_2 = timezone(timedelta(hours=2))
+NOON = datetime(2023, 10, 24, 12, 34, 56)
+
+
+def sound(path: Path, container: str = "WAV", subtype: str = "PCM_16", comment: str = "", guano: str | bytes = ""):
+    """A sound file of 100 samples, with a comment, and a GUANO chunk at its end."""
+    with soundfile.SoundFile(path, "w", 8000, 1, format=container, subtype=subtype) as file:
+        if comment:
+            file.comment = comment
+        file.write(np.zeros(100))
+    return with_chunk(path, b"guan", guano.encode() if isinstance(guano, str) else guano) if guano else path
+
+
+def with_chunk(path: Path, name: bytes, body: bytes, size: int | None = None) -> Path:
+    size = len(body) if size is None else size
+    data = path.read_bytes() + name + struct.pack("<I", size) + body + b"\0" * (len(body) % 2)
+    if data[:4] == b"RIFF":
+        data = data[:4] + struct.pack("<I", len(data) - 8) + data[8:]
+    path.write_bytes(data)
+    return path
+
+
+# --- GUANO ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("container", "subtype", "name"),
+    [
+        ("WAV", "PCM_16", "a.wav"),
+        ("WAV", "PCM_U8", "A.WAV"),
+        ("WAV", "FLOAT", "no_extension"),
+        ("WAVEX", "PCM_24", "a.Wav"),
+        ("RF64", "PCM_16", "a.rf64"),
+    ],
+)
+def test_guano_is_found_in_every_kind_of_wav(tmp_path, container, subtype, name):
+    found = recorder_time(sound(tmp_path / name, container, subtype, guano=STAMP))
+    assert found == RecorderTime(began=NOON.replace(tzinfo=PLUS_2), source="guano")
+
+
+def test_the_reference_implementation_reads_the_same(tmp_path):
+    guano = pytest.importorskip("guano")
+    for stamp in ("2023-10-24T12:34:56+02:00", "2023-10-24T12:34:56Z", "2023-10-24T12:34:56"):
+        path = sound(tmp_path / "a.wav", guano=f"GUANO|Version: 1.0\nTimestamp: {stamp}\n")
+        theirs = guano.GuanoFile(str(path))["Timestamp"]
+        ours = recorder_time(path).began
+        assert ours.replace(tzinfo=None) == theirs.replace(tzinfo=None)
+        assert ours.utcoffset() == theirs.utcoffset()
+
+
+@pytest.mark.parametrize(
+    ("stamp", "expected"),
+    [
+        ("2023-10-24 12:34:56", NOON),
+        ("2023-10-24T12:34:56.500 -03:30", NOON.replace(microsecond=500_000, tzinfo=timezone(-timedelta(hours=3.5)))),
+        ("20231024T123456Z", NOON.replace(tzinfo=UTC)),
+        ("2023-10-24", None),
+        ("2023-02-30T12:34:56", None),
+        ("1970-01-01T00:00:05", None),
+        ("24/10/2023 12:34", None),
+        ("", None),
+    ],
+)
+def test_time_stamps_of_guano(tmp_path, stamp, expected):
+    found = recorder_time(sound(tmp_path / "a.wav", guano=f"GUANO|Version: 1.0\nTimestamp: {stamp}\n"))
+    assert (found.began if found else None) == expected
+    if expected is not None:
+        assert found.began.utcoffset() == expected.utcoffset()
+
+
+def test_slowed_down_recordings_run_slowly(tmp_path):
+    found = recorder_time(sound(tmp_path / "a.wav", guano=STAMP.replace("TE: 1", "TE: 10")))
+    assert found.at(25.0) - found.began == timedelta(seconds=2.5)
+    strange = recorder_time(sound(tmp_path / "b.wav", guano=STAMP.replace("TE: 1", "TE: 0")))
+    assert strange.at(25.0) - strange.began == timedelta(seconds=25)
+
+
+@pytest.mark.parametrize(
+    "guano",
+    [
+        b"not a field\n\xff\xfe latin \xe9: 1\nTimestamp: 2023-10-24T12:34:56\n",
+        b"GUANO|Version: 1.0\r\nTimestamp: 2023-10-24T12:34:56\r\n\0\0\0Timestamp: 1999-01-01T00:00:00",
+        b"Timestamp: 2023-10-24T12:34:56\nTimestamp: 1999-01-01T00:00:00\n",
+    ],
+)
+def test_untidy_guano_is_read_as_far_as_it_makes_sense(tmp_path, guano):
+    assert recorder_time(sound(tmp_path / "a.wav", guano=guano)).began == NOON
+
+
+def test_a_chunk_that_promises_more_than_there_is(tmp_path):
+    path = with_chunk(sound(tmp_path / "a.wav"), b"guan", STAMP.encode(), size=2**32 - 2)
+    assert recorder_time(path).began == NOON.replace(tzinfo=PLUS_2)
+    path = with_chunk(sound(tmp_path / "b.wav"), b"junk", b"", size=2**32 - 2)
+    assert recorder_time(with_chunk(path, b"guan", STAMP.encode())) is None
+
+
+@given(cut=st.integers(0, 400), at=st.integers(0, 400), value=st.integers(0, 255))
+def test_damaged_files_never_fail(tmp_path_factory, cut, at, value):
+    path = tmp_path_factory.mktemp("damaged") / "a.wav"
+    data = bytearray(sound(path, comment=MOTH.format("12:34:56 24/10/2023 (UTC)"), guano=STAMP).read_bytes())
+    data[at] = value
+    path.write_bytes(data[: len(data) - cut])
+    found = recorder_time(path)
+    assert found is None or found.source in ("guano", "comment")
+
+
+def test_the_sound_is_not_read(tmp_path):
+    """A sparse file of 3 GB, as recorders write them through a whole night."""
+    path = sound(tmp_path / "long.wav", guano=STAMP)
+    data = path.read_bytes()
+    place = data.index(b"data")
+    size = 3 * 2**30
+    with path.open("wb") as file:
+        file.write(data[: place + 4] + struct.pack("<I", size))
+        file.seek(place + 8 + size)
+        file.write(data[data.index(b"guan") :])
+    tracemalloc.start()
+    found = recorder_time(path)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.source == "guano"
+    assert most < 2**20
+
+
+def test_chunks_of_odd_size_are_padded(tmp_path):
+    path = with_chunk(sound(tmp_path / "a.wav"), b"junk", b"odd")
+    assert recorder_time(with_chunk(path, b"guan", STAMP.encode())).source == "guano"
+
+
+def test_many_empty_chunks_come_to_an_end(tmp_path):
+    path = sound(tmp_path / "a.wav")
+    path.write_bytes(path.read_bytes() + b"junk\0\0\0\0" * 5000)
+    assert recorder_time(with_chunk(path, b"guan", STAMP.encode())) is None  # too far behind
+
+
+def test_rf64_with_its_size_elsewhere(tmp_path):
+    path = sound(tmp_path / "a.rf64", "RF64", comment=MOTH.format("12:34:56 24/10/2023"))
+    data = path.read_bytes()
+    assert data[data.index(b"data") + 4 :][:4] == b"\xff\xff\xff\xff"
+    assert recorder_time(path).source == "comment"
+    assert recorder_time(with_chunk(path, b"guan", STAMP.encode())).source == "guano"
+
+
+# --- header comment -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "zone", "microsecond"),
+    [
+        ("12:34:56 24/10/2023", None, 0),
+        ("12:34:56 24/10/2023 (UTC)", UTC, 0),
+        ("12:34:56 24/10/2023 (UTC+2)", PLUS_2, 0),
+        ("12:34:56 24/10/2023 (UTC-3:30)", timezone(-timedelta(hours=3, minutes=30)), 0),
+        ("12:34:56 24/10/2023 (UTC+10:30)", timezone(timedelta(hours=10, minutes=30)), 0),
+        ("12:34:56.789 24/10/2023 (UTC-11)", timezone(-timedelta(hours=11)), 789_000),
+    ],
+)
+@pytest.mark.parametrize("by", ["by AudioMoth 24F3190361DA539A", "during deployment 24F3190361DA539A"])
+def test_comments_of_audiomoth_through_the_years(tmp_path, told, zone, microsecond, by):
+    comment = MOTH.format(told).replace("by AudioMoth 24F3190361DA539A", by)
+    found = recorder_time(sound(tmp_path / "a.wav", comment=comment))
+    assert found == RecorderTime(began=NOON.replace(tzinfo=zone, microsecond=microsecond), source="comment")
+    assert found.began.utcoffset() == (None if zone is None else zone.utcoffset(None))
+
+
+@pytest.mark.parametrize(
+    "told", ["25:00:00 24/10/2023 (UTC)", "12:34:60 24/10/2023", "12:34:56 30/02/2023", "00:00:12 01/01/1970 (UTC)", ""]
+)
+def test_comments_without_a_possible_time(tmp_path, told):
+    assert recorder_time(sound(tmp_path / "a.wav", comment=MOTH.format(told))) is None
+
+
+@pytest.mark.parametrize(
+    ("container", "subtype"),
+    [("FLAC", "PCM_16"), ("OGG", "VORBIS"), ("AIFF", "PCM_16"), ("RF64", "PCM_16"), ("MP3", "MPEG_LAYER_III")],
+)
+def test_comments_survive_conversion(tmp_path, container, subtype):
+    comment = MOTH.format("12:34:56 24/10/2023 (UTC+2)")
+    found = recorder_time(sound(tmp_path / "a", container, subtype, comment=comment))
+    assert found == RecorderTime(began=NOON.replace(tzinfo=PLUS_2), source="comment")
+
+
+@pytest.mark.parametrize("container", ["W64", "CAF", "AU", "RF64", "WAV", "FLAC"])
+def test_files_that_say_nothing(tmp_path, container):
+    assert recorder_time(sound(tmp_path / "a.wav", container)) is None
+    assert recorder_time(sound(tmp_path / "20231024_123456.wav", container)).source == "file name"
+
+
+@pytest.mark.parametrize("content", [b"", b"RIFF", b"RIFF\0\0\0\0WAVE", b"no sound at all", b"RIFF\0\0\0\0WAVEfmt "])
+def test_what_is_no_sound_still_has_a_name(tmp_path, content):
+    path = tmp_path / "S4A01_20231024_123456.raw"
+    path.write_bytes(content)
+    assert recorder_time(path).began == NOON
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(AudioError, match=r"20231024_123456\.wav does not exist"):
+        recorder_time(tmp_path / "20231024_123456.wav")
+    with pytest.raises(AudioError, match="is a folder"):
+        recorder_time(tmp_path)
+
+
+# --- file names -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("S4A01234_20231024_123456.wav", NOON),
+        ("20231024_123456.WAV", NOON),
+        ("20231024_123456T.WAV", NOON),
+        ("SITE-7_0+1_20231024_123456.Wac", NOON),
+        ("SITE_20231024$123456.wav", NOON),
+        ("20231024-123456.flac", NOON),
+        ("24F319036_20231024_123456.part2.mp3", NOON),
+        ("20231024_123456_000.wav", NOON),
+        ("20231024_123456-0100.wav", NOON),
+        ("20231024_123456_-0001.wav", NOON),
+        ("20231024T123456+1000_REC.flac", NOON.replace(tzinfo=timezone(timedelta(hours=10)))),
+        ("20231024t123456Z.wav", NOON.replace(tzinfo=UTC)),
+        ("SwiftOne_20231024_123456_-0400.wav", NOON.replace(tzinfo=timezone(-timedelta(hours=4)))),
+        ("99999999_999999_20231024_123456.wav", NOON),
+        ("65379278.wav", None),
+        ("6537B9F0.WAV", datetime(2023, 10, 24, 12, 34, 56, tzinfo=UTC)),
+        ("6537b9f0.wav", datetime(2023, 10, 24, 12, 34, 56, tzinfo=UTC)),
+        ("5E9089F0.tar.gz", datetime(2020, 4, 10, 15, 0, 0, tzinfo=UTC)),
+        ("DEADBEEF.wav", None),
+        ("0FE081F8.wav", None),
+        ("x6537B9F0.wav", None),
+        ("20231324_123456.wav", None),
+        ("20230229_123456.wav", None),
+        ("20231024_240000.wav", None),
+        ("20231024_123460.wav", None),
+        ("10661014_123456.wav", None),
+        ("120231024_123456.wav", None),
+        ("20231024_1234567.wav", None),
+        ("20231024.wav", None),
+        ("song.wav", None),
+        ("", None),
+    ],
+)
+def test_names(name, expected):
+    found = time_in_name(name)
+    assert (found.began if found else None) == expected
+    if found:
+        assert found.source == "file name"
+        assert found.began.utcoffset() == expected.utcoffset()
+
+
+@given(st.datetimes(datetime(1990, 1, 1), datetime(2099, 12, 31)), st.sampled_from(["", "A_", "24F3_", "x-1 "]))
+def test_every_second_comes_back_from_its_name(when, prefix):
+    when = when.replace(microsecond=0)
+    assert time_in_name(f"{prefix}{when:%Y%m%d_%H%M%S}.WAV").began == when
+
+
+@given(st.text(max_size=40))
+def test_no_name_is_too_strange(name):
+    found = time_in_name(name)
+    assert found is None or 1990 <= found.began.year <= 2099
+
+
+# --- several sources ------------------------------------------------------------------------------------------------
+
+
+def test_the_more_trusted_source_wins_and_the_difference_is_told(tmp_path):
+    comment = MOTH.format("12:34:56 24/10/2023 (UTC)")
+    path = sound(tmp_path / "20231024_133456.wav", comment=comment, guano=STAMP)
+    found = recorder_time(path)
+    assert found.source == "guano"
+    assert found.began == NOON.replace(tzinfo=PLUS_2)
+    assert found.differences == (
+        "the comment says 2023-10-24 12:34:56+00:00, 2:00:00 later than the guano (2023-10-24 12:34:56+02:00)",
+        "the file name says 2023-10-24 13:34:56, 1:00:00 later than the guano (2023-10-24 12:34:56+02:00)",
+    )
+    without = sound(tmp_path / "20231024_120000.wav", comment=comment)
+    assert recorder_time(without).differences == (
+        "the file name says 2023-10-24 12:00:00, 0:34:56 earlier than the comment (2023-10-24 12:34:56+00:00)",
+    )
+
+
+@pytest.mark.parametrize("name", ["20231024_123456.wav", "20231024_103456.wav", "20231024_123458.wav", "65379DD0.wav"])
+def test_a_name_in_local_time_or_utc_agrees(tmp_path, name):
+    path = sound(tmp_path / name, comment=MOTH.format("12:34:56 24/10/2023 (UTC+2)"), guano=STAMP)
+    assert recorder_time(path).differences == ()
+
+
+def test_ten_seconds_are_a_difference(tmp_path):
+    path = sound(tmp_path / "20231024_123506.wav", guano=STAMP)
+    assert "0:00:10 later" in recorder_time(path).differences[0]
+
+
+def test_a_source_without_a_zone_may_lead(tmp_path):
+    guano = STAMP.replace("+02:00", "")
+    agrees = sound(tmp_path / "a.wav", comment=MOTH.format("12:34:56 24/10/2023 (UTC+2)"), guano=guano)
+    assert recorder_time(agrees).differences == ()
+    assert recorder_time(agrees).began == NOON
+    earlier = sound(tmp_path / "b.wav", comment=MOTH.format("11:34:56 24/10/2023 (UTC)"), guano=guano)
+    assert "1:00:00 earlier than the guano" in recorder_time(earlier).differences[0]
+
+
+def test_the_texts_of_a_file(tmp_path):
+    path = sound(tmp_path / "a.wav", comment="hello", guano=STAMP)
+    assert text_chunks(path) == {"ICMT": "hello", "guan": STAMP.strip()}

@@ -1,0 +1,185 @@
+"""Tables in other formats: what goes with them, what is lost, and what is never overwritten."""
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given
+from hypothesis import strategies as st
+
+from outlark.annotations import FORMATS, About, Mark, read_table, write_table
+from outlark.annotations.format_examples import MARKS, example
+from outlark.commands.conversion import convert, convert_folder, format_of_name
+from outlark.commands.train.losses import losses
+from outlark.errors import AnnotationError, InputError
+
+ABOUT = About(version="0.0.1", model_sha256="ab" * 32, settings={"channel": "mix"})
+WRITTEN = [name for name, format in FORMATS.items() if format.writes]
+
+
+@pytest.fixture
+def table(tmp_path):
+    write_table(tmp_path / "night.outlark.csv", MARKS, format="csv", about=ABOUT)
+    return tmp_path / "night.outlark.csv"
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_to_every_format(table, tmp_path, name):
+    if FORMATS[name].extra:
+        pytest.importorskip({"parquet": "pyarrow", "aoef": "soundevent"}[name])
+    target = tmp_path / f"new{FORMATS[name].suffix}"
+    done = convert(table, target)
+    write_table(tmp_path / "same", MARKS, format=name, about=ABOUT)
+    # AOEF has the time of writing in it
+    assert name == "aoef" or target.read_bytes() == (tmp_path / "same").read_bytes()
+    assert (done.source_format, done.target_format, done.marks) == ("csv", name, 2)
+    assert done.written == len(read_table(target).marks)
+    assert read_table(target).about == ABOUT.as_dict()
+
+
+def test_what_is_lost(table, tmp_path):
+    lost = {name: convert(table, tmp_path / f"new{FORMATS[name].suffix}").lost for name in ("jsonl", "csv", "raven")}
+    assert lost["jsonl"] == lost["csv"] == ()
+    assert lost["raven"] == ("lost: sample rate (2 marks)",)
+    assert convert(table, tmp_path / "new.labels.txt").lost == (
+        "lost: recording (2 marks)",
+        "lost: runner-up (1 mark)",
+        "lost: runner-up's score (1 mark)",
+        "lost: reason (2 marks)",
+        "lost: sample rate (2 marks)",
+    )
+    assert convert(table, tmp_path / "new.dcase.csv").lost[:2] == (
+        "left out: 1 mark, unknown",
+        "lost: label (1 mark)",
+    )
+
+
+spans = st.tuples(st.integers(0, 10**6), st.integers(1, 10**4), st.sampled_from(["known", "silence"]))
+
+
+@given(st.lists(spans, max_size=10, unique_by=lambda span: span[0]))
+def test_marks_that_are_left_out_are_counted(made):
+    marks = [Mark(start_s=s / 1e3, end_s=(s + n) / 1e3, label="a", verdict=v) for s, n, v in sorted(made)]
+    kept = [mark for mark in marks if mark.verdict == "known"]
+    n = len(marks) - len(kept)
+    assert losses(marks, kept) == ([f"left out: {n} mark{'s' if n > 1 else ''}, silence"] if n else [])
+
+
+def test_changed_and_rounded():
+    was = Mark(start_s=1, end_s=2, label="a\tb", score=1.23456789, channel=2, more={"x": "y"})
+    now = Mark(start_s=1, end_s=2, label="a b", score=1.2345679, channel=1)
+    assert losses([was], [now]) == [
+        "lost: other columns (1 mark)",
+        "changed: label (1 mark)",
+        "changed: channel (1 mark)",
+    ]
+    now = Mark(start_s=1, end_s=2, label="a b", score=1.23)
+    assert "rounded: score (1 mark)" in losses([was], [now])
+
+
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [
+        ("x.birdnet.csv", "birdnet"),
+        ("x.selections.txt", "raven"),
+        ("x.JSONL", "jsonl"),
+        ("x.csv", "csv"),
+        ("x.txt", None),
+    ],
+)
+def test_formats_from_names(name, format):
+    assert format_of_name(name) == format
+
+
+def test_a_name_that_does_not_tell(table, tmp_path):
+    with pytest.raises(
+        InputError, match=r"the name 'x.txt' does not tell the format; give one \(--to\) of raven, audac"
+    ):
+        convert(table, tmp_path / "x.txt")
+    assert convert(table, tmp_path / "x.txt", to="raven").target_format == "raven"
+
+
+def test_the_source_is_never_overwritten(table, tmp_path):
+    before = table.read_bytes()
+    (tmp_path / "link.jsonl").symlink_to(table)
+    for target in (table, tmp_path / "link.jsonl"):
+        with pytest.raises(InputError, match="is what is read, and is not overwritten"):
+            convert(table, target, replace_target=True)
+    assert table.read_bytes() == before
+
+
+def test_other_tables_only_on_request(table, tmp_path):
+    (tmp_path / "new.jsonl").write_text("mine")
+    with pytest.raises(InputError, match=r"new.jsonl is there already; give another name, or replace it \(--force\)"):
+        convert(table, tmp_path / "new.jsonl")
+    assert (tmp_path / "new.jsonl").read_text() == "mine"
+    assert convert(table, tmp_path / "new.jsonl", replace_target=True).written == 2
+
+
+def test_recordings_give_names_and_rates(tmp_path):
+    for folder in ("audio", "empty"):
+        (tmp_path / folder).mkdir()
+    for name, seconds in (("a", 2), ("b", 3)):
+        soundfile.write(tmp_path / f"audio/{name}.flac", np.zeros(8000 * seconds), 8000)
+    (tmp_path / "a.labels.txt").write_text("0.5\t1.0\tsong\n")
+    convert(tmp_path / "a.labels.txt", tmp_path / "a.jsonl", audio=[tmp_path / "audio"])
+    (mark,) = read_table(tmp_path / "a.jsonl").marks
+    assert (mark.recording, mark.sample_rate) == ("a.flac", 8000)
+    (tmp_path / "t.csv").write_text("recording,start_s,end_s,label\nb.flac,1,2,x\na.flac,1,2,x\n")
+    convert(tmp_path / "t.csv", tmp_path / "t.selections.txt", audio=[tmp_path / "audio"])
+    rows = [line.split("\t") for line in (tmp_path / "t.selections.txt").read_text().splitlines()]
+    assert [row[3] for row in rows] == ["Begin Time (s)", "3.0", "1.0"]  # b after the 2 s of a
+    with pytest.raises(AnnotationError, match=r"t.csv, line 2: there is no recording 'b.flac' in"):
+        convert(tmp_path / "t.csv", tmp_path / "u.csv", audio=[tmp_path / "empty"])
+
+
+def test_aoef_finds_the_recording_beside_the_table(tmp_path):
+    pytest.importorskip("soundevent")
+    (tmp_path / "a.labels.txt").write_text("0.5\t1.0\tsong\n")
+    with pytest.raises(AnnotationError, match=r"a.labels.txt: there is no recording 'a'"):
+        convert(tmp_path / "a.labels.txt", tmp_path / "a.aoef.json")
+    soundfile.write(tmp_path / "a.wav", np.zeros(16000), 8000)
+    convert(tmp_path / "a.labels.txt", tmp_path / "a.aoef.json")
+    assert read_table(tmp_path / "a.aoef.json").marks[0].sample_rate == 8000
+
+
+def test_folders(tmp_path):
+    source, target = tmp_path / "in", tmp_path / "out"
+    (source / "n").mkdir(parents=True)
+    write_table(source / "n/a.wav.outlark.csv", MARKS, format="csv", about=ABOUT)
+    write_table(source / "b.labels.txt", MARKS, format="audacity")
+    (source / "broken.csv").write_text("start_s,end_s,label\n1,x,a\n")
+    (source / "a.wav").touch()
+    done, failed = convert_folder(source, target, to="raven")
+    found = {path.relative_to(target).as_posix() for path in target.rglob("*.txt")}
+    assert found == {"n/a.wav.Table.1.selections.txt", "b.Table.1.selections.txt"}
+    assert [one.written for one in done] == [2, 2]
+    assert [file.path.name for file in failed] == ["broken.csv"]
+    with pytest.raises(InputError, match="is there already"):
+        convert_folder(source, target, to="raven")
+    with pytest.raises(InputError, match="is what is read"):
+        convert_folder(source, source, to="audacity", replace_target=True)
+
+
+def test_two_tables_of_one_name(tmp_path):
+    write_table(tmp_path / "a.labels.txt", MARKS, format="audacity")
+    write_table(tmp_path / "a.outlark.csv", MARKS, format="csv")
+    with pytest.raises(InputError, match=r"a.labels.txt and .*a.outlark.csv would both become a.jsonl"):
+        convert_folder(tmp_path, tmp_path / "out", to="jsonl")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_of_no_tables(tmp_path):
+    (tmp_path / "x.txt").write_text("no table")
+    with pytest.raises(InputError, match=r"holds no tables that can be read \(.*x.txt, line 1: "):
+        convert_folder(tmp_path, tmp_path / "out", to="jsonl")
+
+
+def test_examples_are_read_as_what_they_are(tmp_path):
+    for name, format in FORMATS.items():
+        text = example(name)
+        if text is None:
+            assert name == "parquet" or not format.writes
+            continue
+        path = tmp_path / f"x{format.suffix}"
+        path.write_text(text, encoding="utf-8")
+        assert read_table(path).format == name

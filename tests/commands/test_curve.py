@@ -1,0 +1,160 @@
+"""Precision and recall over the threshold: counts against a brute force, and which threshold is suggested."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from outlark.annotations import Mark
+from outlark.commands.evaluate.comparison import Compared
+from outlark.commands.evaluate.curve import ClassCurve, Point, curves, curves_of_tables, learnt_from
+from outlark.commands.evaluate.curve_figure import curve_figure
+from outlark.errors import InputError
+
+CLASSES = ["a", "b"]
+
+
+def mark(start, label, score=None, length=0.5):
+    return Mark(start_s=float(start), end_s=start + length, label=label, score=score)
+
+
+@st.composite
+def recordings(draw):
+    """Notes a second apart, each found or not, and rightly or wrongly; with scores of a few values."""
+    found = []
+    for number in range(draw(st.integers(1, 3))):
+        kinds = draw(st.lists(st.sampled_from(["a", "b", "x", None]), min_size=1, max_size=12))
+        answers = draw(st.lists(st.sampled_from(["a", "b", None]), min_size=len(kinds), max_size=len(kinds)))
+        scores = draw(st.lists(st.sampled_from([0.1, 0.2, 0.4, 0.8]), min_size=len(kinds), max_size=len(kinds)))
+        truth = [mark(t, kind) for t, kind in enumerate(kinds) if kind]
+        answered = [mark(t, a, s) for t, (a, s) in enumerate(zip(answers, scores, strict=True)) if a]
+        found.append(Compared(f"{number}.wav", truth, answered, 20.0))
+    return found
+
+
+def by_hand(compared, label, threshold):
+    """Every note stands alone, so that a note is found if the answer at its place has its name."""
+    counts = {"found": 0, "false": 0, "missed": 0}
+    for recording in compared:
+        truth = {m.start_s for m in recording.truth if m.label == label}
+        answers = {m.start_s for m in recording.found if m.label == label and m.score >= threshold}
+        counts["found"] += len(truth & answers)
+        counts["false"] += len(answers - truth)
+        counts["missed"] += len(truth - answers)
+    return Point(threshold, **counts)
+
+
+@settings(max_examples=100, deadline=None)
+@given(recordings(), st.sampled_from([0.5, 1.0]))
+def test_counts_against_brute_force(compared, iou):
+    thresholds = np.array([[0.05, 0.1], [0.1, 0.2], [0.3, 0.3], [0.9, 0.9], [0.2, 0.4]])
+    pairs = [
+        (r, [[m for m in r.found if m.score >= row[CLASSES.index(m.label)]] for row in thresholds]) for r in compared
+    ]
+    for c, curve in enumerate(curves(pairs, CLASSES, thresholds, iou, now=4)):
+        expected = [by_hand(compared, curve.label, score) for score in thresholds[:, c]]
+        assert curve.now == expected[4]
+        assert list(curve.points) == sorted(set(expected))
+        assert curve.notes == sum(m.label == curve.label for r in compared for m in r.truth)
+
+
+@settings(max_examples=100, deadline=None)
+@given(recordings())
+def test_scores_of_tables_give_the_same_counts(compared):
+    scores = [m.score for r in compared for m in r.found]
+    if not scores:
+        with pytest.raises(InputError, match="no curve; give --model"):
+            curves_of_tables(compared, CLASSES, 0.5)
+        return
+    for curve in curves_of_tables(compared, CLASSES, 0.5):
+        assert curve.now is None
+        assert curve.points[0].score == min(scores)
+        assert [p[1:] for p in curve.points] == [by_hand(compared, curve.label, p.score)[1:] for p in curve.points]
+
+
+def test_tables_without_scores_are_refused():
+    night = Compared("night.wav", [mark(1, "a")], [mark(1, "a"), mark(2, "a", 0.4)], 9.0)
+    with pytest.raises(InputError, match="1 of 2 detections have no score above 0, so that there is no curve"):
+        curves_of_tables([night], CLASSES, 0.5)
+
+
+points = st.lists(
+    st.builds(lambda f, x: (f, x, 20 - f), st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=12
+)
+
+
+@settings(max_examples=200)
+@given(points, st.sampled_from([0.3, 0.5, 0.95, 1.0]), st.integers(0, 20))
+def test_what_is_suggested_against_brute_force(counts, precision, now):
+    points = tuple(Point(0.1 * (k + 1), *of) for k, of in enumerate(counts))
+    curve = ClassCurve(label="a", points=points, now=points[now] if now < len(points) else None)
+    enough = [p for p in points if p.found and p.found >= precision * (p.found + p.false) - 1e-9]
+    suggested = curve.suggested(precision)
+    if not enough:
+        assert suggested is None
+        return
+    assert suggested in enough
+    assert suggested.found == max(p.found for p in enough)
+    assert suggested.false == min(p.false for p in enough if p.found == suggested.found)
+    same = [p for p in points if p[1:] == suggested[1:]]
+    assert suggested == (curve.now if curve.now in same else same[len(same) // 2])
+
+
+def test_the_best_precision_is_told_where_none_is_enough():
+    curve = ClassCurve(label="a", points=(Point(0.1, 5, 5, 1), Point(0.2, 4, 2, 2), Point(0.3, 2, 1, 4)))
+    assert curve.suggested(0.9) is None
+    assert curve.best_precision == Point(0.2, 4, 2, 2)
+    assert ClassCurve(label="a", points=(Point(0.1, 0, 0, 1),)).best_precision is None
+
+
+def test_recordings_of_the_training_are_known_by_their_names():
+    here = [Compared(name, [], [], 1.0, None if name == "c" else Path(f"x/{name}.wav")) for name in "abc"]
+    assert learnt_from(here, ["a.wav", None, "c.wav"]) == ["a"]
+
+
+# ------------------------------------------------------------------ the figure
+
+
+def drawn(*curves, precision=0.95):
+    figure = curve_figure(curves, precision)
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    assert len(file.getvalue()) > 5000
+    return figure
+
+
+def lines(axis):
+    return {line.get_label(): line for line in axis.get_lines()}
+
+
+def test_the_figure_shows_the_points_and_both_thresholds():
+    points = (Point(0.2, 18, 18, 2), Point(0.4, 16, 4, 4), Point(0.8, 12, 0, 8), Point(1.6, 3, 0, 17))
+    (axis,) = drawn(ClassCurve(label="$buzz", points=points, now=points[1])).axes
+    assert axis.get_title(loc="left") == "$buzz (20 notes)"
+    shown = lines(axis)
+    np.testing.assert_allclose(shown["recall"].get_xydata(), [[0.2, 0.9], [0.4, 0.8], [0.8, 0.6], [1.6, 0.15]])
+    np.testing.assert_allclose(shown["precision of fewer than 10"].get_ydata(), [0.5, 0.8, 1.0, 1.0])
+    np.testing.assert_allclose(shown["precision"].get_ydata(), [0.5, 0.8, 1.0, np.nan])  # of three notes
+    assert list(shown["threshold now"].get_xdata()) == [0.4, 0.4]
+    assert list(shown["suggested"].get_xdata()) == [0.8, 0.8]
+    assert [text.get_text() for text in axis.texts] == ["0.4 → 0.8"]
+
+
+def test_classes_of_which_nothing_is_found_or_nothing_is_there():
+    none = ClassCurve(label="none", points=(Point(0.1, 0, 0, 3), Point(0.2, 0, 0, 3)))
+    absent = ClassCurve(label="absent", points=(Point(0.1, 0, 4, 0), Point(0.2, 0, 1, 0)), now=Point(0.1, 0, 4, 0))
+    one = ClassCurve(label="one", points=(Point(0.3, 12, 0, 0),), now=Point(0.3, 12, 0, 0))
+    figure = drawn(none, absent, one, none)
+    assert [axis.get_visible() for axis in figure.axes] == [True] * 4 + [False] * 2
+    assert [axis.texts[0].get_text() for axis in figure.axes[:4]] == [
+        "not reached",
+        "0.1 → not reached",
+        "0.3, as it is",
+        "not reached",
+    ]
+    drawn(none)
+    with pytest.raises(InputError, match="no class to draw"):
+        curve_figure([], 0.9)

@@ -1,0 +1,401 @@
+"""Examples as people have them, and what is learnt from them."""
+
+import dataclasses
+import warnings
+
+import numpy as np
+import pytest
+import soundfile
+
+from outlark import NoteDetector, Segment
+from outlark.annotations import Mark, write_table
+from outlark.commands.train import around_marks
+from outlark.commands.train.examples import Example, Examples, find_examples
+from outlark.commands.train.learning import learn
+from outlark.errors import AnnotationError, AudioError, InputError
+from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+
+CLASSES = ("tuti-F", "cach-Z")
+
+
+def clip_folder(folder, n=3):
+    for i, note in enumerate(notes(counts=dict.fromkeys(CLASSES, n))):
+        (folder / note.label).mkdir(parents=True, exist_ok=True)
+        soundfile.write(folder / note.label / f"{i}.wav", note.samples, SAMPLE_RATE, subtype="FLOAT")
+    return folder
+
+
+def recording(folder, name="night.wav", seconds=8.0, n=3, channels=1):
+    """Noise with notes in it, and the marks of the notes."""
+    rng = np.random.default_rng(1)
+    audio = 1e-3 * rng.normal(size=int(seconds * SAMPLE_RATE))
+    marks = []
+    played = notes(counts=dict.fromkeys(CLASSES, n))
+    for i, note in enumerate(played):
+        at = int((i + 0.5) / len(played) * len(audio))
+        audio[at : at + len(note.samples)] += note.samples
+        marks.append(Mark(start_s=at / SAMPLE_RATE, end_s=(at + len(note.samples)) / SAMPLE_RATE, label=note.label))
+    columns = np.zeros((len(audio), channels))
+    columns[:, -1] = audio
+    soundfile.write(folder / name, columns, SAMPLE_RATE, subtype="FLOAT")
+    return marks
+
+
+def same(one, other):
+    np.testing.assert_array_equal(one.layout_.thresholds, other.layout_.thresholds)
+    assert one.training_ == other.training_
+
+
+# ---------------------------------------------------------------------- clips
+
+
+def test_clips_are_learnt_as_the_library_does(tmp_path):
+    folder = clip_folder(tmp_path)
+    found = find_examples([folder])
+    assert (found.clips, found.labels, found.remarks) == (True, sorted(CLASSES), ())
+    told = []
+    learnt = learn(found, watch=lambda done, total: told.append((done, total)))
+    paths = [note.recording for note in found.notes]
+    same(learnt.detector, NoteDetector().fit(paths, [path.parent.name for path in paths]))
+    assert told == [(i, 6) for i in range(1, 7)]
+    assert [(of.label, of.examples, of.recordings) for of in learnt.classes] == [("cach-Z", 3, 3), ("tuti-F", 3, 3)]
+    assert learnt.classes[0].threshold == learnt.detector.layout_.thresholds[0]
+    assert learnt.seconds == pytest.approx(sum(soundfile.info(path).duration for path in paths))
+    assert learnt.remarks == learnt.unheard == ()
+
+
+def test_what_is_no_clip_is_left_out_and_counted(tmp_path):
+    folder = clip_folder(tmp_path)
+    for name in ("tuti-F/readme.txt", "tuti-F/._0.wav", "loose.wav"):
+        (folder / name).touch()
+    (folder / "empty").mkdir()
+    (folder / ".git").mkdir()
+    (folder / "tuti-F" / "more").mkdir()
+    (folder / "tuti-F" / "0.wav").rename(folder / "tuti-F" / "more" / "0.wav")
+    found = find_examples([folder])
+    assert len(found.notes) == 6
+    assert found.remarks == (
+        "2 files in the folders of the classes left out: hidden, or no sound",
+        f"1 file of sound left out: in {folder} itself, not in the folder of a class",
+        "the folder empty has no sound files and makes no class",
+    )
+
+
+def test_clips_that_cannot_be_read_are_left_out_and_told(tmp_path):
+    folder = clip_folder(tmp_path)
+    (folder / "tuti-F" / "a.wav").write_bytes(b"")
+    soundfile.write(folder / "tuti-F" / "b.wav", np.zeros(0), SAMPLE_RATE)
+    learnt = learn(find_examples([folder]))
+    assert [clip.path.name for clip in learnt.unheard] == ["a.wav", "b.wav"]
+    assert "a.wav is empty (0 bytes)" in learnt.unheard[0].message
+    assert "b.wav holds no samples" in learnt.unheard[1].message
+    assert len(learnt.examples.notes) == len(learnt.detector.training_) == 6
+
+
+def test_a_class_of_which_nothing_can_be_read(tmp_path):
+    folder = clip_folder(tmp_path)
+    (folder / "wren").mkdir()
+    (folder / "wren" / "a.wav").write_bytes(b"")
+    with pytest.raises(AudioError, match=r"no clip of the class 'wren' can be read: .*a.wav is empty"):
+        learn(find_examples([folder]))
+
+
+def test_odd_clips_are_told(tmp_path):
+    folder = clip_folder(tmp_path)
+    (folder / "tuti-F" / "again.wav").write_bytes((folder / "tuti-F" / "0.wav").read_bytes())
+    soundfile.write(folder / "tuti-F" / "long.wav", 0.1 * np.sin(np.arange(SAMPLE_RATE * 6)), SAMPLE_RATE)
+    soundfile.write(folder / "tuti-F" / "low.wav", 0.1 * np.sin(np.arange(4000)), 16000)
+    with pytest.warns(
+        UserWarning, match="of the 6 notes of 'tuti-F', in their order, number 6 is unlike all the others"
+    ):
+        remarks = learn(find_examples([folder])).remarks
+    assert remarks[0] == "sample rates from 16000 to 22050 Hz; all of it is heard at 16000 Hz"
+    assert remarks[1].startswith("1 clip longer than 5 s: long.wav (tuti-F) 6.0 s")
+    assert remarks[2].startswith("the same sound twice: 0.wav at 0.000 s (tuti-F) and again.wav at 0.000 s (tuti-F)")
+
+
+def padded(folder, level, n=2):
+    """Clips of one class with half a second around the note: digital silence, or quiet noise."""
+    rng = np.random.default_rng(2)
+    (folder / "tuti-F").mkdir(parents=True)
+    around = SAMPLE_RATE // 2
+    for i, note in enumerate(notes(counts={"tuti-F": n})):
+        samples = np.pad(note.samples, around)
+        samples += level * rng.normal(size=len(samples))
+        soundfile.write(folder / "tuti-F" / f"{i}.wav", samples, SAMPLE_RATE, subtype="PCM_16")
+    return folder
+
+
+def recall(detector):
+    audio, truth = concatenate(notes(seed=1, counts={"tuti-F": 5}), gap_s=0.3, edge_s=0.5, rng=np.random.default_rng(0))
+    return sum(segment.label == "tuti-F" for segment in detector.detect(audio, SAMPLE_RATE)) / len(truth)
+
+
+def test_digital_silence_around_clips_is_cut_off_and_told(tmp_path):
+    learnt = learn(find_examples([padded(tmp_path, 0.0)]))
+    assert recall(learnt.detector) == 1.0
+    (remark,) = learnt.remarks
+    assert remark == "digital silence at the ends of 2 clips was cut off, such as 1.000 s of 0.wav (tuti-F)"
+    first = learnt.detector.training_[0]
+    assert first["start_s"] == pytest.approx(0.5, abs=1e-3)
+    assert first["end_s"] - first["start_s"] == pytest.approx(0.169, abs=2e-3)
+
+
+def test_digital_silence_in_arrays_is_warned_of():
+    clip = np.pad(notes(counts={"tuti-F": 1})[0].samples, SAMPLE_RATE // 2)
+    with pytest.warns(UserWarning, match=r"clip 0 \('a'\) has 1.000 s of digital silence at its ends"):
+        NoteDetector().fit([clip], ["a"], SAMPLE_RATE)
+
+
+def test_quiet_margins_of_clips_are_told_and_trimmed_on_demand(tmp_path):
+    found = find_examples([padded(tmp_path, 1e-3)])
+    (remark,) = learn(found).remarks
+    assert remark.startswith("2 clips with quiet margins that last longer than the note, such as 0.9")
+    assert remark.endswith(".wav (tuti-F); outlark train … --trim cuts them off")
+    learnt = learn(found, trim=True)
+    assert recall(learnt.detector) == 1.0
+    assert learnt.remarks[0].startswith("2 clips trimmed, such as 0.9")
+    assert learnt.detector.training_[0]["start_s"] == pytest.approx(0.49, abs=0.01)
+
+
+def test_clips_without_margins_are_not_spoken_of(tmp_path):
+    found = find_examples([clip_folder(tmp_path)])
+    assert learn(found).remarks == ()
+    same(learn(found).detector, learn(found, trim=True).detector)
+
+
+def test_marks_are_not_trimmed(tmp_path):
+    write_table(tmp_path / "night.csv", recording(tmp_path), format="csv")
+    with pytest.raises(InputError, match="--trim is for clips"):
+        learn(find_examples([tmp_path / "night.csv"]), trim=True)
+
+
+def test_a_folder_of_sounds_alone(tmp_path):
+    recording(tmp_path)
+    with pytest.raises(InputError, match=r"holds 1 file of sound \(night.wav\), but neither sub-folders nor tables"):
+        find_examples([tmp_path])
+
+
+def test_a_folder_of_nothing(tmp_path):
+    (tmp_path / "readme.txt").write_text("labels to come")
+    with pytest.raises(
+        InputError, match=r"no examples in .* \(left out: .*readme.txt, line 1: .*\); expected a folder"
+    ):
+        find_examples([tmp_path])
+
+
+def test_a_folder_that_is_one_too_high(tmp_path):
+    clip_folder(tmp_path / "clips")
+    with pytest.raises(InputError, match=r"has one sub-folder of sounds, clips, .*\(cach-Z, tuti-F …\).*give .*clips"):
+        find_examples([tmp_path])
+
+
+def test_tables_and_folders_of_sounds(tmp_path):
+    clip_folder(tmp_path)
+    write_table(tmp_path / "night.csv", [Mark(start_s=0, end_s=1, label="a")], format="csv")
+    with pytest.raises(InputError, match=r"holds tables \(night.csv\) and folders of sounds \(cach-Z\)"):
+        find_examples([tmp_path])
+
+
+def test_clips_and_tables_together(tmp_path):
+    marks = recording(tmp_path)
+    write_table(tmp_path / "night.labels.txt", marks, format="audacity")
+    with pytest.raises(InputError, match="clips and tables together; train on one kind"):
+        find_examples([clip_folder(tmp_path / "clips"), tmp_path / "night.labels.txt"])
+
+
+def test_a_recording_is_no_example(tmp_path):
+    recording(tmp_path)
+    with pytest.raises(InputError, match=r"night.wav is a recording; expected a folder"):
+        find_examples([tmp_path / "night.wav"])
+
+
+def test_a_table_that_is_not_there(tmp_path):
+    with pytest.raises(AnnotationError, match=r"x.csv cannot be read: .*x.csv does not exist"):
+        find_examples([tmp_path / "x.csv"])
+
+
+# --------------------------------------------------------------------- tables
+
+
+def test_marks_are_learnt_as_the_library_does(tmp_path):
+    marks = recording(tmp_path)
+    write_table(tmp_path / "night.jsonl", marks, format="jsonl")
+    learnt = learn(find_examples([tmp_path / "night.jsonl"]))
+    segments = [Segment.from_seconds(mark.start_s, mark.end_s, mark.label, SAMPLE_RATE) for mark in marks]
+    same(learnt.detector, NoteDetector().fit_recordings([tmp_path / "night.wav"], [segments]))
+    assert learnt.seconds == pytest.approx(8.0)
+
+
+def test_tables_of_all_kinds_give_each_note_once(tmp_path):
+    marks = recording(tmp_path)
+    write_table(tmp_path / "night.Table.1.selections.txt", marks[:4], format="raven")
+    named = [dataclasses.replace(mark, recording="night.wav") for mark in marks[2:]]
+    write_table(tmp_path / "all.csv", named, format="csv")
+    write_table(tmp_path / "day.labels.txt", marks[:1], format="audacity")
+    (tmp_path / "broken.csv").write_text("start_s,end_s\nx,1\n")
+    found = find_examples([tmp_path])
+    assert [(note.mark.start_s, note.label) for note in found.notes] == [
+        (pytest.approx(mark.start_s, abs=1e-8), mark.label) for mark in marks
+    ]
+    assert {note.recording for note in found.notes} == {tmp_path / "night.wav"}
+    told = "\n".join(found.remarks)
+    assert "left out: " + str(tmp_path / "broken.csv") in told
+    assert "day.labels.txt: there is no recording 'day'" in told
+    assert "1 mark left out: their recording is not there" in told
+    assert "2 marks left out: they repeat another one" in told
+
+
+def test_marks_that_are_no_examples(tmp_path):
+    marks = recording(tmp_path)
+    more = [
+        Mark(start_s=0.1, end_s=0.2),
+        Mark(start_s=0.1, end_s=0.2, verdict="unknown"),
+        Mark(start_s=0.1, end_s=0.2, label="tuti-F", verdict="ambiguous"),
+        Mark(start_s=0.1, end_s=0.2, verdict="silence"),
+        Mark(start_s=0.1, end_s=0.1, label="tuti-F"),
+        dataclasses.replace(marks[0], label="wren"),
+    ]
+    write_table(tmp_path / "night.csv", [*marks, *more], format="csv")
+    found = find_examples([tmp_path / "night.csv"])
+    assert len(found.notes) == len(marks) + 1
+    assert found.remarks == (
+        "1 mark left out: without a label",
+        "1 mark left out: their verdict is unknown",
+        "1 mark left out: their verdict is ambiguous",
+        "1 mark left out: their verdict is silence",
+        "1 mark left out: points, without a length",
+        f"night.wav at {marks[0].start_s:.3f} s is marked both 'tuti-F' and 'wren'; keep one of them",
+    )
+
+
+def test_a_recording_that_is_not_there(tmp_path):
+    write_table(tmp_path / "t.csv", [Mark(start_s=0, end_s=1, label="a", recording="x.wav")], format="csv")
+    with pytest.raises(AnnotationError, match=r"t.csv, line 2: there is no recording 'x.wav'"):
+        find_examples([tmp_path / "t.csv"])
+
+
+def test_a_mark_after_the_end(tmp_path):
+    recording(tmp_path)
+    (tmp_path / "night.labels.txt").write_text("1\t2\ta\n9\t9.5\ta\n")
+    with pytest.raises(
+        AnnotationError, match=r"labels.txt, line 2: 'a' is marked from 9.000 to 9.500 s, but .* 8.000 s"
+    ):
+        learn(find_examples([tmp_path / "night.labels.txt"]))
+
+
+def test_a_mark_that_reaches_beyond_the_end_is_told(tmp_path):
+    recording(tmp_path)
+    (tmp_path / "night.labels.txt").write_text("0.6\t0.9\ta\n7.2\t8.3\ta\n7.5\t8.0004\ta\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the marks are not alike
+        learnt = learn(find_examples([tmp_path / "night.labels.txt"]))
+    (remark,) = [remark for remark in learnt.remarks if "marked" in remark]
+    assert "night.labels.txt, line 2: 'a' is marked from 7.200 to 8.300 s, but " in remark
+    assert remark.endswith("ends at 8.000 s: it is learnt up to there")
+    assert [record["end_s"] for record in learnt.detector.training_] == pytest.approx([0.9, 8.0, 8.0])
+    (tmp_path / "night.labels.txt").write_text("0.6\t0.9\ta\n7.8\t8.3\ta\n")
+    with pytest.raises(AnnotationError, match=r"line 2: 'a' is marked from 7.800 to 8.300 s, but .* do they belong"):
+        learn(find_examples([tmp_path / "night.labels.txt"]))
+
+
+def test_a_mark_that_reaches_beyond_the_end_of_an_array_is_warned_of():
+    audio = 0.01 * np.random.default_rng(0).normal(size=SAMPLE_RATE)
+    audio[5000:9000] += np.sin(np.arange(4000))
+    marks = [Segment(start=5000, end=9000, sample_rate=SAMPLE_RATE, label="a")]
+    marks.append(dataclasses.replace(marks[0], start=19000, end=25000))
+    with pytest.warns(UserWarning, match=r"recording 0 ends at 1.000 s, but a note 'a' is marked from 0.862 to 1.134"):
+        NoteDetector().fit_recordings([audio], [marks], SAMPLE_RATE)
+
+
+def test_a_mark_that_is_shorter_than_a_sample(tmp_path):
+    recording(tmp_path)
+    (tmp_path / "night.labels.txt").write_text("1\t2\ta\n3\t3.000001\ta\n")
+    with pytest.raises(
+        AnnotationError, match=r"labels.txt, line 2: a mark \('a' at 3.0 s\) has no samples at 22050 Hz"
+    ):
+        learn(find_examples([tmp_path / "night.labels.txt"]))
+
+
+def test_one_channel(tmp_path):
+    marks = recording(tmp_path, channels=2)
+    write_table(tmp_path / "night.csv", marks, format="csv")
+    found = find_examples([tmp_path / "night.csv"])
+    second = learn(found, channel=1).detector
+    recording(tmp_path, "mono.wav")
+    write_table(tmp_path / "mono.csv", marks, format="csv")
+    alone = learn(find_examples([tmp_path / "mono.csv"])).detector
+    assert [note["sha256"] for note in second.training_] == [note["sha256"] for note in alone.training_]
+    with pytest.raises(AudioError, match=r"channel=2, but the audio has 2 channels"):
+        learn(found, channel=2)
+
+
+# ------------------------------------------------------------ long recordings
+
+
+def test_of_long_recordings_the_stretches_around_marks_are_heard(tmp_path, monkeypatch):
+    marks = recording(tmp_path, seconds=60.0)
+    marks = [*marks[:2], *marks[-2:]]
+    write_table(tmp_path / "night.csv", marks, format="csv")
+    found = find_examples([tmp_path / "night.csv"])
+    whole = learn(found)
+    monkeypatch.setattr(around_marks, "WHOLE_S", 16.0)
+    monkeypatch.setattr(around_marks, "MARGIN_S", 1.0)
+    part = learn(found)
+    # 2 s on each side of 5, 15, 45 and 55 s
+    assert part.seconds == pytest.approx(16.0 + sum(mark.end_s - mark.start_s for mark in marks), abs=1e-3)
+    assert part.remarks[-1] == "of 60 s of recordings, 17 s around the marks are heard"
+    for one, other in zip(part.detector.training_, whole.detector.training_, strict=True):
+        assert one.pop("start_s") == pytest.approx(other.pop("start_s"), abs=1e-9)
+        assert one.pop("end_s") == pytest.approx(other.pop("end_s"), abs=1e-9)
+        assert one == other  # the samples too: their digest is in it
+    assert part.detector.layout_.thresholds == pytest.approx(whole.detector.layout_.thresholds, abs=0.3)
+
+
+def test_stretches_that_overlap_are_one(tmp_path, monkeypatch):
+    recording(tmp_path, seconds=30.0)
+    (tmp_path / "night.labels.txt").write_text("5\t5.5\ta\n7\t7.5\tb\n20\t20.5\ta\n25\t25.5\tb\n")
+    monkeypatch.setattr(around_marks, "WHOLE_S", 8.0)
+    monkeypatch.setattr(around_marks, "MARGIN_S", 1.0)
+    learnt = learn(find_examples([tmp_path / "night.labels.txt"]))
+    assert learnt.seconds == pytest.approx(4.5 + 2.5 + 2.5)
+    found = [(record["start_s"], record["label"]) for record in learnt.detector.training_]
+    assert found == [(5.0, "a"), (7.0, "b"), (20.0, "a"), (25.0, "b")]
+
+
+# --------------------------------------------------------------------- choice
+
+
+def example_list(**counts):
+    return Examples(
+        notes=tuple(Example(label=k, recording=f"{k}{i}") for k, n in counts.items() for i in range(n)), clips=True
+    )
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 7, 8, 20])
+def test_examples_are_spread_evenly(n):
+    chosen = example_list(a=7, b=2).at_most(n)
+    numbers = [int(note.recording[1:]) for note in chosen.notes if note.label == "a"]
+    assert len(numbers) == min(n, 7)
+    assert sum(note.label == "b" for note in chosen.notes) == min(n, 2)
+    gaps = np.diff([-1 - numbers[0], *numbers])[1:]
+    assert len(gaps) == 0 or max(gaps) - min(gaps) <= 1
+    assert abs(numbers[0] - (6 - numbers[-1])) <= 1
+
+
+def test_only_some_classes():
+    assert example_list(a=2, b=1).of_classes(["b"]).labels == ["b"]
+    with pytest.raises(InputError, match="no examples of the class 'c'; there are a, b"):
+        example_list(a=2, b=1).of_classes(["a", "c"])
+
+
+def test_a_recording_that_was_cut_short_is_told(tmp_path):
+    marks = recording(tmp_path)
+    write_table(tmp_path / "night.csv", marks[:4], format="csv")
+    path = tmp_path / "night.wav"
+    blob = path.read_bytes()
+    path.write_bytes(blob[: blob.index(b"data") + 8 + 4 * round(6.5 * SAMPLE_RATE)])
+    remarks = learn(find_examples([tmp_path / "night.csv"])).remarks
+    assert (
+        "night.wav: cut short: its header announces 8.000 s, and 6.500 s are there; get a whole copy if there is one"
+    ) in remarks

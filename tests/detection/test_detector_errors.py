@@ -1,0 +1,92 @@
+"""What users get wrong has an answer in outlark's own words."""
+
+import numpy as np
+import pytest
+import soundfile
+
+from outlark.detection.decode.decisions import Decisions
+from outlark.detection.detector import NoteDetector
+from outlark.errors import AudioError, InputError
+from outlark.experiment.synthetic import SAMPLE_RATE, notes
+from outlark.segments import Segment
+
+CLIPS = [note.samples for note in notes(counts={"tuti-F": 2, "cach-Z": 2})]
+LABELS = ["F", "F", "Z", "Z"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["F", "F", 1, 1], "labels of the types"),
+        (["F", "F", "Z", None], "clip 3 has the label None"),
+        (["F", "F", "Z", float("nan")], "clip 3 has the label nan"),
+        (["F"], "one label for each clip"),
+    ],
+)
+def test_labels(labels, message):
+    with pytest.raises(InputError, match=message):
+        NoteDetector().fit(CLIPS, labels, SAMPLE_RATE)
+
+
+@pytest.mark.parametrize(
+    ("detector", "message"),
+    [
+        (NoteDetector(gap_s=-1), "gap_s=-1 must be a number of seconds"),
+        (NoteDetector(gap_s="a"), "gap_s='a' must be a number of seconds"),
+        (NoteDetector("notes"), "front_end='notes' must be a FrontEnd"),
+        (NoteDetector(decisions="viterbi"), "decisions='viterbi' must be a Decisions"),
+        (NoteDetector(decisions=Decisions(decoder="viterby")), "decoder='viterby' must be one of"),
+    ],
+)
+def test_parameters(detector, message):
+    with pytest.raises(InputError, match=message):
+        detector.fit(CLIPS, LABELS, SAMPLE_RATE)
+
+
+def test_marks(tmp_path):
+    audio, mark = np.ones(8000), Segment.from_seconds(0, 0.5, "A", 8000)
+    with pytest.raises(InputError, match="give a list, also of one"):
+        NoteDetector().fit_recordings(tmp_path / "a.wav", [[mark]])
+    with pytest.raises(InputError, match="give a list, also of one"):
+        NoteDetector().fit_recordings(audio, [[mark]], 8000)
+    with pytest.raises(InputError, match=r"segments\[0\] is .* list of Segment for each recording"):
+        NoteDetector().fit_recordings([audio], [mark], 8000)
+    with pytest.raises(InputError, match=r"segments\[0\] holds \(0, 0.5, 'A'\)"):
+        NoteDetector().fit_recordings([audio], [[(0, 0.5, "A")]], 8000)
+    with pytest.raises(InputError, match="1 recordings, but 2 lists of segments"):
+        NoteDetector().fit_recordings([audio], [[mark], [mark]], 8000)
+    for bad in ("0.5", float("nan"), None):
+        with pytest.raises(InputError, match="must be a finite number"):
+            Segment.from_seconds(0.0, bad, "A", 8000)
+
+
+def test_decide_takes_scores():
+    detector = NoteDetector().fit(CLIPS, LABELS, SAMPLE_RATE)
+    with pytest.raises(InputError, match="what scores"):
+        detector.decide(np.zeros((3, 2)))
+
+
+def test_clips_may_be_files_of_several_rates(tmp_path):
+    paths = []
+    for number, clip in enumerate(CLIPS):
+        paths.append(tmp_path / f"{number}.wav")
+        soundfile.write(paths[-1], clip, SAMPLE_RATE, subtype="DOUBLE")
+    from_files = NoteDetector().fit(paths, LABELS)
+    np.testing.assert_array_equal(
+        from_files.layout_.thresholds, NoteDetector().fit(CLIPS, LABELS, SAMPLE_RATE).layout_.thresholds
+    )
+    assert from_files.training_[2]["name"] == "2.wav"
+    soundfile.write(paths[0], np.repeat(CLIPS[0], 2), 2 * SAMPLE_RATE, subtype="DOUBLE")
+    assert NoteDetector().fit(paths, LABELS).sample_rate_ == SAMPLE_RATE
+    with pytest.raises(AudioError, match=r"missing\.wav"):
+        NoteDetector().fit([tmp_path / "missing.wav"], ["A"])
+
+
+def test_digital_silence_is_no_note():
+    noise = np.random.default_rng(0).normal(size=3000)
+    with pytest.raises(InputError, match=r"clip 1 \('b'\) holds nothing but digital silence; leave it out"):
+        NoteDetector().fit([noise, np.zeros(3000)], ["a", "b"], 22050)
+    recording = np.concatenate([noise, np.zeros(3000)])
+    marks = [Segment(start=3100, end=5000, sample_rate=22050, label="a")]
+    with pytest.raises(InputError, match=r"the note at 0\.141 s of recording 0 \('a'\) holds nothing but"):
+        NoteDetector().fit_recordings([recording], [marks], 22050)

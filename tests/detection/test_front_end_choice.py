@@ -1,0 +1,212 @@
+"""The front end that chooses itself: usual notes keep the usual settings, others get those that suit them."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from outlark import NoteDetector
+from outlark.detection.front_end_choice import choose_front_end
+from outlark.detection.training import at_one_rate, join_clips
+from outlark.errors import ModelFileError
+from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+from outlark.features.note import NoteFrontEnd
+from outlark.segments import Segment
+from outlark.storage.model_file import load, save
+
+USUAL = NoteFrontEnd()
+USUAL_FOR_CLIPS = NoteFrontEnd(surroundings_s=0.0)  # nothing is known of what surrounds them
+
+
+def sweep(low_hz, high_hz, rate, duration_s, noise=0.001, seed=0):
+    """A note that rises from one frequency to the other, in noise."""
+    n = round(duration_s * rate)
+    hz = np.geomspace(low_hz, high_hz, n)
+    quiet = noise * np.random.default_rng(seed).normal(size=n)
+    return 0.3 * np.sin(2 * np.pi * np.cumsum(hz) / rate) * np.hanning(n) + quiet
+
+
+def chosen(clips, rate, labels=None):
+    return choose_front_end(join_clips(clips, labels or ["a"] * len(clips), rate, 0.1))
+
+
+@pytest.mark.parametrize(("low", "high", "rate"), [(1000, 4000, 22050), (600, 1500, 22050), (2000, 9000, 48000)])
+def test_usual_notes_keep_the_usual_settings(low, high, rate):
+    choice = chosen([sweep(low, high, rate, 0.1, seed=s) for s in range(3)], rate)
+    assert choice.front_end.get_params() == USUAL_FOR_CLIPS.get_params()
+    assert choice.why[0].startswith("most of their sound lies between")
+    assert re.search(r"; the usual span, 500 to 10000 Hz, holds \d+ % of it and is kept$", choice.why[0])
+
+
+def test_bats():
+    choice = chosen([sweep(80_000, 30_000, 256_000, 0.006, seed=s) for s in range(3)], 256_000)
+    front_end = choice.front_end
+    assert 500.0 < front_end.low_hz < 30_000
+    assert front_end.high_hz > 60_000
+    assert front_end.window_s < 0.004
+    assert front_end.hop_s == pytest.approx(front_end.window_s / 8)
+    assert np.ptp(front_end.shifts_s) == pytest.approx(0.5 * front_end.window_s)
+    assert "only" in choice.why[0]
+    assert "where 16 are usual, because of where it listens" in choice.why[1]
+
+
+def test_low_and_long():
+    front_end = chosen([sweep(80, 160, 8000, 0.8, seed=s) for s in range(3)], 8000).front_end
+    assert front_end.low_hz < 80
+    assert front_end.window_s > 0.016
+
+
+def test_short_notes_have_short_windows():
+    choice = chosen([sweep(3000, 5000, 22050, 0.012, seed=s) for s in range(3)], 22050)
+    assert choice.front_end.window_s == pytest.approx(0.006, rel=0.01)
+    assert choice.front_end.low_hz == 500.0
+    assert "because the shortest notes last 12 ms" in choice.why[1]
+
+
+def test_wind_does_not_move_it():
+    """Rumble below the notes, between them as well."""
+    rate, rng = 22050, np.random.default_rng(0)
+    rumble = np.convolve(rng.normal(size=6 * rate), np.hanning(200), mode="same") / 20
+    recording, marks = rumble * (1 + np.sin(np.arange(6 * rate) / 3000)), []
+    for k in range(5):
+        at, note = (k + 1) * rate, sweep(2000, 3000, rate, 0.2)
+        recording[at : at + len(note)] += note
+        marks.append(Segment(start=at, end=at + len(note), sample_rate=rate, label="a"))
+    choice = choose_front_end(at_one_rate([recording], [rate], [marks], rate))
+    assert choice.front_end.get_params() == USUAL.get_params()
+
+
+def test_surroundings_change_with_the_windows():
+    rate, quiet = 22050, 0.001 * np.random.default_rng(1).normal(size=22050)
+    note = sweep(3000, 5000, rate, 0.012)
+    mark = Segment(start=rate, end=rate + len(note), sample_rate=rate, label="a")
+    front_end = choose_front_end(at_one_rate([np.concatenate([quiet, note, quiet])], [rate], [[mark]], rate)).front_end
+    assert front_end.window_s < 0.007
+    for name in ("hop_s", "surroundings_s"):
+        assert getattr(front_end, name) / getattr(USUAL, name) == pytest.approx(front_end.window_s / USUAL.window_s)
+
+
+def test_a_voice_does_not_move_it():
+    """Loud below the usual span, but told apart by what is in it."""
+    rate = 22050
+    clips = [sweep(150, 450, rate, 0.3, seed=s) + sweep(600, 2500, rate, 0.3, seed=9 + s) for s in range(3)]
+    choice = chosen(clips, rate)
+    assert choice.front_end.get_params() == USUAL_FOR_CLIPS.get_params()
+    assert int(re.search(r"holds (\d+) % of it", choice.why[0])[1]) < 80
+
+
+def test_silence_tells_nothing():
+    choice = chosen([np.zeros(4000), np.zeros(4000)], 22050)
+    assert choice.front_end.get_params() == USUAL_FOR_CLIPS.get_params()
+    assert choice.why[0].startswith("they hardly rise above noise")
+
+
+@pytest.mark.parametrize("speed", [0.125, 8.0])
+def test_notes_are_found_at_any_speed(speed):
+    """The same samples at another sample rate."""
+    rate = round(SAMPLE_RATE * speed)
+    known = notes(counts={"tuti-F": 3, "cach-D": 3})
+    detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], rate)
+    more = notes(seed=1, counts={"cach-D": 3, "tuti-F": 3})
+    audio, truth = concatenate(more, edge_s=0.3, gap_s=0.2, rng=np.random.default_rng(0))
+    found = [s for s in detector.detect(audio, rate) if s.label is not None]
+    hits = [t for t in truth if any(s.label == t.label and s.start < t.end and t.start < s.end for s in found)]
+    assert len(hits) >= 5
+    assert len(found) <= 7
+
+
+def test_the_choice_is_kept_and_given_settings_are_not_changed(tmp_path):
+    known = notes(counts={"tuti-F": 2, "cach-D": 2})
+    train = [n.samples for n in known], [n.label for n in known], SAMPLE_RATE
+    detector = NoteDetector().fit(*train)
+    assert detector.choice_ == choose_front_end(join_clips(*train, 0.1)).why
+    save(detector, tmp_path / "m.outlark")
+    assert load(tmp_path / "m.outlark").choice_ == detector.choice_
+    given = NoteDetector(NoteFrontEnd(low_hz=700.0)).fit(*train)
+    assert given.front_end_.low_hz == 700.0
+    assert given.choice_ == []
+
+
+def test_a_choice_that_is_no_sentences(tmp_path):
+    from outlark.files.container import read, write
+
+    known = notes(counts={"tuti-F": 2})
+    save(NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE), tmp_path / "m")
+    header, arrays = read(tmp_path / "m")
+    write(tmp_path / "m", {**header, "choice": [3]}, arrays)
+    with pytest.raises(ModelFileError, match="its choice of a front end is"):
+        load(tmp_path / "m")
+
+
+# ------------------------------------------------------------ frequencies that are marked
+
+
+def with_frog(played, loud, seed):
+    """Notes in a recording, marked, and a frog that calls below them all the time."""
+    rng, gap = np.random.default_rng(seed), np.zeros(round(0.4 * SAMPLE_RATE))
+    pieces, marks, at = [gap], [], len(gap)
+    for note in played:
+        marks.append(Segment(start=at, end=at + len(note.samples), sample_rate=SAMPLE_RATE, label=note.label))
+        pieces += [note.samples, gap]
+        at = marks[-1].end + len(gap)
+    audio = np.concatenate(pieces)
+    t = np.arange(len(audio)) / SAMPLE_RATE
+    frog = (np.sin(2 * np.pi * 7.3 * t) > 0.2) * (np.sin(2 * np.pi * 800 * t) + np.sin(2 * np.pi * 1100 * t))
+    return audio + loud * frog + 1e-3 * rng.normal(size=len(audio)), marks
+
+
+def in_boxes(marks, low_hz, high_hz):
+    return [replace(mark, low_hz=low_hz, high_hz=high_hz) for mark in marks]
+
+
+def test_marked_frequencies_restrict_what_is_listened_to():
+    audio, marks = with_frog(notes(counts={"tuti-F": 3}), 0.0, 0)
+    test, truth = with_frog(notes(seed=1, counts={"tuti-F": 6}), 0.1, 1)
+
+    def hits(own):
+        detector = NoteDetector().fit_recordings([audio], [own], SAMPLE_RATE)
+        found = [s for s in detector.detect(test, SAMPLE_RATE) if s.label is not None]
+        return detector, sum(any(abs(s.start - true.start) < 0.05 * SAMPLE_RATE for s in found) for true in truth)
+
+    _, without = hits(marks)
+    detector, within = hits(in_boxes(marks, 2000.0, 9000.0))
+    assert (without, within) == (0, 6)
+    front_end = detector.front_end_
+    assert (round(front_end.low_hz), front_end.high_hz) == (1782, 10_000.0)
+    assert front_end.n_bands == 23  # as dense as usual
+    assert detector.choice_[1] == ("frequencies from 2000 to 9000 Hz are marked: it listens from 1782 to 10000 Hz")
+
+
+def test_boxes_over_the_whole_band_or_around_some_notes_only_change_nothing():
+    audio, marks = with_frog(notes(counts={"tuti-F": 3}), 0.0, 0)
+    expected = choose_front_end(at_one_rate([audio], [SAMPLE_RATE], [marks], SAMPLE_RATE))
+    some = [*in_boxes(marks[:2], 2000.0, 9000.0), marks[2]]
+    for own in (in_boxes(marks, 0.0, SAMPLE_RATE / 2), some):
+        choice = choose_front_end(at_one_rate([audio], [SAMPLE_RATE], [own], SAMPLE_RATE))
+        assert choice.front_end.get_params() == expected.front_end.get_params()
+        assert choice.why == expected.why
+
+
+def test_boxes_move_with_the_sample_rate_and_stay_two_octaves_wide():
+    audio, marks = with_frog(notes(counts={"tuti-F": 2}), 0.0, 0)
+    own = [replace(mark, sample_rate=2 * SAMPLE_RATE, start=2 * mark.start, end=2 * mark.end) for mark in marks]
+    material = at_one_rate([audio], [SAMPLE_RATE], [in_boxes(own, 3000.0, 3300.0)], SAMPLE_RATE)
+    front_end = choose_front_end(material).front_end
+    assert front_end.high_hz / front_end.low_hz == pytest.approx(4.0)
+    assert (front_end.low_hz * front_end.high_hz) ** 0.5 == pytest.approx((3000.0 * 3300.0) ** 0.5)
+
+
+def test_sound_outside_the_boxes_does_not_say_where_to_listen():
+    """An owl below something loud and high: by its sound the usual span would be kept."""
+    rate, n = 22050, 22050
+    t = np.arange(n) / rate
+    hoot = 0.2 * np.sin(2 * np.pi * 150 * t) * np.hanning(n)
+    loud = sum(np.sin(2 * np.pi * hz * t) for hz in np.geomspace(1000, 9000, 30)) * np.hanning(n)
+    audio = np.pad(hoot + loud, rate) + 1e-4 * np.random.default_rng(0).normal(size=3 * n)
+    mark = Segment(start=rate, end=2 * rate, sample_rate=rate, label="hoot")
+    kept = choose_front_end(at_one_rate([audio], [rate], [[mark]], rate)).front_end
+    assert kept.low_hz == 500.0
+    moved = choose_front_end(at_one_rate([audio], [rate], [in_boxes([mark], 120.0, 200.0)], rate)).front_end
+    assert moved.low_hz < 120.0
+    assert 200.0 < moved.high_hz < 500.0

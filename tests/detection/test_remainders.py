@@ -1,0 +1,160 @@
+"""Sound that is only the rest of a note's onset or decay is not reported as unknown."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from outlark.detection.decode.decisions import Decisions
+from outlark.detection.decode.remainders import RemainderStream
+from outlark.detection.decode.stretches import NOTE, Stretches
+from outlark.detection.edges import LOOK
+from outlark.detection.scores import ScoreBlock, Scores
+from tests.detection.made_up_scores import HOP, drawing, layout_of, pieces, recording, recordings, scores_of, streamed
+
+#: All sound is shown, however short it is.
+ALL = {"bridge_s": 0.0, "unknown_s": 0.0}
+#: Frames of 10 ms are long, so that all edges reach as far as LOOK frames.
+SHORTEST = {"shortest_s": np.full(2, 0.02)}
+REACH = {"A": LOOK, "B": LOOK}
+
+
+def by_hand(picture, activity, reach):
+    """Stretch by stretch, with loops: which of the unknown frames "?" are to be silence "."."""
+    signs, n, start = list(picture), len(picture), 0
+    while start < n:
+        end = start + 1
+        while end < n and picture[end] == picture[start] == "?":
+            end += 1
+        if picture[start] == "?" and np.isfinite(max(activity[start:end])):
+            before = [t for t in range(start) if picture[t] in reach][-1:]
+            after = [t for t in range(end, n) if picture[t] in reach][:1]
+            if all(any(abs(t - at) <= reach[picture[at]] for at in before + after) for t in range(start, end)):
+                signs[start:end] = "." * (end - start)
+        start = end
+    return "".join(signs)
+
+
+def shown(scores, decisions, cuts):
+    segments = streamed(decisions, scores, pieces(scores.block, cuts))
+    last = replace(segments[-1], end=segments[-1].end + 99)
+    return drawing([*segments[:-1], last], len(scores.block), scores.layout.offset_samples)
+
+
+@settings(max_examples=300, deadline=None)
+@given(recordings(whole_notes=True), st.lists(st.integers(0, 200), max_size=6))
+def test_what_lies_within_the_edges_of_notes_against_loops(scores, cuts):
+    scores = replace(scores, layout=replace(scores.layout, **SHORTEST))
+    plain = shown(scores, Decisions(**ALL), cuts)
+    expected = by_hand(plain, scores.block.activity, REACH)
+    assert shown(scores, Decisions(bridge_s=0.0), cuts) == expected
+    assert shown(scores, Decisions(bridge_s=0.0), range(len(scores.block))) == expected
+
+
+def stretches(picture):
+    """One for each run of equal signs, and one for each note: a letter, and small letters for the rest of it."""
+    starts = [t for t, sign in enumerate(picture) if not t or (sign != picture[t - 1] and not sign.islower())]
+    ends, notes = [*starts[1:], len(picture)], [t for t in starts if picture[t].isupper()]
+    kinds = [NOTE + notes.index(t) if t in notes else ".?".index(picture[t]) for t in starts]
+    numbers = np.array([starts, ends, kinds], dtype=int).reshape(3, -1)
+    sums = np.zeros((len(starts), 2))
+    found = Stretches(*numbers, sums, sums, np.zeros((len(starts), 3)))
+    return found, np.array(["AB".index(picture[t]) for t in notes], dtype=int)
+
+
+def streamed_stretches(picture, cuts, reach):
+    """What comes of a picture that is cut up where stretches begin, with nothing else known at each cut."""
+    stream, whole, signs = RemainderStream(reach), stretches(picture)[0], [*picture]
+    borders = [0, *sorted({whole.starts[c % len(whole.starts)] for c in cuts} - {0}), len(picture)]
+    for start, end in itertools.pairwise(borders):
+        new, classes = stretches(picture[start:end])
+        new = new._replace(starts=new.starts + start, ends=new.ends + start)
+        for row in [*zip(*stream.push(new, end, classes)[:3], strict=True)]:
+            signs[row[0] : row[1]] = signs[row[0] : row[1]] if row[2] >= NOTE else (row[1] - row[0]) * ".?"[row[2]]
+    for row in zip(*stream.finish(None)[:3], strict=True):
+        signs[row[0] : row[1]] = (row[1] - row[0]) * ".?"[row[2]]
+    return "".join(signs)
+
+
+runs = st.lists(st.tuples(st.sampled_from("..??AB"), st.integers(1, 9)), min_size=1, max_size=25)
+
+
+@settings(max_examples=400, deadline=None)
+@given(runs, st.lists(st.integers(0, 50), max_size=8))
+def test_edges_of_different_reach_against_loops(runs, cuts):
+    picture = "".join(sign + (n - 1) * sign.lower() for sign, n in runs)
+    whole = picture.replace("a", "A").replace("b", "B")
+    expected = by_hand(whole, np.zeros(len(whole)), {"A": 3, "B": 7})
+    assert streamed_stretches(picture, cuts, np.array([3, 7])).upper() == expected
+
+
+def test_there_is_something_to_see_in_such_recordings():
+    """So that the test above can fail: sound of both kinds, with notes before, after and on both sides."""
+    removed = kept = between = 0
+    for seed in range(20):
+        scores = recording(seed, 60, whole_notes=True)
+        scores = replace(scores, layout=replace(scores.layout, **SHORTEST))
+        before, after = (shown(scores, Decisions(**more), ()) for more in (ALL, {"bridge_s": 0.0}))
+        removed += sum(a == "?" != b for a, b in zip(before, after, strict=True))
+        kept += after.count("?")
+        between += sum(len(gap) > LOOK for gap in after.replace("A", "B").split("B") if set(gap) == {"."})
+    assert min(removed, kept, between) > 20
+
+
+@pytest.mark.parametrize(
+    ("lines", "activity", "expected"),
+    [
+        # beside a note; between two, all of it; after a silence, still within reach
+        (".3" + 30 * ".", "44444444" + 24 * ".", ".AAAA" + 27 * "."),
+        (".3" + 20 * "." + "3...", 26 * "4", ".AAAA" + 17 * "." + "AAAA"),
+        (".3" + 30 * ".", "44444.....44" + 20 * ".", ".AAAA" + 27 * "."),
+        # what reaches further is a sound of its own, and stays so from its start on
+        (".3" + 30 * ".", "44444" + 13 * "4" + 14 * ".", ".AAAA" + 13 * "?" + 14 * "."),
+        (".3" + 30 * "." + "3...", 36 * "4", ".AAAA" + 27 * "?" + "AAAA"),
+    ],
+)
+def test_drawings(lines, activity, expected):
+    scores = scores_of(lines, activity=activity, lengths=4)
+    scores = replace(scores, layout=replace(scores.layout, shortest_s=np.array([0.02])))
+    found = Decisions(bridge_s=0.0).decide(scores)
+    assert drawing(found, len(lines)) == expected
+    assert found == streamed(Decisions(bridge_s=0.0), scores, pieces(scores.block, range(len(lines))))
+
+
+def test_frames_and_a_given_length_are_left_alone():
+    """Models of frames do not look at edges; who gives a length of unknown sound is given all that is as long."""
+    line, activity = ".3" + 30 * ".", "44444444" + 24 * "."
+    scores = scores_of(line, activity=activity, lengths=4)
+    assert drawing(Decisions(bridge_s=0.0, unknown_s=0.02).decide(scores), 32) == ".AAAA???" + 24 * "."
+    frames = scores_of(".3333" + 27 * ".", activity=activity)
+    assert drawing(Decisions(least_s=0.02, bridge_s=0.0).decide(frames), 32) == ".AAAA???" + 24 * "."
+    never = Decisions(bridge_s=0.0, activity_db=None).decide(scores)
+    assert {s.verdict for s in never} == {"known", "unknown"}
+
+
+def test_the_reason_names_the_edges():
+    scores = scores_of(".3" + 20 * "." + "3...", activity=26 * "4", lengths=4)
+    scores = replace(scores, layout=replace(scores.layout, shortest_s=np.array([0.02])))
+    gap = Decisions(bridge_s=0.0).decide(scores)[2]
+    assert (gap.verdict, gap.reason) == ("silence", "never active for 10 ms or longer, but for the edges of notes")
+
+
+def test_little_is_held():
+    """A note, then flicker for ever: nothing but what a note to come could reach is held back."""
+    n = 4000
+    values = np.zeros((n, 1))
+    values[3] = 3.0
+    activity = np.where(np.arange(n) % 4 < 2, 30.0, 0.0)
+    block = ScoreBlock(values, activity, np.full((n, 1), 4))
+    layout = replace(layout_of(1), shortest_s=np.array([0.02]))
+    decisions = Decisions(bridge_s=0.0)
+    stream, last = decisions.stream(layout), 0
+    for number, piece in enumerate(pieces(block, range(0, n, 10))):
+        found = stream.push(piece)
+        last = found[-1].end // HOP if found else last
+        assert 10 * number - last < 3 * LOOK + 20
+    whole = Scores(layout=layout, block=block, n_samples=n * HOP)
+    assert sum(s.verdict == "unknown" for s in decisions.decide(whole)) > 900

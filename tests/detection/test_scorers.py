@@ -1,0 +1,148 @@
+"""Scores of frames and of whole notes: the same as one by one, whatever the pushes."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from outlark.detection.contrast import Contrast
+from outlark.detection.edges import LOOK, MOST, learn_edges
+from outlark.detection.scorers import ACTIVE_SHARE, FRAMES_AT_ONCE, FrameScorer, NoteScorer
+from outlark.detection.scores import joined_scores
+from outlark.features.base import Frames
+from outlark.features.note import NoteFrontEnd
+
+
+class Likeness:
+    """A describer that needs no training: how like a sample is to three fixed directions; a column too many."""
+
+    def __init__(self, width):
+        self.directions = np.random.default_rng(9).normal(size=(width, 3))
+
+    def class_scores(self, X):
+        # one row after the other, so that the number of rows cannot matter
+        return np.abs(np.einsum("ij,jk->ik", X, self.directions))
+
+
+@pytest.fixture(scope="module", params=[0.0, 0.02, 0.1], ids="{:g} s around".format)
+def front_end(request):
+    """Without surroundings, with those that are usual, and with more than is looked at around edges."""
+    return NoteFrontEnd(n_bands=5, n_slices=3, surroundings_s=request.param).fit([], 8000)
+
+
+def some_frames(rng, n, width=5):
+    """A third of them in silence, the others at 1 to 20 dB."""
+    activity = np.where(rng.random(n) < 0.3, -5.0, rng.uniform(1.0, 20.0, n))
+    return Frames(rng.random((n, width)) * (activity > 0)[:, np.newaxis], activity)
+
+
+LENGTHS = np.array([4.2, 9.0, 30.7])
+ALLOWED = np.array([[True, False], [True, True], [False, True]])
+
+
+def one_by_one(front_end, describer, frames, step):
+    """Every start and every length by itself."""
+    values = np.zeros((len(frames), 2))
+    lengths = np.ones((len(frames), 2), dtype=int)
+    for start in range(0, len(frames), step):
+        for length, allowed in zip(LENGTHS, ALLOWED, strict=True):
+            whole = round(length)
+            if start + whole > len(frames) or (frames.activity[start : start + whole] > 0).sum() < ACTIVE_SHARE * whole:
+                continue
+            sample = front_end.describe(frames.features, start=float(start), n_starts=1, length=length)
+            scores = describer.class_scores(sample)[0, :2]
+            for c in np.flatnonzero(allowed & (scores > values[start])):
+                values[start, c], lengths[start, c] = scores[c], whole
+    return values, lengths
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 7, FRAMES_AT_ONCE + 88])
+@pytest.mark.parametrize("n", [0, 1, 3, 40, FRAMES_AT_ONCE - 1, 2 * FRAMES_AT_ONCE + 77])
+def test_whole_notes_are_those_of_a_transcription(front_end, rng, step, n):
+    describer, frames = Likeness(15), some_frames(rng, n)
+    scorer = NoteScorer(front_end, describer, LENGTHS, ALLOWED, step)
+    found = joined_scores([scorer.push(frames), scorer.finish()])
+    values, lengths = one_by_one(front_end, describer, frames, step)
+    np.testing.assert_allclose(found.values, values, atol=1e-12)
+    np.testing.assert_array_equal(found.lengths[found.values > 0], lengths[found.values > 0])
+    np.testing.assert_array_equal(found.activity, frames.activity)
+
+
+@pytest.mark.parametrize("step", [2, 7, FRAMES_AT_ONCE + 88])
+def test_scores_are_raised_by_what_noise_takes_off(front_end, rng, step):
+    """Block by block: by the share after its own frames."""
+    describer, frames = Likeness(15), some_frames(rng, 4 * FRAMES_AT_ONCE)
+    scorer = NoteScorer(front_end, describer, LENGTHS, ALLOWED, step, contrast=Contrast(38.0, front_end.frame_rate))
+    found = joined_scores([scorer.push(frames), scorer.finish()])
+    values, lengths = one_by_one(front_end, describer, frames, step)
+    contrast, shares = Contrast(38.0, front_end.frame_rate), []
+    at_once = max(step, FRAMES_AT_ONCE // step * step)
+    for at in range(0, len(frames), at_once):
+        shares.append(contrast.push(frames.activity[at : at + at_once]))
+        values[at : at + at_once] /= shares[-1]
+    assert shares[0] > shares[-1]
+    np.testing.assert_allclose(found.values, values, atol=1e-12)
+    np.testing.assert_array_equal(found.lengths[found.values > 0], lengths[found.values > 0])
+
+
+def test_edges_are_looked_at_from_half_the_threshold_on(front_end, rng):
+    """So that thresholds may be lowered afterwards; and raised scores are what counts."""
+    describer, frames = Likeness(15), some_frames(rng, 4 * FRAMES_AT_ONCE)
+    marks = [(frames.features, at, at + 25.0, label) for at, label in ((100.0, "a"), (300.0, "b"), (500.0, "a"))]
+    edges = learn_edges(marks, ["a", "b"], inside=False)
+    found = []
+    for contrast in (None, Contrast(38.0, front_end.frame_rate)):
+        for thresholds in (np.zeros(2), np.full(2, 4.0)):
+            scorer = NoteScorer(front_end, describer, LENGTHS, ALLOWED, 2, edges, thresholds, contrast)
+            found.append(joined_scores([scorer.push(frames), scorer.finish()]))
+    plain, plain_high, raised, raised_high = found
+    assert plain.moves.any(axis=2).sum() > 100
+    for everywhere, high in ((plain, plain_high), (raised, raised_high)):
+        looked_at = high.values >= 2.0
+        assert looked_at.any()
+        np.testing.assert_array_equal(high.moves, np.where(looked_at[..., np.newaxis], everywhere.moves, 0))
+    assert (raised.values >= 2.0).sum() > (plain.values >= 2.0).sum()
+
+
+def test_moves_are_those_of_the_whole_recording(front_end, rng):
+    describer, frames = Likeness(15), some_frames(rng, 2 * FRAMES_AT_ONCE + 77)
+    marks = [(frames.features, at, at + 25.0, label) for at, label in ((100.0, "a"), (300.0, "b"), (500.0, "a"))]
+    edges = learn_edges(marks, ["a", "b"], inside=False)
+    scorer = NoteScorer(front_end, describer, LENGTHS, ALLOWED, 2, edges, np.zeros(2))
+    found = joined_scores([scorer.push(frames), scorer.finish()])
+    around = np.zeros((LOOK + MOST + 40, 5))
+    spectra = np.concatenate([around, frames.features, around])
+    starts, classes = np.nonzero(found.values > 0.0)
+    ends = starts + found.lengths[starts, classes]
+    expected = edges.moves(spectra, len(around) + starts, len(around) + ends, classes)
+    inside = ends + LOOK + MOST <= len(frames)  # what is beyond the end is for edges to judge
+    np.testing.assert_array_equal(found.moves[starts, classes][inside], expected[inside])
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(0, 1500), max_size=6))
+def test_pushes_do_not_matter(front_end, cuts):
+    frames = some_frames(np.random.default_rng(0), 1500)
+    for make in (
+        lambda: NoteScorer(front_end, Likeness(15), LENGTHS, ALLOWED, 2),
+        lambda: NoteScorer(front_end, Likeness(15), LENGTHS, ALLOWED, 2, contrast=Contrast(38.0, front_end.frame_rate)),
+        lambda: FrameScorer(Likeness(5), 2),
+    ):
+        whole, pieces = make(), make()
+        expected = joined_scores([whole.push(frames), whole.finish()])
+        edges = [0, *sorted(cuts), 1500]
+        parts = [pieces.push(frames.between(a, b)) for a, b in itertools.pairwise(edges)]
+        found = joined_scores([*parts, pieces.finish()])
+        np.testing.assert_array_equal(found.values, expected.values)
+        np.testing.assert_array_equal(found.activity, expected.activity)
+
+
+def test_frames_that_do_not_rise_above_the_noise_score_nothing(rng):
+    frames, describer = some_frames(rng, 700), Likeness(5)
+    scorer = FrameScorer(describer, 2)
+    found = joined_scores([scorer.push(frames), scorer.finish()])
+    heard = frames.activity > 0
+    np.testing.assert_allclose(found.values[heard], describer.class_scores(frames.features)[heard, :2])
+    assert found.values[~heard].max() == 0.0

@@ -1,0 +1,156 @@
+"""Thresholds from recordings without labels: near t0, between the notes and the rest, and only where both are there."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from outlark import NoteDetector, Segment
+from outlark.detection.valley import BINS, LEAST_PEAKS, SMOOTHING, SPAN, WIDTH, calibrated, valley
+from outlark.errors import InputError, ModelFileError
+from outlark.estimators.pknn import PKNN
+from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+from outlark.storage.model_file import load, save
+
+T0 = 0.3
+
+
+def naive_cost(t, peaks, prior):
+    """The module's docstring, for one place."""
+    near = sum(np.exp(-0.5 * (np.log(t / x) / SMOOTHING) ** 2) for x in peaks if x > 0)
+    return np.log(1 + near) + np.log(t / prior) ** 2 / (2 * WIDTH**2)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.just(0.0) | st.floats(0.001, 2.0), max_size=60), st.floats(0.05, 1.0))
+def test_no_place_near_the_prior_is_emptier(peaks, prior):
+    found = valley(np.array(peaks), prior)
+    assert prior / SPAN - 1e-12 <= found <= prior * SPAN + 1e-12
+    places = prior / SPAN * (SPAN**2) ** (np.arange(81) / 80)
+    assert naive_cost(found, peaks, prior) <= min(naive_cost(t, peaks, prior) for t in places) + 1e-9
+
+
+def test_nothing_to_see_leaves_the_prior():
+    assert valley(np.empty(0), T0) == pytest.approx(T0)
+
+
+def test_it_moves_out_of_the_notes_and_out_of_the_rest():
+    rng = np.random.default_rng(0)
+    rest, own = rng.uniform(0.1, 0.24, 60), rng.uniform(0.32, 0.8, 60)
+    assert 0.24 < calibrated("A", T0, np.concatenate([rest, own])).threshold < 0.32
+    rest, own = rng.uniform(0.1, 0.33, 60), rng.uniform(0.42, 0.8, 60)
+    assert 0.33 < calibrated("A", T0, np.concatenate([rest, own])).threshold < 0.42
+
+
+@pytest.mark.parametrize(("n_below", "n_above"), [(0, 99), (99, 0), (LEAST_PEAKS - 1, 99), (99, LEAST_PEAKS - 1)])
+def test_too_few_peaks_on_one_side_are_refused(n_below, n_above):
+    found = calibrated("A", T0, [0.2] * n_below + [0.31] * n_above)
+    assert (found.threshold, found.moved) == (T0, False)
+    assert "10 of each are needed; give more recordings" in found.in_words
+    enough = calibrated("A", T0, [0.2] * LEAST_PEAKS + [0.31] * LEAST_PEAKS)
+    assert enough.moved
+    assert enough.threshold != T0
+
+
+@given(st.lists(st.floats(0.0, 50.0), max_size=30))
+def test_the_histogram_holds_every_peak(peaks):
+    found = calibrated("A", T0, peaks)
+    assert sum(found.counts) == len(peaks)
+    assert len(found.counts) == len(BINS) - 1
+
+
+@pytest.fixture(scope="module")
+def detector():
+    known = notes(counts={"tuti-F": 4, "cach-D": 4})
+    return NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+
+
+@pytest.fixture(scope="module")
+def songs():
+    rng = np.random.default_rng(0)
+    return [concatenate(notes(seed=seed), gap_s=0.1, rng=rng)[0] for seed in range(1, 4)]
+
+
+def test_peaks_are_what_a_lower_threshold_would_find(detector, songs):
+    priors = detector.layout_.thresholds.copy()
+    try:
+        found = detector.calibrate(songs, SAMPLE_RATE).calibration_
+        assert [c.label for c in found] == detector.classes_.tolist()
+        np.testing.assert_array_equal([c.prior for c in found], priors)
+        np.testing.assert_array_equal(detector.layout_.thresholds, [c.threshold for c in found])
+        np.testing.assert_array_equal(detector.trained_thresholds, priors)
+        detector.set_thresholds(0.4 * priors)
+        segments = [s for song in songs for s in detector.detect(song, SAMPLE_RATE) if s.label is not None]
+        assert [sum(c.counts) for c in found] == [
+            sum(s.label == label for s in segments) for label in detector.classes_.tolist()
+        ]
+    finally:
+        detector.set_thresholds(None)
+
+
+def test_calibrating_again_starts_from_the_training_and_from_scores_it_is_the_same(detector, songs):
+    try:
+        first = detector.calibrate(songs, SAMPLE_RATE).calibration_
+        assert detector.calibrate(songs, SAMPLE_RATE).calibration_ == first
+        detector.set_thresholds(None)
+        kept = [detector.scores(song, SAMPLE_RATE) for song in songs]
+        assert detector.calibrate(kept).calibration_ == first
+    finally:
+        detector.set_thresholds(None)
+
+
+def test_a_calibrated_model_is_kept(detector, songs, tmp_path):
+    try:
+        detector.calibrate(songs, SAMPLE_RATE)
+        save(detector, tmp_path / "m")
+        again = load(tmp_path / "m")
+        assert again.calibration_ == detector.calibration_
+        assert again.detect(songs[0], SAMPLE_RATE) == detector.detect(songs[0], SAMPLE_RATE)
+    finally:
+        detector.set_thresholds(None)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("threshold", 0.9), ("label", "x"), ("counts", [1, 2]), ("n_above", -1.5), ("prior", 0.0), ("more", 1)],
+)
+def test_a_calibration_that_cannot_be_is_refused(detector, songs, tmp_path, name, value):
+    from outlark.files.container import read, write
+
+    try:
+        save(detector.calibrate(songs, SAMPLE_RATE), tmp_path / "m")
+    finally:
+        detector.set_thresholds(None)
+    header, arrays = read(tmp_path / "m")
+    header["calibration"][0][name] = value
+    write(tmp_path / "m", header, arrays)
+    with pytest.raises(ModelFileError, match="save"):
+        load(tmp_path / "m")
+
+
+def test_what_is_not_on_the_absolute_scale_is_refused(songs):
+    known = notes(counts={"tuti-F": 3, "cach-D": 3})
+    other = NoteDetector(describer=PKNN(random_state=0))
+    other.fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+    with pytest.raises(InputError, match="on the absolute scale"):
+        other.calibrate(songs, SAMPLE_RATE)
+
+
+@pytest.mark.parametrize("thresholds", [[0.1], [0.1, 0.0], [0.1, np.nan], [0.1, np.inf], [[0.1, 0.2]]])
+def test_thresholds_that_cannot_be_are_refused(detector, thresholds):
+    with pytest.raises(InputError, match="give a number above 0 for each class"):
+        detector.set_thresholds(thresholds)
+
+
+def test_thresholds_that_are_set_decide(detector):
+    audio, _ = concatenate(notes(seed=5, counts={"cach-D": 2}), gap_s=0.3, rng=np.random.default_rng(0))
+
+    def found() -> list[Segment]:
+        return [s for s in detector.detect(audio, SAMPLE_RATE) if s.label is not None]
+
+    assert len(found()) == 2
+    try:
+        detector.set_thresholds([9.0, 9.0])
+        assert not found()
+    finally:
+        detector.set_thresholds(None)

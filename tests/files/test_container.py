@@ -1,0 +1,518 @@
+"""The container: what goes in comes out, writing is all or nothing, and no file whatever does anything but fail."""
+
+import ast
+import hashlib
+import io
+import json
+import os
+import pickle
+import random
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from safetensors.numpy import save, save_file
+
+from outlark import MDDKM, InputError
+from outlark.errors import ModelFileError
+from outlark.files.container import CODES, read, write
+from outlark.storage.estimators import from_state, state_of
+from tests.toy_notes import notes
+
+SOURCE = Path(__file__).parents[1] / "src" / "outlark"
+HEADER = {"model": {"kind": "toy", "quantile": 0.1}, "labels": ["a", "ü"]}
+ARRAYS = {"X": np.arange(6.0).reshape(2, 3), "Y": np.ones((2, 3)), "yes": np.array([True, False]), "n": np.array(7)}
+
+
+@pytest.fixture
+def path(tmp_path):
+    write(tmp_path / "toy.outlark", HEADER, ARRAYS)
+    return tmp_path / "toy.outlark"
+
+
+def parts(blob):
+    """The safetensors header and the bytes of the arrays."""
+    (length,) = struct.unpack("<Q", blob[:8])
+    return json.loads(blob[8 : 8 + length]), blob[8 + length :]
+
+
+def joined(table, data):
+    text = table if isinstance(table, bytes) else json.dumps(table).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def with_header(blob, change, sign=True):
+    """The file with its JSON header changed, the digest made right again."""
+    table, data = parts(blob)
+    header = json.loads(table["__metadata__"]["outlark"])
+    change(header)
+    if sign:
+        header.pop("sha256")
+        sha = hashlib.sha256(json.dumps(header, sort_keys=True, separators=(",", ":")).encode())
+        for name in sorted(name for name in table if name != "__metadata__"):
+            start, end = table[name]["data_offsets"]
+            sha.update(data[start:end])
+        header["sha256"] = sha.hexdigest()
+    table["__metadata__"]["outlark"] = json.dumps(header)
+    return joined(table, data)
+
+
+def refused(path, blob=None):
+    """The message with which the file is refused; it begins with the path."""
+    if blob is not None:
+        path.write_bytes(blob)
+    with pytest.raises(ModelFileError) as caught:
+        read(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    return str(caught.value)
+
+
+# ---------------------------------------------------------------- there and back
+
+DTYPES = st.sampled_from(sorted(CODES.values())).map(np.dtype)
+ANY_ORDER = st.tuples(DTYPES, st.sampled_from("<>=")).map(lambda pair: pair[0].newbyteorder(pair[1]))
+ANY_ARRAY = hnp.arrays(ANY_ORDER, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4))
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+OWN = ("format", "arrays", "sha256")
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    header=st.dictionaries(st.text().filter(lambda key: key not in OWN), ANY_JSON, max_size=4),
+    arrays=st.dictionaries(st.text(st.characters(max_codepoint=127), max_size=8), ANY_ARRAY, max_size=4),
+    transposed=st.booleans(),
+)
+def test_what_goes_in_comes_out(header, arrays, transposed):
+    given_arrays = {name: array.T if transposed else array for name, array in arrays.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        write(f"{folder}/m", header, given_arrays)
+        back, found = read(f"{folder}/m")
+    assert json.dumps(back, sort_keys=True) == json.dumps(header, sort_keys=True)  # 1 is not True, 0.0 is not -0.0
+    assert set(found) == set(arrays)
+    for name, array in given_arrays.items():
+        assert found[name].dtype == array.dtype.newbyteorder("=")
+        assert found[name].shape == array.shape
+        assert found[name].tobytes() == array.astype(array.dtype.newbyteorder("=")).tobytes()  # NaN included
+        assert found[name].flags.writeable
+        assert found[name].flags.c_contiguous
+
+
+def test_slices_scalars_and_what_is_not_finite(tmp_path):
+    X = np.arange(24.0).reshape(4, 6)
+    given_arrays = {"every other": X[::2, ::-3], "big": X.astype(">f8"), "inf": [np.inf, -np.inf, np.nan], "one": 2.5}
+    write(tmp_path / "m", {}, given_arrays)
+    _, found = read(tmp_path / "m")
+    np.testing.assert_array_equal(found["every other"], X[::2, ::-3])
+    np.testing.assert_array_equal(found["big"], X)
+    np.testing.assert_array_equal(found["inf"], [np.inf, -np.inf, np.nan])
+    assert found["one"].shape == ()
+    assert found["one"] == 2.5
+
+
+SAME_MODEL = """
+import sys, numpy as np
+from outlark.files.container import write
+names = ["d", "b", "a", "c"] if sys.argv[2] == "1" else ["a", "b", "c", "d"]
+write(sys.argv[1], {n: {m: 0.1 for m in names} for n in names}, {n: np.full(3, ord(n), "f4") for n in names})
+"""
+
+
+def test_the_same_model_gives_the_same_bytes(tmp_path):
+    for seed in "12":
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        subprocess.run([sys.executable, "-c", SAME_MODEL, tmp_path / seed, seed], check=True, env=environment)
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+
+
+def test_the_header_says_what_the_file_is(path):
+    table, _ = parts(path.read_bytes())
+    assert list(table["__metadata__"]) == ["outlark"]
+    header = json.loads(table["__metadata__"]["outlark"])
+    assert header["format"] == {"name": "outlark-model", "major": 1, "minor": 0}
+    assert header["arrays"]["X"] == {"dtype": "float64", "shape": [2, 3]}
+    assert header["model"] == HEADER["model"]
+
+
+# ------------------------------------------------------------- what is not taken
+
+
+@pytest.mark.parametrize(
+    "array",
+    [["a"], [None], [1j], np.array(["2020"], "M8[D]"), np.ma.array([1.0], mask=[True]), np.zeros(1, "f8,i4"), [2**70]],
+    ids=["str", "object", "complex", "date", "masked", "record", "long int"],
+)
+def test_arrays_that_no_file_holds(tmp_path, array):
+    with pytest.raises(InputError, match=r"'tau'.*use float64"):
+        write(tmp_path / "m", {}, {"tau": array})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["__metadata__", "ü", "\ud800", 3])
+def test_names_that_no_array_has(tmp_path, name):
+    with pytest.raises(InputError, match="named"):
+        write(tmp_path / "m", {}, {name: np.zeros(1)})
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ({"a": {"b": [1.0, float("nan")]}}, r"header\.a\.b\[1\] is nan"),
+        ({"a": float("inf")}, r"header\.a is inf"),
+        ({"a": (1, 2)}, r"header\.a is of type tuple"),
+        ({"a": np.float64(1.0)}, r"header\.a is of type float64"),
+        ({"a": {1: 2}}, r"header\.a has the key 1"),
+        ({"format": 1, "sha256": ""}, r"\['format', 'sha256'\]"),
+        ({"a": 10**5000}, "long numbers"),
+    ],
+)
+def test_headers_that_are_not_strict_json(tmp_path, header, message):
+    with pytest.raises(InputError, match=message):
+        write(tmp_path / "m", header, {})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_header_nested_too_deep(tmp_path):
+    deep = []
+    for _ in range(10_000):
+        deep = [deep]
+    with pytest.raises(InputError, match="levels deep"):
+        write(tmp_path / "m", {"a": deep}, {})
+
+
+def test_a_header_too_long_to_be_read_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("outlark.files.container.LONGEST_HEADER", 1000)
+    write(tmp_path / "m", {"a": "x" * 500}, {})
+    read(tmp_path / "m")
+    with pytest.raises(InputError, match="at most 1000"):
+        write(tmp_path / "m", {"a": "x" * 1000}, {})
+
+
+# ------------------------------------------------------------------ all or nothing
+
+
+def test_folders_that_are_not_there_and_names_that_are_taken(tmp_path):
+    with pytest.raises(ModelFileError, match=r"m: the folder .*gone does not exist; make it"):
+        write(tmp_path / "gone" / "m", {}, {})
+    with pytest.raises(ModelFileError, match="is a folder; give the name"):
+        write(tmp_path, {}, {})
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ModelFileError, match="does not exist"):
+        write(tmp_path / "file" / "m", {}, {})
+    with pytest.raises(ModelFileError, match=r"cannot be written \(File name too long\)"):
+        write(tmp_path / ("m" * 300), {}, {})
+    with pytest.raises(ModelFileError, match="choose another name"):
+        write(f"{tmp_path}/a\0b", {}, {})
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_device_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ModelFileError, match="not a file"):
+        write(tmp_path / "pipe", {}, {})
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    assert "not a file" in refused(tmp_path / "pipe")  # and does not wait for ever
+
+
+NO_ROOM = """
+import resource, sys, numpy as np
+from outlark.errors import ModelFileError
+from outlark.files.container import write
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+try:
+    write(sys.argv[1], {}, {"X": np.zeros(10_000)})
+except ModelFileError as error:
+    print(error)
+"""
+
+
+def test_a_write_that_fails_half_way_leaves_the_old_file(path):
+    before = path.read_bytes()
+    done = subprocess.run([sys.executable, "-c", NO_ROOM, path], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"{path}: cannot be written (File too large); free some space")
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_folder_that_vanishes_while_writing(tmp_path, monkeypatch):
+    folder = tmp_path / "there"
+    folder.mkdir()
+    real = os.fsync
+
+    def fsync(number):
+        for entry in folder.iterdir():
+            entry.unlink()
+        folder.rmdir()
+        real(number)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(ModelFileError, match="cannot be written"):
+        write(folder / "m", {}, ARRAYS)
+
+
+def test_the_old_file_stands_until_the_new_one_is_safe(path, monkeypatch):
+    before, seen = path.read_bytes(), []
+    real = os.fsync
+
+    def fsync(number):
+        if stat.S_ISREG(os.fstat(number).st_mode):
+            seen.append((path.read_bytes() == before, os.fstat(number).st_size))
+        real(number)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write(path, {"new": 1}, ARRAYS)
+    assert seen == [(True, path.stat().st_size)]
+    assert read(path)[0] == {"new": 1}
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_an_interrupt_leaves_nothing_behind(path, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write(path, {"new": 1}, ARRAYS)
+    assert list(path.parent.iterdir()) == [path]
+    assert read(path)[0] == HEADER
+
+
+def test_rights_and_links_stay(path):
+    path.chmod(0o640)
+    link = path.parent / "link"
+    link.symlink_to(path)
+    write(link, {"new": 1}, {})
+    assert link.is_symlink()
+    assert read(path)[0] == {"new": 1}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    write(path.parent / "fresh", {}, {})
+    (path.parent / "plain").touch()
+    assert (path.parent / "fresh").stat().st_mode == (path.parent / "plain").stat().st_mode  # the umask
+
+
+# ------------------------------------------------------- files that are not models
+
+
+def test_what_is_no_file(tmp_path):
+    assert "no such file" in refused(tmp_path / "gone")
+    assert "is a folder" in refused(tmp_path)
+    assert "Not a directory" in refused(Path(sys.executable) / "m")
+    with pytest.raises(ModelFileError, match="cannot be read"):
+        read("a\0b")
+
+
+def zipped():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("model", "x" * 1000)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("blob", "message"),
+    [
+        (b"", "empty"),
+        (b"\x00", "not a model file, but a file that begins with"),
+        (b"\x00" * 100, "not a model file, but a file that begins with"),
+        (
+            b"RIFF" + b"\x24\x10\0\0" + b"WAVEfmt " * 9,
+            "not a model file, but a recording (WAV); give a file that outlark saved",
+        ),
+        (b"fLaC" + b"\0\0\0\x22" * 9, "a recording (FLAC)"),
+        (b"just some text that somebody wrote\n" * 9, "not a model file"),
+        (pickle.dumps({"a": list(range(100))}), "not a model file"),
+        (zipped(), "not a model file"),
+        (struct.pack("<Q", 2**60) + b"{}", "not a model file, but a file that begins with"),
+        (struct.pack("<Q", 2**64 - 1) + b"{}", "not a model file"),
+        (struct.pack("<Q", 99) + b"{}", "header of 99 bytes and 2 follow"),
+        (joined(b"not json", b""), "not strict JSON"),
+        (joined(b"\xff\xfe\xff", b""), "not strict JSON"),
+        (joined(b"[1]", b""), "not a JSON object"),
+        (joined(b'{"a": NaN}', b""), "a is nan"),
+        (joined(b'{"a": 1e999}', b""), "a is inf"),
+        (joined(b'{"a": 1, "a": 2}', b""), "occurs twice"),
+        (joined(b'{"a":' + b"[" * 100_000, b""), "not strict JSON"),
+        (joined(b'{"a":' + b"[" * 80 + b"]" * 80 + b"}", b""), "levels deep"),
+        (joined(b'{"a":' + b"9" * 10_000 + b"}", b""), "not strict JSON"),
+        (joined({}, b""), "another program"),
+        (joined({"__metadata__": []}, b""), "another program"),
+        (joined({"__metadata__": {"outlark": 3}}, b""), "another program"),
+        (save({"weight": np.zeros(3)}), "another program"),
+        (save({"weight": np.zeros(3)}, {"format": "pt"}), "another program"),
+        (save({}, {"outlark": "{"}), "its header is not strict JSON"),
+        (save({}, {"outlark": '{"format": {"name": "x"}, "a": Infinity}'}), "its header.a is inf"),
+        (save({}, {"outlark": "[]"}), "not a JSON object"),
+        (save({}, {"outlark": "{}"}), "its format is None"),
+        (save({}, {"outlark": '{"format": "outlark-model"}'}), "its format is 'outlark-model'"),
+        (save({}, {"outlark": '{"format": {"name": "outlark-zoo", "major": 1}}'}), "outlark-zoo"),
+        (save({}, {"outlark": '{"format": {"name": "outlark-model", "major": true}}'}), "version True"),
+        (save({}, {"outlark": '{"format": {"name": "outlark-model"}}'}), "version None"),
+    ],
+    ids=range(33),
+)
+def test_files_of_other_kinds(tmp_path, blob, message):
+    assert message in refused(tmp_path / "m", blob)
+
+
+def test_a_large_file_of_another_program_is_not_read_in(tmp_path):
+    save_file({"weight": np.zeros(3)}, tmp_path / "m")
+    os.truncate(tmp_path / "m", 2**34)
+    tracemalloc.start()
+    refused(tmp_path / "m")
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
+
+
+def test_a_newer_outlark_wrote_it(path):
+    blob = path.read_bytes()
+    newer = with_header(blob, lambda header: header["format"].update(major=2))
+    message = "written by a newer outlark, file format 2; this one reads up to 1: pip install -U outlark"
+    assert message in refused(path, newer)
+    path.write_bytes(with_header(blob, lambda header: (header["format"].update(minor=9), header.update(more=1))))
+    assert read(path)[0] == {**HEADER, "more": 1}
+
+
+def test_a_header_that_does_not_match_the_arrays(path):
+    blob = path.read_bytes()
+    path.write_bytes(with_header(blob, lambda header: None))
+    read(path)  # the way in which the others are made is right
+    for change in (
+        lambda header: header.pop("arrays"),
+        lambda header: header["arrays"].pop("X"),
+        lambda header: header["arrays"].update(Z={"dtype": "float64", "shape": [1]}),
+        lambda header: header["arrays"]["X"].update(shape=[3, 2]),
+        lambda header: header["arrays"]["X"].update(dtype="int64"),
+        lambda header: header.update(arrays=[]),
+    ):
+        assert "not those that its header lists" in refused(path, with_header(blob, change))
+
+
+def test_the_digest_covers_header_and_arrays(path):
+    blob = path.read_bytes()
+    assert "digest" in refused(path, with_header(blob, lambda header: header.pop("sha256"), sign=False))
+    assert "digest" in refused(path, with_header(blob, lambda header: header.update(more=1), sign=False))
+    assert "digest" in refused(path, with_header(blob, lambda header: header["model"].update(quantile=0.2), sign=False))
+    assert "digest" in refused(path, blob[:-20] + bytes([blob[-20] ^ 1]) + blob[-19:])
+    table, data = parts(blob)
+    table["X"], table["Y"] = table["Y"], table["X"]  # the same shape
+    assert "digest" in refused(path, joined(table, data))
+
+
+def test_offsets_that_lie(path):
+    table, data = parts(path.read_bytes())
+    ends = sorted(entry["data_offsets"][1] for name, entry in table.items() if name != "__metadata__")
+    path.write_bytes(joined(table, data))
+    read(path)
+    outside = [[-8, 40], [2**62, 2**62 + 48], [ends[-1], ends[-1] + 48], [0, 2**64], [0, 2**70]]
+    for offsets in ([0, 8], [0, 48], [48, 0], *outside, [0.0, 48.0], "x", [], None):
+        for name in ("X", "Y"):
+            if table[name]["data_offsets"] != offsets:
+                lying = {**table, name: {**table[name], "data_offsets": offsets}}
+                assert "damaged: its arrays" in refused(path, joined(lying, data))
+    assert "damaged" in refused(path, joined(table, data + b"\x00"))
+    assert "damaged" in refused(path, joined(table, data[:-1]))
+    for entry in (None, [], {}, {"dtype": "F64"}, {**table["X"], "dtype": "C64"}, {**table["X"], "dtype": ["F64"]}):
+        assert "damaged" in refused(path, joined({**table, "X": entry}, data))
+
+
+@pytest.mark.parametrize("shape", [[2**40, 2**40], [-1], [2.5], "3", [0] * 100, [2**62, 0], [1] * 70, [2**63], [True]])
+def test_shapes_that_lie(path, shape):
+    """Even where the header lies likewise and the digest is right."""
+    table, data = parts(path.read_bytes())
+    table["n"]["shape"] = shape
+    signed = with_header(joined(table, data), lambda header: header["arrays"]["n"].update(shape=shape))
+    assert "damaged" in refused(path, signed)
+
+
+def test_neither_true_nor_false(path):
+    table, data = parts(path.read_bytes())
+    start = table["yes"]["data_offsets"][0]
+    odd = joined(table, data[:start] + b"\x02" + data[start + 1 :])
+    assert "neither True nor False" in refused(path, with_header(odd, lambda header: None))
+
+
+@pytest.fixture(scope="module")
+def model_bytes():
+    X, y, groups = notes(np.random.default_rng(5), [3, 3], n=4, d=2)
+    state, arrays = state_of(MDDKM(metric="within").fit(X, np.array(["a", "b"])[y], groups))
+    with tempfile.TemporaryDirectory() as folder:
+        write(f"{folder}/m", state, arrays)
+        return Path(f"{folder}/m").read_bytes(), X
+
+
+def test_every_flipped_byte_is_found(model_bytes, tmp_path):
+    blob, X = model_bytes
+    path, rng = tmp_path / "m", random.Random(1)
+    path.write_bytes(blob)
+    expected = from_state(*read(path)).class_scores(X)
+    header_end = 8 + struct.unpack("<Q", blob[:8])[0]
+    places = [rng.randrange(len(blob)) for _ in range(200)] + [rng.randrange(header_end) for _ in range(200)]
+    found = 0
+    for place in [*range(8), *places]:
+        path.write_bytes(blob[:place] + bytes([blob[place] ^ rng.randrange(1, 256)]) + blob[place + 1 :])
+        try:
+            state, arrays = read(path)
+        except ModelFileError as error:
+            found += str(error).startswith(f"{path}: ")
+        else:
+            np.testing.assert_array_equal(from_state(state, arrays).class_scores(X), expected)
+    assert found >= len(places)  # what does no harm is rare
+
+
+def test_every_cut_is_found(model_bytes, tmp_path):
+    blob, _ = model_bytes
+    rng = random.Random(2)
+    for end in [*range(12), len(blob) - 1, *(rng.randrange(len(blob)) for _ in range(200))]:
+        refused(tmp_path / "m", blob[:end])
+
+
+# --------------------------------------------------------------- nothing is run
+
+
+#: These import what the code itself names, when it is needed, or read what is in this package or installed.
+LAZY = {
+    "__init__.py",
+    "cli/main.py",
+    "embeddings.py",
+    "experiment/great_tits.py",
+    "experiment/great_tits_files.py",
+    "experiment/report_words.py",
+    "annotations/format_examples.py",
+    "commands/listen/sound_device.py",
+    "annotations/files.py",
+    "review/app.py",
+}
+
+
+@pytest.mark.parametrize("source", sorted(SOURCE.rglob("*.py")), ids=lambda p: str(p.relative_to(SOURCE)))
+def test_nothing_that_runs_what_a_file_says(source):
+    modules = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "importlib", "runpy", "code"}
+    if source.relative_to(SOURCE).as_posix() in LAZY:
+        modules.remove("importlib")
+    if source.name == "run.py" and source.parent.name == "experiment":
+        modules.remove("joblib")  # processes side by side; it loads no file
+    if source.name == "spool.py" and source.parent.name == "batch":
+        modules.remove("pickle")  # reads back what the same process has written, from a file without a name
+    calls = {"eval", "exec", "compile", "__import__"}
+    for node in ast.walk(ast.parse(source.read_text())):
+        if isinstance(node, ast.Import):
+            assert not {alias.name.split(".")[0] for alias in node.names} & modules
+        elif isinstance(node, ast.ImportFrom):
+            assert (node.module or "").split(".")[0] not in modules
+        elif isinstance(node, ast.Name):
+            assert node.id not in calls
+        elif isinstance(node, ast.keyword):
+            assert node.arg != "allow_pickle" or ast.literal_eval(node.value) is False

@@ -1,0 +1,474 @@
+"""Settings and arrays of a fitted estimator: back to the last bit, through a file, and nothing wrong is let in."""
+
+import copy
+import json
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+
+from outlark import HLDS, MDDKM, OCCGP, PKNN, InputError
+from outlark.errors import ModelFileError
+from outlark.files.container import read, write
+from outlark.files.fields import Fields, decoded, encoded
+from outlark.storage.estimators import from_state, state_of
+from tests.toy_notes import note, notes
+
+NAMES = np.array(["tuti", "ü-D", "whistle"])
+
+
+def data(counts=(9, 5, 3), n=6):
+    return notes(np.random.default_rng(3), list(counts), n=n)
+
+
+def through_a_file(model, folder):
+    state, arrays = state_of(model)
+    write(folder / "model", {"model": state}, arrays)
+    header, arrays = read(folder / "model")
+    return from_state(header["model"], arrays)
+
+
+def same(a, b, name=""):
+    """Equal to the last bit, in value and type, however deep."""
+    assert type(a) is type(b), name
+    if isinstance(a, np.ndarray):
+        assert (a.dtype, a.shape, a.flags.c_contiguous) == (b.dtype, b.shape, b.flags.c_contiguous), name
+        assert a.tolist() == b.tolist() if a.dtype == object else a.tobytes() == b.tobytes(), name
+    elif isinstance(a, dict):
+        assert list(a) == list(b), name
+        for key in a:
+            same(a[key], b[key], f"{name}.{key}")
+    elif isinstance(a, list | tuple):
+        assert len(a) == len(b), name
+        for i, (one, other) in enumerate(zip(a, b, strict=True)):
+            same(one, other, f"{name}[{i}]")
+    else:
+        assert repr(a) == repr(b), name
+
+
+def attributes(model):
+    return dict(sorted(vars(model).items()))
+
+
+MODELS = {
+    "default": MDDKM(),
+    "rejects": MDDKM(outlier_label=-99),
+    "paper": MDDKM.paper(),
+    "centred": MDDKM(center=True, outlier_label="?"),
+    "given": MDDKM(sigma=2.0, length_scale=3, sigma_reg=0.1, threshold=[0.1, 0.2, 0.3]),
+    "numpy": MDDKM(
+        sigma=np.float32(1.1), quantile=np.float64(0.3), threshold=np.float32(0.1), random_state=np.int64(4)
+    ),
+    "trimmed": MDDKM(trim=0.4, metric="whiten", random_state=None, condition=np.float32(1e6)),
+    "subsample": MDDKM(balance="subsample", precision="single", threshold=np.array([1.0, 0.5, 0.25], np.float32)),
+    "mapping": MDDKM(threshold={0: 0.5, 1: 0.1, 2: 0.2, 99: float("inf")}, metric="within", max_samples=50),
+    "landmarks": MDDKM(landmarks=15, sigma=2.0, length_scale=3.0, sigma_reg=1.0, center=True),
+    "landmarks auto": MDDKM(landmarks="auto"),
+    "pknn": PKNN(),
+    "pknn paper": PKNN.paper(outlier_label="none"),
+    "pknn given": PKNN(n_neighbors=3, n_prototypes=4, m=1.5, threshold=(0.2, 0.1, 0.3), random_state=None),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_everything_comes_back_to_the_last_bit(name, tmp_path):
+    X, y, groups = data()
+    model = copy.deepcopy(MODELS[name]).fit(X, y, groups)
+    again = through_a_file(model, tmp_path)
+    assert attributes(again).keys() == attributes(model).keys()  # a new attribute of fit must be kept, too
+    same(attributes(model), attributes(again))
+    Z = np.concatenate([X + 0.3, [[99.0] * 4]])
+    for method in ("class_scores", "predict", "p_values", "verdicts", "decision_function"):
+        same(getattr(model, method)(Z), getattr(again, method)(Z), method)
+    same(model.p_values(X, groups), again.p_values(X, groups))
+
+
+LABELS = {
+    "str": (NAMES, lambda groups: np.array([f"ä{g}" for g in groups])),
+    "wide str": (NAMES.astype("<U40"), lambda groups: np.array([f"n{g}" for g in groups]).astype("<U30")),
+    "object": (NAMES.astype(object), lambda groups: np.array([f"n{g}" for g in groups], dtype=object)),
+    "object ints": (np.array([3, 4, 5]), lambda groups: np.array([int(g) for g in groups], dtype=object)),
+    "int8": (np.array([-1, 0, 5], np.int8), lambda groups: groups.astype(np.uint16)),
+    "float": (np.array([1.0, 2.0, 4.0]), lambda groups: groups / 3),
+    "bool": (np.array([False, True, True]), lambda groups: groups),
+}
+
+
+@pytest.mark.parametrize("kind", [MDDKM, PKNN])
+@pytest.mark.parametrize("labels", LABELS)
+def test_labels_and_notes_of_any_kind(kind, labels, tmp_path):
+    X, y, groups = data()
+    names, ids = LABELS[labels]
+    model = kind().fit(X, names[y], ids(groups))
+    again = through_a_file(model, tmp_path)
+    same(attributes(model), attributes(again))
+    same(model.predict(X), again.predict(X))
+
+
+@pytest.mark.parametrize("kind", [MDDKM, PKNN])
+def test_names_of_features(kind, tmp_path):
+    X, y, groups = data()
+    frame = pd.DataFrame(X, columns=["pitch", "ü", "c", "d"])
+    model = kind().fit(frame, y, groups)
+    again = through_a_file(model, tmp_path)
+    same(attributes(model), attributes(again))
+    again.predict(frame)
+    with pytest.raises(ValueError, match="feature names should match"):
+        again.predict(frame.rename(columns={"c": "C"}))
+
+
+def test_copies_of_notes_stay_together(tmp_path):
+    X, y, groups = data()
+    twice = np.concatenate([X, X[:6]]), np.append(y, y[:6]), np.append(groups, [777] * 6)
+    model = MDDKM().fit(*twice)
+    again = through_a_file(model, tmp_path)
+    assert not np.array_equal(again._together[0], again.notes_[0])
+    same(attributes(model), attributes(again))
+
+
+def test_a_class_of_one_sample(tmp_path):
+    X, y, groups = data()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MDDKM().fit(X[:-5], y[:-5], groups[:-5])
+        one = PKNN().fit(X[:-17], y[:-17], groups[:-17])
+    for fitted in (model, one):
+        again = through_a_file(fitted, tmp_path)
+        same(attributes(fitted), attributes(again))
+        same(fitted.p_values(X), again.p_values(X))
+
+
+def test_a_threshold_of_infinity_and_a_single_class(tmp_path):
+    X, y, groups = data()
+    model = MDDKM().fit(X[y == 0], y[y == 0], groups[y == 0])
+    model.thresholds_ = np.array([np.inf])
+    again = through_a_file(model, tmp_path)
+    same(attributes(model), attributes(again))
+    assert not again.membership(X).any()
+
+
+def test_the_order_in_memory_is_kept(tmp_path):
+    X, y, groups = data()
+    model = MDDKM(metric="whiten").fit(X, y, groups)
+    for order in "CF":
+        model.feature_map_ = np.array(model.feature_map_, order=order)
+        again = through_a_file(model, tmp_path)
+        assert again.feature_map_.flags.f_contiguous == (order == "F")
+        same(model.class_scores(X), again.class_scores(X))
+
+
+def test_a_loaded_model_explains_and_learns_as_the_original_does(tmp_path, rng):
+    X, y, groups = data()
+    model = MDDKM(outlier_label="?").fit(X, NAMES[y], np.array([f"n{g}" for g in groups]))
+    again = through_a_file(model, tmp_path)
+    assert again.explain(X[:20]) == model.explain(X[:20])
+    assert str(again.health()) == str(model.health())
+    more, other = note(rng, 1, 6), np.concatenate([note(rng, 7, 6), note(rng, 7, 6)])
+    for fitted in (model, again):
+        fitted.add_note(more, "ü-D").add_class(other, "alarm", np.repeat(["x", "y"], 6)).add_note(
+            more + 1, "alarm", "z"
+        )
+    same(attributes(model), attributes(again))
+    same(model.class_scores(X), again.class_scores(X))
+    same(attributes(model), attributes(through_a_file(model, tmp_path)))
+
+
+def test_what_is_kept_does_not_follow_the_model():
+    X, y, groups = data()
+    model = MDDKM(metric="within").fit(X, y, groups)
+    state, arrays = state_of(model)
+    before = copy.deepcopy((state, arrays))
+    for array in (model.thresholds_, model.feature_map_, model.descriptions_[0].X, model.notes_[0]):
+        array += 1
+    same(before[0], state)
+    same(before[1], arrays)
+
+
+def test_the_same_model_gives_the_same_bytes(tmp_path):
+    X, y, groups = data()
+    for name in "ab":
+        state, arrays = state_of(MDDKM().fit(X, NAMES[y], groups))
+        write(tmp_path / name, state, arrays)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+# ------------------------------------------------------------ what cannot be saved
+
+
+class Mine(MDDKM):
+    pass
+
+
+ALIAS = type("MDDKM", (MDDKM,), {})  # another class of the same name
+
+
+@pytest.mark.parametrize("estimator", [OCCGP(), HLDS(), Mine(), ALIAS(), "MDDKM", None, MDDKM])
+def test_only_the_describers_are_saved(estimator):
+    with pytest.raises(InputError, match="cannot be saved; use one of MDDKM, PKNN"):
+        state_of(estimator)
+
+
+def test_not_fitted():
+    with pytest.raises(NotFittedError):
+        state_of(MDDKM())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"random_state": np.random.RandomState(0)}, r"random_state=.*set_params\(random_state=0\)"),
+        ({"threshold": {"a": object()}}, "threshold is <object"),
+        ({"outlier_label": ["?"]}, "outlier_label=.*must be a number, a str or None"),
+        ({"outlier_label": 1j}, "outlier_label"),
+        ({"metric": "miles"}, "metric='miles' must be one of"),
+        ({"precision": "triple"}, "precision='triple'"),
+        ({"condition": "large"}, "wrong type"),
+    ],
+)
+def test_parameters_that_no_file_holds(parameters, message):
+    X, y, groups = data((2, 2))
+    with pytest.raises(InputError, match=message):
+        state_of(MDDKM(length_scale=1.0).fit(X, y, groups).set_params(**parameters))
+
+
+def test_labels_that_no_file_holds(monkeypatch):
+    X, y, groups = data((2, 2))
+    for ids in (groups.astype("M8[D]"), groups.astype("S3")):
+        with pytest.raises(InputError, match=r"0/notes is of dtype .* use str or int"):
+            state_of(MDDKM(length_scale=1.0).fit(X, y, ids))
+    monkeypatch.setattr("outlark.files.fields.MOST_CHARACTERS", 20)
+    with pytest.raises(InputError, match="use shorter names"):
+        state_of(MDDKM(length_scale=1.0).fit(X, y, groups.astype("<U9")))
+
+
+# ----------------------------------------------------------------- values in JSON
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.floats(width=32).map(np.float32)
+    | st.floats().map(np.float64)
+    | st.integers(0, 2**64 - 1).map(np.uint64)
+    | st.booleans().map(np.bool_)
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=4).map(tuple)
+        | st.dictionaries(st.text() | st.integers(), inner, max_size=4)
+        | st.lists(st.floats(allow_nan=False), max_size=4).map(np.array)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None)
+@given(VALUES)
+def test_values_come_back_in_value_and_type(value):
+    text = json.dumps(encoded(value, "v"), allow_nan=False)
+    same(value, decoded(json.loads(text), "v"))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"tuple": 3},
+        {"tuple": [], "more": 1},
+        {"float": "1"},
+        {"mapping": [[1]]},
+        {"mapping": [[[], 1]]},
+        {"numpy": "object", "value": 1},
+        {"numpy": "int8", "value": 300},
+        {"numpy": "float64", "value": [1.0, "x"]},
+        {"array": [[1], [1, 2]], "dtype": "float64"},
+        {"array": ["x"], "dtype": "float64"},
+        {"array": [1], "dtype": "O"},
+        object(),
+    ],
+)
+def test_values_that_stand_for_nothing(value):
+    with pytest.raises(ModelFileError, match=r"v is .*stands for nothing"):
+        decoded(value, "v")
+
+
+# --------------------------------------------------------------- what is not let in
+
+
+@pytest.fixture(scope="module", params=["MDDKM", "landmarks", "PKNN"])
+def state(request):
+    X, y, groups = data((3, 3), n=4)
+    kind = {
+        "MDDKM": MDDKM(trim=0.0, threshold={"a": 0.1, "b": 0.2}),
+        "landmarks": MDDKM(landmarks=8, sigma=2.0, length_scale=9.0, sigma_reg=2.0, threshold={"a": 0.1, "b": 0.2}),
+        "PKNN": PKNN(),
+    }[request.param]
+    return state_of(kind.fit(X, np.array(["a", "b"], object)[y], np.array([f"n{g}" for g in groups])))
+
+
+def test_nothing_may_be_missing(state):
+    settings_, arrays = state
+    for name in arrays:
+        with pytest.raises(ModelFileError, match=re.escape(name)):
+            from_state(settings_, {key: array for key, array in arrays.items() if key != name})
+    for group in ("values", "labels"):
+        for name in settings_[group]:
+            fewer = {key: value for key, value in settings_[group].items() if key != name}
+            with pytest.raises(ModelFileError, match=re.escape(name)):
+                from_state({**settings_, group: fewer}, arrays)
+
+
+def test_arrays_must_fit(state):
+    settings_, arrays = state
+    for name, array in arrays.items():
+        wrong = [array.astype(np.float32), array[..., np.newaxis], np.array(1.0), array.astype(complex)]
+        if "left_out" not in name or (settings_["kind"], name[2:]) == ("MDDKM", "left_out_scores"):
+            wrong += [array[:-1], np.concatenate([array, array])]
+        if array.dtype == float:
+            holed = array.copy()
+            holed.flat[0] = np.nan
+            wrong.append(holed)
+        if array.dtype == float and name != "thresholds":
+            endless = array.copy()
+            endless.flat[0] = np.inf
+            wrong.append(endless)
+        for bad in wrong:
+            with pytest.raises(ModelFileError, match=r"^array '"):
+                from_state(settings_, {**arrays, name: bad})
+
+
+def test_a_class_has_samples_and_positive_sizes(state):
+    settings_, arrays = state
+    if settings_["kind"] == "MDDKM":
+        none = {"1/X": np.empty((0, 4)), "1/L_inv": np.empty(0), "1/left_out_scores": np.empty(0)}
+        with pytest.raises(ModelFileError, match="'1/X' has no rows"):
+            from_state(settings_, {**arrays, **none})
+        for name, value in (
+            ("reference_size", [0, 4]),
+            ("1/ell", 0.0),
+            ("sigma", -1.0),
+            ("0/center", 1),
+            ("metric", ""),
+        ):
+            with pytest.raises(ModelFileError, match=name):
+                from_state({**settings_, "values": {**settings_["values"], name: value}}, arrays)
+    else:
+        for name, value in (("eta_shift", -1.0), ("eta_shift", {"float": "inf"}), ("eta_scale", 0.0)):
+            with pytest.raises(ModelFileError, match=name):
+                from_state({**settings_, "values": {**settings_["values"], name: value}}, arrays)
+
+
+def test_every_sample_has_a_note(state):
+    settings_, arrays = state
+    for name in ("0/notes", "1/together") if settings_["kind"] == "MDDKM" else ():
+        fewer = copy.deepcopy(settings_)
+        fewer["labels"][name]["entries"].pop()
+        with pytest.raises(ModelFileError, match=f"{name} is of shape .11,. and must be 12 labels"):
+            from_state(fewer, arrays)
+
+
+def test_landmarks_name_samples(state):
+    settings_, arrays = state
+    if "0/landmarks" in arrays:
+        for bad in (-1, 12, 2**40, arrays["0/landmarks"][1]):
+            wrong = arrays["0/landmarks"].copy()
+            wrong[0] = bad
+            with pytest.raises(ModelFileError, match="'0/landmarks' must name rows from 0 to 11"):
+                from_state(settings_, {**arrays, "0/landmarks": wrong})
+
+
+def test_owners_name_classes(state):
+    settings_, arrays = state
+    if settings_["kind"] == "PKNN":
+        for bad in (-1, 2, 2**40):
+            with pytest.raises(ModelFileError, match="owners"):
+                from_state(settings_, {**arrays, "owners": np.full_like(arrays["owners"], bad)})
+
+
+def places(value, path=()):
+    """Where everything is in nested JSON."""
+    yield path
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield from places(value[key], (*path, key))
+
+
+def test_junk_anywhere_in_the_settings(state):
+    """Each is refused with ModelFileError, or is a setting that might have been; nothing else is raised."""
+    settings_, arrays = state
+    junk = [None, True, -1, 0, 3, 10**400, 0.5, -1e300, "junk", [], {}, [[]], {"float": "nan"}, {"mapping": []}]
+    refused = total = 0
+    for path in places(settings_):
+        for value in junk if path else [None, [], 3]:
+            changed = copy.deepcopy(settings_)
+            if path:
+                inner = changed
+                for key in path[:-1]:
+                    inner = inner[key]
+                inner[path[-1]] = value
+            else:
+                changed = value
+            total += 1
+            try:
+                from_state(changed, dict(arrays))
+            except ModelFileError as error:
+                refused += len(str(error)) < 500
+    assert refused > 0.6 * total
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "OCCGP"}, "kind 'OCCGP'; this outlark knows MDDKM, PKNN"),
+        ({"kind": "os.system"}, "kind 'os.system'"),
+        ({"kind": ["MDDKM"]}, "kind"),
+        ({"parameters": {"wings": 2}}, r"no parameters \['wings'\].*newer outlark"),
+        ({"parameters": {"self": 2}}, "no parameters"),
+        ({"parameters": []}, "not a dict"),
+        ({"parameters": {"quantile": 0.1, "outlier_label": []}}, "outlier_label="),
+        ({"parameters": {"random_state": "dice"}}, "random_state"),
+        ({"parameters": {"outlier_label": "a"}}, "outlier_label='a' is also a class"),
+        ({"values": []}, "'values' of the model"),
+        ({"labels": {"classes": {"width": 10**9, "entries": ["a", "b"]}}}, "classes"),
+        ({"labels": {"classes": {"width": 1, "entries": ["aa", "b"]}}}, "classes"),
+        ({"labels": {"classes": {"width": 1, "entries": ["a", "a"]}}}, "distinct"),
+        ({"labels": {"classes": {"width": 1, "entries": []}}}, "none"),
+        ({"labels": {"classes": {"entries": ["a", None]}}}, "classes"),
+        ({"labels": {"classes": {"entries": ["a", 1]}}}, "classes"),
+        ({"labels": {"classes": {"width": 1, "entries": ["a", "b", "c"]}}}, "thresholds"),
+    ],
+)
+def test_settings_that_are_refused(state, change, message):
+    with pytest.raises(ModelFileError, match=message):
+        from_state({**state[0], **change}, state[1])
+
+
+def test_parameters_of_an_older_outlark_take_their_default(state):
+    settings_, arrays = state
+    older = {name: value for name, value in settings_["parameters"].items() if name != "quantile"}
+    assert from_state({**settings_, "parameters": older}, arrays).quantile == 0.1
+
+
+def test_more_than_is_known_is_no_harm(state):
+    settings_, arrays = state
+    more = {**settings_, "more": 1, "values": {**settings_["values"], "more": 1}}
+    same(from_state(settings_, arrays).thresholds_, from_state(more, {**arrays, "more": np.zeros(1)}).thresholds_)
+
+
+def test_settings_are_strict_json_and_left_alone(state):
+    settings_, arrays = state
+    text = json.dumps(settings_, allow_nan=False)
+    from_state(settings_, arrays)
+    assert json.dumps(settings_, allow_nan=False) == text == json.dumps(json.loads(text))
+    from_state(less := {key: value for key, value in settings_.items() if key != "fortran"}, arrays)
+    assert "fortran" not in less
+    assert Fields({}, {}).settings == {"values": {}, "labels": {}, "fortran": []}
