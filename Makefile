@@ -1,14 +1,19 @@
-# make demo   set up and run the experiment of the paper: tables, picture, report
-# make test   set up and run the whole test suite
-# make lint   style and types        make bench   the benchmarks of docs/benchmarks.md
+# make demo      set up and run the paper's experiment: tables, a figure, a report
+# make test      set up and run the whole test suite      make quick   the part of it that takes less than a minute
+# make lint      style and types                          make format  let ruff put things in order
+# make bench     the benchmarks of docs/benchmarks.md     make lock    requirements-dev.txt and docs/licences.md anew
 PYTHON ?= python3
 VENV   ?= .venv
+ifeq ($(OS),Windows_NT)
+BIN     = $(VENV)/Scripts
+else
 BIN     = $(VENV)/bin
+endif
 JOBS   ?= 2
 # One BLAS thread for each test process: the processes share the cores.
 BLAS1   = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo examples test lint format bench clean browser
+.PHONY: demo examples test quick lint format bench lock clean browser
 .DEFAULT_GOAL := test
 
 $(VENV)/.base: pyproject.toml
@@ -17,8 +22,9 @@ $(VENV)/.base: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.base
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,lint]"
+# the versions of requirements-dev.txt, which the tests are known to pass with
+$(VENV)/.dev: $(VENV)/.base requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements-dev.txt -e ".[test,lint]"
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.base
@@ -43,6 +49,12 @@ browser:
 test: $(VENV)/.dev browser
 	$(BLAS1) $(BIN)/python -m pytest -n $(JOBS)
 
+# what most changes break first: the maths, the estimators, decoding, formats, layers, documents
+QUICK = tests/maths tests/metrics tests/estimators tests/annotations tests/files tests/test_layers.py tests/test_docs.py
+
+quick: $(VENV)/.dev
+	$(BLAS1) $(BIN)/python -m pytest -n $(JOBS) $(QUICK)
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -57,6 +69,12 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/open_set.py
 	$(BIN)/python benchmarks/landmarks.py
 	$(BIN)/outlark experiment --output build/experiment
+
+lock: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv pip-licenses -e ".[formats,parquet,cluster,listen,embeddings,review,aoef]"
+	$(BIN)/uv pip compile pyproject.toml --extra test --extra lint --extra parquet --extra cluster --python-version 3.11 \
+	  --universal --upgrade --quiet -o requirements-dev.txt
+	$(BIN)/python docs/make_licences.py
 
 clean:
 	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
