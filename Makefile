@@ -1,6 +1,7 @@
 # make demo      set up and run the paper's experiment: tables, a figure, a report
 # make test      set up and run the whole test suite      make quick   the part of it that takes less than a minute
 # make lint      style and types                          make format  let ruff put things in order
+# make docs      the site, in build/site                  make examples  the figures of the docs, in demo
 # make bench     the benchmarks of docs/benchmarks.md     make lock    requirements-dev.txt and docs/licences.md anew
 PYTHON ?= python3
 VENV   ?= .venv
@@ -13,7 +14,7 @@ JOBS   ?= 2
 # One BLAS thread for each test process: the processes share the cores.
 BLAS1   = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo examples test quick lint format bench lock clean browser
+.PHONY: demo examples docs test quick lint format bench lock clean browser
 .DEFAULT_GOAL := test
 
 $(VENV)/.base: pyproject.toml
@@ -37,8 +38,7 @@ demo: $(VENV)/.base
 	$(BIN)/outlark demo --output demo
 
 examples: $(VENV)/.base
-	$(BIN)/python examples/plot_known_ambiguous_unknown.py --output demo
-	$(BIN)/python examples/plot_notes_in_a_recording.py --output demo
+	for example in examples/plot_*.py; do $(BIN)/python $$example --output demo || exit 1; done
 
 # The tests of the review page drive Debian's Chromium; without it, and without the right to install it, they skip.
 browser:
@@ -48,6 +48,14 @@ browser:
 
 test: $(VENV)/.dev browser
 	$(BLAS1) $(BIN)/python -m pytest -n $(JOBS)
+
+$(VENV)/.docs: $(VENV)/.base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	touch $@
+
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going -q -b html docs build/site
+	@echo "open build/site/index.html"
 
 # what most changes break first: the maths, the estimators, decoding, formats, layers, documents
 QUICK = tests/maths tests/metrics tests/estimators tests/annotations tests/files tests/test_layers.py tests/test_docs.py

@@ -12,6 +12,7 @@ import outlark.metrics
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+GUIDES = [ROOT / "docs" / name for name in ("detecting-notes.md", "open-set-classification.md")]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
@@ -25,13 +26,20 @@ def test_the_code_of_the_readme_runs_and_says_what_its_comments_say(capsys):
     assert str(model.verdicts(X[[0, 50, 120]]).tolist()) == re.search(r"# (\['known'.*\])", code).group(1)
 
 
-def test_the_readme_opens_with_the_two_commands():
-    assert re.match(r"# outlark\n+```\nmake demo .*\nmake test ", README)
+@pytest.mark.parametrize("page", GUIDES, ids=lambda p: p.stem)
+def test_the_code_of_the_guides_runs(page, capsys):
+    code = "\n".join(re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL))
+    exec(compile(code, page.name, "exec"), {})
+
+
+def test_the_readme_is_short_and_names_the_two_commands():
+    assert len(README.splitlines()) <= 200
+    assert re.search(r"```\nmake demo .*\nmake test ", README)
 
 
 @pytest.mark.parametrize("name", [n for n in outlark.__all__ if n[0].isupper() and not n.endswith("Error")])
-def test_every_estimator_is_in_the_readme(name):
-    assert re.search(rf"`[^`]*\b{name}\b", README)
+def test_every_estimator_is_in_the_readme_or_a_guide(name):
+    assert re.search(rf"`[^`]*\b{name}\b", README + "".join(page.read_text(encoding="utf-8") for page in GUIDES))
 
 
 @pytest.mark.parametrize("name", [n for n in outlark.metrics.__all__ if n.islower()])

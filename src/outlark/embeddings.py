@@ -30,7 +30,7 @@ LAYER, WIDTHS = "model/GLOBAL_AVG_POOL/Mean", {"embedding": 1024, "species": 652
 #: Logits below this, a probability of one in a thousand, say nothing: from -6 to -8 songs in the field stay within .01.
 NOTHING = -7.0
 #: From this MDD-KM score on, species are taken to be those of a class: see docs/decisions/010-two-stages.md.
-SPECIES_ALIKE = 0.04
+SPECIES_ALIKE = 0.025
 VERSION = "BirdNET-2.4"
 WEIGHTS = "models/analyzer/BirdNET_GLOBAL_6K_V2.4_Model_FP32.tflite"
 INSTALL = 'pip install "outlark[embeddings]"'
