@@ -2,9 +2,9 @@
 
 import os
 
-from outlark.batch.driver import Event
+from outlark.batch.crew import outcome
 from outlark.batch.engine import Engine
-from outlark.batch.worker import outcome
+from outlark.batch.unit import Event
 
 
 class InProcess:

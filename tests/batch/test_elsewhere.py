@@ -9,7 +9,7 @@ import soundfile
 
 from outlark.audio.recorder_time import recorder_time
 from outlark.audio.sound import AudioFile, read
-from outlark.batch.fingerprint import fingerprint
+from outlark.batch.identity import fingerprint
 from outlark.batch.run import run
 from outlark.batch.sources import find
 from outlark.batch.task import Task, sha256_of

@@ -13,7 +13,7 @@ import soundfile
 from outlark.annotations import read_table
 from outlark.annotations.own import RUN
 from outlark.batch.engine import Engine
-from outlark.batch.fingerprint import fingerprint
+from outlark.batch.identity import fingerprint
 from outlark.batch.lock import lock
 from outlark.batch.run import run
 from outlark.batch.sources import Source, find

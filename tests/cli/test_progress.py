@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from outlark.batch.report import State
 from outlark.batch.sources import Failure
-from outlark.batch.state import State
 from outlark.cli.progress import Pace, clock, rate, words
 
 SHOW = """
 import sys
-from outlark.batch.state import State
+from outlark.batch.report import State
 from outlark.cli import progress
 progress.LINES_S = progress.SURE_S = 0.0
 with progress.shown(quiet=len(sys.argv) > 1) as watch:

@@ -19,10 +19,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from outlark.batch.crew import TELL_S, Crew, as_processes_are_started
-from outlark.batch.delivery import deliver_bytes
-from outlark.batch.driver import Event
+from outlark.batch.engine import deliver_bytes
 from outlark.batch.task import Task
-from outlark.batch.unit import Unit
+from outlark.batch.unit import Event, Unit
 from outlark.errors import InputError
 from outlark.files.places import size_of
 

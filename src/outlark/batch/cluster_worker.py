@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from distributed import WorkerPlugin
 
-from outlark.batch.arithmetic import arithmetic
+from outlark.batch.crew import outcome
+from outlark.batch.identity import arithmetic
 from outlark.batch.task import Task
 from outlark.batch.unit import Unit
-from outlark.batch.worker import outcome
 from outlark.errors import OutlarkError
 from outlark.version import __version__
 
@@ -79,7 +79,7 @@ def unlike(worker: str, found: Mapping[str, str], expected: Mapping[str, str]) -
 
 
 def ready(token: str) -> dict[str, Any]:
-    """Load the model; as `outlark.batch.worker.ready`."""
+    """Load the model; as `outlark.batch.crew.ready`."""
     with _alone:
         try:
             return {"splits": _engine(token).splits}
@@ -88,7 +88,7 @@ def ready(token: str) -> dict[str, Any]:
 
 
 def do(token: str, units: Sequence[Unit]) -> list[dict[str, Any]]:
-    """Do units, one after the other; as `outlark.batch.worker.do`, but "done" has "files", name → bytes."""
+    """Do units, one after the other; as `outlark.batch.crew.do`, but "done" has "files", name → bytes."""
     with _alone:
         try:
             engine = _engine(token)

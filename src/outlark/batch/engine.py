@@ -1,8 +1,10 @@
 """One unit at a time: a recording, or the scores of one, becomes tables. This is where the model is."""
 
+import hashlib
+import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,20 +13,49 @@ from typing import Any
 from sklearn.base import clone
 
 from outlark.annotations import FORMATS, About, Mark, write_table
-from outlark.batch.delivery import deliver
 from outlark.batch.facts import Facts
-from outlark.batch.fingerprint import fingerprint
-from outlark.batch.hearing import Progress, hear, hear_part, join_parts, opened
-from outlark.batch.spool import Spool
+from outlark.batch.hearing import Progress, Spool, hear, hear_part, join_parts, opened
+from outlark.batch.identity import fingerprint
 from outlark.batch.task import DECIDE, SCORES, Task, sha256_of
-from outlark.batch.unit import Unit
+from outlark.batch.unit import Unit, parts_folder
 from outlark.detection.scores_file import ScoreKeeper, load_scores
 from outlark.detection.stream import Found
 from outlark.errors import InputError, ModelFileError
+from outlark.files.aside import sync_folders
 from outlark.segments import Segment
 from outlark.storage.detectors import state_of
 from outlark.storage.model_file import load
 from outlark.version import __version__
+
+
+def deliver(finished: Path, task: Task, unit: Unit) -> dict[str, str]:
+    """Move all files of a folder to where those of a unit belong; their names in the output folder, and digests.
+
+    The journal may say that they are there as soon as this returns.
+    """
+    output = Path(task.output)
+    folder = Path(output, unit.source.name).parent
+    if unit.part is not None:
+        folder = task.workshop / "parts" / parts_folder(unit.source.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    delivered = {}
+    for file in sorted(finished.iterdir()):
+        with file.open("rb+") as opened:
+            digest = hashlib.file_digest(opened, "sha256").hexdigest()
+            os.fsync(opened.fileno())
+        os.replace(file, folder / file.name)
+        delivered[(folder / file.name).relative_to(output).as_posix()] = digest
+    sync_folders(folder, output)
+    return delivered
+
+
+def deliver_bytes(files: Mapping[str, bytes], scratch: Path, task: Task, unit: Unit) -> dict[str, str]:
+    """The same for files that came from elsewhere, by name; `scratch` is a folder of one's own for a moment."""
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    for name, blob in files.items():
+        (scratch / name).write_bytes(blob)
+    return deliver(scratch, task, unit)
 
 
 class Engine:

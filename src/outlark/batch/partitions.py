@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from outlark.batch.results import ROWS
-from outlark.batch.task import Task
+from outlark.batch.task import ROWS, Task
 from outlark.files.aside import written_aside
 
 FOLDER, SEGMENTS, RECORDINGS, FILE = "parquet", "segments", "recordings", "rows.parquet"

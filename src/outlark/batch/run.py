@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from outlark.batch.crew import Crew
-from outlark.batch.driver import Driver
-from outlark.batch.fingerprint import Print
-from outlark.batch.journal import DONE, FAILED, NAME, PART, Journal
+from outlark.batch.identity import Print
+from outlark.batch.journal import DONE, FAILED, NAME, PART, Journal, check_same, is_done, prints_of
 from outlark.batch.lock import TakenError, lock
-from outlark.batch.long import Long, forget_parts
-from outlark.batch.reporting import report_of
+from outlark.batch.parts import Long, forget_parts
+from outlark.batch.report import Report, State, report_of
 from outlark.batch.sources import Failure, Source, Sources
-from outlark.batch.standing import check_same, is_done, prints_of
-from outlark.batch.state import Report, State
 from outlark.batch.task import Task
-from outlark.batch.unit import PART_S, Part, Unit, n_parts
+from outlark.batch.unit import PART_S, Driver, Part, Unit, n_parts
 from outlark.errors import InputError
 from outlark.files.places import size_of
 

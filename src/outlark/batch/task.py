@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from outlark.batch.arithmetic import arithmetic
+from outlark.batch.identity import arithmetic
 from outlark.errors import ModelFileError
 from outlark.files.regular import NOT_REGULAR, is_endless
 from outlark.version import __version__
@@ -14,6 +14,8 @@ from outlark.version import __version__
 DETECT, DECIDE = "detect", "decide"
 #: How files of scores end.
 SCORES = ".scores"
+#: How outlark's own tables of each file end; `outlark.annotations.FORMATS["csv"].suffix`, which is slow to import.
+ROWS = ".outlark.csv"
 #: The folder in an output folder that holds the journal, the locks, and what is not finished.
 WORKSHOP = ".outlark"
 

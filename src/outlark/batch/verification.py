@@ -5,8 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from outlark.batch.journal import DONE
-from outlark.batch.standing import check_age, last_lines
+from outlark.batch.journal import DONE, check_age, last_lines
 
 MISSING, CHANGED = "is missing", "is not what the run wrote"
 

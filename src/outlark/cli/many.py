@@ -7,12 +7,11 @@ from typing import Any
 
 import click
 
-from outlark.batch.driver import Driver
+from outlark.batch.report import Report
 from outlark.batch.run import run
 from outlark.batch.sources import Failure, Sources
-from outlark.batch.state import Report
 from outlark.batch.task import Task, sha256_of
-from outlark.batch.unit import PART_S
+from outlark.batch.unit import PART_S, Driver
 from outlark.cli.main import UNREADABLE
 from outlark.cli.options import chosen_verdicts, given_decisions
 from outlark.cli.progress import clock, rate, shown

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from outlark.batch.state import State
+from outlark.batch.report import State
 from outlark.cli.say import say
 from outlark.plain_text import number_of
 

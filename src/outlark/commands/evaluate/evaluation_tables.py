@@ -18,7 +18,7 @@ from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import number_of
 from outlark.segments import SILENCE
 
-#: The table of all that a run writes (`outlark.batch.results`).
+#: The table of all that a run writes (`outlark.batch.report`).
 COMBINED = "combined.csv"
 #: Formats by how much they tell of a mark.
 FULLEST = ("csv", "jsonl", "parquet", "aoef", "raven", "kaleidoscope", "birdnet", "audacity", "dcase")

@@ -2,12 +2,45 @@
 
 import hashlib
 import os
+import platform
 from collections.abc import Mapping
+from functools import cache
 from os import PathLike
 from typing import Any
 
 from outlark.files.places import is_url, mark_of
 from outlark.files.regular import is_endless
+
+
+@cache
+def arithmetic() -> dict[str, str]:
+    """Machine, kernels and libraries of this process, in words.
+
+    >>> sorted(arithmetic())
+    ['blas', 'machine', 'numpy', 'scipy', 'simd', 'soundfile', 'soxr']
+    """
+    import numpy
+    import scipy
+    import soundfile
+    import soxr
+    from threadpoolctl import threadpool_info
+
+    blas = [one for one in threadpool_info() if one.get("user_api") == "blas"]
+    # scipy brings one of its own, which follows the same rule and may not be loaded yet
+    blas = [one for one in blas if "numpy" in one.get("filepath", "")] or blas
+    simd = numpy.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", [])
+    return {
+        "machine": platform.machine(),
+        "blas": ", ".join(sorted(set(map(_kernel, blas)))) or "unknown",
+        "simd": " ".join(simd) or "baseline",
+        **{library.__name__: library.__version__ for library in (numpy, scipy, soundfile, soxr)},
+    }
+
+
+def _kernel(library: dict[str, str]) -> str:
+    parts = (library.get("internal_api"), library.get("version"), library.get("architecture"))
+    return " ".join(str(part) for part in parts if part)
+
 
 #: Of a file as it was at some moment; None if it was not there.
 Print = Mapping[str, Any] | None
