@@ -91,7 +91,7 @@ def do_unit(unit: Unit) -> dict[str, Any]:
 
 def outcome(unit: Unit, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What came of the work on a unit; whatever is wrong with one recording must not stop the others."""
-    from outlark.batch.parts import DamagedPartError
+    from outlark.batch.part_file import DamagedPartError
 
     path = unit.source.path
     try:

@@ -15,7 +15,7 @@ from outlark.audio.resampling import resampled_length
 from outlark.audio.sound import AudioFile
 from outlark.batch.facts import Facts
 from outlark.batch.identity import Print, fingerprint
-from outlark.batch.parts import PartFile, PartWriter
+from outlark.batch.part_file import PartFile, PartWriter
 from outlark.batch.unit import Part, Unit
 from outlark.detection.detector import BLOCK, NoteDetector
 from outlark.detection.parts import PartStream, Second, WholeStream, first_frame
