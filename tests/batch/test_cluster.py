@@ -118,7 +118,7 @@ def test_a_recording_that_kills_its_workers_is_told_and_those_beside_it_are_done
     driver = Cluster(task, workers.scheduler_address, 1, lambda text: None)
     report = run(task, find([season, poison]), driver=driver, combined=True, part_s=PART_S)
     assert [failure.name for failure in report.failures] == ["poison.wav"]
-    assert "every worker that it was given to has died, the last at tcp://" in report.failures[0].message
+    assert "every worker it was given to has died, the last at tcp://" in report.failures[0].message
     found = contents(tmp_path / "out")
     found.pop("failures.csv")
     assert found == serial
@@ -213,7 +213,7 @@ def test_a_worker_of_another_kind_is_refused(model, season, workers, tmp_path, m
 
     own = cluster_worker.kind()
     monkeypatch.setattr(cluster_worker, "kind", lambda: {**own, "numpy": "1.0", "blas": "openblas Zen"})
-    with pytest.raises(InputError, match=r"would give other last digits than this machine \(blas .*numpy .*SLURM"):
+    with pytest.raises(InputError, match=r"would differ from this machine in the last digits \(blas .*numpy .*SLURM"):
         go(model, season, tmp_path / "out", workers.scheduler_address)
     assert not contents(tmp_path / "out")
 

@@ -23,7 +23,7 @@ def test_there_and_back():
     [{"began": "soon"}, {"began": 5}, {"other": 1}, {"began": "2026-05-01T04:30:00", "expansion": 0}, {"remarks": [1]}],
 )
 def test_what_was_never_said(kept):
-    with pytest.raises(InputError, match=r"what is said of the recording is damaged .*; keep the scores again"):
+    with pytest.raises(InputError, match=r"the description of the recording is damaged .*; keep the scores again"):
         Facts.of_dict(kept)
 
 

@@ -88,4 +88,4 @@ def test_no_format_that_holds_labels(tmp_path):
     assert tally.recordings == ["2.wav"]
     assert tally.found()["known"].tolist() == [1]  # with a label and without a verdict
     assert [one.name for one in missing] == ["1.wav"]
-    assert "it has no table of the format csv or parquet or jsonl" in missing[0].message
+    assert "it has no annotation file in the format csv or parquet or jsonl" in missing[0].message

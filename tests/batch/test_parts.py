@@ -137,7 +137,7 @@ def test_a_part_that_was_damaged_is_told_and_done_again(model, interrupted):
     blob[len(blob) // 2] ^= 1
     part.write_bytes(blob)
     (failure,) = go(model, output, recording).failures
-    assert "a part of a recording that cannot be read any more" in failure.message
+    assert "a part of a recording that can no longer be read" in failure.message
     assert "give the same command again" in failure.message
     again = go(model, output, recording)
     assert (again.resumed, again.failures) == (0, ())

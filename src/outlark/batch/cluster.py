@@ -161,7 +161,7 @@ class Cluster:
                 found: list[Mapping[str, Any]] = future.result()
             except KilledWorker as error:
                 self._suspects.update(units)
-                lost = f"every worker that it was given to has died, the last at {error.last_worker.address}"
+                lost = f"every worker it was given to has died, the last at {error.last_worker.address}"
                 found = [{"died": f"{lost}; out of memory?"} for _ in units]
             finally:
                 future.release()
@@ -271,4 +271,4 @@ def _about_the_scheduler(address: str) -> Iterator[None]:
             raise
         raise InputError(f"the connection to the scheduler at {address} is lost; {REMEDY}") from error
     except ModuleNotFoundError as error:
-        raise InputError(f"the workers of {address} cannot work ({error}); install outlark there, too") from error
+        raise InputError(f"the workers of {address} cannot work ({error}); install outlark there as well") from error

@@ -72,7 +72,7 @@ def unlike(worker: str, found: Mapping[str, str], expected: Mapping[str, str]) -
     differs = [key for key in {**found, **expected} if found.get(key) != expected.get(key)]
     what = ", ".join(f"{key} {found.get(key)!r:.60} there, {expected.get(key)!r:.60} here" for key in sorted(differs))
     return (
-        f"the worker {worker} would give other last digits than this machine ({what}); install the same releases on "
+        f"the worker {worker} would differ from this machine in the last digits ({what}); install the same releases on "
         "both, and start the command and all workers on machines of one kind (SLURM: --constraint), or give "
         "OPENBLAS_CORETYPE and NPY_DISABLE_CPU_FEATURES to all of them"
     )

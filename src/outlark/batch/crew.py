@@ -104,7 +104,7 @@ def outcome(unit: Unit, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         where = f"{error.filename}: " if error.filename else ""
         return {"failed": f"{where}{error.strerror or error}; free some space, or check that you may write there"}
     except MemoryError:
-        return {"failed": f"{path}: needs more memory than there is; give fewer jobs (-j)"}
+        return {"failed": f"{path}: not enough memory; use fewer jobs (-j)"}
     except Exception as error:
         return {"failed": f"{path}: {type(error).__name__}: {error}; please report this"}
 
@@ -165,7 +165,7 @@ class Crew:
             reply = loading[0].result()
         except BrokenProcessPool:
             why = self._idle[0].last_words()
-            raise InputError(f"no process could be started that works on the recordings: {why}") from None
+            raise InputError(f"could not start a worker process: {why}") from None
         if "refused" in reply:
             raise InputError(reply["refused"])
         return reply["splits"]
@@ -231,7 +231,7 @@ class _Worker:
             with as_processes_are_started():
                 future = self._executor.submit(function, *given)
         except OSError as error:
-            raise InputError(f"no process could be started that works on the recordings ({error})") from error
+            raise InputError(f"could not start a worker process ({error})") from error
         (self._process,) = set(multiprocessing.active_children()) - others
         return future
 

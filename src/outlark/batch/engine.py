@@ -87,8 +87,8 @@ class Engine:
         if stage is not None:
             if task.keep_scores or task.verb == DECIDE:
                 raise InputError(
-                    f"{task.model}: a model with an embedding has to hear the candidates: scores cannot be kept and "
-                    "decided on later; leave --keep-scores out, and detect again with other options"
+                    f"{task.model}: a model with an embedding needs the audio to decide, so scores cannot be kept for "
+                    "later; omit --keep-scores, and run detect again to try other options"
                 )
             stage.try_out(self._detector.sample_rate_)
         self._try_formats()

@@ -73,7 +73,7 @@ class Facts:
                 raise TypeError(f"site is {facts.site!r:.60}")
         except (TypeError, ValueError, ArithmeticError) as error:
             raise InputError(
-                f"what is said of the recording is damaged ({error!s:.100}); keep the scores again"
+                f"the description of the recording is damaged ({error!s:.100}); keep the scores again"
             ) from None
         return facts
 

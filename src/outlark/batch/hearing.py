@@ -197,8 +197,8 @@ def _changed(before: Print, after: Print, seconds: float) -> str:
     sizes = [0 if known is None else known["size"] for known in (before, after)]
     how = "grew" if sizes[1] > sizes[0] else "shrank" if sizes[1] < sizes[0] else "changed"
     return (
-        f"{how} while it was read: {sizes[0]} bytes before, {sizes[1]} after, {seconds:.3f} s of sound were heard; "
-        "give the same command again when nobody writes to it any more"
+        f"{how} while it was read: {sizes[0]} bytes before, {sizes[1]} after, {seconds:.3f} s of sound were processed; "
+        "run the same command again once the recording is complete"
     )
 
 

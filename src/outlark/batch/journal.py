@@ -180,7 +180,7 @@ def check_same(task: Task, sources: Sources, journal: Journal, prints: Mapping[s
         wanted = now if "arithmetic" in known else older
         if known != wanted:
             changes = _changes(known, wanted)
-            raise InputError(f"{task.output} holds results that were made otherwise ({name}: {changes}); {REMEDY}")
+            raise InputError(f"{task.output} holds results made with other settings ({name}: {changes}); {REMEDY}")
     for source in sources.files:
         before = done.get(source.name)
         if before and before["path"] != str(source.path) and not _moved(before, source.path, prints[source.name]):
@@ -216,8 +216,8 @@ def check_age(entry: Mapping[str, Any], output: str | Path) -> None:
     """
     if not (isinstance(entry["file"], Mapping) and "sha256" in entry["file"] and isinstance(entry["outputs"], Mapping)):
         raise InputError(
-            f"{output} holds results of an earlier outlark, which knew recordings by size and time alone "
-            f"({entry['recording']}), so that those of another recorder could pass for them; {REMEDY}"
+            f"{output} holds results of an earlier version of outlark, which identified recordings by size and time "
+            f"alone ({entry['recording']}) and could confuse two recorders; {REMEDY}"
         )
 
 

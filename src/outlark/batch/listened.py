@@ -209,7 +209,7 @@ def count(
     """
     wanted = FORMATS_WITH_LABELS if format is None else (format,)
     if not set(wanted) <= set(FORMATS_WITH_LABELS):
-        raise InputError(f"tables of the format {format} do not hold labels of classes; take {FORMATS_WITH_LABELS[0]}")
+        raise InputError(f"files in the format {format} do not hold class labels; use {FORMATS_WITH_LABELS[0]}")
     folder = partitioned(results.output) if format is None else None
     if folder is not None:
         return count_partitioned(folder, results.listened, results.segments, Tally(zone), watch)
@@ -262,7 +262,7 @@ def _verdicts(done: Iterable[Mapping[str, Any]], output: str | Path) -> tuple[st
     shared = tuple(verdict for verdict in min(sets, key=len) if all(verdict in one for one in sets))
     if KNOWN not in shared:
         raise InputError(
-            f"{output}: known notes were not written (--verdict {', '.join(shared)}), so that they cannot be counted; "
+            f"{output}: known notes were not written (--verdict {', '.join(shared)}), so they cannot be counted; "
             "detect again without --verdict"
         )
     return shared
@@ -277,6 +277,6 @@ def _notes(output: Path, tables: Sequence[str], wanted: Sequence[str]) -> Notes:
             verdicts = [mark.verdict or (UNKNOWN if mark.label is None else KNOWN) for mark in marks]
             return Notes([mark.label for mark in marks], verdicts, [mark.start_s for mark in marks])
     raise AnnotationError(
-        f"it has no table of the format {' or '.join(wanted)}; give outlark detect the same options with --format csv "
+        f"it has no annotation file in the format {' or '.join(wanted)}; give outlark detect the same options with --format csv "
         "on top, which adds it"
     )

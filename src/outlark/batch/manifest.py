@@ -99,7 +99,7 @@ def _columns(found: Any, path: Path) -> dict[str, str]:
     if PATH not in names:
         listed = ", ".join(map(str, found)) or "none"
         raise InputError(
-            f"{path}: a manifest has a column {PATH!r}, and this one has {listed}; rename the column of the recordings "
+            f"{path}: a manifest has a column {PATH!r}, and this one has {listed}; rename the column that holds the recordings "
             "(tables of labels are for train and evaluate)"
         )
     return {key: names[key] for key in (PATH, SITE, DATE) if key in names}
@@ -116,4 +116,4 @@ def _day(value: Any, where: str) -> str | None:
     try:
         return None if text is None else date.fromisoformat(text).isoformat()
     except ValueError:
-        raise InputError(f"{where}: the date {text!r:.60}; write it as 2026-05-31, or leave it out") from None
+        raise InputError(f"{where}: the date {text!r:.60}; write it as 2026-05-31, or omit it") from None

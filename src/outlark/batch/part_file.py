@@ -112,6 +112,6 @@ class PartFile:
                 yield arrays
         except (OSError, ValueError, KeyError, IndexError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise DamagedPartError(
-                f"{self._path}: a part of a recording that cannot be read any more ({error!s:.200}); give the same "
+                f"{self._path}: a part of a recording that can no longer be read ({error!s:.200}); give the same "
                 "command again, and its recording is worked on from its start"
             ) from error

@@ -130,12 +130,12 @@ def _copy_rows(table: Path, combined: TextIO, header: list[str], *, with_run: bo
             rows = csv.reader(file)
             first = next(rows, [])
             if first != (header or first):
-                raise InputError(f"{table}: has other columns than the rest; delete it, and it is made again")
+                raise InputError(f"{table}: its columns differ from those of the others; delete it and run again to recreate it")
             kept = [i for i, name in enumerate(first) if with_run or name not in RUN]
             for row in chain([] if header else [first], rows):
                 combined.write(comma_line([row[i] if i < len(row) else "" for i in kept]))
     except csv.Error as error:
-        raise InputError(f"{table}: cannot be read ({error}); delete it, and it is made again") from None
+        raise InputError(f"{table}: cannot be read ({error}); delete it and run again to recreate it") from None
     return first
 
 

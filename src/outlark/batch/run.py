@@ -93,7 +93,7 @@ def _workshop(folder: Path) -> Iterator[None]:
                 shutil.rmtree(folder / "partial", ignore_errors=True)
     except TakenError:
         raise InputError(
-            f"{folder.parent}: another run is at work in this folder; wait until it has ended, or choose another folder"
+            f"{folder.parent}: another run is using this folder; wait for it to finish, or choose another folder"
         ) from None
     except OSError as error:
         raise InputError(

@@ -129,7 +129,7 @@ def _found_elsewhere(asked: Sequence[Source], suffixes: tuple[str, ...], failure
             listed += [(replace(one, path=url), path) for url, path in _listed(str(one.path), suffixes)]
         except OSError as error:
             why = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be listed ({error})"
-            failures.append(Failure(str(one.path), f"{one.path} {why}; check the URL and your rights"))
+            failures.append(Failure(str(one.path), f"{one.path} {why}; check the URL and your credentials"))
     if not listed:
         return
     base = posixpath.commonpath([posixpath.dirname(path) for _, path in listed])
@@ -156,8 +156,8 @@ def _by_name(found: Iterable[Source]) -> tuple[Source, ...]:
         other = of_name.setdefault(source.name, source)
         if other.path != source.path:
             raise InputError(
-                f"{other.path} and {source.path} would both be called {source.name} in the output; give them one after "
-                "the other, to folders of their own"
+                f"{other.path} and {source.path} would both be called {source.name} in the output; run them "
+                "separately, with different output folders"
             )
         of_name[source.name] = replace(
             source, site=_one(other.site, source.site, source), date=_one(other.date, source.date, source)
@@ -175,7 +175,7 @@ def _one(first: str | None, second: str | None, source: Source) -> str | None:
 def _walk(folder: Path, suffixes: tuple[str, ...], base: Path, failures: list[Failure]) -> Iterator[Path]:
     def cannot_list(error: OSError) -> None:
         path = Path(error.filename)
-        failures.append(Failure(_name(path, base), f"{path} cannot be listed ({error.strerror}); check your rights"))
+        failures.append(Failure(_name(path, base), f"{path} cannot be listed ({error.strerror}); check its permissions"))
 
     seen = {os.path.realpath(folder)}
     for here, folders, files in os.walk(folder, followlinks=True, onerror=cannot_list):

@@ -141,7 +141,7 @@ def check_material(material: Material) -> None:
     for number, (r, segment) in enumerate(material.notes):
         where = f"clip {number}" if material.clips else f"the note at {segment.start_s:.3f} s of recording {r}"
         if not isinstance(segment.label, str | int):
-            raise InputError(f"{where} has the label {segment.label!r}; give a name or a whole number, or leave it out")
+            raise InputError(f"{where} has the label {segment.label!r}; give a name or a whole number, or omit it")
         if not np.any(material.recordings[r][segment.start : segment.end]):
             raise InputError(f"{where} ({segment.label!r}) holds nothing but digital silence; leave it out")
     kinds = {type(segment.label).__name__ for _, segment in material.notes}
