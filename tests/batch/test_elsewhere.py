@@ -81,7 +81,7 @@ def test_an_object_that_is_another_one_is_done_again(model, night, bucket, tmp_p
         assert (report.done, report.changed) == (1, ("again.wav",) if seed else ())
     store.rm(path)
     (failure,) = go(model, tmp_path / "out", f"{bucket}/again.wav", f"{bucket}/a.wav").failures
-    assert failure.message == f"{bucket}/again.wav does not exist; check the URL and your rights"
+    assert failure.message == f"{bucket}/again.wav does not exist; check the URL and your credentials"
 
 
 def test_one_file_and_a_folder_of_a_bucket(bucket):

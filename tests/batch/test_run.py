@@ -305,7 +305,7 @@ def test_another_recording_of_the_same_name_is_refused(model, four, done, tmp_pa
     ],
 )
 def test_other_settings_are_refused(model, four, done, more, told):
-    with pytest.raises(InputError, match=rf"made otherwise \(.*: {told}\); choose another .* or --no-resume"):
+    with pytest.raises(InputError, match=rf"made with other settings \(.*: {told}\); choose another .* or --no-resume"):
         go(model, done, four, **more)
 
 

@@ -92,7 +92,7 @@ def test_results_of_other_thresholds_are_not_taken_as_done(model, folder, tmp_pa
     out = ran("detect", model, folder, tmp_path / "out")
     again = invoke("detect", model, folder, "-o", out, "-j", 1, "--threshold", "tuti-F=0.9")
     assert again.exit_code == 1
-    assert "results that were made otherwise" in again.stderr
+    assert "results made with other settings" in again.stderr
     assert "thresholds None, now [None, None, 0.9]" in again.stderr
     other = ran("detect", model, folder, tmp_path / "other", "--threshold", "tuti-F=0.9")
     back = invoke("detect", model, folder, "-o", other, "-j", 1)

@@ -58,7 +58,7 @@ def test_results_of_another_processor_are_not_mixed_in(task, tmp_path):
         "arithmetic": {**task.identity["arithmetic"], "blas": "openblas 0.3.31 Zen", "numpy": "1"},
     }
     nothing = Sources(())
-    with pytest.raises(InputError, match=r"made otherwise.*blas 'openblas 0.3.31 Zen', now .*numpy '1', now") as caught:
+    with pytest.raises(InputError, match=r"made with other settings.*blas 'openblas 0.3.31 Zen', now .*numpy '1', now") as caught:
         check_same(task, nothing, journal_of(tmp_path, other), {})
     assert "verdicts" not in str(caught.value)
     check_same(task, nothing, journal_of(tmp_path, task.identity), {})
@@ -67,7 +67,7 @@ def test_results_of_another_processor_are_not_mixed_in(task, tmp_path):
 def test_journals_of_before_do_not_tell_the_processor_and_still_count(task, tmp_path):
     before = {key: value for key, value in task.identity.items() if key != "arithmetic"}
     check_same(task, Sources(()), journal_of(tmp_path, before), {})
-    with pytest.raises(InputError, match=r"made otherwise.*channel 2, now None"):
+    with pytest.raises(InputError, match=r"made with other settings.*channel 2, now None"):
         check_same(task, Sources(()), journal_of(tmp_path, {**before, "channel": 2}), {})
 
 
