@@ -232,7 +232,7 @@ def test_the_journal_of_an_earlier_version_is_refused(model, four, done):
     journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
     before = contents(done)
     with pytest.raises(
-        InputError, match=r"holds results of an earlier outlark, .* size and time .* or --no-resume to do"
+        InputError, match=r"holds results of an earlier version of outlark, .* size and time .* or --no-resume to do"
     ):
         go(model, done, four)
     assert contents(done) == before
@@ -375,7 +375,7 @@ def test_one_run_at_a_time(model, four, tmp_path):
     (tmp_path / "out/.outlark").mkdir(parents=True)
     with (
         lock(tmp_path / "out/.outlark/lock"),
-        pytest.raises(InputError, match=r"out: another run is at work in this folder; wait until it has ended"),
+        pytest.raises(InputError, match=r"out: another run is using this folder; wait for it to finish"),
     ):
         go(model, tmp_path / "out", four)
 

@@ -71,5 +71,5 @@ def test_folders_that_cannot_be_verified(out, tmp_path):
     for line in lines:
         line["outputs"] = list(line["outputs"])
     journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(InputError, match=r"holds results of an earlier outlark"):
+    with pytest.raises(InputError, match=r"holds results of an earlier version of outlark"):
         verify(out)
