@@ -58,7 +58,9 @@ def test_results_of_another_processor_are_not_mixed_in(task, tmp_path):
         "arithmetic": {**task.identity["arithmetic"], "blas": "openblas 0.3.31 Zen", "numpy": "1"},
     }
     nothing = Sources(())
-    with pytest.raises(InputError, match=r"made with other settings.*blas 'openblas 0.3.31 Zen', now .*numpy '1', now") as caught:
+    with pytest.raises(
+        InputError, match=r"made with other settings.*blas 'openblas 0.3.31 Zen', now .*numpy '1', now"
+    ) as caught:
         check_same(task, nothing, journal_of(tmp_path, other), {})
     assert "verdicts" not in str(caught.value)
     check_same(task, nothing, journal_of(tmp_path, task.identity), {})

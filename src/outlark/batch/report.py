@@ -130,7 +130,9 @@ def _copy_rows(table: Path, combined: TextIO, header: list[str], *, with_run: bo
             rows = csv.reader(file)
             first = next(rows, [])
             if first != (header or first):
-                raise InputError(f"{table}: its columns differ from those of the others; delete it and run again to recreate it")
+                raise InputError(
+                    f"{table}: its columns differ from those of the others; delete it and run again to recreate it"
+                )
             kept = [i for i, name in enumerate(first) if with_run or name not in RUN]
             for row in chain([] if header else [first], rows):
                 combined.write(comma_line([row[i] if i < len(row) else "" for i in kept]))

@@ -175,7 +175,9 @@ def _one(first: str | None, second: str | None, source: Source) -> str | None:
 def _walk(folder: Path, suffixes: tuple[str, ...], base: Path, failures: list[Failure]) -> Iterator[Path]:
     def cannot_list(error: OSError) -> None:
         path = Path(error.filename)
-        failures.append(Failure(_name(path, base), f"{path} cannot be listed ({error.strerror}); check its permissions"))
+        failures.append(
+            Failure(_name(path, base), f"{path} cannot be listed ({error.strerror}); check its permissions")
+        )
 
     seen = {os.path.realpath(folder)}
     for here, folders, files in os.walk(folder, followlinks=True, onerror=cannot_list):

@@ -1,0 +1,76 @@
+"""Recordings to try outlark on without any of one's own: synthetic notes in the noise of a wood, with annotations."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import soundfile
+from scipy.signal import butter, sosfilt
+
+from outlark.annotations import Mark, write_table
+from outlark.experiment.synthetic import SAMPLE_RATE, note
+
+#: Kind of note → how many each recording holds. The last two are not annotated: to whoever trains, they are unknown.
+KINDS = {"tuti-D": 12, "tuti-F": 11, "cach-Z": 9, "cach-E": 8, "tuti-A": 7}
+ANNOTATED = tuple(KINDS)[:3]
+SECONDS = 60.0
+#: Root mean square of hiss and wind.
+HISS, WIND = 0.0015, 0.006
+FIRST, APART, N_RECORDINGS = datetime(2024, 5, 12, 5, 30), timedelta(minutes=45), 4
+
+
+class Placed(NamedTuple):
+    """A note in a recording: its kind, start and end in seconds."""
+
+    label: str
+    start_s: float
+    end_s: float
+
+
+def demo_sound(seed: int) -> tuple[np.ndarray, list[Placed]]:
+    """A minute of notes in random order, and where they are.
+
+    >>> samples, placed = demo_sound(0)
+    >>> len(samples) / SAMPLE_RATE, len(placed) == sum(KINDS.values())
+    (60.0, True)
+    """
+    rng = np.random.default_rng([seed, 20240512])
+    order = rng.permutation([kind for kind, n in KINDS.items() for _ in range(n)])
+    notes = [note(str(kind), rng, variation=1.5) * 10 ** (rng.uniform(-26, 0) / 20) for kind in order]
+    n = round(SECONDS * SAMPLE_RATE)
+    gaps = rng.exponential(size=len(notes) + 1) + 0.25
+    gaps = np.floor(gaps / gaps.sum() * (n - sum(map(len, notes)))).astype(int)
+    samples = HISS * rng.standard_normal(n)
+    samples += WIND * sosfilt(butter(2, 300, fs=SAMPLE_RATE, output="sos"), rng.standard_normal(n))
+    placed, at = [], 0
+    for gap, sound, kind in zip(gaps, notes, order, strict=False):
+        at += int(gap)
+        samples[at : at + len(sound)] += 0.6 * sound
+        placed.append(Placed(str(kind), at / SAMPLE_RATE, (at + len(sound)) / SAMPLE_RATE))
+        at += len(sound)
+    return np.clip(samples, -1.0, 1.0), placed
+
+
+def write_demo(folder: Path) -> list[Path]:
+    """Write the recordings, and a Raven selection table of the annotated kinds for each; their paths.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as made:
+    ...     [path.name for path in write_demo(Path(made))][:2]
+    ['20240512_053000.wav', '20240512_061500.wav']
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for seed in range(N_RECORDINGS):
+        path = folder / f"{FIRST + seed * APART:%Y%m%d_%H%M%S}.wav"
+        samples, placed = demo_sound(seed)
+        soundfile.write(path, samples, SAMPLE_RATE, subtype="PCM_16")
+        marks = [
+            Mark(start_s=p.start_s, end_s=p.end_s, label=p.label, recording=path.name)
+            for p in placed
+            if p.label in ANNOTATED
+        ]
+        write_table(path.with_suffix(".Table.1.selections.txt"), marks, format="raven")
+        paths.append(path)
+    return paths
