@@ -277,6 +277,6 @@ def _notes(output: Path, tables: Sequence[str], wanted: Sequence[str]) -> Notes:
             verdicts = [mark.verdict or (UNKNOWN if mark.label is None else KNOWN) for mark in marks]
             return Notes([mark.label for mark in marks], verdicts, [mark.start_s for mark in marks])
     raise AnnotationError(
-        f"it has no annotation file in the format {' or '.join(wanted)}; give outlark detect the same options with --format csv "
-        "on top, which adds it"
+        f"it has no annotation file in the format {' or '.join(wanted)}; run outlark detect with the same options and "
+        "--format csv to add one"
     )

@@ -99,8 +99,8 @@ def _columns(found: Any, path: Path) -> dict[str, str]:
     if PATH not in names:
         listed = ", ".join(map(str, found)) or "none"
         raise InputError(
-            f"{path}: a manifest has a column {PATH!r}, and this one has {listed}; rename the column that holds the recordings "
-            "(tables of labels are for train and evaluate)"
+            f"{path}: a manifest has a column {PATH!r}, and this one has {listed}; rename the column that holds the "
+            "recordings (annotation files are for train and evaluate)"
         )
     return {key: names[key] for key in (PATH, SITE, DATE) if key in names}
 
