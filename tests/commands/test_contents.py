@@ -16,7 +16,6 @@ from outlark.errors import AnnotationError, AudioError, InputError, ModelFileErr
 from outlark.experiment.synthetic import SAMPLE_RATE, notes
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.hlds import HLDSFrontEnd
-from outlark.features.patch import PatchFrontEnd
 from outlark.storage import model_file
 from tests.recordings_on_disk import save_model, song
 
@@ -73,7 +72,6 @@ def test_scores(model, tmp_path):
     ("front_end", "words"),
     [
         (HLDSFrontEnd(), "frames of 4.35 ms every 2.18 ms: level, slope and curvature of each band, as in the paper"),
-        (PatchFrontEnd(), "patches of 48 ms around each moment, as 30 numbers; spectra of 40 bands from 500 to 10000"),
         (ArrayFrontEnd(), "a series of numbers that is no sound"),
     ],
 )

@@ -1,4 +1,4 @@
-r"""Spectra above the noise floor: what patches and whole notes are made of.
+r"""Spectra above the noise floor: what descriptions of whole notes are made of.
 
 .. math:: a_{tb} = \max(0, P_{tb}^γ - (ν_b F_{tb})^γ)
 
