@@ -11,7 +11,7 @@ import pytest
 import soundfile
 
 from outlark.annotations import read_table
-from outlark.annotations.own import RUN
+from outlark.annotations.outlark_csv import RUN
 from outlark.batch.engine import Engine
 from outlark.batch.fingerprint import fingerprint
 from outlark.batch.lock import lock

@@ -184,10 +184,12 @@ def test_a_recording_with_the_name_of_a_table(tmp_path):
 
 def test_what_is_nothing(tmp_path):
     (tmp_path / "a.txt").write_text("dear diary\n")
-    with pytest.raises(AnnotationError, match=r"a.txt, line 1: 'dear diary' begins no table that outlark knows"):
+    with pytest.raises(AnnotationError, match=r"a.txt, line 1: 'dear diary' is not the start of a known format"):
         content_of(tmp_path / "a.txt")
     (tmp_path / "a.py").write_text("dear diary\n")
-    with pytest.raises(InputError, match=r"nothing that outlark knows.*no sound file.*begins no table"):
+    with pytest.raises(
+        InputError, match=r"nothing that outlark knows.*no sound file.*is not the start of a known format"
+    ):
         content_of(tmp_path / "a.py")
     (tmp_path / "a.wav").write_bytes(b"")
     with pytest.raises(InputError, match=r"a.wav is empty"):

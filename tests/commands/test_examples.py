@@ -312,7 +312,7 @@ def test_a_mark_that_is_shorter_than_a_sample(tmp_path):
     recording(tmp_path)
     (tmp_path / "night.labels.txt").write_text("1\t2\ta\n3\t3.000001\ta\n")
     with pytest.raises(
-        AnnotationError, match=r"labels.txt, line 2: a mark \('a' at 3.0 s\) has no samples at 22050 Hz"
+        AnnotationError, match=r"labels.txt, line 2: an annotation \('a' at 3.0 s\) has no samples at 22050 Hz"
     ):
         learn(find_examples([tmp_path / "night.labels.txt"]))
 

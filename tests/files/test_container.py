@@ -29,7 +29,7 @@ from outlark.files.container import CODES, read, write
 from outlark.storage.estimators import from_state, state_of
 from tests.toy_notes import notes
 
-SOURCE = Path(__file__).parents[1] / "src" / "outlark"
+SOURCE = Path(__file__).parents[2] / "src" / "outlark"
 HEADER = {"model": {"kind": "toy", "quantile": 0.1}, "labels": ["a", "ü"]}
 ARRAYS = {"X": np.arange(6.0).reshape(2, 3), "Y": np.ones((2, 3)), "yes": np.array([True, False]), "n": np.array(7)}
 

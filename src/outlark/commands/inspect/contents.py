@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from outlark.annotations import FORMATS, Table, read_table
-from outlark.annotations.table_files import SUFFIXES
+from outlark.annotations.read import SUFFIXES
 from outlark.audio.sound_files import SoundFiles
 from outlark.commands.inspect.model_content import model_content
 from outlark.commands.inspect.sound_content import sound_content
