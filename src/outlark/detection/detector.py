@@ -32,9 +32,8 @@ from outlark.detection.training import Material, at_one_rate, check_marks, check
 from outlark.detection.valley import FROM, ClassCalibration, calibrated
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
-from outlark.features.array import ArrayFrontEnd
+from outlark.features.array import ArrayFrontEnd, as_columns, check_series_rate
 from outlark.features.base import FrontEnd
-from outlark.features.channels import as_columns, check_series_rate
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.noise_floor import check_seconds
 from outlark.features.note import NoteFrontEnd

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from outlark.errors import InputError, ModelFileError
-from outlark.features.array import ArrayFrontEnd
+from outlark.features.array import ArrayFrontEnd, check_series_rate
 from outlark.features.base import FrontEnd
-from outlark.features.channels import check_series_rate
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
 from outlark.features.spectrum import check_count
