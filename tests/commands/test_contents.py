@@ -188,7 +188,8 @@ def test_what_is_nothing(tmp_path):
         content_of(tmp_path / "a.txt")
     (tmp_path / "a.py").write_text("dear diary\n")
     with pytest.raises(
-        InputError, match=r"nothing that outlark knows.*no sound file.*is not the start of a known format"
+        InputError,
+        match=r"nothing that outlark knows.*cannot be decoded.*is not the start of a known format",
     ):
         content_of(tmp_path / "a.py")
     (tmp_path / "a.wav").write_bytes(b"")
@@ -198,7 +199,7 @@ def test_what_is_nothing(tmp_path):
         content_of(tmp_path)
     with pytest.raises(InputError, match="gone cannot be read \\(No such file or directory\\)"):
         content_of(tmp_path / "gone")
-    with pytest.raises(AudioError, match="no sound file"):
+    with pytest.raises(AudioError, match="cannot be decoded as a sound file"):
         sound_content(tmp_path / "a.txt")
 
 
@@ -207,4 +208,4 @@ def test_a_wav_that_was_cut_short(tmp_path):
     (tmp_path / "a.wav").write_bytes((tmp_path / "a.wav").read_bytes()[: 44 + 2 * round(3.4 * RATE)])
     found = sound_content(tmp_path / "a.wav")
     assert (found["duration_s"], found["told_s"]) == (3.4, 7.5)
-    assert "its header announces 7.500 s, and 3.400 s are there" in found["cut_short"]
+    assert "its header announces 7.500 s, but it holds 3.400 s" in found["cut_short"]

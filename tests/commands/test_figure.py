@@ -14,7 +14,7 @@ from matplotlib.axis import Axis
 from matplotlib.text import Text
 
 from outlark import ArrayFrontEnd, HLDSFrontEnd, NoteDetector
-from outlark.audio.recorder_time import RecorderTime
+from outlark.audio.recorder_metadata import RecorderTime
 from outlark.commands.excerpt import Sound, with_surroundings
 from outlark.commands.plot import figure
 from outlark.commands.plot.figure_numbers import clock_marks, clock_text, curves, level_range, spectrogram, thinned

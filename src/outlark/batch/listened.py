@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from outlark.annotations import FORMATS, read_table
-from outlark.audio.recorder_site import AUTO, site_of
-from outlark.audio.recorder_time import time_in_name
+from outlark.audio.recorder_metadata import AUTO, site_of, time_in_name
 from outlark.batch.journal import DONE, FAILED
 from outlark.batch.partitioned import count_partitioned, partitioned
 from outlark.batch.sources import Failure
