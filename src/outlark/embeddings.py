@@ -20,7 +20,7 @@ from outlark.audio.resampling import resample
 from outlark.audio.sound import check_sample_rate, mono
 from outlark.errors import InputError, OutlarkError
 from outlark.files.aside import opened_aside
-from outlark.files.cache import cache_folder
+from outlark.files.places import cache_folder
 
 #: What the model takes: three seconds at 48 kHz.
 RATE, WINDOW = 48_000, 144_000

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from outlark.annotations.annotation import About
 from outlark.errors import AnnotationError, InputError, OutlarkError
 from outlark.files.aside import opened_aside
-from outlark.files.regular import NOT_REGULAR, is_endless
+from outlark.files.places import NOT_REGULAR, is_endless
 from outlark.files.strict_json import dumps, loads
 
 #: A larger file is a mistake, or a task for a database.

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
-from outlark.files.places import is_url, mark_of
-from outlark.files.regular import is_endless
+from outlark.files.places import is_endless, is_url, mark_of
 
 #: Of a file as it was at some moment; None if it was not there.
 Print = Mapping[str, Any] | None

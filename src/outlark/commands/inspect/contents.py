@@ -11,7 +11,7 @@ from outlark.audio.sound_files import SoundFiles
 from outlark.commands.inspect.model_content import model_content
 from outlark.commands.inspect.sound_content import sound_content
 from outlark.errors import AnnotationError, AudioError, InputError, OutlarkError
-from outlark.files.regular import NOT_REGULAR, is_endless
+from outlark.files.places import NOT_REGULAR, is_endless
 
 
 def content_of(
