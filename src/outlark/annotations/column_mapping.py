@@ -11,7 +11,7 @@ from outlark.segments import VERDICTS
 
 #: Field of an annotation → column names as `key_of` spells them, the best first.
 Names = Mapping[str, tuple[str, ...]]
-#: Raven tables must give frequencies: measured ones, or the whole band where none are known.
+#: Raven tables must give frequencies: measured ones, or the whole band if none are known.
 MEASURED, WHOLE_BAND = "measured", "whole band"
 #: Usual names of label columns, the most telling first.
 USUAL = (
@@ -136,7 +136,7 @@ class Columns:
         if field not in self.at:
             raise AnnotationError(
                 f"{self.sheet.path}, {self.sheet.unit} 1: no column for {what}; expected one of {list(names[field])} "
-                f"in whatever spelling, found {self.sheet.listed}"
+                f"in any spelling, found {self.sheet.listed}"
             )
 
     def marks(self, label_column: str | int | None = None, *, guess: bool = True) -> list[Mark]:

@@ -38,7 +38,7 @@ def read(path: Path, format: str, label_column: str | int | None, remarks: list[
             return list(_segments(path, found, format))
     except AnnotationError:
         raise
-    except Exception as error:  # whatever crowsetta and the parsers below it raise
+    except Exception as error:  # crowsetta and its parsers raise anything
         raise AnnotationError(
             f"{path} cannot be read as {format} ({type(error).__name__}: {error!s:.300}); check that it is such a file"
         ) from error

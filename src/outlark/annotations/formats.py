@@ -45,7 +45,7 @@ FORMATS: dict[str, Format] = {
         Format("kaleidoscope", ".kaleidoscope.csv", "Kaleidoscope's table of detections"),
         Format("birdnet", ".birdnet.csv", "BirdNET-Analyzer's CSV"),
         Format("dcase", ".dcase.csv", "DCASE few-shot events: annotations are read, predictions written"),
-        Format("csv", ".outlark.csv", "outlark's CSV; reads CSV of others too"),
+        Format("csv", ".outlark.csv", "outlark's CSV; also reads other CSV files"),
         Format("jsonl", ".jsonl", "JSON lines, all digits"),
         Format("parquet", ".parquet", "Parquet, all digits", extra="parquet"),
         Format("aoef", ".aoef.json", "Whombat's exchange format (soundevent)", extra="aoef"),

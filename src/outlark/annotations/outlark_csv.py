@@ -1,4 +1,4 @@
-"""outlark's CSV, CSV of others, and the fields that outlark's own formats (CSV, JSON lines, Parquet) share.
+"""outlark's CSV, other CSV files, and the fields that outlark's own formats (CSV, JSON lines, Parquet) share.
 
 CSV has no comment lines, so that pandas, R and spreadsheets read it without options; columns of each row say which run
 it comes from. Later versions of the schema may add fields at the end; existing ones keep name, place and meaning.
@@ -50,7 +50,7 @@ LATER = ("start_time", "remark")
 #: What rows say about the run that they come from.
 RUN = ("schema", "version", "model_sha256", "settings")
 OWN_NAMES: Names = {name: (name,) for name in FIELDS}
-#: Column names in files of others.
+#: Column names in files of other programs.
 ANY_NAMES: Names = {
     "recording": (
         "recording", "file", "filename", "file_name", "filepath", "file_path", "path", "audio", "audio_file",
@@ -144,7 +144,7 @@ def is_own(sheet: Sheet) -> bool:
 
 
 def marks_in(sheet: Sheet, label_column: str | int | None, *, own: bool, all_digits: bool = False) -> list[Mark]:
-    """The annotations in a file of outlark's, or of others; `all_digits` if times are not rounded."""
+    """The annotations in a file of outlark or of another program; `all_digits` if times are not rounded."""
     names = OWN_NAMES if own else ANY_NAMES
     rounding = {"rounding_s": 0.0} if all_digits else {}
     columns = Columns.of(sheet, names, strict=own, drop=RUN if own else (), **rounding)

@@ -47,7 +47,7 @@ def read(
 
 
 def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
-    """All annotations, silence included; columns of others as text."""
+    """All annotations, silence included; unknown columns as text."""
     arrow, parquet = needed("pyarrow", "parquet"), needed("pyarrow.parquet", "parquet")
     types = {str: arrow.string(), float: arrow.float64(), int: arrow.int64()}
     more = other_columns(marks, [*FIELDS, *RUN])

@@ -90,8 +90,8 @@ def write(marks: Collection[Mark], about: About, durations: Mapping[str, float])
 
 def _behind(mark: Mark) -> Mark:
     """An annotation whose label is the text from `shown`."""
-    told = (mark.label, mark.verdict, mark.runner_up)
-    return replace(mark, label=label_behind(*told), verdict=verdict_behind(*told))
+    cells = (mark.label, mark.verdict, mark.runner_up)
+    return replace(mark, label=label_behind(*cells), verdict=verdict_behind(*cells))
 
 
 def _without_waveforms(sheet: Sheet) -> Sheet:

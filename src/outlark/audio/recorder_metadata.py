@@ -98,8 +98,8 @@ def recorder_time(path: str | os.PathLike[str]) -> RecorderTime | None:
         what = "is a folder" if folder else f"cannot be opened ({error.strerror})"
         raise AudioError(f"{path} {what}; give the path of a sound file that you may read") from None
     comment = texts["ICMT"] if "ICMT" in texts else _comment(path)
-    told = (_time_in_guano(texts.get("guan", "")), _time_in_comment(comment), time_in_name(name_of(path)))
-    found = [time for time in told if time is not None]
+    sources = (_time_in_guano(texts.get("guan", "")), _time_in_comment(comment), time_in_name(name_of(path)))
+    found = [time for time in sources if time is not None]
     if not found:
         return None
     best, *others = found
@@ -120,9 +120,9 @@ def time_in_name(name: str) -> RecorderTime | None:
     for date, between, clock, zone in IN_NAME.findall(name):
         began = _date_time(date + clock)
         # a hyphen right after the time may start a serial number; ISO 8601 has a T, Swift an underscore
-        told = zone if zone.startswith("_") or between in "Tt" else ""
+        stated = zone if zone.startswith("_") or between in "Tt" else ""
         if began is not None:
-            return RecorderTime(began=began.replace(tzinfo=_zone(told.removeprefix("_"))), source=FILE_NAME)
+            return RecorderTime(began=began.replace(tzinfo=_zone(stated.removeprefix("_"))), source=FILE_NAME)
     stem = name.split(".", 1)[0]
     if HEX_NAME.fullmatch(stem):
         began = datetime.fromtimestamp(int(stem, 16), UTC)

@@ -94,10 +94,10 @@ class Bandwidth:
 
         None if sound reaches as high as the sample rate allows, fades without an edge, or is too quiet.
         """
-        heard = [spectrum for spectrum in self._taken if spectrum.any()]
-        if not heard:
+        sounding_spectra = [spectrum for spectrum in self._taken if spectrum.any()]
+        if not sounding_spectra:
             return None
-        levels = 10.0 * np.log10(np.median(heard, axis=0) + np.finfo(float).tiny)
+        levels = 10.0 * np.log10(np.median(sounding_spectra, axis=0) + np.finfo(float).tiny)
         frequencies = np.fft.rfftfreq(WINDOW, 1.0 / self._rate)
         sounding = np.flatnonzero(levels > ROUNDING_DB + DITHER_DB)
         if not len(sounding) or frequencies[sounding[-1]] >= HIGHEST_SHARE * self._rate:
@@ -143,7 +143,7 @@ def remark_on_bandwidth(sample_rate: int, ends_hz: float | None, listens_hz: flo
     """A remark on a recording (`Bandwidth.ends_hz`) that ends below the upper limit of a model, `listens_hz`, or None.
 
     >>> remark_on_bandwidth(8000, None, 10000.0)[:78]
-    'ends at 4000 Hz (sample rate 8000 Hz), but the model listens up to 10000 Hz: n'
+    'ends at 4000 Hz (sample rate 8000 Hz), but the model uses sound up to 10000 Hz'
     >>> remark_on_bandwidth(44100, None, 10000.0)
     """
     if HIGHEST_SHARE * sample_rate < CLEARLY * listens_hz and ends_hz is None:
@@ -153,6 +153,6 @@ def remark_on_bandwidth(sample_rate: int, ends_hz: float | None, listens_hz: flo
     else:
         return None
     return (
-        f"{ends}, but the model listens up to {listens_hz:.0f} Hz: notes that reach higher are missed or taken for "
-        "others; train on examples from such recordings"
+        f"{ends}, but the model uses sound up to {listens_hz:.0f} Hz: higher notes are missed or mistaken for others; "
+        "train on examples from such recordings"
     )

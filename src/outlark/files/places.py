@@ -93,10 +93,10 @@ def mark_of(url: str) -> dict[str, Any]:
     with as_os_errors(url):
         system.invalidate_cache()
         info = system.info(path)
-        told = [info.get(key) for key in ("ETag", "etag", "md5Hash", "crc32c", "content_md5", "checksum")]
-        when = [info.get(key) for key in ("LastModified", "last_modified", "mtime", "updated", "created")]
-    said = str([one for one in told if one] or [one for one in when if one][:1])
-    return {"size": int(info["size"]), "mtime_ns": 0, "sha256": hashlib.sha256(said.encode()).hexdigest()}
+        checksums = [info.get(key) for key in ("ETag", "etag", "md5Hash", "crc32c", "content_md5", "checksum")]
+        times = [info.get(key) for key in ("LastModified", "last_modified", "mtime", "updated", "created")]
+    stated = str([one for one in checksums if one] or [one for one in times if one][:1])
+    return {"size": int(info["size"]), "mtime_ns": 0, "sha256": hashlib.sha256(stated.encode()).hexdigest()}
 
 
 def file_system(url: str) -> tuple[Any, str]:
