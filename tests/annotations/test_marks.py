@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from outlark.annotations import Mark
-from outlark.annotations.wording import is_known, is_sound, label_behind, shown
+from outlark.annotations.annotation import is_known, is_sound, label_behind, shown
 from outlark.errors import AnnotationError, InputError
 from outlark.segments import Segment
 
@@ -13,7 +13,7 @@ from outlark.segments import Segment
     ("given", "message"),
     [
         ({"start_s": -1.0}, r"the start, -1.0 s, is negative; times count from the start"),
-        ({"end_s": 0.25}, r"the end, 0.25 s, is before the start, 0.5 s; see whether the columns are swapped"),
+        ({"end_s": 0.25}, r"the end, 0.25 s, is before the start, 0.5 s; check whether the columns are swapped"),
         ({"end_s": 1e9}, r"the end, 1e\+09 s, is years away"),
         ({"start_s": float("nan")}, r"start_s=nan must be a finite number"),
         ({"end_s": float("inf")}, r"end_s=inf must be a finite number"),
@@ -57,7 +57,9 @@ def test_blank_labels_are_unknown_as_segments_and_others_known():
 
 
 def test_spans_without_samples():
-    with pytest.raises(AnnotationError, match=r"^a mark \('a' at 0.5 s\) has no samples at 8000 Hz .*; mark a span"):
+    with pytest.raises(
+        AnnotationError, match=r"^an annotation \('a' at 0.5 s\) has no samples at 8000 Hz .*; annotate"
+    ):
         Mark(start_s=0.5, end_s=0.50001, label="a").segment(8000)
     with pytest.raises(AnnotationError, match=r"^line 7: a point label"):
         Mark(start_s=0.5, end_s=0.5, line=7).segment(8000)

@@ -30,7 +30,7 @@ def test_kaleidoscope_labels_by_hand_go_first(tmp_path):
     found = read_table(table(tmp_path, *lines))
     assert [(m.label, m.recording) for m in found.marks] == [("song", "C:/rec/site1/a.wav"), ("cluster3", "/rec/b.wav")]
     assert found.marks[0].more == {"TOP1MATCH": "cluster3"}
-    assert found.remarks == ("labels by hand (MANUAL ID) go before those of the program",)
+    assert found.remarks == ("manual labels (MANUAL ID) override those of the program",)
     assert read_table(found.path, label_column="TOP1MATCH").marks[0].label == "cluster3"
 
 
@@ -69,7 +69,7 @@ def test_dcase_reference(tmp_path):
         (1.0, "Q", "known", {}),
         (3.0, None, "unknown", {"Q": "UNK"}),
     ]
-    assert found.remarks == ("1 rows left out: neither POS nor UNK in ['Q']",)
+    assert found.remarks == ("1 rows skipped: neither POS nor UNK in ['Q']",)
 
 
 def test_dcase_reference_of_several_classes(tmp_path):
@@ -87,7 +87,7 @@ def test_dcase_predictions(tmp_path):
 def test_dcase_gets_known_notes_with_a_recording(tmp_path):
     write_table(tmp_path / "a.csv", [*MARKS, Mark(start_s=1, end_s=2, recording="x.wav")], format="dcase")
     assert len(read_table(tmp_path / "a.csv").marks) == 4
-    with pytest.raises(AnnotationError, match=r"a mark at 1.0 s has no recording, which DCASE predictions need"):
+    with pytest.raises(AnnotationError, match=r"an annotation at 1.0 s has no recording, which DCASE predictions need"):
         write_table(tmp_path / "a.csv", [Mark(start_s=1, end_s=2, label="a")], format="dcase")
 
 
@@ -128,7 +128,7 @@ def test_rows_of_several_runs_say_so(tmp_path):
     path.write_text(text.replace("0.1.0", "0.0.9", 1), encoding="utf-8")
     found = read_table(path)
     assert (found.about, len(found.marks)) == ({}, len(MARKS))
-    assert found.remarks == ("rows of 2 runs of outlark, with other versions, models or settings",)
+    assert found.remarks == ("rows of 2 runs of outlark, with different versions, models or settings",)
 
 
 def test_numbers_in_audacity_labels_of_others_stay(tmp_path):

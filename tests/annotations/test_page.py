@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from outlark.annotations import FORMATS, read_table
-from outlark.annotations.labels import USUAL
+from outlark.annotations.column_mapping import USUAL
 
-PAGE = (Path(__file__).parents[3] / "docs" / "formats.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
 EXAMPLES = [
     (name, example)
     for name, section in re.findall(r"^### `(\w+)`\n(.*?)(?=^### |\Z)", PAGE, flags=re.DOTALL | re.MULTILINE)

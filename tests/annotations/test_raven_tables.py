@@ -82,7 +82,7 @@ def test_waveform_rows_that_repeat_a_selection_are_left_out(tmp_path):
     lines.append(row(3, 7, 8, "only here", view="Waveform 1"))
     found = read_table(table(tmp_path, *lines))
     assert [(mark.start_s, mark.label) for mark in found.marks] == [(1, "a"), (2, "a"), (7, "only here")]
-    assert "2 waveform rows left out: they repeat a selection" in found.remarks
+    assert "2 waveform rows skipped: they repeat a selection" in found.remarks
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
@@ -165,7 +165,7 @@ def test_the_label_column_by_name_or_number(label_column, tmp_path):
 @pytest.mark.parametrize("label_column", ["Kind", 0, 10])
 def test_a_label_column_that_is_not_there(label_column, tmp_path):
     path = table(tmp_path, tabs(HEADER, "Species", "Call Type"), row(1, 1.5, 2.5, "EATO", "song"))
-    with pytest.raises(AnnotationError, match=rf"no column '?{label_column}.* give one of .*'Species'"):
+    with pytest.raises(AnnotationError, match=rf"no label column '?{label_column}.* give one of .*'Species'"):
         read_table(path, label_column=label_column)
 
 
@@ -189,13 +189,13 @@ def test_several_recordings_without_offsets_whose_times_overlap(tmp_path):
     lines = row(1, 1.5, 2.5, "a", "x.wav"), row(2, 9, 10, "a", "x.wav"), row(3, 2, 3, "b", "y.wav")
     found = read_table(table(tmp_path, tabs(HEADER, "Annotation", "Begin File"), *lines))
     assert [(m.recording, m.start_s) for m in found.marks] == [("x.wav", 1.5), ("x.wav", 9), ("y.wav", 2)]
-    assert "2 recordings; begin times are taken as within each of them" in found.remarks
+    assert "2 recordings; begin times are taken to count within each of them" in found.remarks
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_several_recordings_on_one_clock_cannot_be_told(order, tmp_path):
     lines = [row(1, 1.5, 2.5, "a", "x.wav"), row(2, 61.5, 62, "b", "y.wav")][::order]
-    with pytest.raises(AnnotationError, match=r"line 3: selections of 2 recordings and no column 'File Offset"):
+    with pytest.raises(AnnotationError, match=r"line 3: selections of 2 recordings without a column 'File Offset"):
         read_table(table(tmp_path, tabs(HEADER, "Annotation", "Begin File"), *lines))
 
 
@@ -209,7 +209,7 @@ def test_begin_times_run_over_all_recordings_where_their_durations_are_known(tmp
         ("x.wav", 1.5, 2.0),
         ("z.wav", 3.0, 4.0),
     ]
-    with pytest.raises(InputError, match=r"durations has no entry for 'z\.wav'; give those of all recordings"):
+    with pytest.raises(InputError, match=r"durations has no entry for 'z\.wav'; give the durations of all recordings"):
         write_table(tmp_path / "a.txt", marks, format="raven", durations={"x.wav": 60.0})
 
 

@@ -9,7 +9,7 @@ import soundfile
 
 from outlark.annotations import read_table
 
-DATA = Path(os.environ.get("OUTLARK_DATA", Path(__file__).parents[4] / "shared" / "data"))
+DATA = Path(os.environ.get("OUTLARK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 TABLES = sorted(DATA.glob("*/*.selections.txt"))
 
 

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from outlark.annotations import FORMATS, Mark, read_table, write_table
+from outlark.annotations.annotation import shown, taken_apart
 from outlark.annotations.audacity import _SCORE
-from outlark.annotations.cells import comma_line, guarded, one_line, tab_cells, tab_line, unguarded
-from outlark.annotations.wording import shown, taken_apart
+from outlark.annotations.delimited import comma_line, guarded, one_line, tab_cells, tab_line, unguarded
 
 ODD = [
     "=1+1", "+a", "-b", "@c", "\tx", "\rx", "'=", "''-", 'a "b"', '"', '"a"', "a\tb", "a\nb", "a\r\nb", "a,b", "a;b",

@@ -127,7 +127,7 @@ def test_errors_in_words(tmp_path):
     with pytest.raises(AnnotationError, match=r"format='ravn' is not known; choose one of"):
         write_table(tmp_path / "a", MARKS, format="ravn")
     segment = Segment(start=0, end=1, sample_rate=8000)
-    with pytest.raises(InputError, match=r"Segment.* is no Mark; use Mark.from_segment"):
+    with pytest.raises(InputError, match=r"Segment.* is not a Mark; use Mark.from_segment"):
         write_table(tmp_path / "a", [segment], format="csv")
     with pytest.raises(InputError, match=r"settings.tau is nan, which JSON does not have"):
         write_table(tmp_path / "a", MARKS, format="csv", about=About(version="1", settings={"tau": float("nan")}))

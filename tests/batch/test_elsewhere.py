@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark.audio.recorder_time import recorder_time
+from outlark.audio.recorder_metadata import recorder_time
 from outlark.audio.sound import AudioFile, read
 from outlark.batch.identity import fingerprint
 from outlark.batch.run import run
@@ -144,7 +144,7 @@ def test_a_file_that_is_no_sound_or_empty():
     memory.pipe("/junk.wav", b"RIFF" + bytes(range(256)))
     memory.pipe("/empty.wav", b"")
     for name in ("junk", "empty"):
-        with pytest.raises(AudioError, match=rf"memory://{name}.wav is no sound file that can be decoded"):
+        with pytest.raises(AudioError, match=rf"memory://{name}.wav cannot be decoded as a sound file"):
             AudioFile(f"memory://{name}.wav")
     memory.rm("/junk.wav")
     memory.rm("/empty.wav")

@@ -6,7 +6,7 @@ import soundfile
 from outlark.batch.facts import Facts
 from outlark.errors import InputError
 from outlark.experiment.synthetic import SAMPLE_RATE
-from tests.audio.test_recorder_time import sound
+from tests.audio.test_recorder_metadata import sound
 from tests.recordings_on_disk import song
 
 

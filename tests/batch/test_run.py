@@ -11,7 +11,7 @@ import pytest
 import soundfile
 
 from outlark.annotations import read_table
-from outlark.annotations.own import RUN
+from outlark.annotations.outlark_csv import RUN
 from outlark.batch.engine import Engine
 from outlark.batch.identity import fingerprint
 from outlark.batch.lock import lock
@@ -254,7 +254,7 @@ def test_a_recording_that_was_cut_short_is_done_in_part(model, four, tmp_path):
         assert (report.recordings, report.skipped, report.failures) == (5, skipped, ())
         ((name, message),) = [(partial.name, partial.message) for partial in report.partial]
         assert name == "cut.wav"
-        assert f"its header announces {whole_s:.3f} s, and 0.700 s are there" in message
+        assert f"its header announces {whole_s:.3f} s, but it holds 0.700 s" in message
         with report.failures_file.open(newline="") as file:
             assert [row["recording"] for row in csv.DictReader(file)] == ["cut.wav"]
         with report.combined.open(newline="") as file:
@@ -339,7 +339,7 @@ def test_bad_files_do_not_stop_the_others(model, four, tmp_path):
     assert list(told) == sorted(told)
     assert set(told) == {"b.wav", "empty.wav", "gone.wav", "junk.wav", "nan.wav", "=text.mp3"}
     assert "is empty (0 bytes)" in told["empty.wav"]
-    assert "no sound file that can be decoded" in told["junk.wav"]
+    assert "cannot be decoded as a sound file" in told["junk.wav"]
     assert "holds NaN or infinity" in told["nan.wav"]
     assert "cannot be found" in told["b.wav"]
     assert report.failures_file == tmp_path / "out/failures.csv"

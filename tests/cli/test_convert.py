@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from outlark.annotations import FORMATS, read_table, write_table
-from outlark.annotations.format_examples import MARKS
+from outlark.annotations.write import MARKS
 from outlark.cli.main import main
 from tests.recordings_on_disk import outlark
 

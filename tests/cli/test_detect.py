@@ -70,7 +70,8 @@ def test_what_is_reported(recordings, detected):
     assert report["segments"]["silence"] >= 12
     (low,) = [name for name in sorted(contents(recordings)) if soundfile.info(recordings / name).samplerate == 8000][:1]
     assert report["remarks"][0]["recording"] == low
-    assert "ends at 4000 Hz (sample rate 8000 Hz), but the model listens up to 10000" in report["remarks"][0]["message"]
+    expected = "ends at 4000 Hz (sample rate 8000 Hz), but the model uses sound up to 10000"
+    assert expected in report["remarks"][0]["message"]
     with (out / "remarks.csv").open(newline="") as file:
         assert [row["recording"] for row in csv.DictReader(file)] == [one["recording"] for one in report["remarks"]]
     assert report["combined"] == str(out / "combined.csv")
@@ -189,7 +190,7 @@ def test_a_recording_that_was_resampled_upwards_is_told(model, tmp_path):
     soundfile.write(tmp_path / "up.wav", resample(low, 8000, SAMPLE_RATE), SAMPLE_RATE)
     report = ran("detect", model, tmp_path / "up.wav", "-o", tmp_path / "out", "-f", "csv,raven")
     (remark,) = report["remarks"]
-    assert re.match(r"holds no sound above (39|40)\d\d Hz \(resampled .* listens up to 10000 Hz", remark["message"])
+    assert re.match(r"holds no sound above (39|40)\d\d Hz \(resampled .* uses sound up to 10000 Hz", remark["message"])
     for table in (tmp_path / "out/up.wav.outlark.csv", tmp_path / "out/up.wav.Table.1.selections.txt"):
         assert {mark.remark for mark in read_table(table).marks} == {remark["message"]}
     said = outlark("detect", model, tmp_path / "up.wav", "-o", tmp_path / "out", "-f", "csv,raven").stderr

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outlark.annotations import FORMATS, About, Mark, read_table, write_table
-from outlark.annotations.format_examples import MARKS, example
+from outlark.annotations.write import MARKS, example
 from outlark.commands.conversion import convert, convert_folder, format_of_name
 from outlark.commands.train.losses import losses
 from outlark.errors import AnnotationError, InputError

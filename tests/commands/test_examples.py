@@ -312,7 +312,7 @@ def test_a_mark_that_is_shorter_than_a_sample(tmp_path):
     recording(tmp_path)
     (tmp_path / "night.labels.txt").write_text("1\t2\ta\n3\t3.000001\ta\n")
     with pytest.raises(
-        AnnotationError, match=r"labels.txt, line 2: a mark \('a' at 3.0 s\) has no samples at 22050 Hz"
+        AnnotationError, match=r"labels.txt, line 2: an annotation \('a' at 3.0 s\) has no samples at 22050 Hz"
     ):
         learn(find_examples([tmp_path / "night.labels.txt"]))
 
@@ -397,5 +397,5 @@ def test_a_recording_that_was_cut_short_is_told(tmp_path):
     path.write_bytes(blob[: blob.index(b"data") + 8 + 4 * round(6.5 * SAMPLE_RATE)])
     remarks = learn(find_examples([tmp_path / "night.csv"])).remarks
     assert (
-        "night.wav: cut short: its header announces 8.000 s, and 6.500 s are there; get a whole copy if there is one"
+        "night.wav: cut short: its header announces 8.000 s, but it holds 6.500 s; get a complete copy if there is one"
     ) in remarks

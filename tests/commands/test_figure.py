@@ -13,8 +13,8 @@ from hypothesis.extra import numpy as arrays
 from matplotlib.axis import Axis
 from matplotlib.text import Text
 
-from outlark import ArrayFrontEnd, HLDSFrontEnd, NoteDetector, PatchFrontEnd
-from outlark.audio.recorder_time import RecorderTime
+from outlark import ArrayFrontEnd, HLDSFrontEnd, NoteDetector
+from outlark.audio.recorder_metadata import RecorderTime
 from outlark.commands.excerpt import Sound, with_surroundings
 from outlark.commands.plot import figure
 from outlark.commands.plot.figure_numbers import clock_marks, clock_text, curves, level_range, spectrogram, thinned
@@ -69,7 +69,7 @@ def bars(picture):
 # --- the same as in the whole recording -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("front_end", [None, PatchFrontEnd(), HLDSFrontEnd()], ids=["notes", "patches", "hlds"])
+@pytest.mark.parametrize("front_end", [None, HLDSFrontEnd()], ids=["notes", "hlds"])
 def test_a_stretch_has_the_scores_and_segments_of_the_whole(night, front_end, detector):
     fitted = detector if front_end is None else trained(front_end=front_end)
     sound, hop = Sound(night[0], SAMPLE_RATE), fitted.layout_.hop_samples

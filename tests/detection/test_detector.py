@@ -20,7 +20,6 @@ from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
-from outlark.features.patch import PatchFrontEnd
 from outlark.segments import Segment
 
 COUNTS = {"tuti-D": 3, "tuti-F": 3, "cach-Z": 3}
@@ -30,7 +29,6 @@ SYSTEMS = {
     "whole notes": lambda: NoteDetector(),
     "paper": NoteDetector.paper,
     "hlds": lambda: NoteDetector(HLDSFrontEnd(lag_s=0.01), **FRAMES),
-    "patches": lambda: NoteDetector(PatchFrontEnd()),
     "viterbi": lambda: NoteDetector(HLDSFrontEnd(), decisions=Decisions(decoder="viterbi"), **FRAMES),
     "series": lambda: NoteDetector(ArrayFrontEnd(window_s=0.01), **FRAMES),
 }

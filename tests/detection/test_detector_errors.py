@@ -45,9 +45,9 @@ def test_parameters(detector, message):
 
 def test_marks(tmp_path):
     audio, mark = np.ones(8000), Segment.from_seconds(0, 0.5, "A", 8000)
-    with pytest.raises(InputError, match="give a list, also of one"):
+    with pytest.raises(InputError, match="give a list, even of one"):
         NoteDetector().fit_recordings(tmp_path / "a.wav", [[mark]])
-    with pytest.raises(InputError, match="give a list, also of one"):
+    with pytest.raises(InputError, match="give a list, even of one"):
         NoteDetector().fit_recordings(audio, [[mark]], 8000)
     with pytest.raises(InputError, match=r"segments\[0\] is .* list of Segment for each recording"):
         NoteDetector().fit_recordings([audio], [mark], 8000)

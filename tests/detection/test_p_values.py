@@ -12,7 +12,7 @@ from outlark.detection.calibration import ENOUGH_NOTES, note_p_values
 from outlark.detection.detector import NoteDetector
 from outlark.errors import InputError
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.features.patch import PatchFrontEnd
+from outlark.features.array import ArrayFrontEnd
 from outlark.segments import Segment
 from outlark.storage.model_file import load, save
 
@@ -146,7 +146,7 @@ def test_models_without_left_out_scores_have_no_p_values(detector, tmp_path):
 
 def test_frames_have_no_p_values():
     known = notes(counts={"tuti-F": 2, "cach-Z": 2})
-    frames = NoteDetector(PatchFrontEnd(n_components=5))
+    frames = NoteDetector(ArrayFrontEnd())
     frames.fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
     assert np.isnan(frames.p_values([labelled(), labelled(None)])).tolist() == [True, True]
     with pytest.raises(InputError, match=r"segments\[0\] is 3; give Segment"):

@@ -37,7 +37,7 @@ from outlark.experiment.great_tits_files import (
     sha256_of,
     tables,
 )
-from outlark.files.cache import cache_folder
+from outlark.files.places import cache_folder
 from outlark.metrics import Events, event_f
 
 PYPI = "https://pypi.org/simple/pykanto/"

@@ -11,9 +11,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from outlark.errors import InputError
-from outlark.features.array import ArrayFrontEnd
+from outlark.features.array import ArrayFrontEnd, band_edges
 from outlark.features.base import joined
-from outlark.features.channels import band_edges
 from outlark.features.noise_floor import LevelFloor, noise_rise
 from outlark.segments import Segment
 

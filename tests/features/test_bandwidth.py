@@ -81,7 +81,7 @@ def test_parts_together_are_the_whole(rng, n_samples):
 def test_what_is_said():
     assert remark_on_bandwidth(44100, None, 17000.0) is None
     assert remark_on_bandwidth(44100, 16000.0, 17000.0) is None  # nearly
-    assert "ends at 4000 Hz (sample rate 8000 Hz), but the model listens up to 17000 Hz" in remark_on_bandwidth(
+    assert "ends at 4000 Hz (sample rate 8000 Hz), but the model uses sound up to 17000 Hz" in remark_on_bandwidth(
         8000, None, 17000.0
     )
     assert "holds no sound above 3990 Hz (resampled from a lower rate, or compressed), but the model" in (

@@ -322,7 +322,7 @@ def test_a_sample_rate_that_holds_none_of_the_bands_is_refused():
 @pytest.mark.parametrize(
     ("block", "message"),
     [
-        (np.zeros((4, 2)), r"shape \(4, 2\); spectra are taken of one channel, \(n,\): reduce the channels"),
+        (np.zeros((4, 2)), r"shape \(4, 2\); spectra need one channel, \(n,\): reduce the channels"),
         (np.float64(1.0), r"shape \(\); spectra"),
         ([0.0, np.nan], "NaN or infinite"),
         (np.zeros(3, complex), "type complex128"),

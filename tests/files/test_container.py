@@ -29,7 +29,7 @@ from outlark.files.container import CODES, read, write
 from outlark.storage.estimators import from_state, state_of
 from tests.toy_notes import notes
 
-SOURCE = Path(__file__).parents[1] / "src" / "outlark"
+SOURCE = Path(__file__).parents[2] / "src" / "outlark"
 HEADER = {"model": {"kind": "toy", "quantile": 0.1}, "labels": ["a", "ü"]}
 ARRAYS = {"X": np.arange(6.0).reshape(2, 3), "Y": np.ones((2, 3)), "yes": np.array([True, False]), "n": np.array(7)}
 
@@ -176,7 +176,6 @@ def test_names_that_no_array_has(tmp_path, name):
         ({"a": np.float64(1.0)}, r"header\.a is of type float64"),
         ({"a": {1: 2}}, r"header\.a has the key 1"),
         ({"format": 1, "sha256": ""}, r"\['format', 'sha256'\]"),
-        ({"a": 10**5000}, "long numbers"),
     ],
 )
 def test_headers_that_are_not_strict_json(tmp_path, header, message):
@@ -441,7 +440,7 @@ def test_neither_true_nor_false(path):
     table, data = parts(path.read_bytes())
     start = table["yes"]["data_offsets"][0]
     odd = joined(table, data[:start] + b"\x02" + data[start + 1 :])
-    assert "neither True nor False" in refused(path, with_header(odd, lambda header: None))
+    assert "holds values other than True and False" in refused(path, with_header(odd, lambda header: None))
 
 
 @pytest.fixture(scope="module")
@@ -490,9 +489,10 @@ LAZY = {
     "experiment/great_tits.py",
     "experiment/great_tits_files.py",
     "experiment/report_words.py",
-    "annotations/format_examples.py",
+    "annotations/formats.py",
     "commands/listen/sound_device.py",
     "annotations/files.py",
+    "batch/cluster.py",
     "review/app.py",
 }
 

@@ -297,7 +297,7 @@ def test_values_come_back_in_value_and_type(value):
     ],
 )
 def test_values_that_stand_for_nothing(value):
-    with pytest.raises(ModelFileError, match=r"v is .*stands for nothing"):
+    with pytest.raises(ModelFileError, match=r"v is .*not a stored value"):
         decoded(value, "v")
 
 

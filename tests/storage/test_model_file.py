@@ -24,7 +24,6 @@ from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
-from outlark.features.patch import PatchFrontEnd
 from outlark.files.container import read, write
 from outlark.segments import Segment
 from outlark.storage.detectors import from_state
@@ -38,8 +37,7 @@ SYSTEMS = {
     "unchanged": lambda: NoteDetector(NoteFrontEnd(n_bands=20, change=0.0, shifts_s=[0.0]), PKNN(random_state=0)),
     "paper": NoteDetector.paper,
     "hlds": lambda: NoteDetector(HLDSFrontEnd(lag_s=np.float64(0.01), output=(0, 2)), MDD, gap_s=0.2),
-    "patches": lambda: NoteDetector(PatchFrontEnd(n_components=10), None, Decisions(decoder="viterbi", least_s=0.03)),
-    "patches pknn": lambda: NoteDetector(PatchFrontEnd(), PKNN(random_state=0)),
+    "viterbi": lambda: NoteDetector(HLDSFrontEnd(), MDD, Decisions(decoder="viterbi", least_s=0.03)),
     "series": lambda: NoteDetector(ArrayFrontEnd(), MDD, Decisions(activity_db=None)),
     "series pknn": lambda: NoteDetector(ArrayFrontEnd(window_s=0.01, measure_activity=False), PKNN(random_state=0)),
 }
@@ -146,7 +144,7 @@ AGAIN = "import sys; from outlark.storage.model_file import load, save; save(loa
 
 
 def test_the_same_model_gives_the_same_bytes_anywhere(fitted, tmp_path):
-    save(fitted("patches"), tmp_path / "a")
+    save(fitted("viterbi"), tmp_path / "a")
     for seed in "12":
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         subprocess.run([sys.executable, "-c", AGAIN, tmp_path / "a", tmp_path / seed], check=True, env=environment)
@@ -284,11 +282,11 @@ def put(header, path, value):
     return changed
 
 
-@pytest.mark.parametrize("name", ["whole notes", "hlds", "patches", "series pknn"])
+@pytest.mark.parametrize("name", ["whole notes", "hlds", "series pknn"])
 def test_arrays_must_be_there_and_fit(kept, name, tmp_path):
     header, arrays = kept(name)
     ours = [key for key in arrays if not key.startswith("describer/")]  # these have tests of their own
-    assert len(ours) >= {"whole notes": 10, "hlds": 3, "patches": 5, "series pknn": 6}[name]
+    assert len(ours) >= {"whole notes": 10, "hlds": 3, "series pknn": 6}[name]
     for key in [*ours, "describer/thresholds"]:
         field = key.split("/")[1]
         rest = {other: array for other, array in arrays.items() if other != key}
@@ -380,7 +378,7 @@ def test_a_class_without_a_length(kept, tmp_path):
     assert "must give each class a length" in refused(tmp_path, header, {**arrays, "notes/allowed": nothing})
 
 
-@pytest.mark.parametrize("name", ["whole notes", "paper", "patches", "series"])
+@pytest.mark.parametrize("name", ["whole notes", "paper", "series"])
 def test_a_describer_of_another_width(kept, name, tmp_path):
     """That of another detector with the same classes."""
     header, arrays = kept(name)
@@ -461,7 +459,7 @@ def places(value, path=()):
 JUNK = [None, -1, 0, 10**400, 1e9, "junk", [], {"float": "nan"}, {"mapping": []}]
 
 
-@pytest.mark.parametrize("name", ["whole notes", "hlds", "patches", "series"])
+@pytest.mark.parametrize("name", ["whole notes", "hlds", "series"])
 def test_junk_anywhere_in_the_header(kept, name):
     """Each is refused with ModelFileError, or is a setting that might have been; nothing else is raised."""
     header, arrays = kept(name)

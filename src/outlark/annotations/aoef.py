@@ -1,7 +1,7 @@
-"""AOEF, the JSON of Whombat and soundevent: marks as sound event predictions; annotations can be read as well.
+"""AOEF, the JSON of Whombat and soundevent: writes sound event predictions, reads annotations as well.
 
-AOEF wants scores from 0 to 1. outlark's begin at 0 and have no upper end, so that 1 - exp(-score) stands there, which
-keeps their order; the score itself is a feature of the sound event.
+AOEF requires scores from 0 to 1, outlark's have no upper limit: 1 - exp(-score) is written in their place, and the
+score itself is a feature of the sound event.
 """
 
 import datetime
@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid5
 
+from outlark.annotations.annotation import About, Mark
+from outlark.annotations.column_mapping import USUAL
+from outlark.annotations.delimited import key_of
 from outlark.annotations.files import encoded, needed
-from outlark.annotations.labels import USUAL
-from outlark.annotations.marks import About, Mark
-from outlark.annotations.sheets import key_of
 from outlark.errors import AnnotationError, InputError
 from outlark.files.strict_json import dumps, loads, without_doubles
 
 _SPACE = UUID("6c0f5a0e-7b1f-5f43-9d6e-6f75746c6172")
-#: The same marks must give the same bytes, so that no file tells the time.
+#: Equal annotations must give equal bytes, so files carry no date.
 _NO_TIME = datetime.datetime(1970, 1, 1)
 _LABEL, _RUNNER_UP, _VERDICT = "label", "runner_up", "verdict"
 _SCORE, _RUNNER_UP_SCORE = "score", "runner_up_score"
@@ -45,7 +45,7 @@ def read(
 
 
 def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
-    """All marks, also silence, as one prediction set."""
+    """All annotations, silence included, as one prediction set."""
     data, aoef = needed("soundevent.data", "aoef"), needed("soundevent.io.aoef", "aoef")
     names = dict.fromkeys(_path(mark) for mark in marks)
     began = about.recording.get("began") if len(names) == 1 and "expansion" not in about.recording else None
@@ -123,7 +123,7 @@ def _mark(path: Path, i: int, event: Any, keys: list[str]) -> Mark:
 
 
 def _start_time(recording: Any, start_s: float) -> str | None:
-    """Date and time of day, where the recording tells both of its own."""
+    """Date and time, if the recording has both."""
     if recording.date is None or recording.time is None or recording.time_expansion != 1.0:
         return None
     began = datetime.datetime.combine(recording.date, recording.time)
@@ -144,7 +144,7 @@ def _bounds(geometry: Any) -> tuple[list[float], list[float]]:
 
 
 def _points(where: Any) -> Iterator[tuple[float, float]]:
-    """The (time, frequency) pairs in lists of lists of whatever depth."""
+    """The (time, frequency) pairs in nested lists of any depth."""
     if isinstance(where[0], list | tuple):
         for part in where:
             yield from _points(part)
@@ -158,12 +158,14 @@ def _points(where: Any) -> Iterator[tuple[float, float]]:
 def _path(mark: Mark) -> str:
     if mark.recording is None or mark.sample_rate is None:
         lacks = "recording" if mark.recording is None else "sample_rate"
-        raise AnnotationError(f"a mark at {mark.start_s} s has no {lacks}, which AOEF needs; give Mark({lacks}=…)")
+        raise AnnotationError(
+            f"an annotation at {mark.start_s} s has no {lacks}, which AOEF needs; give Mark({lacks}=…)"
+        )
     return mark.recording
 
 
 def _clip(data: Any, name: str, marks: list[Mark], durations: Mapping[str, float], began: str | None) -> Any:
-    """One recording with all its marks. Without its duration the recording lasts as long as its last mark."""
+    """One recording with all its annotations; if its duration is unknown, it ends with the last of them."""
     last = max(mark.end_s for mark in marks)
     when = None if began is None else datetime.datetime.fromisoformat(began)
     recording = data.Recording(

@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from outlark.annotations.cells import (
+from outlark.annotations.annotation import About, Mark, is_sound, shown, taken_apart
+from outlark.annotations.delimited import (
     FREQUENCY_DIGITS,
     TIME_DIGITS,
     decimal,
-    guarded,
+    guarded_label,
+    lines_of,
     number,
     one_line,
     optional_number,
@@ -19,16 +21,13 @@ from outlark.annotations.cells import (
     unguarded,
 )
 from outlark.annotations.files import encoded
-from outlark.annotations.marks import About, Mark
-from outlark.annotations.sheets import lines_of
-from outlark.annotations.wording import is_sound, shown, taken_apart
 from outlark.errors import AnnotationError, InputError
 
 _SCORE = re.compile(r"(?:(.*) )?(-?\d+\.\d\d)", flags=re.DOTALL | re.ASCII)
 
 
 def read(path: Path, text: str, about: Mapping[str, Any], remarks: list[str]) -> list[Mark]:
-    """The labels; with the score in the text taken off again where outlark wrote the file."""
+    """The labels; if outlark wrote the file, scores are split from the text."""
     marks: list[Mark] = []
     for line, cells in ((i, tab_cells(line)) for i, line in enumerate(lines_of(text), start=1) if line.strip()):
         try:
@@ -47,11 +46,11 @@ def read(path: Path, text: str, about: Mapping[str, Any], remarks: list[str]) ->
 
 
 def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
-    """Exactly three columns; a second line with the frequencies where they are known. Silence is not written."""
+    """Three columns, and a second line with the frequencies where they are known; without silence."""
     for mark in filter(is_sound, marks):
         score = "" if mark.score is None else f" {mark.score:.2f}".replace("-0.00", "0.00")
         times = [decimal(mark.start_s, TIME_DIGITS), decimal(mark.end_s, TIME_DIGITS)]
-        yield encoded(tab_line([*times, guarded((one_line(shown(mark)) + score).lstrip())]))
+        yield encoded(tab_line([*times, guarded_label((one_line(shown(mark)) + score).lstrip())]))
         if mark.low_hz is not None and mark.high_hz is not None:
             band = [decimal(mark.low_hz, FREQUENCY_DIGITS), decimal(mark.high_hz, FREQUENCY_DIGITS)]
             yield encoded(tab_line(["\\", *band]))
@@ -73,7 +72,7 @@ def _mark(cells: list[str], line: int) -> Mark:
 
 
 def _add_frequencies(marks: list[Mark], cells: list[str]) -> None:
-    """The line that begins with a backslash belongs to the label before it; -1 means that there is no bound."""
+    """The line that begins with a backslash belongs to the label before it; -1 means no bound."""
     if len(cells) != 3:
         raise ValueError(f"a frequency line of {len(cells)} cells; expected a backslash, low and high frequency")
     if not marks:

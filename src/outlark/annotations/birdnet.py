@@ -4,12 +4,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from outlark.annotations.cells import SCORE_DIGITS, TIME_DIGITS, comma_line, decimal, guarded
-from outlark.annotations.columns import Columns, Names
+from outlark.annotations.annotation import About, Mark, is_sound, shown, taken_apart
+from outlark.annotations.column_mapping import Columns, Names
+from outlark.annotations.delimited import SCORE_DIGITS, TIME_DIGITS, Sheet, comma_line, decimal, guarded
 from outlark.annotations.files import encoded
-from outlark.annotations.marks import About, Mark
-from outlark.annotations.sheets import Sheet
-from outlark.annotations.wording import is_sound, shown, taken_apart
 
 NAMES: Names = {
     "start_s": ("start_s",),
@@ -35,7 +33,7 @@ def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None)
 
 
 def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
-    """Exactly BirdNET's columns; the label is both names, the score is outlark's. Silence is not written."""
+    """BirdNET's columns, without silence; the label is written as both names, the score is outlark's."""
     yield encoded(comma_line(HEADER))
     for mark in filter(is_sound, marks):
         times = [decimal(mark.start_s, TIME_DIGITS), decimal(mark.end_s, TIME_DIGITS)]

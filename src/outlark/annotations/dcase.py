@@ -5,13 +5,10 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from outlark.annotations.cells import TIME_DIGITS, comma_line, decimal, guarded
-from outlark.annotations.columns import Columns, Names
+from outlark.annotations.annotation import About, Mark, is_known
+from outlark.annotations.column_mapping import Columns, Names, label_index
+from outlark.annotations.delimited import TIME_DIGITS, Sheet, comma_line, decimal, guarded
 from outlark.annotations.files import encoded
-from outlark.annotations.labels import label_index
-from outlark.annotations.marks import About, Mark
-from outlark.annotations.sheets import Sheet
-from outlark.annotations.wording import is_known
 from outlark.errors import AnnotationError
 from outlark.segments import KNOWN, UNKNOWN
 
@@ -21,9 +18,9 @@ POS, UNK, NEG = "POS", "UNK", "NEG"
 
 
 def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None) -> list[Mark]:
-    """One mark for each POS, labelled with its column; UNK without any POS is unknown, NEG alone is left out.
+    """One annotation per POS, labelled with its column; UNK without any POS is unknown, NEG alone is skipped.
 
-    Predictions have no such columns; they are marks without label.
+    Predictions have no such columns; they are annotations without a label.
     """
     columns = Columns.of(sheet, NAMES)
     for field, what in (("recording", "the sound file"), ("start_s", "the start"), ("end_s", "the end")):
@@ -35,17 +32,18 @@ def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None)
     found = [mark for row in marks for mark in _labelled(row, classes)]
     only_neg = sum(not _labelled(row, classes) for row in marks)
     if only_neg:
-        sheet.remarks.append(f"{only_neg} rows left out: neither POS nor UNK in {classes}")
+        sheet.remarks.append(f"{only_neg} rows skipped: neither POS nor UNK in {classes}")
     return found
 
 
 def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
-    """Predictions: exactly three columns, known notes alone, file names without folders."""
+    """Predictions: three columns, known notes only, file names without folders."""
     yield encoded(comma_line(HEADER))
     for mark in filter(is_known, marks):
         if mark.recording is None:
             raise AnnotationError(
-                f"a mark at {mark.start_s} s has no recording, which DCASE predictions need; give Mark(recording=…)"
+                f"an annotation at {mark.start_s} s has no recording, which DCASE predictions need; give "
+                "Mark(recording=…)"
             )
         name = PurePosixPath(mark.recording.replace("\\", "/")).name
         times = [decimal(mark.start_s, TIME_DIGITS), decimal(mark.end_s, TIME_DIGITS)]
@@ -53,7 +51,7 @@ def write(marks: Collection[Mark], about: About, durations: Mapping[str, float])
 
 
 def _class_columns(sheet: Sheet, taken: set[int], wanted: str | int | None) -> list[str]:
-    """The columns of POS, UNK and NEG, or the wanted one of them."""
+    """The columns of POS, UNK and NEG, or the one that was asked for."""
     chosen = [i for i in range(len(sheet.columns)) if i not in taken]
     if wanted is not None:
         chosen = [i for i in [label_index(sheet, taken, wanted)] if i is not None]

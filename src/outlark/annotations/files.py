@@ -1,4 +1,4 @@
-"""Files on the disk: text of whatever encoding in, whole files or none out, and the file beside a table."""
+"""Annotation files on disk: text in any encoding, atomic writes, and the .about.json beside a file."""
 
 import json
 import os
@@ -9,20 +9,20 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from outlark.annotations.marks import About
+from outlark.annotations.annotation import About
 from outlark.errors import AnnotationError, InputError, OutlarkError
 from outlark.files.aside import opened_aside
-from outlark.files.regular import NOT_REGULAR, is_endless
+from outlark.files.places import NOT_REGULAR, is_endless
 from outlark.files.strict_json import dumps, loads
 
-#: More than this in one table is a mistake, or a task for a data base.
+#: A larger file is a mistake, or a task for a database.
 LARGEST = 2**30
 _HEAD = 2**16
 SIDE_SUFFIX = ".about.json"
 
 
 def needed(module: str, extra: str) -> Any:
-    """A module of an optional package, or an error that says how to get it."""
+    """A module of an optional package, or an error that says how to install it."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -33,24 +33,28 @@ def needed(module: str, extra: str) -> Any:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The whole of a file that is not too large for a table."""
-    with about_file(path, "read", "see that it is there and that you may read it"):
+    """The content of a file that is not too large."""
+    with about_file(path, "read", "check that it exists and that you may read it"):
         if path.is_dir():
-            raise AnnotationError(f"{path} is a folder; give the path of one table")
+            raise AnnotationError(f"{path} is a folder; give the path of one annotation file")
         if is_endless(path):
             raise AnnotationError(f"{path} {NOT_REGULAR}")
         size = path.stat().st_size
         if size > LARGEST:
-            raise AnnotationError(f"{path} has {size} bytes, too many for a table; is it a recording? Or split it")
+            raise AnnotationError(
+                f"{path} has {size} bytes, too many for an annotation file; is it a recording? Otherwise split it"
+            )
         return path.read_bytes()
 
 
 def read_text(path: Path, remarks: list[str]) -> str:
-    """The text of a file: UTF-8 or UTF-16, with or without byte order mark, else Windows-1252, which is remarked."""
+    """The text of a file: UTF-8 or UTF-16, with or without byte order mark, else Windows-1252, with a remark."""
     blob = read_bytes(path)
     encoding = _encoding(blob)
     if encoding is None:
-        raise AnnotationError(f"{path} is no text file: it begins with {blob[:8]!r}; give a table, not a recording")
+        raise AnnotationError(
+            f"{path} is not a text file: it begins with {blob[:8]!r}; give an annotation file, not a recording"
+        )
     try:
         text = blob.decode(encoding)
     except UnicodeDecodeError as error:
@@ -68,7 +72,7 @@ def read_text(path: Path, remarks: list[str]) -> str:
 
 
 def _encoding(blob: bytes) -> str | None:
-    """None for what is no text."""
+    """None for binary content."""
     head = blob[:_HEAD]
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
@@ -80,26 +84,26 @@ def _encoding(blob: bytes) -> str | None:
         return "utf-16-le"
     if odd == 0 and even > 0.7 * half:
         return "utf-16-be"
-    # text that was damaged, by a power cut for instance, has whole lines before its zeros
+    # text damaged by a power cut, say, has complete lines before its zeros
     return "utf-8-sig" if re.match(rb"[^\0\r\n]*[\r\n]", head) else None
 
 
 def encoded(text: str) -> bytes:
-    """UTF-8. File names that were none are spelt out, so that no table fails for one name."""
+    """UTF-8; bytes of file names that are not UTF-8 are escaped."""
     return text.encode("utf-8", errors="backslashreplace")
 
 
 def write_bytes(path: Path, blob: bytes) -> None:
-    """The whole of a file; see `written`."""
+    """Write a file in one step; see `written`."""
     with written(path) as file:
         file.write(blob)
 
 
 @contextmanager
 def written(path: Path) -> Iterator[BinaryIO]:
-    """Write aside, then rename: whatever goes wrong, the file is the old one or the new one."""
+    """A file to write to that replaces `path` at the end, completely or not at all."""
     target = Path(os.path.realpath(path))
-    with about_file(path, "written", "free some space, or choose a folder that is there and that you may write to"):
+    with about_file(path, "written", "free some space, or choose an existing folder that you may write to"):
         if target.is_dir():
             raise AnnotationError(f"{path} is a folder; give the name of a file in it")
         with opened_aside(target) as file:
@@ -108,7 +112,7 @@ def written(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def about_file(path: Path, done: str, remedy: str) -> Iterator[None]:
-    """Whatever the system says of the file becomes an AnnotationError that names it."""
+    """Turns errors of the operating system into AnnotationErrors that name the file."""
     try:
         yield
     except FileNotFoundError as error:
@@ -123,7 +127,7 @@ def about_file(path: Path, done: str, remedy: str) -> Iterator[None]:
 
 
 def side_path(path: Path) -> Path:
-    """Where a table that has no room for it keeps what it says of its making.
+    """The file beside a file whose format has no room for `About`.
 
     >>> side_path(Path("night.labels.txt")).name
     'night.labels.txt.about.json'
@@ -132,14 +136,14 @@ def side_path(path: Path) -> Path:
 
 
 def side_text(about: About, format: str) -> str:
-    """What the side file holds."""
+    """The content of the side file."""
     whole = {"format": format, **about.as_dict()}
     dumps(whole, "about")
     return json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def read_side(path: Path, remarks: list[str]) -> dict[str, Any]:
-    """What the side file says; empty where there is none, or none that can be read, which is remarked."""
+    """The content of the side file; empty if there is none, or with a remark if it cannot be read."""
     beside = side_path(path)
     try:
         if not beside.exists():

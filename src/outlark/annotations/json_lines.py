@@ -1,4 +1,4 @@
-"""JSON lines: a first line on the run, then one object for each mark, with all digits."""
+"""JSON lines: a first line about the run, then one object per annotation, with all digits."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from outlark.annotations.annotation import About, Mark
+from outlark.annotations.delimited import Row, Sheet, check_size
 from outlark.annotations.files import encoded
-from outlark.annotations.marks import About, Mark
-from outlark.annotations.own import FIELDS, SCHEMA, check_schema, json_line, marks_in, values
-from outlark.annotations.sheets import Row, Sheet, check_size
+from outlark.annotations.outlark_csv import FIELDS, SCHEMA, check_schema, json_line, marks_in, values
 from outlark.errors import AnnotationError
 from outlark.files.strict_json import RepeatedKeyError, dumps, without_doubles
 
@@ -20,7 +20,7 @@ HEAD = "outlark"
 def read(
     path: Path, text: str, about: Mapping[str, Any], label_column: str | int | None, remarks: list[str]
 ) -> tuple[list[Mark], Mapping[str, Any]]:
-    """The marks, and what the first line says of the run."""
+    """The annotations, and what the first line says about the run."""
     objects = _objects(path, text, remarks)
     own = bool(objects) and HEAD in objects[0][1]
     if own:
@@ -32,20 +32,20 @@ def read(
     for line, found in objects:
         sheet.rows.append(Row(line, tuple(_cell(sheet, line, key, found.get(key)) for key in columns)))
     if not own and not objects:
-        raise AnnotationError(f"{path} is empty; expected one JSON object on each line")
+        raise AnnotationError(f"{path} is empty; expected one JSON object per line")
     marks = marks_in(sheet, label_column, own=own, all_digits=True)
     return [_with_more(sheet, mark, found, own) for mark, (_, found) in zip(marks, objects, strict=True)], about
 
 
 def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
-    """All marks, also silence."""
+    """All annotations, silence included."""
     yield encoded(head_line(about))
     for mark in marks:
         yield encoded(mark_line(mark))
 
 
 def head_line(about: About) -> str:
-    """The first line: what made the marks.
+    """The first line: how the annotations came about.
 
     >>> head_line(About(version="1.0"))
     '{"outlark": {"schema": 1, "version": "1.0", "model_sha256": null, "settings": {}}}\\n'
@@ -55,12 +55,12 @@ def head_line(about: About) -> str:
 
 
 def mark_line(mark: Mark) -> str:
-    """The line of one mark, so that a stream can write line by line what `write` writes at once."""
+    """The line of one annotation, for writing line by line."""
     return json_line({**values(mark), **({"more": dict(mark.more)} if mark.more else {})})
 
 
 def _objects(path: Path, text: str, remarks: list[str]) -> list[tuple[int, dict[str, Any]]]:
-    """Line number and object of each line. A last line that was cut off is left out."""
+    """Line number and object of each line, without a last line that was cut off."""
     found = []
     lines = text.split("\n")
     for i, line in enumerate(lines, start=1):
@@ -68,12 +68,12 @@ def _objects(path: Path, text: str, remarks: list[str]) -> list[tuple[int, dict[
             try:
                 value = json.loads(line, parse_constant=_refuse, object_pairs_hook=without_doubles)
             except RepeatedKeyError as error:
-                raise AnnotationError(f"{path}, line {i}: {error}; write it once, with what is right") from None
+                raise AnnotationError(f"{path}, line {i}: {error}; keep only one of them") from None
             except (ValueError, RecursionError) as error:
                 if i == len(lines):
-                    remarks.append(f"the last line ({i}) was cut off and is left out")
+                    remarks.append(f"the last line ({i}) was cut off and is skipped")
                     continue
-                raise AnnotationError(f"{path}, line {i}: no JSON ({error}); expected one object on a line") from None
+                raise AnnotationError(f"{path}, line {i}: not JSON ({error}); expected one object per line") from None
             if not isinstance(value, dict):
                 raise AnnotationError(f"{path}, line {i}: {line!r:.60}; expected a JSON object, as in {{…}}")
             found.append((i, value))
@@ -81,7 +81,7 @@ def _objects(path: Path, text: str, remarks: list[str]) -> list[tuple[int, dict[
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number that JSON has")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _run(head: Any, where: str) -> dict[str, Any]:

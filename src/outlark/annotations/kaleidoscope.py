@@ -5,12 +5,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from outlark.annotations.cells import SCORE_DIGITS, TIME_DIGITS, comma_line, decimal, guarded
-from outlark.annotations.columns import Columns, Names
+from outlark.annotations.annotation import About, Mark, is_sound, shown, taken_apart
+from outlark.annotations.column_mapping import Columns, Names
+from outlark.annotations.delimited import SCORE_DIGITS, TIME_DIGITS, Sheet, comma_line, decimal, guarded
 from outlark.annotations.files import encoded
-from outlark.annotations.marks import About, Mark
-from outlark.annotations.sheets import Sheet
-from outlark.annotations.wording import is_sound, shown, taken_apart
 
 NAMES: Names = {
     "recording": ("in_file",),
@@ -21,13 +19,13 @@ NAMES: Names = {
     "start_time": ("start_time",),
 }
 HEADER = ["INDIR", "FOLDER", "IN FILE", "OFFSET", "DURATION", "TOP1MATCH", "TOP1DIST"]
-#: A column of ours, where it is known when the recordings began.
+#: Added by outlark if it is known when the recordings began.
 WHEN = "START TIME"
 _FOLDERS = ("INDIR", "FOLDER")
 
 
 def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None) -> list[Mark]:
-    """The rows; a label by hand (MANUAL ID) goes before TOP1MATCH, and that before AUTO ID."""
+    """The rows; a manual label (MANUAL ID) overrides TOP1MATCH, which overrides AUTO ID."""
     columns = Columns.of(sheet, NAMES)
     columns.need("start_s", NAMES, "the offset of a detection")
     columns.need("duration_s", NAMES, "its duration")
@@ -35,13 +33,13 @@ def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None)
     automatic = [c for key in NAMES["label"][1:] for c, k in zip(sheet.columns, sheet.keys, strict=True) if k == key]
     by_hand = label_column is None and "manual_id" in sheet.keys
     if by_hand:
-        sheet.remarks.append("labels by hand (MANUAL ID) go before those of the program")
+        sheet.remarks.append("manual labels (MANUAL ID) override those of the program")
     ours = about.get("format") == "kaleidoscope" and label_column is None
     return [_completed(mark, automatic if label_column is None else [], ours) for mark in marks]
 
 
 def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
-    """The columns that Kaleidoscope shows; silence is not written."""
+    """The columns that Kaleidoscope shows, without silence."""
     when = any(mark.start_time for mark in filter(is_sound, marks))
     yield encoded(comma_line([*HEADER, WHEN] if when else HEADER))
     for mark in filter(is_sound, marks):
@@ -54,7 +52,7 @@ def write(marks: Collection[Mark], about: About, durations: Mapping[str, float])
 
 
 def _completed(mark: Mark, automatic: list[str], ours: bool) -> Mark:
-    """The path joined from its parts, and the label from where there is one."""
+    """The path joined from its parts, and the first label there is."""
     parts = [mark.more.get(part, "") for part in _FOLDERS]
     more = {key: cell for key, cell in mark.more.items() if key not in _FOLDERS}
     recording = posixpath.join(*(part.replace("\\", "/") for part in parts), mark.recording) if mark.recording else None
@@ -68,5 +66,5 @@ def _completed(mark: Mark, automatic: list[str], ours: bool) -> Mark:
 
 
 def _minus(score: float | None) -> float | None:
-    """TOP1DIST is a distance, small for what is near: minus the score, so that sorting by it brings the best first."""
+    """TOP1DIST is a distance: minus the score, so that sorting by it puts the best first."""
     return None if score is None else -score

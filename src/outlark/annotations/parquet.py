@@ -1,4 +1,4 @@
-"""Parquet through pyarrow: outlark's fields with their types, and what is to say of the run in the metadata."""
+"""Parquet through pyarrow: outlark's fields with their types, and the run in the metadata."""
 
 import io
 from collections.abc import Collection, Iterator, Mapping
@@ -6,36 +6,35 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from outlark.annotations.annotation import About, Mark
+from outlark.annotations.delimited import Row, Sheet, check_size
 from outlark.annotations.files import encoded, needed, read_bytes
-from outlark.annotations.marks import About, Mark
-from outlark.annotations.others import other_columns
-from outlark.annotations.own import FIELDS, RUN, SCHEMA, check_schema, marks_in, values
-from outlark.annotations.sheets import Row, Sheet, check_size
+from outlark.annotations.outlark_csv import FIELDS, RUN, SCHEMA, check_schema, marks_in, other_columns, values
 from outlark.errors import AnnotationError
 from outlark.files.strict_json import dumps, loads
 
 _KEY = b"outlark"
 MAGIC = b"PAR1"
-#: Rows that are turned into columns at once; they take a thousand bytes each, and a few dozen in the file.
+#: Rows converted at once; each takes about a thousand bytes of memory.
 ROWS_AT_ONCE = 2**16
 
 
 def read(
     path: Path, about: Mapping[str, Any], label_column: str | int | None, remarks: list[str]
 ) -> tuple[list[Mark], Mapping[str, Any]]:
-    """The marks, and what the metadata says of the run; files of others with whatever columns."""
+    """The annotations, and what the metadata says about the run."""
     arrow, parquet = needed("pyarrow", "parquet"), needed("pyarrow.parquet", "parquet")
     blob = read_bytes(path)
     try:
         opened = parquet.ParquetFile(io.BytesIO(blob))
-        # a column that says the same in all rows takes no room in the file, but in memory
+        # before reading: a constant column takes no space in the file but does in memory
         check_size(path, max(opened.metadata.num_columns, len(opened.schema_arrow)), opened.metadata.num_rows)
         table = opened.read()
         columns = [column.to_pylist() for column in table.columns]
     except AnnotationError:
         raise
     except (arrow.ArrowException, OSError, ValueError) as error:
-        raise AnnotationError(f"{path}: no Parquet file, or damaged ({error!s:.200}); get another copy") from None
+        raise AnnotationError(f"{path}: not a Parquet file, or damaged ({error!s:.200}); get another copy") from None
     said = (table.schema.metadata or {}).get(_KEY)
     if said is not None:
         run = loads(said, f"{path}: its metadata")
@@ -48,7 +47,7 @@ def read(
 
 
 def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
-    """All marks, also silence; columns of others as text."""
+    """All annotations, silence included; unknown columns as text."""
     arrow, parquet = needed("pyarrow", "parquet"), needed("pyarrow.parquet", "parquet")
     types = {str: arrow.string(), float: arrow.float64(), int: arrow.int64()}
     more = other_columns(marks, [*FIELDS, *RUN])

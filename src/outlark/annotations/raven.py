@@ -1,4 +1,4 @@
-"""Raven selection tables: tab-separated, one row for each selection and view."""
+"""Raven selection tables: tab-separated, one row per selection and view."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -6,21 +6,21 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
-from outlark.annotations.cells import (
+from outlark.annotations.annotation import About, Mark, is_sound, label_behind, shown, verdict_behind
+from outlark.annotations.column_mapping import MEASURED, WHOLE_BAND, Columns, Names
+from outlark.annotations.delimited import (
     FREQUENCY_DIGITS,
     SCORE_DIGITS,
     TIME_DIGITS,
+    Sheet,
     decimal,
     guarded,
+    guarded_label,
     one_line,
     tab_line,
 )
-from outlark.annotations.columns import MEASURED, WHOLE_BAND, Columns, Names
 from outlark.annotations.files import encoded
-from outlark.annotations.marks import About, Mark
-from outlark.annotations.others import other_columns
-from outlark.annotations.sheets import Sheet
-from outlark.annotations.wording import is_sound, label_behind, shown, verdict_behind
+from outlark.annotations.outlark_csv import other_columns
 from outlark.errors import InputError
 
 NAMES: Names = {
@@ -45,21 +45,21 @@ NAMES: Names = {
 LEADING = ["Selection", "View", "Channel", "Begin Time (s)", "End Time (s)", "Low Freq (Hz)", "High Freq (Hz)"]
 OURS = ["Annotation", "Verdict", "Score", "Runner Up", "Runner Up Score", "Reason", "Frequencies"]
 FILES = ["Begin File", "Begin Path", "File Offset (s)"]
-#: Written where there is something to write.
+#: Written only if not blank throughout.
 WHEN, ODD = "Begin Date Time", "Remark"
-#: Top of the band where not even the sample rate is known.
+#: Top of the band if not even the sample rate is known.
 TOP_HZ = 11025.0
 
 
 def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None) -> list[Mark]:
-    """The selections of a table, with their place within the recording."""
+    """The selections, with times within their recording."""
     sheet = _without_waveforms(sheet)
-    # the file is the last part of the path
+    # Begin Path contains Begin File
     drop = ("selection", "view", "begin_file") if "begin_path" in sheet.keys else ("selection", "view")
     columns = Columns.of(sheet, NAMES, drop=drop)
-    columns.need("start_s", NAMES, "the begin of a selection")
+    columns.need("start_s", NAMES, "the start of a selection")
     if "duration_s" not in columns.at:
-        columns.need("end_s", NAMES, "its end")
+        columns.need("end_s", NAMES, "the end")
     if "file_offset_s" not in columns.at and "recording" in columns.at:
         _check_one_clock(sheet, columns)
     marks = columns.marks(label_column, guess=not set(OURS) <= set(sheet.columns))
@@ -67,8 +67,8 @@ def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None)
 
 
 def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
-    """The table; silence is not written."""
-    # one pass after the other: there may be too many of them for the memory
+    """The selection table, without silence."""
+    # several passes: there may be more annotations than fit into memory
     files = FILES if any(mark.recording is not None for mark in filter(is_sound, marks)) else []
     when = [WHEN] if any(mark.start_time for mark in filter(is_sound, marks)) else []
     odd = [ODD] if any(mark.remark for mark in filter(is_sound, marks)) else []
@@ -89,13 +89,13 @@ def write(marks: Collection[Mark], about: About, durations: Mapping[str, float])
 
 
 def _behind(mark: Mark) -> Mark:
-    """A mark whose label is what was shown."""
-    told = (mark.label, mark.verdict, mark.runner_up)
-    return replace(mark, label=label_behind(*told), verdict=verdict_behind(*told))
+    """An annotation whose label is the text from `shown`."""
+    cells = (mark.label, mark.verdict, mark.runner_up)
+    return replace(mark, label=label_behind(*cells), verdict=verdict_behind(*cells))
 
 
 def _without_waveforms(sheet: Sheet) -> Sheet:
-    """Raven lists a selection once for each view; a waveform row says nothing that its spectrogram row does not."""
+    """Raven lists a selection once per view; a waveform row adds nothing to its spectrogram row."""
     keys = sheet.keys
     if "view" not in keys:
         return sheet
@@ -106,12 +106,12 @@ def _without_waveforms(sheet: Sheet) -> Sheet:
     others = {identity for identity, waveform in zip(identities, is_waveform, strict=True) if not waveform}
     repeats = [w and identity in others for identity, w in zip(identities, is_waveform, strict=True)]
     if any(repeats):
-        sheet.remarks.append(f"{sum(repeats)} waveform rows left out: they repeat a selection")
+        sheet.remarks.append(f"{sum(repeats)} waveform rows skipped: they repeat a selection")
     return sheet.with_rows([row for row, repeated in zip(sheet.rows, repeats, strict=True) if not repeated])
 
 
 def _check_one_clock(sheet: Sheet, columns: Columns) -> None:
-    """Several files and no offset within each: only if their times overlap, they are surely within each."""
+    """Several files without File Offset: only if their times overlap, they surely count within each."""
     spans: dict[str, tuple[float, float]] = {}
     first_line: dict[str, int] = {}
     for row in sheet.rows:
@@ -122,13 +122,13 @@ def _check_one_clock(sheet: Sheet, columns: Columns) -> None:
     if len(spans) < 2:
         return
     if any(low <= high for (_, high), (low, _) in pairwise(sorted(spans.values()))):
-        sheet.remarks.append(f"{len(spans)} recordings; begin times are taken as within each of them")
+        sheet.remarks.append(f"{len(spans)} recordings; begin times are taken to count within each of them")
         return
     second = list(spans)[1]
     raise sheet.wrong(
         first_line[second],
-        f"selections of {len(spans)} recordings and no column 'File Offset (s)', so that it cannot be told where in "
-        f"{second!r} they are; add that column in Raven (or a copy of the begin time, if it is within the file)",
+        f"selections of {len(spans)} recordings without a column 'File Offset (s)', so that their times in {second!r} "
+        "are unknown; add that column in Raven (or a copy of the begin time, if it counts within the file)",
     )
 
 
@@ -149,10 +149,10 @@ def _cells(selection: int, mark: Mark, before_s: float, top_hz: float) -> list[s
         decimal(before_s + mark.end_s, TIME_DIGITS),
         decimal(low, FREQUENCY_DIGITS),
         decimal(high, FREQUENCY_DIGITS),
-        guarded(shown(mark)),
+        guarded_label(shown(mark)),
         mark.verdict or "",
         decimal(mark.score, SCORE_DIGITS),
-        guarded(mark.runner_up or ""),
+        guarded_label(mark.runner_up or ""),
         decimal(mark.runner_up_score, SCORE_DIGITS),
         guarded(one_line(mark.reason)),
         MEASURED if known else WHOLE_BAND,
@@ -166,18 +166,18 @@ def _one_lined(mark: Mark) -> Mark:
 
 def _file_cells(mark: Mark) -> list[str]:
     path = one_line(mark.recording or "")
-    # names of Windows on Linux, and the other way round
+    # Windows paths on Linux, and vice versa
     name = PurePath(path.replace("\\", "/")).name
     return [guarded(name), guarded(path), decimal(mark.start_s, TIME_DIGITS)]
 
 
 def _time_before(marks: Iterable[Mark], durations: Mapping[str, float]) -> dict[str, float]:
-    """How long the recordings before each one last, in the order in which they are opened."""
+    """Total length of the recordings before each one, in the order in which they are opened."""
     before, total = {}, 0.0
     for name, duration in durations.items():
         before[name] = total
         total += duration
     missing = sorted({mark.recording or "" for mark in marks} - set(before))
     if durations and missing:
-        raise InputError(f"durations has no entry for {missing[0]!r}; give those of all recordings, or none")
+        raise InputError(f"durations has no entry for {missing[0]!r}; give the durations of all recordings, or none")
     return before

@@ -1,6 +1,7 @@
-"""Cutting a stream into overlapping frames, each with a span of its own: the spans tile the recording."""
+"""Cutting streams: overlapping frames (`FrameStream`), and blocks of one size (`Reblock`)."""
 
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,22 +10,23 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from outlark.errors import InputError
 
-PADS = ("centre", "none")
+PADS = ("centre", "edge", "none")
 
 
 class FrameStream:
-    """Frames of `window` samples, one for each `hop` samples; the same for any cut into blocks, bit for bit.
+    """Frames of `window` samples, one every `hop` samples; the same for any cut into blocks, bit for bit.
 
-    Every frame speaks for its own span, the `hop` samples in its middle. No more than a window and a block are held.
+    Every frame stands for its own span, the `hop` samples in its middle; the spans tile the recording. No more than a
+    window and a block are held.
 
     Parameters
     ----------
     window, hop : int
         Samples; hop ≤ window.
-    pad : "centre" or "none"
+    pad : "centre", "edge" or "none"
         "centre": frame k starts at sample k·hop - (window - hop)//2, with zeros outside the recording; n samples give
-        ⌈n / hop⌉ frames, whose own spans start at sample 0. "none": frame k starts at sample k·hop; only whole frames
-        count.
+        ⌈n / hop⌉ frames, whose own spans start at sample 0. "edge": the same, with the first and the last sample
+        repeated instead of zeros. "none": frame k starts at sample k·hop; only complete frames count.
     dtype : float64 or float32
         Of the frames.
 
@@ -35,15 +37,13 @@ class FrameStream:
     array([[0., 1., 2., 3.]])
     >>> frames.push([5]), frames.finish()
     (array([[2., 3., 4., 5.]]), array([[4., 5., 0., 0.]]))
-    >>> frames.own_span(1)
-    (2, 4)
     """
 
     def __init__(self, window: int, hop: int, *, pad: str = "centre", dtype: DTypeLike = np.float64) -> None:
         self.window, self.hop = _positive(window=window), _positive(hop=hop)
         if self.hop > self.window:
             raise InputError(
-                f"hop={hop} is longer than window={window}, so that samples would be left out; give a shorter hop or "
+                f"hop={hop} is longer than window={window}, so that samples would be skipped; give a shorter hop or "
                 "a longer window"
             )
         if pad not in PADS:
@@ -51,20 +51,14 @@ class FrameStream:
         self.pad, self._dtype = pad, np.dtype(dtype)
         self._before = (self.window - self.hop) // 2
         self._held: np.ndarray | None = None  # from the start of the next frame on
+        self._last = np.empty(0)
         self._n_samples = self._n_frames = 0
         self._finished = False
 
     @property
     def offset(self) -> int:
         """First sample of frame 0's own span."""
-        return 0 if self.pad == "centre" else self._before
-
-    def own_span(self, k: int) -> tuple[int, int]:
-        """First sample of frame k's own span, and the one after its last; padded, the last span may pass the end."""
-        k = operator.index(k)
-        if k < 0:
-            raise InputError(f"frame {k}: frames are counted from 0")
-        return self.offset + k * self.hop, self.offset + (k + 1) * self.hop
+        return self._before if self.pad == "none" else 0
 
     def push(self, block: ArrayLike) -> np.ndarray:
         """Samples (n,) or (n, channels) in; the frames that are ready, (T', window) or (T', window, channels), out.
@@ -75,8 +69,10 @@ class FrameStream:
         x = self._checked(block)
         if self._held is None:
             self._held = np.zeros((self._before if self.pad == "centre" else 0, *x.shape[1:]), self._dtype)
+        first = np.repeat(x[:1], self._before, axis=0) if self.pad == "edge" and self._n_samples == 0 else x[:0]
         self._n_samples += len(x)
-        return self._cut(x)
+        self._last = x[-1:].copy() if len(x) or not len(self._last) else self._last
+        return self._cut(np.concatenate([first, x]) if len(first) else x)
 
     def finish(self) -> np.ndarray:
         """The frames that reach past the end of the recording; none without padding."""
@@ -84,21 +80,23 @@ class FrameStream:
         self._finished = True
         if self._held is None:
             return np.empty((0, self.window), self._dtype)
-        missing = 0
-        if self.pad == "centre":
-            rest = -(-self._n_samples // self.hop) - self._n_frames
-            missing = (rest - 1) * self.hop + self.window - len(self._held)
+        if self.pad == "none":
+            return self._cut(self._held[:0])
+        rest = -(-self._n_samples // self.hop) - self._n_frames
+        missing = max(0, (rest - 1) * self.hop + self.window - len(self._held))
+        if self.pad == "edge":
+            return self._cut(np.repeat(self._last, missing, axis=0))
         return self._cut(np.zeros((missing, *self._held.shape[1:]), self._dtype))
 
     def _cut(self, x: np.ndarray) -> np.ndarray:
         assert self._held is not None
-        joined = np.concatenate([self._held, x])  # always a copy: the caller may use the block again
+        joined = np.concatenate([self._held, x])  # always a copy: the caller may reuse the block
         n_frames = max(0, (len(joined) - self.window) // self.hop + 1)
         self._n_frames += n_frames
         if not n_frames:
             self._held = joined
             return np.empty((0, self.window, *joined.shape[1:]), self._dtype)
-        self._held = joined[n_frames * self.hop :].copy()  # a copy, to let go of the block
+        self._held = joined[n_frames * self.hop :].copy()  # a copy, to release the block
         frames = sliding_window_view(joined, self.window, axis=0)[:: self.hop]
         return np.moveaxis(frames, -1, 1)
 
@@ -108,14 +106,51 @@ class FrameStream:
             raise InputError(f"a block of type {x.dtype} and shape {x.shape}; give real numbers, (n,) or (n, channels)")
         if self._held is not None and x.shape[1:] != self._held.shape[1:]:
             raise InputError(
-                f"a block of shape {x.shape} after blocks of shape {('n', *self._held.shape[1:])}; one stream has one "
-                "number of channels"
+                f"a block of shape {x.shape} after blocks of shape {('n', *self._held.shape[1:])}; all blocks of a "
+                "stream must have the same number of channels"
             )
         return x.astype(self._dtype, copy=False)
 
     def _check_open(self) -> None:
         if self._finished:
             raise InputError("this stream of frames is finished; make a new FrameStream for a new recording")
+
+
+class Reblock:
+    """Rows in blocks of any size in, blocks of `size` rows out, counted from the first row.
+
+    Sums and matrix products depend in the last bit on the shape of the arrays. After a `Reblock`, shapes, and so
+    results, do not depend on the blocks that came in.
+
+    Examples
+    --------
+    >>> blocks = Reblock(4)
+    >>> [b.tolist() for b in blocks.push(np.arange(3))], [b.tolist() for b in blocks.push(np.arange(3, 10))]
+    ([], [[0, 1, 2, 3], [4, 5, 6, 7]])
+    >>> blocks.finish().tolist()
+    [8, 9]
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._held: list[np.ndarray] = []
+        self._n_held = 0
+
+    def push(self, rows: np.ndarray) -> Iterator[np.ndarray]:
+        """The blocks that are full."""
+        start = 0
+        while self._n_held + len(rows) - start >= self.size:
+            end = start + self.size - self._n_held
+            full = np.concatenate([*self._held, rows[start:end]])
+            self._held, self._n_held, start = [], 0, end
+            yield full
+        if start < len(rows):
+            self._held.append(rows[start:].copy())
+            self._n_held += len(rows) - start
+
+    def finish(self) -> np.ndarray | None:
+        """What is left, or None."""
+        return np.concatenate(self._held) if self._held else None
 
 
 def _positive(**named: Any) -> int:

@@ -1,4 +1,4 @@
-"""Sounds as they are given, arrays or paths, one or many: samples and rate of each."""
+"""Sounds given as arrays or paths: samples and sample rate of each."""
 
 from collections.abc import Sequence
 from os import PathLike
@@ -23,24 +23,24 @@ def is_path(sound: Any) -> bool:
 
 
 def loaded(sounds: Any, sample_rate: int | Sequence[int] | None, what: str) -> list[tuple[Any, int]]:
-    """Samples, as they are, and rate of each sound.
+    """Samples, unchanged, and sample rate of each sound.
 
     Parameters
     ----------
     sounds : sequence of arrays, paths, or Sound
     sample_rate : int or sequence of int
-        Of the arrays; the others bring their own.
+        Of the arrays; the others have their own.
     what : str
-        What they are called in errors.
+        Their name in errors.
     """
     single = isinstance(sounds, np.ndarray) and sounds.dtype != object and sounds.ndim == 1
     if isinstance(sounds, Sound) or is_path(sounds) or single:
-        raise InputError(f"{what} is a single {type(sounds).__name__}; give a list, also of one")
+        raise InputError(f"{what} is a single {type(sounds).__name__}; give a list, even of one")
     return [_loaded(sound, _rate_of(sample_rate, i), f"{what}[{i}]") for i, sound in enumerate(sounds)]
 
 
 def loaded_sounds(sounds: Any, sample_rate: int | Sequence[int] | None, what: str) -> list[Sound]:
-    """Every sound in one channel, and none of them empty; parameters as in `loaded`.
+    """Every sound as one channel, none of them empty; parameters as in `loaded`.
 
     >>> loaded_sounds([np.array([16384], dtype=np.int16)], 22050, "clips")
     [Sound(samples=array([0.5]), rate=22050)]
@@ -49,7 +49,7 @@ def loaded_sounds(sounds: Any, sample_rate: int | Sequence[int] | None, what: st
     for i, sound in enumerate(found):
         if not len(sound.samples):
             where = str(sounds[i]) if is_path(sounds[i]) else f"{what}[{i}]"
-            raise InputError(f"{where} is empty; leave it out or give its samples")
+            raise InputError(f"{where} is empty; omit it or give its samples")
     return found
 
 

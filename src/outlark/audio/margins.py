@@ -1,21 +1,21 @@
-"""What is around the note in a clip: digital silence, which is no sound at all, and margins that are only quiet."""
+"""The margins around the note in a clip: digital silence, and quiet sound."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-#: A run of equal samples at an end of a clip is digital silence from this length on; shorter ones are in every fade.
+#: A run of equal samples at an end of a clip is digital silence from this length on; fades have shorter ones.
 SILENCE_S = 0.01
-#: Levels are taken over windows of this length.
+#: Windows over which levels are measured.
 WINDOW_S = 0.005
-#: A margin stays below the middle between the quiet windows and the loudest, which must be this far from both. Nothing
-#: counts as further down than the second number.
+#: A margin stays below the middle between the quiet windows and the loudest, which must be this far from both. Levels
+#: further below the loudest than the second number count as that far.
 QUIET_DB, FAR_DB = 15.0, 60.0
-#: The quiet windows are this share of all.
+#: Share of the windows that is quiet.
 QUIET_SHARE = 0.1
-#: Margins are long if both together last this long, and longer than the note itself.
+#: Margins are long if together they last this long, and longer than the note.
 LONG_S = 0.1
-#: What a trimmed clip keeps of its margins: notes fade in and out.
+#: Kept of each margin, because notes fade in and out.
 KEPT_S = 0.01
 
 
@@ -26,12 +26,12 @@ class Part(NamedTuple):
     end: int
 
     def outside_s(self, n_samples: int, rate: int) -> float:
-        """How much of a clip of so many samples lies around the part, in seconds."""
+        """Seconds of a clip of `n_samples` that lie outside the part."""
         return (n_samples - self.end + self.start) / rate
 
 
 def without_silence(samples: np.ndarray, rate: int) -> Part:
-    """The clip without the digital silence at its ends; all of it if there is nothing else.
+    """The clip without digital silence at its ends; all of it if there is nothing else.
 
     >>> clip = np.concatenate([np.zeros(100), [0.1, 0.0, 0.2], np.zeros(5)])
     >>> without_silence(clip, rate=1000)
@@ -46,7 +46,7 @@ def without_silence(samples: np.ndarray, rate: int) -> Part:
 
 
 def without_quiet(samples: np.ndarray, rate: int) -> Part:
-    """The clip without quiet margins, but for 10 ms of each; all of it where nothing stands out.
+    """The clip without quiet margins except 10 ms of each; all of it if nothing stands out.
 
     >>> rng = np.random.default_rng(0)
     >>> loud = np.repeat([0.001, 1.0, 0.001], [4000, 2000, 4000])
@@ -70,6 +70,6 @@ def without_quiet(samples: np.ndarray, rate: int) -> Part:
 
 
 def is_long(part: Part, n_samples: int, rate: int) -> bool:
-    """Whether the margins around a part are such that a model would learn them rather than the note."""
+    """Whether a model would learn the margins around a part rather than the note."""
     outside_s = part.outside_s(n_samples, rate)
     return outside_s >= LONG_S and outside_s > (part.end - part.start) / rate

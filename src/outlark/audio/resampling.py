@@ -1,4 +1,4 @@
-"""Another sample rate for recordings: all at once, or block by block."""
+"""Resampling recordings, all at once or block by block."""
 
 from collections.abc import Iterator
 
@@ -9,31 +9,30 @@ from numpy.typing import ArrayLike
 from outlark.audio.sound import CHUNK, check_sample_rate, mono
 from outlark.errors import InputError
 
-#: Seconds after which a new soxr stream takes over. What comes out of soxr depends in its last bits on where the stream
-#: began; with streams that begin at fixed times, a recording can be resampled from any of its minutes on.
+#: Seconds after which a new soxr stream takes over. The last bits of soxr's output depend on where its stream began;
+#: with streams that begin at fixed times, a recording can be resampled from any minute on.
 RENEW_S = 60
-#: No output depends on input that is further away than this, in samples of the lower rate.
+#: No output depends on input further away than this, in samples of the lower rate.
 REACH = 512
 
 
 class Resampler:
-    """Another sample rate for a stream of blocks (soxr, quality HQ).
+    """Resamples a stream of blocks (soxr, quality HQ), without delay.
 
-    Output sample k stands at time k / rate_out, input sample i at i / rate_in: there is no delay. The numbers are the
-    same, bit for bit, however the stream is cut into blocks, and wherever it begins. n samples in give
-    round(n rate_out / rate_in) samples out, halves up. Equal rates pass the numbers through.
+    The output is the same, bit for bit, however the stream is cut into blocks, and wherever it starts. n samples in
+    give round(n rate_out / rate_in) samples out, halves up. Equal rates leave samples unchanged.
 
     Parameters
     ----------
     rate_in, rate_out : int
-        Samples for each second.
+        Samples per second.
     first : int
-        The first sample that is to come out, counted from the start of the recording.
+        The first output sample wanted, counted from the start of the recording.
 
     Attributes
     ----------
     first_in : int
-        The sample of the recording from which on it has to be pushed.
+        The sample of the recording to push first.
 
     Examples
     --------
@@ -49,18 +48,18 @@ class Resampler:
         self.rate_in, self.rate_out = check_sample_rate(rate_in), check_sample_rate(rate_out)
         self._margin_s = -(-REACH // min(self.rate_in, self.rate_out))
         self._finished = False
-        self._minutes: list[_Minute] = []  # those under way: one, and near the end of a minute the next one as well
+        self._minutes: list[_Minute] = []  # the current one, and near its end the next one as well
         self._next = first // (RENEW_S * self.rate_out)
         self.first_in = first if self.rate_in == self.rate_out else self._first_in(self._next)
         self._n_in, self._n_out = self.first_in, first
 
     def push(self, block: ArrayLike) -> np.ndarray:
-        """A block (n,) in, as `mono` takes it; the samples that are ready, (n',), out."""
+        """A block (n,), as for `mono`, in; the samples that are ready, (n',), out."""
         self._check_open()
         x = mono(block)
         if self.rate_in == self.rate_out:
             return x
-        # chunks: faster than all at once, and in little memory
+        # in chunks: faster than all at once, and needs little memory
         ready = [np.empty(0), *(self._pushed(x[start : start + CHUNK]) for start in range(0, len(x), CHUNK))]
         return np.concatenate(ready)
 
@@ -68,7 +67,7 @@ class Resampler:
         """The rest, as if silence followed the recording."""
         self._check_open()
         self._finished = True
-        # soxr rounds the length its own way: two samples more than wanted, and cut
+        # soxr rounds the length differently: get two samples too many, and cut
         silence = np.zeros(2 * (self.rate_in // self.rate_out + 1))
         wanted = resampled_length(self._n_in, self.rate_in, self.rate_out) - self._n_out
         for minute in self._minutes:
@@ -93,7 +92,7 @@ class Resampler:
         return np.concatenate(ready)
 
     def _given(self) -> Iterator[np.ndarray]:
-        """What the first minute has ready, and the next one if that was all of it."""
+        """What the first minute has ready, and the next one if the first is complete."""
         while self._minutes:
             yield self._minutes[0].take()
             if self._minutes[0].wanted:
@@ -102,13 +101,13 @@ class Resampler:
 
     def _minute(self, number: int) -> "_Minute":
         begin, end = (minute * RENEW_S * self.rate_out for minute in (number, number + 1))
-        wanted_from = max(begin, self._n_out)  # later than its beginning only for the first one
+        wanted_from = max(begin, self._n_out)  # later than its start only for the first one
         skipped = wanted_from - self._first_in(number) // self.rate_in * self.rate_out
         stream = soxr.ResampleStream(self.rate_in, self.rate_out, 1, dtype="float64", quality="HQ")
         return _Minute(stream, skipped, end - wanted_from)
 
     def _first_in(self, minute: int) -> int:
-        """The first sample that the stream of a minute has to hear."""
+        """The first sample that the stream of a minute needs."""
         return max(0, minute * RENEW_S - self._margin_s) * self.rate_in
 
     def _check_open(self) -> None:
@@ -117,7 +116,7 @@ class Resampler:
 
 
 class _Minute:
-    """A soxr stream, of whose output some is skipped, and then so much is wanted."""
+    """A soxr stream: some of its output is skipped, then a number of samples are wanted."""
 
     def __init__(self, stream: soxr.ResampleStream, skipped: int, wanted: int) -> None:
         self._stream, self._skipped, self.wanted = stream, skipped, wanted
@@ -138,7 +137,7 @@ class _Minute:
 
 
 def resampled_length(n: int, rate_in: int, rate_out: int) -> int:
-    """How many samples n samples become; halves up.
+    """Number of samples that n samples become; halves up.
 
     >>> resampled_length(3, 44100, 22050)
     2

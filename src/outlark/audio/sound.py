@@ -1,4 +1,4 @@
-"""From recordings to one channel of numbers: arrays and files. All of it comes before the features."""
+"""Reading sound: one channel of finite floats from arrays (`mono`) and files (`AudioFile`, `read`)."""
 
 import operator
 import os
@@ -13,16 +13,15 @@ import soundfile
 from numpy.typing import ArrayLike
 
 from outlark.errors import AudioError, InputError
-from outlark.files.places import as_os_errors, as_place, is_url, opened
-from outlark.files.regular import NOT_REGULAR, is_endless
+from outlark.files.places import NOT_REGULAR, as_os_errors, as_place, is_endless, is_url, opened
 
-#: Full scale of the integers that sound is stored in, by kind and size in bytes. 24 bits come left-justified in 32.
+#: Full scale of integer samples, by kind and size in bytes. 24 bits come left-justified in 32.
 FULL_SCALE = {("u", 1): 2.0**7, ("i", 2): 2.0**15, ("i", 4): 2.0**31}
-#: Samples that go through the decoder, or another part, at once.
+#: Samples decoded or processed at once.
 CHUNK = 2**16
-#: How samples are coded in files whose decoders begin anywhere with the same numbers; MP3, Vorbis and Opus do not.
+#: Encodings that decode to the same numbers from any position; MP3, Vorbis and Opus do not.
 SEEKABLE = frozenset({"PCM_S8", "PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW"})
-#: More columns than this, and more than rows: channels and samples are swapped.
+#: More columns than this, and more than rows, mean that channels and samples are swapped.
 MANY_CHANNELS = 64
 LOWEST_RATE, HIGHEST_RATE = 100, 10_000_000
 
@@ -33,15 +32,15 @@ def mono(audio: ArrayLike, channel: int | str = "mix") -> np.ndarray:
     Parameters
     ----------
     audio : array-like of shape (n,) or (n, channels)
-        Rows are samples. Floats stay as they are. Integers go to [-1, 1): int16, int32 (24 bits left-justified, as
-        soundfile gives them, included) and uint8, which has its zero at 128.
+        Rows are samples. Floats are not scaled. Integers are scaled to [-1, 1): int16, int32 (including 24 bits
+        left-justified, as soundfile gives them) and uint8, whose zero is 128.
     channel : "mix" or int
         The mean of all channels, or one of them, counted from 0.
 
     Returns
     -------
     ndarray of float64, shape (n,)
-        Contiguous. It is the memory of `audio` where nothing had to change, so do not write to it.
+        Contiguous; it may share memory with `audio`, so do not write to it.
 
     Examples
     --------
@@ -63,10 +62,8 @@ def mono(audio: ArrayLike, channel: int | str = "mix") -> np.ndarray:
 
 
 def check_channel(channel: Any, channels: int) -> int | None:
-    """The number of a channel that exists; None for "mix".
+    """The number of an existing channel; None for "mix".
 
-    Examples
-    --------
     >>> check_channel(1, channels=2)
     1
     >>> check_channel("mix", channels=2)
@@ -86,10 +83,8 @@ def check_channel(channel: Any, channels: int) -> int | None:
 
 
 def check_sample_rate(rate: Any) -> int:
-    """A whole number of samples for each second, from 100 Hz to 10 MHz.
+    """A whole number of samples per second, from 100 Hz to 10 MHz.
 
-    Examples
-    --------
     >>> check_sample_rate(22050.0)
     22050
     """
@@ -97,14 +92,14 @@ def check_sample_rate(rate: Any) -> int:
     if number and LOWEST_RATE <= rate <= HIGHEST_RATE and rate == int(rate):
         return int(rate)
     raise InputError(
-        f"sample_rate={rate!r} must be a whole number of samples for each second, from {LOWEST_RATE} to {HIGHEST_RATE}"
+        f"sample_rate={rate!r} must be a whole number of samples per second, from {LOWEST_RATE} to {HIGHEST_RATE}"
     )
 
 
 class AudioFile:
-    """A sound file, read block by block. Anything that libsndfile decodes: WAV, FLAC, OGG, MP3, AIFF, …
+    """A sound file, read block by block, in any format of libsndfile: WAV, FLAC, OGG, MP3, AIFF, …
 
-    The file is open only while `blocks` runs, so that there is nothing to close.
+    The file is open only while `blocks` runs; there is nothing to close.
 
     Parameters
     ----------
@@ -117,11 +112,11 @@ class AudioFile:
     path : Path, or str for a URL
     sample_rate : int
     channels : int
-        How many the file has.
+        Of the file.
     n_samples : int
-        How many it says that it has; a guess for MP3.
+        As announced by the header; a guess for MP3.
     seekable : bool
-        Whether `blocks` may begin within it.
+        Whether `blocks` may start anywhere.
 
     Examples
     --------
@@ -147,15 +142,13 @@ class AudioFile:
                 raise AudioError(f"{self.path}: {error}") from error
 
     def blocks(self, n_samples: int, *, first: int = 0) -> Iterator[np.ndarray]:
-        """The recording in blocks of `n_samples`, the last one shorter; float64, shape (n_samples,).
+        """The recording from sample `first` on in blocks of `n_samples`, the last one shorter; float64, (n_samples,).
 
-        With `first`, from this sample on, if it is `seekable`.
-
-        A file that was cut short gives what is there. Where the decoder gives up, or where there is NaN, the blocks
-        before are given first, to within 65,536 samples; the error says at which second.
+        A file that was cut short gives what it holds. If decoding fails, or at NaN, the blocks before are given first,
+        to within 65,536 samples; the error says at which second.
         """
         if not isinstance(n_samples, int | np.integer) or n_samples < 1:
-            raise InputError(f"n_samples={n_samples!r} must be a whole number of samples for each block, 1 or more")
+            raise InputError(f"n_samples={n_samples!r} must be a whole number of samples per block, 1 or more")
         if first and not self.seekable:
             raise AudioError(f"{self.path} can only be read from its start; convert it to WAV or FLAC")
         return self._recut(int(n_samples), first)
@@ -180,7 +173,7 @@ class AudioFile:
             yield np.concatenate(held)
 
     def _chunks(self, first: int = 0) -> Iterator[np.ndarray]:
-        """Always the same pieces, so that every block size gets the same numbers: Opus decodes by what is asked."""
+        """Always the same pieces, because what Opus decodes to depends on them."""
         done = first
         with self._open() as file:
             if first > file.frames:
@@ -192,8 +185,8 @@ class AudioFile:
                     x = file.read(CHUNK, dtype="float64", always_2d=True)
                 except soundfile.SoundFileError as error:
                     raise AudioError(
-                        f"{self.path}: the decoder gave up after {done / self.sample_rate:.3f} s ({error}); the file "
-                        "is damaged there: get another copy, or cut it before"
+                        f"{self.path}: decoding failed after {done / self.sample_rate:.3f} s ({error}); the file is "
+                        "damaged there: get another copy, or cut it before"
                     ) from error
                 if not len(x):
                     return
@@ -237,7 +230,7 @@ class AudioFile:
 
     @contextmanager
     def _fetched(self) -> Iterator[soundfile.SoundFile]:
-        """From a URL. The decoder takes an error while fetching for the end of the file; here it is one."""
+        """From a URL. The decoder takes a network error for the end of the file; here it is raised."""
         try:
             with opened(self.path) as file:
                 fetching = Fetching(file)
@@ -253,24 +246,25 @@ class AudioFile:
             raise AudioError(f"{self.path} does not exist; check the URL") from error
         except OSError as error:
             why = error.strerror or error
-            raise AudioError(f"{self.path} cannot be fetched ({why}); check the connection and your rights") from error
+            raise AudioError(
+                f"{self.path} cannot be fetched ({why}); check the connection and your permissions"
+            ) from error
 
     def _not_decoded(self, error: Exception) -> AudioError:
         return AudioError(
-            f"{self.path} is no sound file that can be decoded ({error}); convert it to WAV or FLAC, or get "
-            "another copy if it should be one"
+            f"{self.path} cannot be decoded as a sound file ({error}); convert it to WAV or FLAC, or get another copy"
         )
 
 
 class Fetching:
-    """A file for the decoder that remembers what went wrong: the decoder itself cannot hear of it."""
+    """A file for the decoder that remembers errors, which the decoder itself cannot pass on."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.error: OSError | None = None
 
     def read(self, n: int = -1) -> bytes:
-        """What is there; nothing after an error."""
+        """As for any file; nothing after an error."""
         if self.error is None:
             try:
                 with as_os_errors("it"):
@@ -280,20 +274,18 @@ class Fetching:
         return b""
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """As of any file."""
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        """As of any file."""
         return self._file.tell()
 
     def write(self, data: bytes) -> int:
-        """Nobody writes; the decoder asks whether there is such a thing."""
+        """Never called, but soundfile requires it."""
         raise OSError("read only")
 
 
 def for_decoder(path: str | PathLike[str]) -> str | bytes:
-    """A path as libsndfile takes it: bytes where the name is no text.
+    """A path for libsndfile: bytes if the name is not valid text.
 
     >>> for_decoder("café.wav"), for_decoder("caf\\udce9.wav")
     ('café.wav', b'caf\\xe9.wav')
@@ -322,14 +314,14 @@ def read(path: str | PathLike[str], channel: int | str = "mix") -> tuple[np.ndar
 
 
 def _as_columns(audio: ArrayLike) -> np.ndarray:
-    """Audio as (n, channels), still in its own numbers; errors for what is no audio."""
+    """Audio as (n, channels), not yet scaled."""
     try:
         x = np.asarray(audio)
     except (ValueError, TypeError) as error:
-        raise InputError(f"audio is no array ({error}); give numbers of shape (n,) or (n, channels)") from error
+        raise InputError(f"audio is not an array ({error}); give numbers of shape (n,) or (n, channels)") from error
     kind, size = x.dtype.kind, x.dtype.itemsize
     if kind != "f" and (kind, size) not in FULL_SCALE:
-        why = "have no agreed full scale" if kind in "iu" else "are no sound"
+        why = "have no agreed full scale" if kind in "iu" else "are not sound"
         raise InputError(
             f"audio of type {x.dtype}: such values {why}; give floats within ±1, or int16, int32 or uint8 as sound "
             "files hold them"
@@ -348,8 +340,8 @@ def _as_columns(audio: ArrayLike) -> np.ndarray:
 
 
 def _one_channel(x: np.ndarray, chosen: int | None) -> np.ndarray:
-    """One column of (n, channels), or for None the mean of all, as contiguous float64; may hold NaN."""
-    with np.errstate(over="ignore", invalid="ignore"):  # the caller looks for what is not finite
+    """One column of (n, channels), or for None their mean, as contiguous float64; may hold NaN."""
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller checks for NaN and infinity
         if chosen is not None or x.shape[1] == 1:
             return np.ascontiguousarray(_scaled(x[:, chosen or 0]))
         # column after column: fast, and the same bits whatever the number of rows

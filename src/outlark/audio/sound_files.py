@@ -1,17 +1,23 @@
-"""Where the recording of a table is: beside it, or in a folder of recordings, by the name in the table or its own."""
+"""Which recording an annotation file is about, and which names mean the same recording.
+
+Annotation files name recordings with or without folders and endings, or not at all.
+"""
 
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path, PurePosixPath
+from typing import Self
 
 from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import as_named
 
-#: How sound files end, in any case.
+#: File name endings of sound files, in any case.
 SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aif", ".aiff", ".w64", ".rf64", ".caf", ".au")
-#: What stands between the name of a recording and the ending of its table, by habit of the programs.
+#: What programs put between the name of a recording and the ending of its annotation file.
 _BETWEEN = re.compile(
     r"\.(table\.\d+\.selections|table\.\d+|selections?|labels?|annotations?|outlark|kaleidoscope|dcase|aoef|not"
     r"|birdnet(\.[a-z]+)*)$",
@@ -20,7 +26,7 @@ _BETWEEN = re.compile(
 
 
 def is_sound(name: str) -> bool:
-    """Whether a file is a recording by its name; names that begin with a dot are not.
+    """Whether a file name is that of a recording; hidden files are not.
 
     >>> is_sound("A.WAV"), is_sound("._a.wav"), is_sound("a.txt")
     (True, False, False)
@@ -38,7 +44,7 @@ def without_sound_suffix(name: str) -> str:
 
 
 def recording_of_table(name: str) -> str:
-    """The name of the recording that a table of this name is about; with an ending if the table's name has it.
+    """The name of the recording that an annotation file of this name is about.
 
     >>> [recording_of_table(f"a.{end}") for end in ("Table.1.selections.txt", "BirdNET.results.csv", "txt")]
     ['a', 'a', 'a']
@@ -49,12 +55,12 @@ def recording_of_table(name: str) -> str:
 
 
 class SoundFiles:
-    """Finds recordings by the names that tables give them.
+    """Finds recordings by their names in annotation files.
 
     Parameters
     ----------
     folders : paths
-        Where recordings are besides the folder of each table; searched with all folders within.
+        Searched, with all folders within, besides the folder of each annotation file.
 
     Examples
     --------
@@ -75,24 +81,19 @@ class SoundFiles:
         self._beside: dict[Path, dict[str, list[Path]]] = {}
 
     def of_table(self, table: Path) -> Path:
-        """The recording that a table is about by its own name."""
+        """The recording that an annotation file is about, by the name of the file."""
         return self.named(recording_of_table(table.name), table)
 
     def named(self, name: str, table: Path, line: int | None = None) -> Path:
-        """The recording that a table calls so.
+        """The recording with this name in an annotation file; an error if there is none, or several.
 
-        A path that leads to a file is that file. Else it is looked for in the folders, then beside the table: by its
-        name in any case, then without regard to its ending; among several, the one with most folders in common.
-
-        Raises
-        ------
-        AnnotationError
-            If there is none, or it cannot be told which.
+        A path to an existing file is that file. Otherwise the folders are searched, then the folder of the annotation
+        file: by name in any case, then without the ending; among several, the one with most folders in common.
         """
         where = f"{table}, line {line}" if line is not None else str(table)
         asked = PurePosixPath(as_named(name).replace("\\", "/"))
         for folder in (*self.folders, table.parent):
-            path = folder / asked  # which is `asked` itself if that is a whole path
+            path = folder / asked  # `asked` itself if that is an absolute path
             if is_sound(path.name) and path.is_file():
                 return path
         for files in (self._all_within(), self._all_beside(table.parent)):
@@ -106,8 +107,8 @@ class SoundFiles:
                 return found[0]
         raise AnnotationError(
             f"{where}: there is no recording {name!r}{'' if is_sound(asked.name) else ' (with any ending)'} in "
-            f"{' or '.join(map(str, [*self.folders, table.parent]))}; put it beside the table, or name the folder that "
-            "holds it (--audio)"
+            f"{' or '.join(map(str, [*self.folders, table.parent]))}; put it beside the annotation file, or "
+            "name its folder (--audio)"
         )
 
     def _all_within(self) -> dict[str, list[Path]]:
@@ -122,7 +123,7 @@ class SoundFiles:
 
 
 def sounds_within(folder: Path) -> Iterator[Path]:
-    """All recordings in a folder and the folders within, in order; hidden ones and links to folders are left alone."""
+    """All recordings in a folder and the folders within, in order, except hidden ones and linked folders."""
     for path in _listed(folder):
         if path.is_dir() and not path.name.startswith(".") and not path.is_symlink():
             yield from sounds_within(path)
@@ -145,7 +146,7 @@ def _by_stem(files: Iterable[Path]) -> dict[str, list[Path]]:
 
 
 def _nearest(asked: PurePosixPath, files: dict[str, list[Path]]) -> Sequence[Path]:
-    """The files that answer best to a name; several when nothing tells them apart."""
+    """The files that match a name best; several if they match equally."""
     same = {os.path.realpath(file): file for file in files.get(without_sound_suffix(asked.name).casefold(), ())}
     found = list(same.values())
     alike = [file for file in found if file.name.casefold() == asked.name.casefold()]
@@ -157,10 +158,118 @@ def _nearest(asked: PurePosixPath, files: dict[str, list[Path]]) -> Sequence[Pat
 
 
 def _common(parts: Sequence[str], others: Sequence[str]) -> int:
-    """How many of the folders that hold a file have the same names, from the innermost."""
+    """How many folders have the same names, from the innermost."""
     n = 0
     for part, other in zip(parts[-2::-1], others[-2::-1], strict=False):
         if part.casefold() != other.casefold():
             break
         n += 1
     return n
+
+
+# ------------------------------------------------------------------------ names
+
+
+@dataclass(frozen=True)
+class RecordingName:
+    """The parts of a name in lower case; without a suffix unless it is that of a sound file."""
+
+    folders: tuple[str, ...]
+    stem: str
+    suffix: str
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """The parts of a name as written in an annotation file.
+
+        >>> RecordingName.of(r"D:\\night\\A.WAV")
+        RecordingName(folders=('d:', 'night'), stem='a', suffix='.wav')
+        """
+        path = PurePosixPath(as_named(text).replace("\\", "/").casefold())
+        stem = without_sound_suffix(path.name)
+        return cls(path.parts[:-1], stem, path.name[len(stem) :])
+
+    def likeness(self, other: Self) -> tuple[int, int]:
+        """Similarity of two names with one stem: endings (2 equal, 1 missing in one, 0 different), then folders."""
+        endings = 2 if self.suffix == other.suffix else int(not self.suffix or not other.suffix)
+        common = 0
+        for one, two in zip(reversed(self.folders), reversed(other.folders), strict=False):
+            if one != two:
+                break
+            common += 1
+        return endings, common
+
+    def shortens(self, other: Self) -> bool:
+        """Whether this is the other name without some of its folders or its ending."""
+        there = len(other.folders) - len(self.folders)
+        said_less = there >= 0 and self.folders == other.folders[there:] and self.suffix in ("", other.suffix)
+        return self != other and self.stem == other.stem and said_less
+
+
+def full_names(names: Sequence[str]) -> dict[str, str]:
+    """For each name the longest one that means the same recording.
+
+    >>> full_names(["b", "a", "night/a.wav"])
+    {'b': 'b', 'a': 'night/a.wav', 'night/a.wav': 'night/a.wav'}
+    """
+    of_stem = _names_by_stem(names)
+    found = {}
+    for name in names:
+        own = RecordingName.of(name)
+        parts = of_stem[own.stem]
+        longer = [other for other, its in parts.items() if own.shortens(its)]
+        longest = [other for other in longer if not any(parts[other].shortens(parts[more]) for more in longer)]
+        found[name] = longest[0] if len(longest) == 1 else name
+    return found
+
+
+def pair_names(names: Sequence[str], others: Sequence[str]) -> dict[str, str | None]:
+    """For each name the one of the others that means the same recording, or None; an error if several match equally.
+
+    >>> pair_names(["siteA/1.wav", "siteB/1.wav"], ["1.wav"])
+    Traceback (most recent call last):
+    outlark.errors.AnnotationError: '1.wav' could be 'siteA/1.wav' or 'siteB/1.wav'; name recordings with their folders
+    >>> pair_names(["siteA/1.wav", "siteB/1.wav", "2"], ["/data/siteA/1.wav", "2.flac"])
+    {'siteA/1.wav': '/data/siteA/1.wav', 'siteB/1.wav': None, '2': '2.flac'}
+    """
+    found: dict[str, str | None] = dict.fromkeys(names)
+    of_stem = _names_by_stem(others)
+    for stem, own in _names_by_stem(names).items():
+        found |= _pairs(own, of_stem.get(stem, {}))
+    return found
+
+
+def _names_by_stem(names: Iterable[str]) -> dict[str, dict[str, RecordingName]]:
+    found: dict[str, dict[str, RecordingName]] = {}
+    for name in names:
+        parts = RecordingName.of(name)
+        found.setdefault(parts.stem, {})[name] = parts
+    return found
+
+
+def _pairs(names: dict[str, RecordingName], others: dict[str, RecordingName]) -> dict[str, str]:
+    """Pairs of names with one stem, the most similar first."""
+    # folders without anything in common can be the same place only if there is no other place
+    alone = len(names) == len(others) == 1
+    likeness = {
+        (name, other): own.likeness(its)
+        for (name, own), (other, its) in product(names.items(), others.items())
+        if alone or not own.folders or not its.folders or own.folders[-1] == its.folders[-1]
+    }
+    found: dict[str, str] = {}
+    while likeness:
+        best = max(likeness.values())
+        top = [pair for pair, value in likeness.items() if value == best]
+        _check_clear(top)
+        found |= dict(top)
+        taken = {name for pair in top for name in pair}
+        likeness = {pair: v for pair, v in likeness.items() if not taken & set(pair)}
+    return found
+
+
+def _check_clear(pairs: Sequence[tuple[str, str]]) -> None:
+    for side in (0, 1):
+        for name, n in Counter(pair[side] for pair in pairs).items():
+            if n > 1:
+                first, second = [pair[1 - side] for pair in pairs if pair[side] == name][:2]
+                raise AnnotationError(f"{name!r} could be {first!r} or {second!r}; name recordings with their folders")

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from outlark.annotations import Mark
-from outlark.audio.cut_short import cut_short
-from outlark.audio.recorder_site import recorder_site
-from outlark.audio.recorder_time import RecorderTime, recorder_time
+from outlark.audio.recorder_metadata import RecorderTime, recorder_site, recorder_time
+from outlark.audio.wav_header import cut_short
 from outlark.errors import InputError
 
 

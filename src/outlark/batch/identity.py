@@ -8,8 +8,7 @@ from functools import cache
 from os import PathLike
 from typing import Any
 
-from outlark.files.places import is_url, mark_of
-from outlark.files.regular import is_endless
+from outlark.files.places import is_endless, is_url, mark_of
 
 
 @cache

@@ -11,8 +11,7 @@ import numpy as np
 
 from outlark.annotations import FORMATS, read_table
 from outlark.annotations.files import needed
-from outlark.audio.recorder_site import AUTO, site_of
-from outlark.audio.recorder_time import time_in_name
+from outlark.audio.recorder_metadata import AUTO, site_of, time_in_name
 from outlark.batch.journal import DONE, FAILED, last_lines
 from outlark.batch.partitions import FOLDER, SEGMENTS
 from outlark.batch.sources import Failure

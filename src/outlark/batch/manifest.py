@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from outlark.errors import InputError
-from outlark.files.places import as_place, is_url
-from outlark.files.regular import is_endless
+from outlark.files.places import as_place, is_endless, is_url
 
 SUFFIXES = (".csv", ".parquet")
 PATH, SITE, DATE = "path", "site", "date"

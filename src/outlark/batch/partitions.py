@@ -69,7 +69,7 @@ def stays_of(entry: Mapping[str, Any]) -> Iterator[Stay]:
     >>> [(stay.site, stay.date, stay.seconds) for stay in stays_of(entry)]
     [('pond', '2026-05-31', 1800.0), ('pond', '2026-06-01', 5400.0)]
     """
-    from outlark.audio.recorder_site import NO_SITE, site_of  # imports all that reads sound
+    from outlark.audio.recorder_metadata import NO_SITE, site_of  # imports all that reads sound
 
     seconds = float(entry["seconds"])
     told = entry.get("site") or site_of(entry["recording"], str(entry.get("path", "")))
@@ -93,7 +93,7 @@ def stays_of(entry: Mapping[str, Any]) -> Iterator[Stay]:
 def _segments(task: Task, stays: Iterable[Stay]) -> Iterator[dict[str, Any]]:
     """The rows of recordings that lie on the day."""
     from outlark.annotations import read_table
-    from outlark.annotations.own import values
+    from outlark.annotations.outlark_csv import values
 
     for stay in stays:
         for mark in read_table(Path(task.output, _table(stay.entry)), format="csv").marks:
@@ -127,7 +127,7 @@ def _table_and_digest(task: Task, entry: Mapping[str, Any]) -> tuple[str, int]:
 def _write(path: Path, digest: bytes, rows: Callable[[], Iterable[dict[str, Any]]]) -> None:
     """Write rows with the types of outlark's own tables, unless the file has them already."""
     from outlark.annotations.files import needed
-    from outlark.annotations.own import FIELDS
+    from outlark.annotations.outlark_csv import FIELDS
 
     arrow, parquet = needed("pyarrow", "parquet"), needed("pyarrow.parquet", "parquet")
     if path.exists() and (parquet.read_schema(path).metadata or {}).get(_KEY) == digest:

@@ -122,8 +122,8 @@ def write_combined(task: Task, outputs: Iterable[str]) -> Path:
 
 def _copy_rows(table: Path, combined: TextIO, header: list[str], *, with_run: bool) -> list[str]:
     """The rows of a table, after the header if none is written yet; the header of the table."""
-    from outlark.annotations.cells import comma_line
-    from outlark.annotations.own import RUN
+    from outlark.annotations.delimited import comma_line
+    from outlark.annotations.outlark_csv import RUN
 
     try:
         with table.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
@@ -143,8 +143,8 @@ def _copy_rows(table: Path, combined: TextIO, header: list[str], *, with_run: bo
 
 def _write_run(combined: Path, tables: Sequence[Path], runs: set[tuple[str, ...]]) -> None:
     """What all tables say alike of their run, beside the table of all; nothing if they differ: then the rows say it."""
+    from outlark.annotations.annotation import About
     from outlark.annotations.files import encoded, read_side, side_path, side_text, write_bytes
-    from outlark.annotations.marks import About
     from outlark.files.strict_json import loads
 
     if len(runs) == 1:
@@ -165,7 +165,7 @@ def _write_run(combined: Path, tables: Sequence[Path], runs: set[tuple[str, ...]
 
 def _run_of(table: Path) -> tuple[str, ...] | None:
     """What the rows of a table say of their run; None without rows."""
-    from outlark.annotations.own import RUN
+    from outlark.annotations.outlark_csv import RUN
 
     with table.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
         row = next(csv.DictReader(file), None)

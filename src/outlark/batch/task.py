@@ -8,7 +8,7 @@ from typing import Any
 
 from outlark.batch.identity import arithmetic
 from outlark.errors import ModelFileError
-from outlark.files.regular import NOT_REGULAR, is_endless
+from outlark.files.places import NOT_REGULAR, is_endless
 from outlark.version import __version__
 
 DETECT, DECIDE = "detect", "decide"

@@ -13,7 +13,7 @@ from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark.annotations.table_files import Unread
+    from outlark.annotations.read import Unread
     from outlark.commands.conversion import Conversion
 
 

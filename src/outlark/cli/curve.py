@@ -97,7 +97,7 @@ def curves_of(
 
 def _kept(recordings: "Sequence[Compared]", detections: str) -> dict[str, Path]:
     """By the name of the recording the scores that the run with the detections kept."""
-    from outlark.annotations.recording_names import pair_names
+    from outlark.audio.sound_files import pair_names
 
     folder = Path(detections)
     there = {path.relative_to(folder).as_posix().removesuffix(SCORES): path for path in folder.rglob(f"*{SCORES}")}

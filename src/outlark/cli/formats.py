@@ -69,7 +69,8 @@ def _chosen(names: Sequence[str]) -> "list[Format]":
 
 
 def _content(format: "Format", with_example: bool) -> dict[str, Any]:
-    from outlark.annotations.format_examples import example, is_ready
+    from outlark.annotations.formats import is_ready
+    from outlark.annotations.write import example
 
     told = {
         "name": format.name,
@@ -84,7 +85,7 @@ def _content(format: "Format", with_example: bool) -> dict[str, Any]:
 
 
 def _list(formats: "Sequence[Format]") -> None:
-    from outlark.annotations.format_examples import is_ready
+    from outlark.annotations.formats import is_ready
 
     rows = [["name", "reads", "writes", "ends in", "what", "needs"]]
     for one in formats:

@@ -16,7 +16,7 @@ from outlark.cli.loading import detector_of
 from outlark.cli.progress import clock
 from outlark.cli.say import say, say_line
 from outlark.errors import InputError
-from outlark.files.regular import SOUND_STARTS
+from outlark.files.places import SOUND_STARTS
 from outlark.plain_text import number_of
 from outlark.version import __version__
 

@@ -9,7 +9,7 @@ from typing import Any
 import soundfile
 
 from outlark.annotations import FORMATS, About, Mark, Table, read_table, write_table
-from outlark.annotations.table_files import Unread, tables_in
+from outlark.annotations.read import Unread, tables_in
 from outlark.audio.sound import for_decoder
 from outlark.audio.sound_files import SoundFiles, recording_of_table
 from outlark.commands.train.losses import losses

@@ -15,8 +15,7 @@ from outlark.errors import InputError
 from outlark.estimators.checks import check_groups, encode_labels
 from outlark.estimators.mddkm import MDDKM
 from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, class_thresholds
-from outlark.features.clip import ClipFrontEnd
-from outlark.features.embedded import EmbeddedClips
+from outlark.features.clip import ClipFrontEnd, EmbeddedClips
 
 #: MDD-KM for descriptions of length 1. At ℓ = .7 two clips whose descriptions correlate by ¾ have a kernel of 1/e; from
 #: .5 to 1.5 it makes little difference. Scores are not corrected for the size of a class: a handful of clips does not

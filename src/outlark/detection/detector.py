@@ -32,13 +32,11 @@ from outlark.detection.training import Material, at_one_rate, check_marks, check
 from outlark.detection.valley import FROM, ClassCalibration, calibrated
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
-from outlark.features.array import ArrayFrontEnd
+from outlark.features.array import ArrayFrontEnd, as_columns, check_series_rate
 from outlark.features.base import FrontEnd
-from outlark.features.channels import as_columns, check_series_rate
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.noise_floor import check_seconds
 from outlark.features.note import NoteFrontEnd
-from outlark.features.patch import PatchFrontEnd
 from outlark.segments import Segment
 
 #: Digital silence between training clips: longer than any context of a front end.
@@ -559,7 +557,7 @@ class NoteDetector(BaseEstimator):
                 front_end, self.describer, frames, material.segments, clips=material.clips
             )
         else:
-            model = fit_frames(front_end, self._frame_describer(front_end), frames, material)
+            model = fit_frames(front_end, self._frame_describer(), frames, material)
         self.describer_ = model.describer
         self.note_model_ = model if isinstance(model, NoteModel) else None
         self.front_end_, self.classes_ = front_end, self.describer_.classes_
@@ -604,11 +602,10 @@ class NoteDetector(BaseEstimator):
                 "front_end and describer out"
             )
 
-    def _frame_describer(self, front_end: FrontEnd) -> Any:
+    def _frame_describer(self) -> Any:
         if self.describer is not None:
             return clone(self.describer)
-        # Patches have length 1 as whole notes have; other frames tell their own units.
-        return MDDKM(**(UNIT_SETTINGS if isinstance(front_end, PatchFrontEnd) else {}))
+        return MDDKM()
 
     def _rate(self, sample_rate: Any) -> int:
         return (check_series_rate if isinstance(self.front_end, ArrayFrontEnd) else check_sample_rate)(sample_rate)

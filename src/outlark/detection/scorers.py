@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from outlark.audio.blocks import Reblock
+from outlark.audio.framing import Reblock
 from outlark.detection.contrast import Contrast
 from outlark.detection.edges import LOOK, MOST, Edges
 from outlark.detection.note_bounds import spans_of

@@ -19,7 +19,7 @@ from outlark.audio.loading import Sound
 from outlark.detection.scores import ScoreLayout
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
-from outlark.features.embedded import EmbeddedClips
+from outlark.features.clip import EmbeddedClips
 from outlark.segments import Segment
 
 Embedding = Callable[[np.ndarray, int], ArrayLike]

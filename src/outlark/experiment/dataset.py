@@ -16,7 +16,7 @@ from outlark.commands.train.examples import Example, find_examples
 from outlark.errors import InputError
 from outlark.experiment import synthetic
 from outlark.experiment.joining import Note
-from outlark.files.regular import NOT_REGULAR, is_endless
+from outlark.files.places import NOT_REGULAR, is_endless
 
 #: The category of what is none of the known classes.
 OOD = "OOD"

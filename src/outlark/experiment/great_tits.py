@@ -26,7 +26,7 @@ from outlark.experiment.great_tits_files import (
     sha256_of,
 )
 from outlark.files.aside import written_aside
-from outlark.files.cache import cache_folder
+from outlark.files.places import cache_folder
 
 NAME = "great-tits"
 PAGE = f"https://pypi.org/project/{PROJECT}/{VERSION}/#files"

@@ -23,10 +23,9 @@ from outlark.experiment.template_matching import TemplateMatching
 from outlark.features.base import FrontEnd
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
-from outlark.features.patch import PatchFrontEnd
 
 FRONTS: Mapping[str, Callable[[], FrontEnd]] = MappingProxyType(
-    {"note": NoteFrontEnd, "hlds": HLDSFrontEnd, "hlds-top": HLDSFrontEnd.paper, "patch": PatchFrontEnd}
+    {"note": NoteFrontEnd, "hlds": HLDSFrontEnd, "hlds-top": HLDSFrontEnd.paper}
 )
 DECISIONS: Mapping[str, Callable[[], Decisions]] = MappingProxyType(
     {

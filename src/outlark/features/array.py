@@ -1,60 +1,57 @@
-"""A front end for series of any kind and number of channels: accelerometers, radar, telemetry."""
+"""A front end for time series of any kind with any number of channels: accelerometers, radar, telemetry."""
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.fft import dct
 from sklearn.utils.validation import check_is_fitted
 
+from outlark.audio.framing import FrameStream
 from outlark.errors import InputError
 from outlark.estimators.checks import check_choice
 from outlark.features.base import Frames, FrontEnd, joined
-from outlark.features.channels import (
-    ChannelWindows,
-    Windows,
-    as_columns,
-    check_series_rate,
-    training_signals,
-    training_spans,
-)
 from outlark.features.noise_floor import ActivityStream, LevelFloor, check_seconds, decibels, noise_rise
+from outlark.features.spectrum import check_count
 from outlark.segments import Segment
 
 #: window_s="auto" cuts the median training note into this many windows, without overlap.
 WINDOWS_IN_A_NOTE = 16
 #: Logarithms end this far below the mean power of a channel in the training notes: 60 dB.
 POWER_FLOOR = 1e-6
-#: No feature is stretched beyond this: part of a channel's spread for means, units of log for the others.
+#: Smallest scale of a feature: a share of the channel's spread for means, units of log for the others.
 SMALLEST_SCALE = 0.01
-#: floor_s="auto" is this long, or this many median notes if they take longer.
+#: floor_s="auto": seconds at least, and median notes.
 FLOOR_S, FLOOR_NOTES = 10.0, 10
 #: The power floor of a channel that never varied in training: any variation is then far from what was learnt.
 NEVER_VARIED = 1e-12
+#: Numbers cut into windows at once, to save memory.
+CHUNK = 2**16
 
 
 class ArrayFrontEnd(FrontEnd):
-    """Each channel of each window as its mean, the log of its variance and of its power in bands.
+    """Each channel of each window as its mean, log variance and log power in bands.
 
-    The features are then brought to mean 0 and standard deviation 1 over the training notes. So neither the units of
-    the channels nor their offsets matter. Outside the recording its first and last values are repeated.
+    Features are standardised over the training notes, so that neither units nor offsets of the channels matter. Beyond
+    the ends of a recording its first and last values are repeated.
 
     Parameters
     ----------
     window_s : float or "auto"
         Length of a window; "auto": a sixteenth of the median training note.
     hop_s : float or "auto"
-        From one window to the next; "auto": half a window.
+        Distance between windows; "auto": half a window.
     n_bands : int
-        Bands of the DCT of a window without its mean, the higher the wider. A window has at least n_bands + 1
+        Bands of the DCT of a window without its mean, wider at higher frequencies. A window has at least n_bands + 1
         samples.
     measure_activity : bool
-        Whether to measure how far the variation of a window rises above the noise floor (`LevelFloor`). Channels count
-        in proportion to their power in the training notes. Frames then wait for the floor, up to 0.3 `floor_s`;
-        otherwise the activity is infinite, minus infinity where nothing varies.
+        Whether to measure how far the variation of a window rises above the noise floor (`LevelFloor`); channels are
+        weighted by their power in the training notes. Frames are then delayed by up to 0.3 `floor_s`. Otherwise the
+        activity is infinite, or minus infinity where nothing varies.
     floor_s : float or "auto"
-        How far back the noise floor looks; it must see times without a note. "auto": ten median training notes, 10 s
-        at least.
+        How far back the noise floor looks; it must include times without a note. "auto": ten median training notes,
+        at least 10 s.
 
     Attributes
     ----------
@@ -62,9 +59,9 @@ class ArrayFrontEnd(FrontEnd):
     window_samples_ : int
     floor_s_ : float
     power_ : ndarray (n_channels,)
-        Mean power, without the mean of each window, in the training notes.
+        Mean power in the training notes, without the mean of each window.
     mean_, scale_ : ndarray (n_features,)
-    and those of `FrontEnd`; `context_samples_` is that of the features, the noise floor looks further
+    and those of `FrontEnd`; `context_samples_` does not include the noise floor
 
     Examples
     --------
@@ -97,32 +94,22 @@ class ArrayFrontEnd(FrontEnd):
         sample_rate: int,
         segments: Sequence[Sequence[Segment]] | None = None,
     ) -> Self:
-        """Choose the window and learn the mean and spread of the features over the training notes.
-
-        Parameters
-        ----------
-        recordings : sequence of arrays (n,) or (n, channels)
-        sample_rate : int
-            The same for all; 1 or more for each second.
-        segments : for each recording the marked notes, optional
-            Left out: each recording is one note.
-        """
+        """Choose the window, and learn the mean and spread of the features over the training notes."""
         self._check_settings()
         rate = check_series_rate(sample_rate)
-        signals = training_signals(recordings)
-        spans = training_spans(signals, rate, segments)
+        signals = _training_signals(recordings)
+        spans = _training_spans(signals, rate, segments)
         self.sample_rate_, self.n_channels_ = rate, signals[0].shape[1]
         self._set_lengths(float(np.median([end - start for some in spans for start, end in some])))
-        windows = self._windows_of(signals, spans)
-        self.power_ = windows.powers.sum(axis=2).mean(axis=0)
-        features = _features(windows, self.power_)
+        means, powers = self._note_windows(signals, spans)
+        self.power_ = powers.sum(axis=2).mean(axis=0)
+        features = _features(means, powers, self.power_)
         self.mean_ = features.mean(axis=0)
         self.scale_ = _scale(features, self.power_)
         self.n_features_ = len(self.mean_)
         return self
 
     def stream(self) -> "ArraySource":
-        """A fresh stream: `push` blocks of shape (n, channels), then `finish`; the same whatever the blocks."""
         check_is_fitted(self)
         return ArraySource(self)
 
@@ -133,8 +120,7 @@ class ArrayFrontEnd(FrontEnd):
                 raise InputError(f"{name}={value!r} must be 'auto' or a number of seconds")
             if not isinstance(value, str):
                 check_seconds(name, value)
-        if isinstance(self.n_bands, bool) or not isinstance(self.n_bands, int | np.integer) or self.n_bands < 1:
-            raise InputError(f"n_bands={self.n_bands!r} must be a whole number of bands, 1 or more")
+        check_count("n_bands", self.n_bands)
         check_choice(self, "measure_activity", (True, False))
 
     def _set_lengths(self, note: float) -> None:
@@ -155,7 +141,7 @@ class ArrayFrontEnd(FrontEnd):
         self._set_samples(window, hop, max(FLOOR_S, FLOOR_NOTES * note / rate) if auto else float(self.floor_s))
 
     def _set_samples(self, window: int, hop: int, floor_s: float) -> None:
-        """Take these lengths, and what follows from them."""
+        """Set these lengths, and those that follow from them."""
         before = (window - hop) // 2
         self.window_samples_, self.hop_samples_, self.offset_samples_ = window, hop, 0
         self.context_samples_, self.floor_s_ = (before, window - hop - before), floor_s
@@ -167,50 +153,89 @@ class ArrayFrontEnd(FrontEnd):
             return None
         return LevelFloor(self.frame_rate, self.floor_s_, ahead_s=self.floor_s_ / 5, chunk_s=self.floor_s_ / 10)
 
-    def _windows(self) -> ChannelWindows:
-        return ChannelWindows(self.window_samples_, self.hop_samples_, self.n_channels_, self.n_bands)
+    def _frames(self) -> FrameStream:
+        frames = FrameStream(self.window_samples_, self.hop_samples_, pad="edge")
+        frames.push(np.empty((0, self.n_channels_)))
+        return frames
 
-    def _windows_of(self, signals: Sequence[np.ndarray], spans: Sequence[Sequence[tuple[int, int]]]) -> Windows:
-        """All windows that speak for a note."""
-        parts = []
+    def _note_windows(
+        self, signals: Sequence[np.ndarray], spans: Sequence[Sequence[tuple[int, int]]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Means and powers of all windows within notes."""
+        means, powers = [], []
         for signal, some in zip(signals, spans, strict=True):
-            stream = self._windows()
-            whole = _joined([stream.push(signal), stream.finish()])
+            frames = self._frames()
+            blocks = [*(frames.push(piece) for piece in _pieces(signal)), frames.finish()]
+            whole = [described_windows(block, self.n_bands) for block in blocks]
+            all_means, all_powers = (np.concatenate(parts) for parts in zip(*whole, strict=True))
             for start, end in some:
                 own = slice(self.frame_at(start), self.frame_at(end - 1) + 1)
-                parts.append(Windows(whole.means[own], whole.powers[own]))
-        return _joined(parts)
+                means.append(all_means[own])
+                powers.append(all_powers[own])
+        return np.concatenate(means), np.concatenate(powers)
 
 
 class ArraySource:
     """Frames of one recording; made by `ArrayFrontEnd.stream`."""
 
     def __init__(self, front_end: ArrayFrontEnd) -> None:
-        self._fitted = front_end
-        self._windows = front_end._windows()
-        self._activity = ActivityStream(
-            front_end.n_features_,
-            front_end._floor(),
-            noise_rise((front_end.window_samples_ - 1) * max(1, int((front_end.power_ > 0.0).sum()))),
-        )
+        self._fitted, self._frames = front_end, front_end._frames()
+        n_numbers = (front_end.window_samples_ - 1) * max(1, int((front_end.power_ > 0.0).sum()))
+        self._activity = ActivityStream(front_end.n_features_, front_end._floor(), noise_rise(n_numbers))
 
     def push(self, samples: ArrayLike) -> Frames:
         """Samples (n, channels), or (n,) for one channel, in; the frames that are ready out."""
-        return self._described(self._windows.push(as_columns(samples, self._fitted.n_channels_)))
+        x = as_columns(samples, self._fitted.n_channels_)
+        return joined([self._described(self._frames.push(piece)) for piece in _pieces(x)])
 
     def finish(self) -> Frames:
         """The rest of the frames."""
-        return joined([self._described(self._windows.finish()), self._activity.finish()])
+        return joined([self._described(self._frames.finish()), self._activity.finish()])
 
-    def _described(self, windows: Windows) -> Frames:
+    def _described(self, frames: np.ndarray) -> Frames:
         fitted = self._fitted
-        features = (_features(windows, fitted.power_) - fitted.mean_) / fitted.scale_
-        return self._activity.push(features, _levels(windows.powers, fitted.power_))
+        means, powers = described_windows(frames, fitted.n_bands)
+        features = (_features(means, powers, fitted.power_) - fitted.mean_) / fitted.scale_
+        return self._activity.push(features, _levels(powers, fitted.power_))
 
 
-def _features(windows: Windows, power: np.ndarray) -> np.ndarray:
-    """Mean, log of the variance, log power of each band; channel after channel, (T, d)."""
-    means, powers = windows
+def described_windows(frames: np.ndarray, n_bands: int) -> tuple[np.ndarray, np.ndarray]:
+    """Windows (T, window, channels) → means (T, channels), and powers (T, channels, n_bands) that add up to variances.
+
+    >>> means, powers = described_windows(np.array([[[5.0], [5.0], [7.0], [7.0]]]), n_bands=1)
+    >>> means.ravel(), powers.ravel().round(3)
+    (array([6.]), array([1.]))
+    """
+    window = frames.shape[1]
+    # channels before samples, contiguous: sums then run in the same order whatever the block
+    rows = np.ascontiguousarray(np.moveaxis(frames, 1, 2))
+    shifted = rows - rows[:, :, :1]  # exact for a constant, precise beside a large offset
+    means = rows[:, :, 0] + shifted.mean(axis=2)
+    power = dct(shifted, type=2, norm="ortho", axis=2) ** 2 / window
+    return means, np.add.reduceat(power, band_edges(window, n_bands)[:-1], axis=2)
+
+
+def band_edges(window: int, n_bands: int) -> np.ndarray:
+    """Where the bands of a DCT of `window` coefficients start, from 1 on (0 is the mean), and where the last one ends.
+
+    Each is wider than the one before by about the same factor, and at least one coefficient wide.
+
+    >>> band_edges(32, 4).tolist()
+    [1, 2, 5, 13, 32]
+    """
+    edges = np.floor(np.geomspace(1, window, n_bands + 1) + 1e-9).astype(int)
+    for i in range(1, len(edges)):
+        edges[i] = max(edges[i], edges[i - 1] + 1)
+    return edges
+
+
+def _pieces(x: np.ndarray) -> list[np.ndarray]:
+    step = max(1, CHUNK // x.shape[1])
+    return [x[start : start + step] for start in range(0, max(1, len(x)), step)]
+
+
+def _features(means: np.ndarray, powers: np.ndarray, power: np.ndarray) -> np.ndarray:
+    """Mean, log variance, log power of each band; channel after channel, (T, d)."""
     floor = np.where(power > 0.0, POWER_FLOOR * power, NEVER_VARIED)
     spread = np.log(powers.sum(axis=2) + floor)
     bands = np.log(powers + floor[:, np.newaxis])
@@ -219,7 +244,7 @@ def _features(windows: Windows, power: np.ndarray) -> np.ndarray:
 
 
 def _scale(features: np.ndarray, power: np.ndarray) -> np.ndarray:
-    """The standard deviation of each feature, (d,), but what hardly varied in training must not be blown up."""
+    """The standard deviation of each feature, (d,), limited so that nearly constant features are not blown up."""
     smallest = np.full((len(power), features.shape[1] // len(power)), SMALLEST_SCALE)
     rounding = 1e-9 * np.abs(features).max(axis=0).reshape(smallest.shape)[:, 0]
     smallest[:, 0] = np.maximum(SMALLEST_SCALE * np.sqrt(power), rounding)
@@ -228,11 +253,86 @@ def _scale(features: np.ndarray, power: np.ndarray) -> np.ndarray:
 
 
 def _levels(powers: np.ndarray, power: np.ndarray) -> np.ndarray:
-    """Variation of each window in dB, (T,): 0 is that of the training notes, every channel counts the same."""
+    """Variation of each window in dB, (T,), relative to the training notes; all channels weigh the same."""
     varies = power > 0.0  # a channel that never varied has no unit to count in
     parts = np.ascontiguousarray(powers.sum(axis=2)[:, varies] / power[varies])
     return decibels(parts.sum(axis=1) / max(1, int(varies.sum())))
 
 
-def _joined(parts: Sequence[Windows]) -> Windows:
-    return Windows(np.concatenate([p.means for p in parts]), np.concatenate([p.powers for p in parts]))
+# ------------------------------------------------------------------------ input
+
+
+def as_columns(signal: ArrayLike, n_channels: int | None = None) -> np.ndarray:
+    """A series as finite floats, (n, channels).
+
+    >>> as_columns([1, 2]).tolist()
+    [[1.0], [2.0]]
+    """
+    x = np.asarray(signal)
+    if x.dtype.kind not in "fiu" or x.ndim not in (1, 2) or 0 in x.shape[1:]:
+        raise InputError(
+            f"a signal of type {x.dtype} and shape {x.shape}; give real numbers, (n,) or (n, channels), rows in time"
+        )
+    x = (x[:, np.newaxis] if x.ndim == 1 else x).astype(np.float64, copy=False)
+    if n_channels is not None and x.shape[1] != n_channels:
+        hint = "rows are samples: give signal.T" if len(x) == n_channels else "give the same channels, in their order"
+        raise InputError(
+            f"a signal of shape {x.shape} has {x.shape[1]} channels, {n_channels} were expected, as in training; {hint}"
+        )
+    bad = ~np.isfinite(x).all(axis=1)
+    if bad.any():
+        raise InputError(
+            f"{bad.sum()} of {len(x)} samples hold NaN or infinity, the first is sample {bad.argmax()}; fill the gaps "
+            "(numpy.interp) or cut them out"
+        )
+    return x
+
+
+def check_series_rate(rate: Any) -> int:
+    """A whole number of samples per second, 1 or more.
+
+    >>> check_series_rate(50.0)
+    50
+    """
+    number = isinstance(rate, int | float | np.integer | np.floating) and not isinstance(rate, bool)
+    if number and 1 <= rate < np.inf and rate == int(rate):
+        return int(rate)
+    raise InputError(
+        f"sample_rate={rate!r} must be a whole number of samples per second, 1 or more; for slower sampling, count "
+        "time in a longer unit, such as minutes"
+    )
+
+
+def _training_signals(recordings: Sequence[ArrayLike]) -> list[np.ndarray]:
+    """All recordings as (n, channels), with the same number of channels."""
+    signals: list[np.ndarray] = []
+    for i, recording in enumerate(recordings):
+        try:
+            signals.append(as_columns(recording, signals[0].shape[1] if signals else None))
+        except InputError as error:
+            raise InputError(f"recording {i}: {error}") from error
+    return signals
+
+
+def _training_spans(
+    signals: Sequence[np.ndarray], rate: int, segments: Sequence[Sequence[Segment]] | None
+) -> list[list[tuple[int, int]]]:
+    """For each recording the first sample of each note and the one after its last; without segments, all of it."""
+    if segments is None:
+        spans = [[(0, len(x))] if len(x) else [] for x in signals]
+    elif len(segments) != len(signals):
+        raise InputError(f"segments for {len(segments)} recordings, but {len(signals)} recordings; give one list each")
+    else:
+        spans = [[_span(s, len(signals[i]), rate, i) for s in marked] for i, marked in enumerate(segments)]
+    if not any(spans):
+        raise InputError("there is no training note: give at least one recording that is not empty, or one segment")
+    return spans
+
+
+def _span(segment: Segment, n_samples: int, rate: int, i: int) -> tuple[int, int]:
+    if segment.sample_rate != rate or segment.end > n_samples:
+        raise InputError(
+            f"recording {i} has {n_samples} samples at {rate} Hz, but a segment of it ends at sample {segment.end} at "
+            f"{segment.sample_rate} Hz; make segments with the sample rate of the recording, and within it"
+        )
+    return segment.start, segment.end

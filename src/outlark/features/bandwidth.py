@@ -1,7 +1,7 @@
-"""Up to which frequency a recording holds sound, whatever its sample rate says.
+"""The highest frequency in a recording, whatever its sample rate says.
 
-A recording that was resampled upwards, or went through a codec that cuts off, ends where the original did. Above that
-there is nothing but rounding, and a model that listens there hears other notes than those it was trained on.
+A recording that was upsampled or compressed ends where the original did. Above that there is only rounding noise, and
+a model that uses these frequencies meets other notes than those it was trained on.
 """
 
 import sys
@@ -14,31 +14,31 @@ from outlark.features import spectrum
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.base import FrontEnd
 
-#: Samples of a spectrum, and how many spectra are kept; of longer recordings every second, fourth … is taken.
+#: Samples per spectrum, and spectra kept; of longer recordings every second, fourth … one.
 WINDOW, SPECTRA = 1024, 256
-#: Rounding to 16 bits in dB re full scale, and what dither adds to it: no microphone is as quiet in all bands.
+#: Rounding noise of 16 bits in dB re full scale, and what dither adds: no microphone is as quiet in all bands.
 ROUNDING_DB, DITHER_DB = 10.0 * np.log10(2.0**-30 / 12.0), 10.0
-#: An edge: the level falls by so many dB from a little below to a little above it, which is given as a ratio.
+#: An edge: the level falls by this many dB from this ratio below it to as far above it.
 FALL_DB, NEAR = 12.0, 1.12
-#: Above this share of the sample rate every recorder's own filter closes.
+#: Above this share of the sample rate, recorders' own filters cut off.
 HIGHEST_SHARE = 0.45
-#: A model listens clearly higher than a recording ends if that ends below this share of where the model does.
+#: A recording clearly lacks part of a model's range if it ends below this share of its upper limit.
 CLEARLY = 0.9
 
 
 class Bandwidth:
-    """Listens to a recording, block by block, and tells where it ends.
+    """Finds the highest frequency in a recording, block by block.
 
     Parameters
     ----------
     sample_rate : int
     n_samples : int, optional
-        Of the whole recording. With it a part of the recording may be listened to: the spectra of all parts together
-        (`spectra`, `of_spectra`) are then those of the whole.
+        Of the whole recording; needed to process it in parts, whose spectra together (`spectra`, `of_spectra`) are
+        those of the whole.
     part : (int, int)
-        The samples in which spectra of that part begin.
+        The samples in which spectra of this part start.
     position : int
-        The first sample that will be pushed.
+        The first sample pushed.
 
     Examples
     --------
@@ -64,9 +64,9 @@ class Bandwidth:
         self._rate, self._shape = sample_rate, spectrum.hann(WINDOW)
         self._shape = self._shape / np.sqrt((self._shape**2).sum())
         self._step = 1 if n_samples is None else _step_in(n_samples)
-        self._held, self._position = np.empty(0), position  # samples that are not used up, and where they begin
+        self._held, self._position = np.empty(0), position  # unused samples, and the position of the first
         self._next, self._until = -(-part[0] // (self._step * WINDOW)) * self._step * WINDOW, part[1]
-        self._taken: list[np.ndarray] = []  # one spectrum for each step, 0 for digital silence
+        self._taken: list[np.ndarray] = []  # one spectrum per step, 0 for digital silence
 
     @classmethod
     def of_spectra(cls, sample_rate: int, spectra: Iterable[np.ndarray]) -> Self:
@@ -90,12 +90,14 @@ class Bandwidth:
         self._held, self._position = self._held[used:], self._position + used
 
     def ends_hz(self) -> float | None:
-        """Above which frequency there is nothing but rounding; None where sound reaches as high as it can, fades away
-        without an edge, or is too quiet to tell."""
-        heard = [spectrum for spectrum in self._taken if spectrum.any()]
-        if not heard:
+        """The frequency above which there is only rounding noise.
+
+        None if sound reaches as high as the sample rate allows, fades without an edge, or is too quiet.
+        """
+        sounding_spectra = [spectrum for spectrum in self._taken if spectrum.any()]
+        if not sounding_spectra:
             return None
-        levels = 10.0 * np.log10(np.median(heard, axis=0) + np.finfo(float).tiny)
+        levels = 10.0 * np.log10(np.median(sounding_spectra, axis=0) + np.finfo(float).tiny)
         frequencies = np.fft.rfftfreq(WINDOW, 1.0 / self._rate)
         sounding = np.flatnonzero(levels > ROUNDING_DB + DITHER_DB)
         if not len(sounding) or frequencies[sounding[-1]] >= HIGHEST_SHARE * self._rate:
@@ -113,7 +115,7 @@ class Bandwidth:
 
 
 def _step_in(n_samples: int) -> int:
-    """From one spectrum to the next, in windows, when a recording of so many samples has been listened to.
+    """Distance of spectra in windows once a recording of this many samples has been processed.
 
     >>> _step_in(255 * WINDOW), _step_in(256 * WINDOW), _step_in(511 * WINDOW)
     (1, 2, 4)
@@ -125,7 +127,7 @@ def _step_in(n_samples: int) -> int:
 
 
 def listens_up_to(front_end: FrontEnd) -> float | None:
-    """Up to which frequency a fitted front end listens, in Hz; None for series that are no sound.
+    """The upper frequency limit of a fitted front end in Hz; None for series other than sound.
 
     >>> from outlark.features.note import NoteFrontEnd
     >>> [listens_up_to(NoteFrontEnd().fit([], sample_rate=rate)) for rate in (48000, 16000)]
@@ -138,21 +140,10 @@ def listens_up_to(front_end: FrontEnd) -> float | None:
 
 
 def remark_on_bandwidth(sample_rate: int, ends_hz: float | None, listens_hz: float) -> str | None:
-    """What to say of a recording that ends below what a model listens to; None if it does not.
+    """A remark on a recording (`Bandwidth.ends_hz`) that ends below the upper limit of a model, `listens_hz`, or None.
 
-    Parameters
-    ----------
-    sample_rate : int
-        Of the recording.
-    ends_hz : float or None
-        As `Bandwidth.ends_hz` tells it.
-    listens_hz : float
-        Up to where the model listens.
-
-    Examples
-    --------
     >>> remark_on_bandwidth(8000, None, 10000.0)[:78]
-    'ends at 4000 Hz (sample rate 8000 Hz), but the model listens up to 10000 Hz: n'
+    'ends at 4000 Hz (sample rate 8000 Hz), but the model uses sound up to 10000 Hz'
     >>> remark_on_bandwidth(44100, None, 10000.0)
     """
     if HIGHEST_SHARE * sample_rate < CLEARLY * listens_hz and ends_hz is None:
@@ -162,6 +153,6 @@ def remark_on_bandwidth(sample_rate: int, ends_hz: float | None, listens_hz: flo
     else:
         return None
     return (
-        f"{ends}, but the model listens up to {listens_hz:.0f} Hz: notes that reach higher are missed or taken for "
-        "others; train on examples from such recordings"
+        f"{ends}, but the model uses sound up to {listens_hz:.0f} Hz: higher notes are missed or mistaken for others; "
+        "train on examples from such recordings"
     )

@@ -1,7 +1,7 @@
-"""What every front end shares: a signal goes in, block by block, and frames of features come out.
+"""The interface of all front ends: a signal goes in, block by block, and frames of features come out.
 
-Frame k speaks for its own span of the signal, the samples ``offset + k·hop … offset + (k + 1)·hop``; what it looks at
-may reach further (`context_samples`), and it may come later than its span ends (`delay_samples`).
+Frame k stands for its own span of the signal, the samples ``offset + k·hop … offset + (k + 1)·hop``. It may depend on
+samples further away (`context_samples_`), and may be ready later than its span ends (`delay_samples_`).
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class Frames(NamedTuple):
     ----------
     features : ndarray (T, d)
     activity : ndarray (T,)
-        How far the frame rises above the noise floor in dB; infinite where the front end does not measure it.
+        Rise above the noise floor in dB; infinite if the front end does not measure it.
     """
 
     features: np.ndarray
@@ -44,30 +44,30 @@ class FrameSource(Protocol):
     """A stream of frames from a stream of samples; made by `FrontEnd.stream`."""
 
     def push(self, samples: np.ndarray) -> Frames:
-        """Samples (n,), or (n, channels) for series of several channels, in; the frames that are ready out."""
+        """Samples (n,), or (n, channels) for series, in; the frames that are ready out."""
         ...
 
     def finish(self) -> Frames:
-        """The rest of the frames: the signal has ended."""
+        """The rest of the frames."""
         ...
 
 
 class FrontEnd(BaseEstimator):
-    """From a signal to frames. A subclass has `fit` (settings in samples, learning) and `stream`.
+    """From a signal to frames. Subclasses define `fit` and `stream`.
 
     Attributes
     ----------
     sample_rate_ : int
-        Of the signals it was fitted on, and of every signal it takes.
+        Of all signals, in training and later.
     hop_samples_ : int
         Distance between frames.
     offset_samples_ : int
         First sample of the span of frame 0.
     context_samples_ : (int, int)
-        How many samples before and after its own span a frame looks at; the past is endless for recursive filters,
-        and is then given as the samples after which a sample's weight has fallen below one percent.
+        Samples before and after its own span that a frame depends on; for recursive filters, the past ends where the
+        weight of a sample falls below one percent.
     delay_samples_ : int
-        How many samples after the end of its own span a frame is ready, at most.
+        Samples after the end of its own span at which a frame is ready, at most.
     n_features_ : int
     """
 
@@ -84,20 +84,20 @@ class FrontEnd(BaseEstimator):
         sample_rate: int,
         segments: Sequence[Sequence[Segment]] | None = None,
     ) -> Self:
-        """Turn settings in seconds and hertz into samples, and learn what there is to learn.
+        """Turn settings in seconds and hertz into samples, and learn what a front end learns.
 
         Parameters
         ----------
         recordings : sequence of arrays (n,) or (n, channels)
         sample_rate : int
             The same for all.
-        segments : for each recording the marked notes, optional
-            Left out: each recording is one note.
+        segments : for each recording the annotated notes, optional
+            By default each recording is one note.
         """
         raise TypeError("a subclass of FrontEnd defines fit")
 
     def stream(self) -> FrameSource:
-        """A fresh stream: `push` any blocks, then `finish`; the same numbers whatever the blocks."""
+        """A new stream: `push` blocks, then `finish`; results do not depend on the blocks, bit for bit."""
         raise TypeError("a subclass of FrontEnd defines stream")
 
     def transform(self, signal: np.ndarray) -> Frames:
@@ -107,14 +107,14 @@ class FrontEnd(BaseEstimator):
         return joined([stream.push(signal), stream.finish()])
 
     def transform_clips(self, signal: np.ndarray) -> Frames:
-        """The frames of clips that were joined, each a note with nothing around it."""
+        """The frames of joined clips, each a note without surroundings."""
         return self.transform(signal)
 
     @property
     def frame_rate(self) -> float:
-        """Frames for each second."""
+        """Frames per second."""
         return self.sample_rate_ / self.hop_samples_
 
     def frame_at(self, sample: int) -> int:
-        """The frame whose own span holds the sample; the first or next to last one for samples before it."""
+        """The frame whose own span contains the sample; the first one for earlier samples."""
         return max(0, (sample - self.offset_samples_) // self.hop_samples_)

@@ -1,35 +1,37 @@
-r"""Clips that each hold one note of a known extent, seen a little earlier, later, lower and higher as well.
+"""Clips that each hold one note, for `NoteClassifier`: described by spectra, or by an embedding.
 
-Calls of different birds of one kind differ in pitch and are cut differently. A clip is described like a whole note
-(`NoteFrontEnd.describe`), once for each way to cut and shift it: its *views*. Bands are narrow, and lie where the
+Calls of one kind differ in pitch from bird to bird, and are cut differently. So a clip is described like a whole note
+(`NoteFrontEnd.describe`) several times, cropped and shifted in pitch: its *views*. Bands are narrow, and lie where the
 training clips have their energy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from outlark.audio.loading import Sound
 from outlark.audio.sound import check_sample_rate
 from outlark.errors import InputError
 from outlark.features.note import root_of_change
 from outlark.features.spectrum import HIGHEST_SHARE, ROUNDING, Spectrum, SpectrumSettings, above, check_count
 
-#: Where energy is looked for: from here to `HIGHEST_SHARE` of the sample rate.
+#: Energy is searched for from here to `HIGHEST_SHARE` of the sample rate.
 LOWEST_HZ = 150.0
-#: This share of the sound of the training clips may lie below where its bands begin, and as much above; see `_profile`.
+#: This share of the sound of the training clips may lie below the bands, and as much above; see `_profile`.
 OUTSIDE = 0.1
-#: How far the bands reach beyond that, in octaves, and how wide they are together at least.
+#: Octaves that the bands reach beyond that, and their least total width.
 MARGIN, NARROWEST = 0.5, 1.0
 LEAST_BANDS = 8
-#: The share of the time in which a band is taken to be at its floor.
+#: Quantile of the levels of a band that is taken as its noise floor.
 FLOOR_QUANTILE = 0.1
 
 
 class Range(NamedTuple):
-    """From where to where the bands lie, in Hz."""
+    """The range of the bands in Hz."""
 
     low_hz: float
     high_hz: float
@@ -41,17 +43,17 @@ class ClipFrontEnd(BaseEstimator):
     Parameters
     ----------
     window_s, hop_s : float
-        Length of the (Hann) window, and from one window to the next.
+        Length of the (Hann) window, and distance between windows.
     low_hz, high_hz : float, optional
-        The bands lie between. Left out: found from the training clips.
+        Range of the bands; by default learnt from the training clips.
     bands_per_octave : int
-        24 is a band for each quarter of a tone.
+        24 is a band per quarter tone.
     n_slices, change
         As in `NoteFrontEnd`.
     crops : sequence of (float, float)
-        From where to where a clip is described, in shares of its length; what lies outside is silence.
+        Start and end in shares of the length of the clip; beyond its ends is silence.
     shifts : sequence of int
-        By how many bands it is moved up or down.
+        Bands to shift up or down.
 
     Attributes
     ----------
@@ -93,7 +95,7 @@ class ClipFrontEnd(BaseEstimator):
         self.shifts = shifts
 
     def fit(self, clips: Sequence[np.ndarray], labels: Sequence[Any], sample_rate: int) -> Self:
-        """Find where the clips (n,), all at `sample_rate`, have their energy; every class counts the same."""
+        """Find where the clips (n,), all at `sample_rate`, have their energy; all classes weigh the same."""
         self._check_parameters()
         self.sample_rate_ = check_sample_rate(sample_rate)
         low, high = self._widest()
@@ -102,7 +104,7 @@ class ClipFrontEnd(BaseEstimator):
             low, high = energy_range(np.array([_profile(wide, clip) for clip in clips]), np.array(labels), low, high)
         self.range_ = Range(low if self.low_hz is None else self.low_hz, high if self.high_hz is None else self.high_hz)
         self.n_bands_ = max(LEAST_BANDS, self._bands_between(*self.range_))
-        # wider by the shifts, so that what is shifted in is sound and not silence
+        # wider by the shifts, so that sound and not silence is shifted in
         step, self._reach = 2.0 ** (1.0 / self.bands_per_octave), max(abs(shift) for shift in self.shifts)
         self._shifted = self._spectrum(
             self.range_.low_hz / step**self._reach,
@@ -114,7 +116,7 @@ class ClipFrontEnd(BaseEstimator):
         return self
 
     def views(self, clip: np.ndarray) -> np.ndarray:
-        """The clip (n,) in each crop and shift, (n_crops·n_shifts, n_slices·n_bands_); 0 where there is no sound."""
+        """The clip (n,) in each crop and shift, (n_crops·n_shifts, n_slices·n_bands_); 0 without sound."""
         check_is_fitted(self)
         levels = self._shifted.levels_of(clip)
         slices = self._slices(above(levels, _floor(levels)))
@@ -160,18 +162,53 @@ class ClipFrontEnd(BaseEstimator):
         return Spectrum(settings, self.sample_rate_)
 
 
-def energy_range(profiles: np.ndarray, labels: np.ndarray, low_hz: float, high_hz: float) -> Range:
-    """Where most of the sound of clips lies, with a margin.
+class EmbeddedClips:
+    """Clips described by an embedding, any function from a sound to a vector, in place of spectra.
 
     Parameters
     ----------
-    profiles : ndarray (n_clips, n_bands)
-        How much there is in each of the bands, which are evenly spaced in pitch from `low_hz` to `high_hz`.
-    labels : ndarray (n_clips,)
-        What most clips of a class share counts, and every class the same: wind in some clips does not.
+    embedding : callable
+        ``embedding(samples, sample_rate)`` → vector (d,).
+
+    Attributes
+    ----------
+    n_features_ : int or None
+        d, known once something was embedded.
 
     Examples
     --------
+    >>> clips = EmbeddedClips(lambda samples, rate: [samples.mean(), 1.0])
+    >>> clips.views(Sound(np.array([2.0]), 22050)).round(3)
+    array([[0.894, 0.447]])
+    """
+
+    def __init__(self, embedding: Callable[[np.ndarray, int], ArrayLike]) -> None:
+        self._embedding = embedding
+        self.n_features_: int | None = None
+
+    def views(self, sound: Sound) -> np.ndarray:
+        """The embedding of a sound, scaled to length 1, (1, d); 0 for silence."""
+        if not np.any(sound.samples):
+            return np.zeros((1, self.n_features_ or 1))
+        vector: Any = np.asarray(self._embedding(*sound), dtype=float)
+        length = float(np.linalg.norm(vector))
+        if vector.ndim != 1 or not 0.0 < length < np.inf:
+            raise InputError(
+                f"the embedding gives {vector!r:.60} of shape {vector.shape} for {len(sound.samples)} samples at "
+                f"{sound.rate} Hz; it must give a vector (d,) of finite numbers, not all 0"
+            )
+        if self.n_features_ not in (None, len(vector)):
+            raise InputError(f"the embedding gives {len(vector)} numbers, before it gave {self.n_features_}")
+        self.n_features_ = len(vector)
+        return vector[np.newaxis] / length
+
+
+def energy_range(profiles: np.ndarray, labels: np.ndarray, low_hz: float, high_hz: float) -> Range:
+    """The range that holds most of the sound of clips, with a margin.
+
+    `profiles` (n_clips, n_bands) are shares in bands evenly spaced in pitch from `low_hz` to `high_hz`. The median over
+    the clips of a class counts, so that wind in some clips does not.
+
     >>> profiles = np.zeros((1, 100))
     >>> profiles[0, 50:60] = 1.0
     >>> [round(hz) for hz in energy_range(profiles, np.array(["A"]), 100.0, 10000.0)]
@@ -192,18 +229,15 @@ def energy_range(profiles: np.ndarray, labels: np.ndarray, low_hz: float, high_h
 
 
 def _floor(levels: np.ndarray) -> np.ndarray:
-    """The noise floor of each band in dB, (n_bands,).
-
-    A band that sounds throughout is at its floor never: the floor of a band is no higher than the middle of all levels.
-    """
+    """The noise floor of each band in dB, (n_bands,); at most the median of all levels, for bands that always sound."""
     return np.minimum(np.quantile(levels, FLOOR_QUANTILE, axis=0), np.median(levels))
 
 
 def _profile(spectrum: Spectrum, clip: np.ndarray) -> np.ndarray:
-    """How much of the sound of a clip lies in each band, (n_bands,), in shares of all.
+    """The share of the sound of a clip in each band, (n_bands,).
 
-    What counts is how far a band rises above what noise reaches there, in dB, and by the fourth power, so that a call
-    counts far more than wind and traffic, which have more energy.
+    Measured by the rise above the noise in dB, to the fourth power, so that a call outweighs wind and traffic, which
+    have more energy.
     """
     levels = spectrum.levels_of(clip)
     rise = np.maximum(spectrum.rise(levels, _floor(levels)) - spectrum.noise_db, 0.0)

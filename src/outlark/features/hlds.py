@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.fft import dct
 from sklearn.utils.validation import check_is_fitted
 
-from outlark.audio.framing import PADS, FrameStream
+from outlark.audio.framing import FrameStream
 from outlark.audio.sound import CHUNK, check_sample_rate, mono
 from outlark.errors import InputError
 from outlark.estimators.checks import check_choice
@@ -31,34 +31,34 @@ FORGOTTEN = 0.01
 class HLDSFrontEnd(FrontEnd):
     """Each band of the spectrum as level, slope and curvature in time.
 
-    The signal is cut into overlapping frames; the magnitudes of the orthonormal DCT-II of each go through `HLDS`.
-    All of it is causal. At 22,050 Hz the defaults are the paper's 96 samples, 48 overlapping, layers of 96, 24 and 12.
+    The magnitudes of the orthonormal DCT-II of overlapping frames go through `HLDS`, a causal filter. At 22,050 Hz the
+    defaults are the paper's 96 samples, 48 overlapping, layers of 96, 24 and 12.
 
     Parameters
     ----------
     window_s : float
-        Length of a frame; the nearest multiple of 8 samples, or exactly the bottom layer where `layers` are given.
+        Length of a frame; the nearest multiple of 8 samples, or exactly the bottom layer if `layers` are given.
     hop_s : float
-        From one frame to the next; the frames overlap in samples as they do in seconds.
+        Distance between frames; they overlap in samples as they do in seconds.
     layers, output
         As in `HLDS`.
     lag_s : float
-        Seconds to wait before a feature is given, so that it is not late; 0 is the paper's filter.
+        Delay of the smoother; 0 is the paper's filter.
     pad : "centre" or "none"
-        As in `FrameStream`: every sample has its frame, or whole frames only.
+        As in `FrameStream`: every sample has its frame, or complete frames only.
     compress : "none", "root" or "log"
-        What is done to the magnitudes m: m, as in the paper, √m, or log(1 + m / 0.001), with which the loud frames of
-        a note do not outweigh the others.
+        Magnitudes m as they are (the paper's), √m, or log(1 + m / 0.001), which keeps the loud frames of a note from
+        outweighing the others.
     measure_activity : bool
-        Whether to measure how far a frame rises above the noise floor (`LevelFloor`), whatever its mean (DC). Frames
-        then wait for the floor, up to 3 s; otherwise the activity is infinite, minus infinity in digital silence.
+        Whether to measure how far a frame, without its mean (DC), rises above the noise floor (`LevelFloor`). Frames
+        are then delayed by up to 3 s. Otherwise the activity is infinite, or minus infinity in digital silence.
 
     Attributes
     ----------
     window_samples_ : int
     layers_ : tuple of int
     lag_steps_ : int
-    and those of `FrontEnd`; `context_samples_` is that of the features, the noise floor looks 13 s around
+    and those of `FrontEnd`; `context_samples_` does not include the noise floor
 
     Examples
     --------
@@ -92,7 +92,7 @@ class HLDSFrontEnd(FrontEnd):
 
     @classmethod
     def paper(cls) -> Self:
-        """The paper's own: top layer only, no smoother, whole frames only, activity not measured.
+        """As published: top layer only, no smoother, complete frames only, activity not measured.
 
         >>> HLDSFrontEnd.paper().fit([], 22050).n_features_
         12
@@ -105,15 +105,7 @@ class HLDSFrontEnd(FrontEnd):
         sample_rate: int,
         segments: Sequence[Sequence[Segment]] | None = None,
     ) -> Self:
-        """Turn seconds into samples; there is nothing to learn from the recordings.
-
-        Parameters
-        ----------
-        recordings : sequence of arrays (n,)
-            Only their shapes are looked at.
-        sample_rate : int
-        segments : ignored
-        """
+        """Turn seconds into samples; nothing is learnt from the recordings."""
         self._check_settings()
         for recording in recordings:
             _check_one_channel(np.shape(recording))
@@ -136,7 +128,6 @@ class HLDSFrontEnd(FrontEnd):
         return self
 
     def stream(self) -> "HLDSSource":
-        """A fresh stream: `push` blocks of shape (n,), then `finish`; the same numbers whatever the blocks."""
         check_is_fitted(self)
         frames = FrameStream(self.window_samples_, self.hop_samples_, pad=self.pad)
         return HLDSSource(
@@ -151,15 +142,14 @@ class HLDSFrontEnd(FrontEnd):
         check_seconds("lag_s", self.lag_s, zero=True)
         if hop_s > window_s:
             raise InputError(
-                f"hop_s={hop_s!r} is longer than window_s={window_s!r}, so that samples would be left out; give a "
+                f"hop_s={hop_s!r} is longer than window_s={window_s!r}, so that samples would be skipped; give a "
                 "shorter hop or a longer window"
             )
-        check_choice(self, "pad", PADS)
+        check_choice(self, "pad", ("centre", "none"))
         check_choice(self, "compress", COMPRESSIONS)
         check_choice(self, "measure_activity", (True, False))
 
     def _window(self, rate: int) -> int:
-        """The window in samples."""
         samples = self.window_s * rate
         if isinstance(self.layers, str):
             return max(1, round(samples / DIVISIBLE_BY)) * DIVISIBLE_BY
@@ -187,10 +177,10 @@ class HLDSSource:
         self._compress = compress
 
     def push(self, samples: ArrayLike) -> Frames:
-        """Samples (n,), as `mono` takes them, in; the frames that are ready out."""
+        """Samples (n,), as for `mono`, in; the frames that are ready out."""
         _check_one_channel(np.shape(samples))
         x = mono(samples)
-        # pieces: the spectra of a long block would not fit into memory
+        # in pieces, because the spectra of a long block would not fit into memory
         pieces = [x[start : start + CHUNK] for start in range(0, max(1, len(x)), CHUNK)]
         return joined([self._activity.push(*self._described(self._frames.push(piece))) for piece in pieces])
 
@@ -219,14 +209,14 @@ def compressed(magnitudes: np.ndarray, how: str) -> np.ndarray:
 
 
 def _response(hlds: HLDS) -> np.ndarray:
-    """What each feature makes of one frame, (steps, d), from that frame on: the settled filter."""
+    """The impulse response of each feature of the settled filter, (steps, d)."""
     impulse = np.zeros((SETTLING_STEPS * 4, hlds.n_features_in_))
     impulse[2 * SETTLING_STEPS] = 1.0
     return hlds.transform(impulse)[2 * SETTLING_STEPS :]
 
 
 def _memory(response: np.ndarray) -> int:
-    """The last step at which any feature has more than `FORGOTTEN` of its largest response."""
+    """The last step at which any feature exceeds `FORGOTTEN` of its largest response."""
     size = np.abs(response)
     return int(np.flatnonzero((size > FORGOTTEN * size.max(axis=0)).any(axis=1))[-1])
 

@@ -1,4 +1,4 @@
-"""What a recording sounds like when nothing happens: a noise floor that follows the recording, and levels above it."""
+"""The noise floor of a recording, followed over time, and how far levels rise above it."""
 
 import numbers
 from collections import deque
@@ -15,18 +15,18 @@ from outlark.features.base import Frames
 
 #: Frames below this level (dB re full scale) are digital silence. The rounding noise of 16 bits lies at -101 dB.
 SILENCE_DB = -110.0
-#: The floor where a whole window is digital silence: above `SILENCE_DB`, so that silence is never active.
+#: The floor if the whole window is digital silence: above `SILENCE_DB`, so that silence is never active.
 SILENT_FLOOR_DB = -90.0
-#: More frames than this for each second are thinned out before the quantile is taken: neighbours tell the same.
+#: More frames per second than this are thinned out before the quantile is taken.
 ENOUGH_FRAMES_PER_SECOND = 100.0
-#: Where the quantile is looked for first: among the lowest of each chunk, this many times its share.
+#: The quantile is first sought among the lowest of each chunk, this many times its share.
 LOOKED_THROUGH = 4.0
-#: Powers below this count as this much, so that every level is a number: -300 dB.
+#: Smallest power, so that every level is finite: -300 dB.
 SMALLEST_POWER = 1e-30
 
 
 def decibels(power: np.ndarray) -> np.ndarray:
-    """Power as a level in dB; nothing lies below -300.
+    """Power as a level in dB, at least -300.
 
     >>> decibels(np.array([1.0, 0.01, 0.0]))
     array([   0.,  -20., -300.])
@@ -35,7 +35,7 @@ def decibels(power: np.ndarray) -> np.ndarray:
 
 
 def noise_rise(n_numbers: int, quantile: float = 0.1) -> float:
-    """How far the power of `n_numbers` samples of white noise rises above its floor, in dB, but for 1 % of the time.
+    """How far the power of `n_numbers` samples of white noise rises above its floor 99 % of the time, in dB.
 
     >>> round(noise_rise(95), 1)
     2.2
@@ -46,32 +46,31 @@ def noise_rise(n_numbers: int, quantile: float = 0.1) -> float:
 class LevelFloor:
     """The noise floor of a stream of levels; the same for any cut into blocks, bit for bit.
 
-    Frames are grouped into chunks, counted from the start of the recording. The floor of a chunk is a low quantile of
-    the levels around it, for each column by itself: the chunks of `window_s` before, the chunk, and those of `ahead_s`
-    after it, as far as there is a recording. A frame is digital silence, and does not count, if the powers of its
-    columns add up to less than `SILENCE_DB`. The floor is never below `SILENCE_DB`, and `SILENT_FLOOR_DB` where there
-    is nothing but digital silence. No more than the window is held.
+    Frames are grouped into chunks, counted from the start of the recording. The floor of a chunk is, in each column, a
+    low quantile of the levels from `window_s` before it to `ahead_s` after it. Frames of digital silence, whose powers
+    add up to less than `SILENCE_DB`, do not count. The floor is never below `SILENCE_DB`, and `SILENT_FLOOR_DB` where
+    there is nothing but digital silence. No more than the window is held.
 
     Parameters
     ----------
     frame_rate : float
-        Frames for each second.
+        Frames per second.
     window_s, ahead_s, chunk_s : float
-        Seconds, rounded to whole chunks; a chunk is one frame at least.
+        Rounded to whole chunks; a chunk is at least one frame.
     quantile : float
         Between 0 and 1.
     first_chunk : int
-        The levels begin with this chunk of the recording; floors are then those of the whole recording from
-        `look_back` frames later on.
+        The levels start with this chunk of the recording; floors equal those of the whole recording from `look_back`
+        frames later on.
 
     Attributes
     ----------
     chunk : int
         Frames.
     look_back : int
-        How many frames before its chunk the floor of a frame depends on.
+        Frames before its chunk that the floor of a frame depends on.
     delay : int
-        How many frames after a frame its floor is known, at most.
+        Frames after which the floor of a frame is known, at most.
 
     Examples
     --------
@@ -97,7 +96,7 @@ class LevelFloor:
         check_seconds("window_s", window_s, zero=True)
         check_seconds("ahead_s", ahead_s, zero=True)
         if not is_number(frame_rate) or not 0.0 < frame_rate < np.inf:
-            raise InputError(f"frame_rate={frame_rate!r} must be a positive number of frames for each second")
+            raise InputError(f"frame_rate={frame_rate!r} must be a positive number of frames per second")
         if not is_number(quantile) or not 0.0 <= quantile <= 1.0:
             raise InputError(f"quantile={quantile!r} must lie between 0 and 1; 0.1 is usual")
         self.chunk = max(1, round(chunk_s * frame_rate))
@@ -107,7 +106,7 @@ class LevelFloor:
         self.delay = self.chunk * (self._n_ahead + 1) - 1
         self.quantile = quantile
         self._thinning = max(1, int(frame_rate // ENOUGH_FRAMES_PER_SECOND))
-        # Levels that count, (columns, n): of the chunks still needed, and of the pieces of the chunk under way.
+        # levels that count, (columns, n): of the chunks still needed, and of the current chunk
         self._chunks: deque[np.ndarray] = deque(maxlen=self._n_before + 1 + self._n_ahead)
         self._pieces: list[np.ndarray] = []
         self._n_frames = first_chunk * self.chunk
@@ -131,7 +130,7 @@ class LevelFloor:
         return np.concatenate(floors)
 
     def finish(self) -> np.ndarray:
-        """The floors of the rest: the recording has ended."""
+        """The rest of the floors."""
         self._check_open()
         self._finished = True
         floors = [np.empty((0, self._columns or 1))]
@@ -142,13 +141,13 @@ class LevelFloor:
         return np.concatenate(floors)
 
     def _keep(self, piece: np.ndarray) -> None:
-        """What counts of a piece of the chunk under way: thinned out by the number of the frame, without silence."""
+        """Keep the levels of a piece of the current chunk that count: thinned out, without silence."""
         counted = np.ascontiguousarray(piece[-self._n_frames % self._thinning :: self._thinning])
         together = decibels(np.exp(counted * (np.log(10.0) / 10.0)).sum(axis=1)) if counted.shape[1] > 1 else counted
         self._pieces.append(counted[together.ravel() >= SILENCE_DB].T)
 
     def _close(self) -> list[np.ndarray]:
-        """The chunk under way is whole; the floors that are known from now on, if any."""
+        """End the current chunk; the floors that are known from now on, if any."""
         self._chunks.append(np.sort(np.concatenate(self._pieces, axis=1), axis=1))
         self._pieces = []
         self._n_closed += 1
@@ -181,10 +180,9 @@ class LevelFloor:
 
 
 def _ranked(window: Sequence[np.ndarray], rank: int, share: float) -> np.ndarray:
-    """The level with this rank, about this share of all, in each column of all chunks (columns, n) together.
+    """The level with this rank, about this share of all, in each column of all sorted chunks (columns, n) together.
 
-    Chunks are sorted. What is low is nearly always among the lowest of its chunk; where it may not be, all are looked
-    at.
+    It is nearly always among the lowest of its chunk; if it may not be, all levels are searched.
 
     >>> _ranked([np.array([[1.0, 4.0], [1.0, 2.0]]), np.array([[2.0, 3.0], [3.0, 4.0]])], 1, 0.25)
     array([2., 2.])
@@ -208,10 +206,9 @@ class ActivityStream:
     ----------
     n_features : int
     floor : LevelFloor, or None where activity is not measured
-        Without a floor nothing waits for it, and the activity is infinite; minus infinity in digital silence, where
-        there is nothing to know whatever the features are.
+        Without a floor nothing waits, and the activity is infinite, or minus infinity in digital silence.
     noise_db : float
-        How far steady noise rises above its own floor (`noise_rise`); activity is counted from there.
+        Rise of steady noise above its own floor (`noise_rise`), where activity 0 lies.
 
     Examples
     --------
@@ -228,7 +225,7 @@ class ActivityStream:
         self._activity = _Queue(())
 
     def push(self, features: np.ndarray, levels: np.ndarray) -> Frames:
-        """The next features (T, d) and levels in dB (T',): each in order, one may be ahead. Out: whole frames."""
+        """The next features (T, d) and levels in dB (T',) in, either may be ahead; the frames that are ready out."""
         self._features.add(features)
         if self._floor is None:
             self._activity.add(np.where(levels < SILENCE_DB, -np.inf, np.inf))
@@ -268,13 +265,13 @@ class _Queue:
         if n == 0:
             return self._none
         rows = np.concatenate(self._pieces)
-        self._pieces = [rows[n:].copy()]  # a copy, to let go of what is given
+        self._pieces = [rows[n:].copy()]  # a copy, to release the rest
         self.size -= n
         return rows[:n]
 
 
 def check_seconds(name: str, value: Any, *, zero: bool = False) -> float:
-    """A finite time above zero, or from zero on.
+    """A finite number of seconds, above zero or from zero on.
 
     >>> check_seconds("hop_s", 0.01)
     0.01
@@ -285,7 +282,7 @@ def check_seconds(name: str, value: Any, *, zero: bool = False) -> float:
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a real number; a truth value is none.
+    """Whether it is a real number and not a bool.
 
     >>> is_number(1.5), is_number(True)
     (True, False)

@@ -1,11 +1,11 @@
-r"""Whole notes as samples: a note is a few slices in time of its spectrum, whatever its length and loudness.
+r"""Note-level description: a note is a few slices in time of its spectrum, whatever its length and loudness.
 
 .. math:: x = \frac{U (v - \bar v)}{‖U (v - \bar v)‖},\quad v = (\bar a_1, …, \bar a_n),\quad U^⊤U = I + κ D^⊤D
 
 with the mean spectra :math:`\bar a` above the noise floor of n slices of equal length, and D the differences of
-successive slices. Inner products, which are all that a kernel sees, are then those of the slices and of √κ times their
-differences side by side, in half as many numbers. The slices cover the note and a little of what surrounds it: a note
-has to begin and to end, so that a short one is not found again and again inside a longer sound.
+successive slices. Inner products, all that a kernel uses, are then those of the slices and of √κ times their
+differences side by side, in half as many numbers. The slices cover the note and a little of its surroundings: a note
+must have an onset and an end, so that a short one is not found repeatedly inside a longer sound.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,30 +21,30 @@ from outlark.features.noise_floor import check_seconds, is_number
 from outlark.features.spectrum import ROUNDING, Spectrum, SpectrumSettings, SpectrumSource, check_count
 from outlark.segments import Segment
 
-#: From one trial length to the next.
+#: Ratio of successive trial lengths.
 LENGTH_STEP = 1.13
-#: Notes may be this much shorter or longer than the training notes.
+#: Notes may be shorter or longer than the training notes by this factor.
 LENGTH_SLACK = 1.3
-#: Nothing shorter than this many frames is looked for.
+#: Shortest length in frames that is searched for.
 SHORTEST = 3.0
 
 
 class NoteFrontEnd(FrontEnd):
-    """Frames are spectra above the noise floor; samples are spans of them (`describe`).
+    """Frames are spectra above the noise floor; notes are spans of them (`describe`).
 
     Parameters
     ----------
     window_s, hop_s, low_hz, high_hz, n_bands
         As in `SpectrumSettings`.
     n_slices : int
-        Slices of a note.
+        Slices per note.
     change : float
-        κ: how much the change from slice to slice counts beside the slices.
+        κ: weight of the change from slice to slice beside the slices.
     surroundings_s : float
-        How much before and after a note belongs to its description. `NoteDetector.fit` sets it to 0: the surroundings
-        of clips are not known.
+        How much before and after a note its description covers. `NoteDetector.fit` sets it to 0, because the
+        surroundings of clips are not known.
     shifts_s : sequence of float
-        Every training note is taken in at each of these shifts as well, because marks are never exact.
+        Every training note is also used at each of these shifts, because annotations are never exact.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class NoteFrontEnd(FrontEnd):
         sample_rate: int,
         segments: Sequence[Sequence[Segment]] | None = None,
     ) -> Self:
-        """Turn seconds into samples; there is nothing to learn from the recordings."""
+        """Turn seconds into samples; nothing is learnt from the recordings."""
         check_count("n_slices", self.n_slices)
         if not is_number(self.change) or not 0.0 <= self.change < np.inf:
             raise InputError(f"change={self.change!r} must be a number, 0 or more")
@@ -101,26 +101,22 @@ class NoteFrontEnd(FrontEnd):
         return self
 
     def stream(self, first: int = 0) -> SpectrumSource:
-        """A fresh stream of spectra above the noise floor; the same numbers whatever the blocks.
-
-        With `first`, from this frame of a recording on; see `SpectrumSource`.
-        """
+        """A new stream of spectra above the noise floor; with `first`, from this frame on (`SpectrumSource`)."""
         check_is_fitted(self)
         return SpectrumSource(self.spectrum_, first=first)
 
     def transform_clips(self, signal: np.ndarray) -> Frames:
-        """The frames of clips that were joined."""
         check_is_fitted(self)
         stream = SpectrumSource(self.spectrum_, clips=True)
         return joined([stream.push(signal), stream.finish()])
 
     @property
     def surroundings(self) -> float:
-        """What belongs to a description before and after a note, in frames."""
+        """Frames before and after a note that its description covers."""
         return self.surroundings_s * self.frame_rate
 
     def lengths(self, durations_s: Iterable[float]) -> np.ndarray:
-        """Lengths in frames at which to look for notes of these durations."""
+        """Lengths in frames at which to search for notes of these durations."""
         frames = np.maximum(np.array(list(durations_s)) * self.frame_rate, SHORTEST)
         low, high = frames.min() / LENGTH_SLACK, frames.max() * LENGTH_SLACK
         n_steps = int(np.ceil(np.log(high / low) / np.log(LENGTH_STEP)))
@@ -142,15 +138,15 @@ class NoteFrontEnd(FrontEnd):
         ----------
         spectra : ndarray (T, n_bands)
         start : float
-            Frame at which the first note starts; the others follow every `step` frames. What lies outside the spectra
-            is silence.
+            Frame at which the first note starts; the others follow every `step` frames. Outside the spectra is
+            silence.
         n_starts : int
         length : float
             Frames.
         step : int
         sums : ndarray, optional
-            `cumulated` spectra, for many lengths of the same spectra; no note, with its surroundings, may then reach
-            beyond them.
+            `cumulated` spectra, to describe many lengths; notes with their surroundings must then lie within the
+            spectra.
 
         Returns
         -------
@@ -162,7 +158,7 @@ class NoteFrontEnd(FrontEnd):
         x = self._with_change(np.diff(sums, axis=0))
         x -= means[:, np.newaxis, np.newaxis] * self._with_change(np.ones((self.n_slices, 1, 1)))
         lengths = np.sqrt(np.einsum("ijk,ijk->i", x, x))
-        # What is flat throughout has no shape: it stays at the origin, one length away from every note.
+        # flat spectra have no shape: they stay at the origin, at distance 1 from every note
         factors = np.divide(1.0, lengths, out=np.zeros(n_starts), where=lengths > ROUNDING * means)
         x *= factors[:, np.newaxis, np.newaxis]
         return x.reshape(n_starts, -1)
@@ -179,7 +175,7 @@ class NoteFrontEnd(FrontEnd):
 
 
 def root_of_change(n_slices: int, change: float) -> tuple[np.ndarray, np.ndarray]:
-    """The diagonal of U (n_slices,) and what stands right of it (n_slices - 1,); all else is 0.
+    """The diagonal of U (n_slices,) and the one above it (n_slices - 1,); all else is 0.
 
     >>> here, next_one = root_of_change(3, 1.0)
     >>> U = np.diag(here) + np.diag(next_one, 1)

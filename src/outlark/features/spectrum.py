@@ -1,10 +1,9 @@
-r"""Spectra above the noise floor: what patches and whole notes are made of.
+r"""Spectra above the noise floor: what descriptions of whole notes are made of.
 
 .. math:: a_{tb} = \max(0, P_{tb}^γ - (ν_b F_{tb})^γ)
 
-with the power P of band b at time t, its noise floor F, and γ = 0.2. Steady noise stays below ν times its floor nine
-tenths of the time; ν is large where a band holds few bins. A louder note has the same shape, only larger, and noise is
-mostly 0.
+with the power P of band b at time t, its noise floor F, and γ = 0.2. Steady noise stays below ν times its floor 90 % of
+the time; ν is large for bands of few bins. A louder note has the same shape, only larger, and noise is mostly 0.
 """
 
 import operator
@@ -16,31 +15,30 @@ from numpy.typing import ArrayLike
 from scipy.fft import next_fast_len, rfft
 from scipy.ndimage import minimum_filter1d, uniform_filter1d
 
-from outlark.audio.blocks import Reblock
-from outlark.audio.framing import FrameStream
+from outlark.audio.framing import FrameStream, Reblock
 from outlark.audio.sound import mono
 from outlark.errors import InputError
 from outlark.features.base import Frames, joined
 from outlark.features.noise_floor import LevelFloor, check_seconds, decibels
 
-#: γ: loudness grows with about this power of the power.
+#: γ: perceived loudness grows with about this exponent of the power.
 EXPONENT = 0.2
-#: Bands must end below this share of the sample rate, where filters of recorders and resamplers have closed.
+#: Bands must end below this share of the sample rate, where the filters of recorders and resamplers cut off.
 HIGHEST_SHARE = 0.46
-#: Frames that go through the transform at once.
+#: Frames transformed at once.
 FRAMES_AT_ONCE = 256
-#: What windows and spectra are in.
+#: Of windows and spectra.
 DTYPE = np.float32
-#: Bands that a sound must fill to count as activity: one band by itself is as likely to be noise.
+#: Neighbouring bands that a sound must fill to count as activity: a single band is as likely to be noise.
 ACTIVE_BANDS = 3
 
-#: A rise is never below minus this, so that digital silence does not take the mean of its neighbours far down.
+#: A rise is never below minus this, so that digital silence does not dominate the mean of its neighbours.
 SILENT_RISE_DB = 60.0
-#: Windows of white noise that tell how far noise rises above its own floor.
+#: Windows of white noise that measure how far noise rises above its own floor.
 NOISE_FRAMES = 2000
-#: Noise stays below what is taken off this share of the time.
+#: Noise stays below what is subtracted this share of the time.
 NOISE_SHARE = 0.9
-#: Lengths below this, in units of what they are taken from, are rounding and count as 0.
+#: Relative lengths below this are rounding and count as 0.
 ROUNDING = 1e-9
 
 
@@ -51,9 +49,9 @@ class SpectrumSettings:
     Parameters
     ----------
     window_s, hop_s : float
-        Length of the (Hann) window, and from one window to the next.
+        Length of the (Hann) window, and distance between windows.
     low_hz, high_hz : float
-        The bands lie between; `high_hz` comes down to what the sample rate can hold.
+        Range of the bands; `high_hz` is lowered to what the sample rate allows.
     n_bands : int
         Evenly spaced in pitch.
     """
@@ -81,7 +79,7 @@ class SpectrumSettings:
 
 
 class Spectrum:
-    """Settings at a sample rate: window, transform and bands, ready for streams.
+    """Window, transform and bands at a sample rate.
 
     Examples
     --------
@@ -113,57 +111,50 @@ class Spectrum:
 
     @property
     def frame_rate(self) -> float:
-        """Frames for each second."""
+        """Frames per second."""
         return self.sample_rate / self.hop
 
     @property
     def context(self) -> tuple[int, int]:
-        """How many samples before and after its own span a spectrum looks at."""
+        """Samples before and after its own span that a spectrum depends on."""
         before = (self.window - self.hop) // 2
         return before, self.window - self.hop - before
 
     @property
     def delay(self) -> int:
-        """How many samples a spectrum waits, at most: for its block, and for the noise floor."""
+        """Longest delay of a spectrum in samples: for its block, and for the noise floor."""
         return self.window + self.hop * (FRAMES_AT_ONCE + LevelFloor(self.frame_rate).delay)
 
     def levels_of(self, signal: np.ndarray) -> np.ndarray:
-        """The levels of a whole signal (n,), which is short, (T, n_bands)."""
+        """The levels of a short signal (n,), (T, n_bands)."""
         frames = FrameStream(self.window, self.hop)
         return self.levels(np.concatenate([frames.push(signal), frames.finish()]))
 
     def levels(self, frames: np.ndarray) -> np.ndarray:
         """Windows (T, window) → the level of each band in dB, (T, n_bands).
 
-        Taken in single precision: amplitudes are exact to a millionth of the loudest in their window.
+        In single precision: amplitudes are exact to a millionth of the loudest in their window.
         """
         windows = np.multiply(frames, self._shape, dtype=DTYPE, casting="same_kind")
         parts = rfft(windows, self.n_fft, axis=1, overwrite_x=True)[:, self._bins].view(DTYPE)
         return decibels((np.square(parts) @ self._bands).astype(np.float64))
 
     def rise(self, levels: np.ndarray, floors: np.ndarray) -> np.ndarray:
-        """How far each group of neighbouring bands lies above the floor, in dB, (T, n_bands)."""
+        """Rise of each group of neighbouring bands above the floor, in dB, (T, n_bands)."""
         above = np.maximum(levels - floors, -SILENT_RISE_DB)
         return uniform_filter1d(above, ACTIVE_BANDS, axis=1, mode="nearest")
 
     def activity(self, levels: np.ndarray, floors: np.ndarray) -> np.ndarray:
-        """How far the highest group of bands lies above what noise reaches there, in dB, (T,)."""
+        """Rise of the highest group of bands above what noise reaches there, in dB, (T,)."""
         return (self.rise(levels, floors) - self.noise_db).max(axis=1)
 
     def _noise_levels(self) -> tuple[np.ndarray, np.ndarray]:
-        """How far steady noise rises above its floor, in dB.
+        """The rise of steady noise above its floor, in dB: in low bands, of few bins, it fluctuates most.
 
-        A low band holds few bins, so that noise fluctuates there far more than in a high one.
-
-        Returns
-        -------
-        ndarray (n_bands,)
-            The rise of each group of bands that is exceeded somewhere 1 % of the time.
-        ndarray (n_bands,)
-            ν: what each band stays below `NOISE_SHARE` of the time.
+        First for each group of bands, such that any group exceeds it 1 % of the time; then ν for each band.
         """
         rng = np.random.default_rng(0)
-        # pieces: at high sample rates windows are long
+        # in pieces, because windows are long at high sample rates
         sizes = [min(FRAMES_AT_ONCE, NOISE_FRAMES - at) for at in range(0, NOISE_FRAMES, FRAMES_AT_ONCE)]
         levels = np.concatenate([self.levels(rng.normal(size=(size, self.window))) for size in sizes])
         floors = np.quantile(levels, LevelFloor(1.0).quantile, axis=0)
@@ -174,7 +165,7 @@ class Spectrum:
 
 
 def hann(n: int) -> np.ndarray:
-    """A periodic Hann window of n samples: scipy.signal has it too, and takes long to import.
+    """A periodic Hann window of n samples; scipy.signal, which has it too, is slow to import.
 
     >>> hann(4).round(12)
     array([0. , 0.5, 1. , 0.5])
@@ -183,7 +174,7 @@ def hann(n: int) -> np.ndarray:
 
 
 def band_matrix(n_fft: int, sample_rate: int, low_hz: float, high_hz: float, n_bands: int) -> np.ndarray:
-    """Triangular bands, evenly spaced in pitch, each the weighted mean of the bins it holds, (n_fft // 2 + 1, n_bands).
+    """Triangular bands, evenly spaced in pitch, as weights of the bins, (n_fft // 2 + 1, n_bands).
 
     A band narrower than a bin takes the nearest bin.
 
@@ -202,13 +193,13 @@ def band_matrix(n_fft: int, sample_rate: int, low_hz: float, high_hz: float, n_b
 
 
 class SpectrumSource:
-    """Samples in, spectra above the noise floor out: `Frames` whose features are a of the module's docstring.
+    """Samples in, spectra above the noise floor out: `Frames` whose features are the a of the module's docstring.
 
-    With `clips`, of notes cut out closely, a band may sound all the time and is then never at its floor. The floor of a
-    band is then that of the quietest band within an octave of it.
+    In `clips` cut closely around notes, a band may sound all the time. The floor of a band is then that of the quietest
+    band within an octave of it.
 
-    With `first`, frames come out from this number on, the same to the bit as those of a stream from the start of the
-    recording; samples have to be pushed from `first_sample` on.
+    With `first`, frames start at this number, bit for bit those of a stream from the start of the recording; samples
+    must be pushed from `first_sample` on.
     """
 
     def __init__(self, spectrum: Spectrum, *, clips: bool = False, first: int = 0) -> None:
@@ -217,8 +208,8 @@ class SpectrumSource:
         self._frames = FrameStream(spectrum.window, spectrum.hop, dtype=DTYPE)
         floor = LevelFloor(spectrum.frame_rate)
         chunk = max(0, first - floor.look_back) // floor.chunk
-        # Transforms go by blocks that are counted from the start of the recording. The first block is of another
-        # shape, and the first window reaches back to where nothing was pushed.
+        # Blocks are counted from the start of the recording. The first block has another shape, and the first
+        # window reaches back before the first sample pushed.
         unlike = max(FRAMES_AT_ONCE, -(-spectrum.window // spectrum.hop))
         begin = max(0, chunk * floor.chunk - unlike) // FRAMES_AT_ONCE * FRAMES_AT_ONCE
         self.first_sample = begin * spectrum.hop
@@ -227,9 +218,9 @@ class SpectrumSource:
         self._waiting = np.empty((0, spectrum.settings.n_bands))
 
     def push(self, samples: ArrayLike) -> Frames:
-        """Samples (n,), as `mono` takes them, in; the frames whose noise floor is known out."""
+        """Samples (n,), as for `mono`, in; the frames whose noise floor is known out."""
         x = one_channel(samples)
-        self._frames.push(x[:0])  # says so if the stream is finished
+        self._frames.push(x[:0])  # raises if the stream is finished
         return joined([self._none(), *[self._take(self._frames.push(block)) for block in self._blocks.push(x)]])
 
     def finish(self) -> Frames:
@@ -254,7 +245,7 @@ class SpectrumSource:
         return Frames(above(levels, floors + self._spectrum.margin_db), activity)
 
     def _next(self, floors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The levels that these floors are for, and the floors as they are used."""
+        """The levels that these floors belong to, and the floors to use."""
         levels, self._waiting = self._waiting[: len(floors)], self._waiting[len(floors) :]
         if self._clips:
             floors = minimum_filter1d(floors, 2 * self._spectrum.bands_in_an_octave + 1, axis=1)
@@ -265,7 +256,7 @@ class SpectrumSource:
 
 
 def above(levels: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """How far levels rise above those of noise, both in dB, as loudness: a of the module's docstring.
+    """How far levels rise above those of noise, both in dB: the a of the module's docstring.
 
     >>> above(np.array([0.0, -50.0]), np.array([-50.0, 0.0])).round(3)
     array([0.9, 0. ])
@@ -275,7 +266,7 @@ def above(levels: np.ndarray, noise: np.ndarray) -> np.ndarray:
 
 
 def one_channel(samples: ArrayLike) -> np.ndarray:
-    """Samples (n,) as floats; errors for what cannot be used.
+    """Samples (n,) of one channel as finite floats.
 
     >>> one_channel(np.array([16384], dtype=np.int16))
     array([0.5])
@@ -283,14 +274,14 @@ def one_channel(samples: ArrayLike) -> np.ndarray:
     shape = np.shape(samples)
     if len(shape) != 1:
         raise InputError(
-            f"a signal of shape {shape}; spectra are taken of one channel, (n,): reduce the channels with "
+            f"a signal of shape {shape}; spectra need one channel, (n,): reduce the channels with "
             "outlark.audio.sound.mono, or use ArrayFrontEnd for series of several channels"
         )
     return mono(samples)
 
 
 def unit_rows(rows: np.ndarray) -> np.ndarray:
-    """Rows (T, d) without their mean and with length 1; a row without a shape, such as silence, is 0.
+    """Rows (T, d) without their mean, scaled to length 1; constant rows, such as silence, become 0.
 
     >>> unit_rows(np.array([[1.0, 3.0], [0.0, 0.0], [0.7, 0.7]])).round(2)
     array([[-0.71,  0.71],
@@ -305,7 +296,7 @@ def unit_rows(rows: np.ndarray) -> np.ndarray:
 
 
 def check_count(name: str, value: Any, least: int = 1) -> None:
-    """Refuse what is not a whole number, or too small.
+    """Refuse anything but a whole number from `least` on.
 
     >>> check_count("n_slices", 8)
     """

@@ -1,1 +1,1 @@
-"""Files of all kinds: written atomically, checked before they are read, at paths or URLs."""
+"""Files of all kinds: written atomically, checked before reading, at paths or URLs."""

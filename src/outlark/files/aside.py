@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written aside, then renamed."""
+"""Atomic writes: to a temporary file, which is then renamed."""
 
 import os
 import secrets
@@ -10,9 +10,9 @@ from typing import BinaryIO
 
 @contextmanager
 def written_aside(target: Path) -> Iterator[Path]:
-    """A path in the folder of `target` to write to. It takes the place of `target` at the end, in one step.
+    """A temporary path in the folder of `target`, which replaces `target` at the end, in one step.
 
-    Whatever goes wrong before, `target` is what it was, and nothing is left beside it.
+    After any failure `target` is unchanged, and no temporary file is left.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def written_aside(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def opened_aside(target: Path) -> Iterator[BinaryIO]:
-    """The same, open for writing; safe on the disk before it is renamed."""
+    """The same, open for writing; flushed to disk before it is renamed."""
     with written_aside(target) as path, open(path, "xb") as file:
         yield file
         file.flush()
@@ -44,10 +44,7 @@ def opened_aside(target: Path) -> Iterator[BinaryIO]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on the disk, so that a file which was renamed is there after a power cut.
-
-    Systems and disks that cannot do this are left to do as they do.
-    """
+    """Flush the names in a folder to disk, so that a renamed file survives a power cut, where the system can."""
     with suppress(OSError):
         opened = os.open(folder, os.O_RDONLY)
         try:
@@ -57,7 +54,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def sync_folders(folder: Path, outermost: Path) -> None:
-    """The same for a folder and those around it, up to `outermost`, because they may be new, too."""
+    """The same for a folder and its parents up to `outermost`, which may be new, too."""
     for one in (folder, *folder.parents):
         sync_folder(one)
         if one == outermost:

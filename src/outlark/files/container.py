@@ -1,12 +1,12 @@
-"""What every model file is: named arrays and a JSON header in one safetensors file.
+"""Model files: named arrays and a JSON header in one safetensors file, which holds no code and names none.
 
-Numbers and text only: nothing in a file is run, and nothing in it names code to run. The header is one JSON string
-under the key "outlark" of the safetensors metadata, with three entries that `write` adds and `read` takes off again:
+The header is one JSON string under the key "outlark" of the safetensors metadata, with three entries that `write` adds
+and `read` removes:
 
-- ``format``: the name and version of this format. A new minor version adds entries, which an older outlark ignores; a
-  new major version is refused by it.
+- ``format``: name and version. A new minor version adds entries, which an older outlark ignores; it refuses a new
+  major version.
 - ``arrays``: the dtype and shape of every array.
-- ``sha256``: a digest of all else. It finds damage; it says nothing about who wrote the file.
+- ``sha256``: a digest of everything else. It reveals damage; it does not authenticate the file.
 """
 
 import hashlib
@@ -24,12 +24,12 @@ from safetensors.numpy import save
 
 from outlark.errors import InputError, ModelFileError
 from outlark.files.aside import opened_aside
-from outlark.files.regular import NOT_REGULAR, SOUND_STARTS, is_endless
+from outlark.files.places import NOT_REGULAR, SOUND_STARTS, is_endless
 from outlark.files.strict_json import dumps, loads
 
 NAME, MAJOR, MINOR = "outlark-model", 1, 0
 OWN_KEYS = ("format", "arrays", "sha256")
-#: Where safetensors keeps metadata, and where in it our header is.
+#: Key of the metadata in safetensors, and of outlark's header in it.
 METADATA, KEY = "__metadata__", "outlark"
 #: The dtypes of safetensors that a file may hold.
 CODES = {
@@ -37,29 +37,22 @@ CODES = {
     "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
     "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8",
 }  # fmt: skip
-#: A file begins with the length of its safetensors header; safetensors reads no longer ones than this.
+#: A file begins with the length of its safetensors header, which safetensors limits.
 LENGTH_BYTES, LONGEST_HEADER = 8, 100_000_000
 AGAIN = "copy the file again, or train the model again"
 
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Mapping[str, ArrayLike]) -> None:
-    """Write a file that is there whole or not at all; the same header and arrays give the same bytes.
+    """Write a file completely or not at all; equal headers and arrays give equal bytes.
 
     Parameters
     ----------
     path : str or path
-        The folder must exist. A file that is there is replaced, in one step, once the new one is safe on the disk.
+        Its folder must exist. An existing file is replaced, in one step, once the new one is on disk.
     header : dict
         Strict JSON: dict with str keys, list, str, int, finite float, bool, None.
     arrays : mapping of str to array
         Whole numbers, float16 to float64 or bool, of any shape and memory layout. NaN and inf are allowed.
-
-    Raises
-    ------
-    InputError
-        For a header or an array that the format cannot hold; the message names it.
-    ModelFileError
-        When the file cannot be written. What was there before is still there.
 
     Examples
     --------
@@ -86,20 +79,11 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Mapping[
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The header and the arrays that `write` was given.
+    """The header and the arrays (writable, in C order and native byte order) that `write` was given.
 
-    Returns
-    -------
-    header : dict
-    arrays : dict of str to ndarray
-        Writable, in C order and the byte order of this machine.
-
-    Raises
-    ------
-    ModelFileError
-        For anything but a whole, undamaged file in a version of the format that this outlark knows.
+    A ModelFileError for anything but a complete, undamaged file in a version of the format that this outlark knows.
     """
-    with about(path, "read", "see that the file is there and that you may read it"):
+    with about(path, "read", "check that the file exists and that you may read it"):
         size = _file_size(Path(path))
         with open(path, "rb") as file:
             header = _checked_header(_table(file.read, size))
@@ -115,7 +99,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
 
 
 def _storable(name: str, array: ArrayLike) -> np.ndarray:
-    """The array in C order and little-endian, as safetensors wants it."""
+    """The array in C order and little-endian, as safetensors requires."""
     if not isinstance(name, str) or name == METADATA or not name.isascii():
         raise InputError(f"an array is named {name!r}; use ASCII characters, and not {METADATA!r}")
     values = np.asarray(array)
@@ -126,7 +110,6 @@ def _storable(name: str, array: ArrayLike) -> np.ndarray:
 
 
 def _replace(target: Path, blob: bytes) -> None:
-    """Write aside, then rename: whatever goes wrong, the target is the old file or the new one."""
     if target.is_dir():
         raise ModelFileError("is a folder; give the name of a file in it")
     if not target.parent.is_dir():
@@ -158,7 +141,7 @@ def _file_size(path: Path) -> int:
 
 
 def _table(read_bytes: Callable[[int], bytes], size: int) -> dict[str, Any]:
-    """The safetensors header: name → dtype, shape and place of every array, and the metadata."""
+    """The safetensors header: name → dtype, shape and position of every array, and the metadata."""
     first = read_bytes(LENGTH_BYTES)
     length, room = int.from_bytes(first, "little"), max(size - LENGTH_BYTES, 0)
     if not 2 <= length <= LONGEST_HEADER:
@@ -172,7 +155,7 @@ def _table(read_bytes: Callable[[int], bytes], size: int) -> dict[str, Any]:
 
 
 def _other_kind(first: bytes) -> str:
-    """What a file is by its first bytes, if it is none of ours.
+    """What kind of file begins with these bytes.
 
     >>> _other_kind(b"RIFF...."), _other_kind(b"label,st")
     ('a recording (WAV)', "a file that begins with b'label,st'")
@@ -182,7 +165,7 @@ def _other_kind(first: bytes) -> str:
 
 
 def _checked_header(table: dict[str, Any]) -> dict[str, Any]:
-    """Our header, once the format, its version and the list of arrays are found right."""
+    """outlark's header, after checking format, version and the list of arrays."""
     metadata = table.pop(METADATA, None)
     text = metadata.get(KEY) if isinstance(metadata, dict) else None
     if not isinstance(text, str):
@@ -193,7 +176,7 @@ def _checked_header(table: dict[str, Any]) -> dict[str, Any]:
         raise ModelFileError(f"its format is {version!r:.100}, not {NAME!r}; give a file that outlark saved")
     major = version.get("major")
     if type(major) is not int or major < 1:
-        raise ModelFileError(f"damaged: version {major!r:.100} of the file format never was; {AGAIN}")
+        raise ModelFileError(f"damaged: version {major!r:.100} of the file format does not exist; {AGAIN}")
     if major > MAJOR:
         raise ModelFileError(
             f"written by a newer outlark, file format {major!r:.20}; this one reads up to {MAJOR}: "
@@ -206,7 +189,7 @@ def _checked_header(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def _listed(entry: Any) -> dict[str, Any]:
-    """What the header says of an array, from what safetensors says of it."""
+    """An entry of ``arrays``, from what safetensors says about the array."""
     code = entry.get("dtype") if isinstance(entry, dict) else None
     if not isinstance(code, str) or code not in CODES:
         raise ModelFileError(f"damaged: an array of dtype {code!r:.100}; {AGAIN}")
@@ -220,7 +203,7 @@ def _arrays(blob: bytes) -> dict[str, np.ndarray]:
             dtype = np.dtype(CODES[view["dtype"]])
             stored = np.ndarray(view["shape"], dtype.newbyteorder("<"), buffer=view["data"])
             if dtype.kind == "b" and np.any(stored.view(np.uint8) > 1):
-                raise ValueError(f"{name!r:.100} is neither True nor False somewhere")
+                raise ValueError(f"{name!r:.100} holds values other than True and False")
             arrays[name] = stored.astype(dtype, order="C", copy=True)
     except (SafetensorError, ValueError, TypeError, KeyError, OverflowError) as error:
         raise ModelFileError(f"damaged: its arrays cannot be read ({error!s:.300}); {AGAIN}") from None
@@ -241,7 +224,7 @@ def _digest(header: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
 
 @contextmanager
 def about(path: str | os.PathLike[str], done: str, remedy: str) -> Iterator[None]:
-    """Whatever fails within is a ModelFileError that begins with the path.
+    """Turns failures into ModelFileErrors that begin with the path.
 
     >>> with about("song.outlark", "read", "see that the file is there"):
     ...     raise ModelFileError("no classes; save the model again")

@@ -1,4 +1,4 @@
-"""Values, labels and arrays as a file can hold them: put in by `Fields`, taken out again with every one checked."""
+"""Values, labels and arrays of estimators for model files: stored by `Fields`, and checked when read back."""
 
 import math
 import numbers
@@ -14,12 +14,12 @@ from outlark.errors import InputError, ModelFileError
 NUMBERS = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8")
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 NEWER = "written by a newer outlark? pip install -U outlark"
-#: An array of str takes as much room for each entry as for the longest; more characters than this are refused.
+#: Most characters of an array of str, in which every entry takes as much room as the longest.
 MOST_CHARACTERS = 100_000_000
 
 
 def encoded(value: Any, where: str) -> Any:
-    """A parameter or a label as strict JSON, such that `decoded` gives the same value of the same type.
+    """A parameter or a label as strict JSON; `decoded` restores value and type.
 
     >>> encoded({"a": 0.5, "b": np.float32(2.0)}, "threshold")
     {'mapping': [['a', 0.5], ['b', {'numpy': 'float32', 'value': 2.0}]]}
@@ -49,7 +49,7 @@ def encoded(value: Any, where: str) -> Any:
 
 
 def decoded(value: Any, where: str) -> Any:
-    """What `encoded` was given; ModelFileError for anything else."""
+    """The reverse of `encoded`."""
     try:
         match value:
             case None | bool() | int() | float() | str():
@@ -68,7 +68,7 @@ def decoded(value: Any, where: str) -> Any:
                 return np.array(decoded(entries, where), dtype=name)
     except (ValueError, TypeError, KeyError, OverflowError):
         pass
-    raise ModelFileError(f"{where} is {value!r:.100}, which stands for nothing; save the model again")
+    raise ModelFileError(f"{where} is {value!r:.100}, which is not a stored value; save the model again")
 
 
 def put_kind(estimator: BaseEstimator, kinds: Mapping[str, type[BaseEstimator]]) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def put_kind(estimator: BaseEstimator, kinds: Mapping[str, type[BaseEstimator]])
 
 
 def take_kind(settings: Any, kinds: Mapping[str, type[BaseEstimator]], what: str) -> Any:
-    """What `put_kind` was given, not fitted; parameters that are not there take their default."""
+    """The reverse of `put_kind`, not fitted; missing parameters take their default."""
     kind = settings.get("kind") if isinstance(settings, dict) else None
     if not isinstance(kind, str) or kind not in kinds:
         raise ModelFileError(f"a {what} of kind {kind!r:.100}; this outlark knows {', '.join(kinds)}; {NEWER}")
@@ -100,13 +100,13 @@ def plain(value: Any) -> Any:
 
 
 class Fields:
-    """What is kept of an estimator, as it is put in or taken out.
+    """The stored state of an estimator.
 
     Attributes
     ----------
     settings : dict
-        Strict JSON: "values", "labels" (of str or mixed kinds; numbers are arrays) and "fortran", the arrays that lie
-        in memory column by column. Products of matrices differ in the last bit with the order.
+        Strict JSON: "values", "labels" (of str or mixed kinds; numbers are arrays) and "fortran", the arrays in
+        column-major order, which affects the last bit of matrix products.
     arrays : dict of str to ndarray
     """
 
@@ -150,10 +150,10 @@ class Fields:
         return decoded(self.settings["values"][name], name)
 
     def positive(self, name: str) -> Any:
-        """A finite number above 0, of whatever type."""
+        """A finite number above 0, of any type."""
         value = self.value(name)
         fits = False
-        with suppress(OverflowError):  # an int of hundreds of digits
+        with suppress(OverflowError):
             fits = isinstance(value, numbers.Real) and value is not True and 0.0 < float(value) < math.inf
         if not fits:
             raise ModelFileError(f"{name} is {value!r:.100} and must be a positive number; save the model again")
@@ -174,7 +174,7 @@ class Fields:
         return np.asfortranarray(array) if name in self.settings["fortran"] else array
 
     def labels(self, name: str, n: int | None) -> np.ndarray:
-        """One label for each of n classes or samples, in the dtype in which they were put in."""
+        """One label for each of n classes or samples, in its original dtype."""
         kept = self.settings["labels"].get(name)
         labels = self.arrays.get(name, np.empty(())) if kept is None else _listed_labels(kept, name)
         if labels.ndim != 1 or len(labels) != (len(labels) if n is None else n):
@@ -195,11 +195,11 @@ def _listed_labels(kept: Any, name: str) -> np.ndarray:
             with suppress(TypeError):  # None, or str and numbers together
                 sorted(labels)
                 return labels
-    raise ModelFileError(f"{name} is {kept!r:.100}, which are no labels; save the model again")
+    raise ModelFileError(f"{name} is {kept!r:.100}, which are not labels; save the model again")
 
 
 def scalar(value: Any, name: str) -> Any:
-    """The value, once it is found to be None, a number or a str."""
+    """The value, if it is None, a number or a str."""
     if plain(value) is not None and not isinstance(plain(value), bool | int | float | str):
         raise ModelFileError(f"{name} is {value!r:.100} and must be a number, a str or None; save the model again")
     return value

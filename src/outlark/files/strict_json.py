@@ -1,4 +1,4 @@
-"""JSON that comes back as it was: no NaN, no key twice, no tuple that turns into a list, nothing very deep."""
+"""JSON that is read back unchanged: no NaN, no repeated keys, no tuples, no deep nesting."""
 
 import json
 import math
@@ -6,12 +6,12 @@ from typing import Any
 
 from outlark.errors import InputError
 
-#: How deep lists and dicts may lie in each other.
+#: Nesting of lists and dicts.
 DEEPEST = 50
 
 
 def dumps(value: Any, what: str) -> str:
-    """One line of ASCII, the same for equal values; `what` begins the message when something cannot be written.
+    """One line of ASCII, the same for equal values; `what` names the value in errors.
 
     >>> dumps({"b": 0.1, "a": [None, True]}, "header")
     '{"a":[null,true],"b":0.1}'
@@ -20,20 +20,11 @@ def dumps(value: Any, what: str) -> str:
     outlark.errors.InputError: header.tau.song is nan, which JSON does not have; keep it in an array
     """
     _check(value, what)
-    try:
-        return json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":"))
-    except ValueError as error:  # an int of thousands of digits
-        raise InputError(f"{what} cannot be written as JSON ({error}); keep long numbers in arrays") from None
+    return json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":"))
 
 
 def loads(text: str | bytes, what: str) -> dict[str, Any]:
-    """The object that `text` stands for.
-
-    Raises
-    ------
-    InputError
-        For whatever `dumps` would not have written, however hostile.
-    """
+    """The object in `text`; an InputError for anything that `dumps` does not write."""
     try:
         if isinstance(text, bytes):
             text = text.decode()  # json would guess the encoding
@@ -47,11 +38,11 @@ def loads(text: str | bytes, what: str) -> dict[str, Any]:
 
 
 class RepeatedKeyError(ValueError):
-    """An object of JSON that says two things under one name."""
+    """A JSON object with a repeated key."""
 
 
 def without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of these keys and values; for `object_pairs_hook` of `json.loads`, which takes the last of equals.
+    """For `object_pairs_hook` of `json.loads`, which otherwise takes the last of equal keys.
 
     >>> without_doubles([("label", "song"), ("label", "call")])
     Traceback (most recent call last):
@@ -66,9 +57,9 @@ def without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check(value: Any, where: str, depth: int = 0) -> None:
-    """Refuse what would not come back as it is, naming the key."""
+    """Refuse what would not be read back unchanged, naming the key."""
     if depth > DEEPEST:
-        raise InputError(f"{where} lies more than {DEEPEST} levels deep; flatten it")
+        raise InputError(f"{where} is nested more than {DEEPEST} levels deep; flatten it")
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError(f"{where} is {value!r}, which JSON does not have; keep it in an array")
     if isinstance(value, dict):

@@ -9,7 +9,7 @@ from outlark.batch.journal import DONE, NAME, Journal
 from outlark.batch.sources import Source, find
 from outlark.batch.task import WORKSHOP
 from outlark.errors import InputError, OutlarkError
-from outlark.files.cache import cache_folder
+from outlark.files.places import cache_folder
 from outlark.review.demo import make_demo
 from outlark.review.found import import_found
 from outlark.review.project import FOLDER, Project

@@ -1,6 +1,6 @@
 """A fitted front end as settings and arrays that a file can hold, and back: the same frames to the last bit.
 
-Two of the `KINDS` learn nothing: their parameters and the sample rate are all there is. What the other two learn is
+Two of the `KINDS` learn nothing: their parameters and the sample rate are all there is. What `ArrayFrontEnd` learns is
 listed here field by field. A file chooses among the kinds by name and can name nothing else.
 """
 
@@ -10,22 +10,17 @@ from typing import Any
 import numpy as np
 
 from outlark.errors import InputError, ModelFileError
-from outlark.features.array import ArrayFrontEnd
+from outlark.features.array import ArrayFrontEnd, check_series_rate
 from outlark.features.base import FrontEnd
-from outlark.features.channels import check_series_rate
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
-from outlark.features.patch import PatchFrontEnd
 from outlark.features.spectrum import check_count
 from outlark.files.fields import Fields, put_kind, take_kind
 
-KINDS: dict[str, type[FrontEnd]] = {
-    kind.__name__: kind for kind in (HLDSFrontEnd, NoteFrontEnd, PatchFrontEnd, ArrayFrontEnd)
-}
-#: No more than this: otherwise a file could ask for all the memory there is. In samples, …
-MOST_SAMPLES = {"window_s": 2**18, "surroundings_s": 2**18, "context_s": 2**22, "lag_s": 2**22}
-#: … and in numbers of them.
-MOST_SPECTRA, MOST_LAYERS = 2**16, 100
+KINDS: dict[str, type[FrontEnd]] = {kind.__name__: kind for kind in (HLDSFrontEnd, NoteFrontEnd, ArrayFrontEnd)}
+#: No more than this: otherwise a file could ask for all the memory there is. In samples, and in layers.
+MOST_SAMPLES = {"window_s": 2**18, "surroundings_s": 2**18, "lag_s": 2**22}
+MOST_LAYERS = 100
 #: What wrong settings raise, one way or another, where they are used.
 WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
 
@@ -43,9 +38,6 @@ def state_of(front_end: FrontEnd) -> tuple[dict[str, Any], dict[str, np.ndarray]
     """
     fields = Fields(put_kind(front_end, KINDS), {})
     _check_size(front_end, front_end.sample_rate_)
-    if isinstance(front_end, PatchFrontEnd):
-        fields.put_array("mean", front_end.mean_)
-        fields.put_array("components", front_end.components_)
     if isinstance(front_end, ArrayFrontEnd):
         for name in ("n_channels", "window_samples", "hop_samples", "floor_s"):
             fields.put_value(name, getattr(front_end, f"{name}_"))
@@ -76,9 +68,7 @@ def from_state(settings: Any, arrays: dict[str, np.ndarray], sample_rate: Any, w
     try:
         _check_size(front_end, check_series_rate(sample_rate))
         fields = Fields(dict(settings), arrays)
-        if isinstance(front_end, PatchFrontEnd):
-            _take_patch(fields, front_end, sample_rate, width)
-        elif isinstance(front_end, ArrayFrontEnd):
+        if isinstance(front_end, ArrayFrontEnd):
             _take_array(fields, front_end, sample_rate, width)
         else:
             if isinstance(front_end, NoteFrontEnd):  # first, for it tells whether the numbers are sensible
@@ -103,10 +93,8 @@ def _check_size(front_end: Any, sample_rate: int) -> None:
         entries: Any = getattr(front_end, name, "")
         if not isinstance(entries, str) and len(entries) > MOST_LAYERS:
             raise InputError(f"{name} has {len(entries)} entries, too many to keep; give {MOST_LAYERS} or fewer")
-    for name in ("n_slices", "n_bands", "n_components", "step"):
+    for name in ("n_slices", "n_bands"):
         check_count(name, getattr(front_end, name, 1))
-    if getattr(front_end, "step", 1) > MOST_SPECTRA:
-        raise InputError(f"step is more than {MOST_SPECTRA} spectra, too many to keep; give less")
 
 
 def _check_width(front_end: FrontEnd, found: int, width: int) -> None:
@@ -115,14 +103,6 @@ def _check_width(front_end: FrontEnd, found: int, width: int) -> None:
             f"its {type(front_end).__name__} gives {found!r:.100} features, but its describer takes {width}; save the "
             "model again"
         )
-
-
-def _take_patch(fields: Fields, front_end: PatchFrontEnd, sample_rate: Any, width: int) -> None:
-    front_end.mean_ = fields.array("mean", front_end.n_slices * front_end.n_bands)
-    front_end.components_ = fields.array("components", None, len(front_end.mean_))
-    front_end.n_features_ = len(front_end.components_) + 1
-    _check_width(front_end, front_end.n_features_, width)
-    front_end._set_lengths(sample_rate)
 
 
 def _take_array(fields: Fields, front_end: ArrayFrontEnd, sample_rate: Any, width: int) -> None:

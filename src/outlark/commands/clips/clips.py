@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 
-from outlark.annotations.cells import SCORE_DIGITS, TIME_DIGITS, comma_line, decimal, guarded
+from outlark.annotations.delimited import SCORE_DIGITS, TIME_DIGITS, comma_line, decimal, guarded
 from outlark.annotations.files import encoded, write_bytes
-from outlark.audio.recorder_time import RecorderTime, recorder_time
+from outlark.audio.recorder_metadata import RecorderTime, recorder_time
 from outlark.commands.clips.clip_choice import Choice, Uncut, verdict_of
 from outlark.commands.clips.cutting import Reel
 from outlark.commands.train.file_names import Names, safe_name

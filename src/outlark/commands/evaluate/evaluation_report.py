@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 
-from outlark.annotations.cells import comma_line, guarded
+from outlark.annotations.delimited import comma_line, guarded
 from outlark.commands.evaluate.comparison import REST
 from outlark.commands.evaluate.evaluation import Evaluation
 from outlark.metrics import EventScores, FScores, TimeErrors

@@ -8,11 +8,10 @@ from pathlib import Path
 import soundfile
 
 from outlark.annotations import Mark, Table, read_table
-from outlark.annotations.recording_names import full_names, pair_names
-from outlark.annotations.table_files import tables_in
-from outlark.annotations.wording import is_known, is_sound
+from outlark.annotations.annotation import is_known, is_sound
+from outlark.annotations.read import tables_in
 from outlark.audio.sound import for_decoder
-from outlark.audio.sound_files import SoundFiles, recording_of_table
+from outlark.audio.sound_files import SoundFiles, full_names, pair_names, recording_of_table
 from outlark.commands.evaluate.comparison import Compared, is_answer, is_span
 from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import number_of

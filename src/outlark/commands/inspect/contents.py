@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from outlark.annotations import FORMATS, Table, read_table
-from outlark.annotations.table_files import SUFFIXES
+from outlark.annotations.read import SUFFIXES
 from outlark.audio.sound_files import SoundFiles
 from outlark.commands.inspect.model_content import model_content
 from outlark.commands.inspect.sound_content import sound_content
 from outlark.errors import AnnotationError, AudioError, InputError, OutlarkError
-from outlark.files.regular import NOT_REGULAR, is_endless
+from outlark.files.places import NOT_REGULAR, is_endless
 
 
 def content_of(

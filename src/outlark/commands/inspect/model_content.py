@@ -13,7 +13,6 @@ from outlark.features.array import ArrayFrontEnd
 from outlark.features.base import FrontEnd
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
-from outlark.features.patch import PatchFrontEnd
 from outlark.files.container import read
 from outlark.storage.model_file import load
 
@@ -70,9 +69,6 @@ def in_words(front_end: FrontEnd) -> str:
             around_ms = 1e3 * front_end.surroundings_s
             around = f" and {around_ms:.3g} ms around it" if around_ms else ""
             return f"whole notes, {front_end.n_slices} slices of each{around}; {_spectra(front_end)}"
-        case PatchFrontEnd():
-            size = f"{1e3 * front_end.context_s:g} ms around each moment"
-            return f"patches of {size}, as {front_end.n_components} numbers; {_spectra(front_end)}"
         case HLDSFrontEnd():
             span = f"{1e3 * front_end.window_s:.3g} ms every {1e3 * front_end.hop_s:.3g} ms"
             return f"frames of {span}: level, slope and curvature of each band, as in the paper"
@@ -81,7 +77,7 @@ def in_words(front_end: FrontEnd) -> str:
     return type(front_end).__name__
 
 
-def _spectra(front_end: NoteFrontEnd | PatchFrontEnd) -> str:
+def _spectra(front_end: NoteFrontEnd) -> str:
     band = f"from {front_end.low_hz:g} to {front_end.high_hz:g} Hz"
     span = f"{1e3 * front_end.window_s:g} ms every {1e3 * front_end.hop_s:g} ms"
     return f"spectra of {front_end.n_bands} bands {band}, of {span}"

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import soundfile
 
-from outlark.audio.cut_short import cut_short
-from outlark.audio.recorder_time import recorder_time
+from outlark.audio.recorder_metadata import recorder_time
 from outlark.audio.sound import CHUNK, AudioFile, for_decoder
+from outlark.audio.wav_header import cut_short
 from outlark.files.places import size_of
 
 #: Windows of this length in which no sample differs from the others are digital silence.

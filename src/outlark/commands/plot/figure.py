@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from outlark.audio.recorder_time import recorder_time
+from outlark.audio.recorder_metadata import recorder_time
 from outlark.commands.excerpt import Sound, with_surroundings
 from outlark.commands.plot.figure_panels import Found, Stretch, draw
 from outlark.detection.detector import NoteDetector

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.fft import rfft
 from scipy.ndimage import maximum_filter1d
 
-from outlark.audio.recorder_time import RecorderTime
+from outlark.audio.recorder_metadata import RecorderTime
 from outlark.detection.scores import ScoreBlock
 
 #: Length of the windows of the spectrogram, about: a compromise between time and pitch that suits birds.

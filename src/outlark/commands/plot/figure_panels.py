@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outlark.audio.recorder_time import RecorderTime
+from outlark.audio.recorder_metadata import RecorderTime
 from outlark.commands.excerpt import Sound
 from outlark.commands.plot.figure_numbers import (
     clock_marks,

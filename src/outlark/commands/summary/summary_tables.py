@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from outlark.annotations.cells import comma_line, decimal, guarded
+from outlark.annotations.delimited import comma_line, decimal, guarded
 from outlark.annotations.files import encoded, needed, write_bytes, written
 from outlark.commands.summary.summary import DAY, HOUR, SITE, Summary
 from outlark.errors import InputError

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from outlark.annotations import Mark, Table, read_table
-from outlark.annotations.table_files import tables_in
+from outlark.annotations.read import tables_in
 from outlark.audio.sound_files import SoundFiles, is_sound
 from outlark.commands.train.clip_folders import EXPECTED, clip_folders
 from outlark.errors import AnnotationError, InputError

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from outlark.audio.cut_short import cut_short
 from outlark.audio.margins import Part, is_long, without_quiet
+from outlark.audio.wav_header import cut_short
 from outlark.commands.train.around_marks import hear, margin
 from outlark.commands.train.examples import Examples
 from outlark.commands.train.negatives import reject

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark.audio.cut_short import cut_short
+from outlark.audio.wav_header import cut_short
 
 RATE = 8000
 

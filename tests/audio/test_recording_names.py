@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlark.annotations.recording_names import full_names, pair_names
+from outlark.audio.sound_files import full_names, pair_names
 from outlark.errors import AnnotationError
 
 

@@ -1,27 +1,27 @@
-"""When a recording began, as the recorder wrote it down: GUANO, header comment or file name. No zone is made up."""
+"""When and where a recording was made: from GUANO, the header comment, or file and folder names."""
 
 import os
 import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import soundfile
 
 from outlark.audio.sound import for_decoder
-from outlark.audio.wave_chunks import text_chunks
+from outlark.audio.wav_header import text_chunks
 from outlark.errors import AudioError
-from outlark.files.places import as_place, is_url, name_of, opened
+from outlark.files.places import Place, as_place, is_url, name_of, opened
 
 GUANO, COMMENT, FILE_NAME = "guano", "comment", "file name"
-#: Years outside are those of a clock that was never set, or no years at all.
+#: Other years come from a clock that was never set, or are not years.
 FIRST_YEAR, LAST_YEAR = 1990, 2099
 #: AudioMoth named files by hexadecimal seconds between these years.
 HEX_YEARS = range(2016, 2031)
-#: Sources that differ by no more say the same: names are made a moment before or after the first sample.
+#: Sources that differ by no more agree: files are named a moment before or after the first sample.
 TOLERANCE = timedelta(seconds=2)
 
-#: AudioMoth: "Recorded at 12:34:56 24/10/2023 (UTC+2) by …"; at first without a zone, later with milliseconds.
+#: AudioMoth: "Recorded at 12:34:56 24/10/2023 (UTC+2) by …"; early ones without a zone, later ones with milliseconds.
 AUDIOMOTH = re.compile(
     r"Recorded at (\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,6}))? (\d{1,2})/(\d{1,2})/(\d{4})"
     r"(?: \((UTC)(?:([+-])(\d{1,2})(?::(\d{2}))?)?\))?"
@@ -29,6 +29,14 @@ AUDIOMOTH = re.compile(
 #: 20231024_123456, also with $, - or T between; Swift adds _-0400, BAR-LT +1000.
 IN_NAME = re.compile(r"(?<!\d)(\d{8})([_$T-])(\d{6})(?!\d)(_?[+-]\d{4}(?!\d)|Z)?", re.IGNORECASE)
 HEX_NAME = re.compile(r"(?=[0-9]*[a-f])[0-9a-f]{8}", re.IGNORECASE)
+#: Fields of GUANO, in lower case, that hold the name of a site; a Song Meter's prefix, unless it is its serial number.
+FIELDS = ("nabat|site name", "site name", "site", "wa|song meter|prefix", "wa|prefix")
+#: How to find the site of a recording if the recorder did not store it.
+AUTO, FOLDER, PARENT, NAME = "auto", "folder", "parent", "name"
+WAYS = (AUTO, FOLDER, PARENT, NAME)
+NO_SITE = "(no site)"
+#: Folders named by date or without meaning: 2023, 2023-10, 20231024, Data.
+_NOT_A_SITE = re.compile(r"(\d{4})(?:[-_. ]?\d{2}(?:[-_. ]?\d{2})?)?|data|wav|audio|recordings", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +46,12 @@ class RecorderTime:
     Attributes
     ----------
     began : datetime
-        With a time zone only if the source tells one.
+        With a time zone only if the source states one.
     source : "guano", "comment" or "file name"
     differences : tuple of str
-        What less trusted sources say instead, in words; empty if they agree.
+        What less trusted sources say instead; empty if they agree.
     expansion : float
-        How many seconds of the file one second took; 10 for bats slowed down by 10 (GUANO's TE), else 1.
+        Time expansion (GUANO's TE): 10 for bats slowed down tenfold, else 1.
 
     Examples
     --------
@@ -58,27 +66,15 @@ class RecorderTime:
     expansion: float = 1.0
 
     def at(self, start_s: float) -> datetime:
-        """The time so many seconds of the file after its start, to the microsecond."""
+        """The time at a position in the file, to the microsecond."""
         return self.began + timedelta(seconds=start_s / self.expansion)
 
 
 def recorder_time(path: str | os.PathLike[str]) -> RecorderTime | None:
-    """When a recording began, from the most trusted source that tells it.
+    """When a recording (path or URL) began, or None.
 
-    In this order: the time stamp of GUANO, the header comment as AudioMoth writes it, the file name.
-
-    Parameters
-    ----------
-    path : path of the sound file, or its URL
-
-    Returns
-    -------
-    RecorderTime, or None if nothing tells
-
-    Raises
-    ------
-    AudioError
-        When there is no such file, or it cannot be opened.
+    The most trusted source counts: the time stamp of GUANO, then the header comment as AudioMoth writes it, then the
+    file name.
 
     Examples
     --------
@@ -102,8 +98,8 @@ def recorder_time(path: str | os.PathLike[str]) -> RecorderTime | None:
         what = "is a folder" if folder else f"cannot be opened ({error.strerror})"
         raise AudioError(f"{path} {what}; give the path of a sound file that you may read") from None
     comment = texts["ICMT"] if "ICMT" in texts else _comment(path)
-    told = (_time_in_guano(texts.get("guan", "")), _time_in_comment(comment), time_in_name(name_of(path)))
-    found = [time for time in told if time is not None]
+    sources = (_time_in_guano(texts.get("guan", "")), _time_in_comment(comment), time_in_name(name_of(path)))
+    found = [time for time in sources if time is not None]
     if not found:
         return None
     best, *others = found
@@ -123,10 +119,10 @@ def time_in_name(name: str) -> RecorderTime | None:
     """
     for date, between, clock, zone in IN_NAME.findall(name):
         began = _date_time(date + clock)
-        # a hyphen right after the clock may begin a serial number; ISO 8601 has a T, Swift an underscore
-        told = zone if zone.startswith("_") or between in "Tt" else ""
+        # a hyphen right after the time may start a serial number; ISO 8601 has a T, Swift an underscore
+        stated = zone if zone.startswith("_") or between in "Tt" else ""
         if began is not None:
-            return RecorderTime(began=began.replace(tzinfo=_zone(told.removeprefix("_"))), source=FILE_NAME)
+            return RecorderTime(began=began.replace(tzinfo=_zone(stated.removeprefix("_"))), source=FILE_NAME)
     stem = name.split(".", 1)[0]
     if HEX_NAME.fullmatch(stem):
         began = datetime.fromtimestamp(int(stem, 16), UTC)
@@ -139,7 +135,7 @@ def _time_in_guano(text: str) -> RecorderTime | None:
     fields = guano_fields(text)
     stamp = re.sub(r"\s+(?=[+-]\d)", "", fields.get("timestamp", ""))
     stamp = re.sub(r"(?<=:\d\d[+-])(?=\d(:|$))", "0", stamp)  # a Song Meter Mini writes +1:00
-    if ":" not in stamp and "T" not in stamp:  # a day is no time
+    if ":" not in stamp and "T" not in stamp:  # a date without a time
         return None
     try:
         began = datetime.fromisoformat(stamp)
@@ -153,7 +149,7 @@ def _time_in_guano(text: str) -> RecorderTime | None:
 
 
 def guano_fields(text: str) -> dict[str, str]:
-    """Names, in small letters, and values of the lines of GUANO that have both; the first of each name counts.
+    """Names, in lower case, and values of the lines of GUANO; the first of each name counts.
 
     >>> guano_fields("TE: 10\\nNABat|Site Name: Upper pond")
     {'te': '10', 'nabat|site name': 'Upper pond'}
@@ -181,7 +177,7 @@ def _time_in_comment(comment: str) -> RecorderTime | None:
 
 
 def _comment(path: Path | str) -> str:
-    """The comment of a file that is not made of RIFF chunks: FLAC, Ogg, AIFF, MP3 …"""
+    """The comment of a file other than WAV: FLAC, Ogg, AIFF, MP3 …"""
     try:
         if is_url(path):
             with opened(path) as fetched, soundfile.SoundFile(fetched) as file:
@@ -193,7 +189,7 @@ def _comment(path: Path | str) -> str:
 
 
 def _date_time(digits: str) -> datetime | None:
-    """From YYYYMMDDHHMMSS; None for what is no time."""
+    """From YYYYMMDDHHMMSS, or None."""
     try:
         found = datetime.strptime(digits, "%Y%m%d%H%M%S")
     except ValueError:
@@ -202,7 +198,7 @@ def _date_time(digits: str) -> datetime | None:
 
 
 def _zone(text: str) -> timezone | None:
-    """From Z, or +HHMM as zones are: quarters of an hour, from -12 to +14 hours."""
+    """From Z or +HHMM; None unless in quarters of an hour from -12 to +14 hours."""
     if text in ("Z", "z"):
         return UTC
     if not text:
@@ -215,7 +211,7 @@ def _zone(text: str) -> timezone | None:
 
 
 def _gap(one: datetime, other: datetime) -> timedelta:
-    """How much later `other` is. One without a zone may be local or UTC: the nearer of the two."""
+    """How much later `other` is; a time without a zone is taken as local or UTC, whichever is nearer."""
     if (one.tzinfo is None) == (other.tzinfo is None):
         return other - one
     if one.tzinfo is None:
@@ -235,3 +231,74 @@ def _difference(best: RecorderTime, other: RecorderTime) -> str:
         f"the {other.source} says {other.began.isoformat(' ')}, {abs(gap)} {when} than the {best.source} "
         f"({best.began.isoformat(' ')})"
     )
+
+
+# ------------------------------------------------------------------------- site
+
+
+def recorder_site(path: Place) -> str | None:
+    """The site that the recorder wrote into the file (GUANO), or None; OSError if the file cannot be read."""
+    fields = guano_fields(text_chunks(path).get("guan", ""))
+    for field in FIELDS:
+        site = fields.get(field, "")
+        if site and site != fields.get("serial"):
+            return site
+    return None
+
+
+def site_of(recording: str, path: str, way: str = AUTO) -> str:
+    """The site of a recording from its path; "(no site)" if it does not reveal one.
+
+    Parameters
+    ----------
+    recording : str
+        Its name in a run: the path below the deepest folder that holds all recordings, with "/".
+    path : str
+        Its full path, for recordings that are not in a folder of their own.
+    way : str
+        "folder": the first folder of the name, except dates, "Data" and the like. "parent": the folder of the file.
+        "name": the part of the file name before the time. "auto": the first folder, else the part of the file name,
+        else the folder of the file.
+
+    Examples
+    --------
+    >>> site_of("pond/20231024/20231024_120000.WAV", "/disk/pond/20231024/20231024_120000.WAV")
+    'pond'
+    >>> site_of("SM4-N_20231024_120000.wav", "/disk/all/SM4-N_20231024_120000.wav")
+    'SM4-N'
+    >>> site_of("20231024_120000.WAV", "/disk/ridge/20231024_120000.WAV")
+    'ridge'
+    """
+    file = PurePosixPath(recording)
+    folders = [folder for folder in file.parts[:-1] if not _is_date_or_data(folder)]
+    around = [folder for folder in reversed(Path(path).parts[1:-1]) if not _is_date_or_data(folder)]
+    in_name = _before_time(file.name)
+    found = {
+        FOLDER: folders[:1] or around[:1],
+        PARENT: folders[-1:] or around[:1],
+        NAME: [in_name] if in_name else [],
+        AUTO: folders[:1] or ([in_name] if in_name else around[:1]),
+    }[way]
+    return found[0] if found else NO_SITE
+
+
+def _is_date_or_data(folder: str) -> bool:
+    """Whether a folder is named by date or without meaning.
+
+    >>> [name for name in ("2023", "2023-10-24", "Data", "0042", "pond 2023") if _is_date_or_data(name)]
+    ['2023', '2023-10-24', 'Data']
+    """
+    found = _NOT_A_SITE.fullmatch(folder)
+    return found is not None and (found[1] is None or FIRST_YEAR <= int(found[1]) <= LAST_YEAR)
+
+
+def _before_time(name: str) -> str:
+    """The part of a file name before the time; blank without a time.
+
+    >>> _before_time("SITE7_20231024_123456.WAV"), _before_time("5E9089F0.WAV"), _before_time("night.wav")
+    ('SITE7', '', '')
+    """
+    at = IN_NAME.search(name)
+    if at is None or HEX_NAME.fullmatch(name.split(".", 1)[0]):
+        return ""
+    return name[: at.start()].strip(" _-.$")

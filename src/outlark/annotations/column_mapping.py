@@ -1,20 +1,29 @@
-"""From the columns of a sheet to marks. Each format says under which names it keeps what."""
+"""From the columns of a sheet to annotations: which column holds which field, and which one holds the labels."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from outlark.annotations.cells import NOTHING, TIME_DIGITS, number, optional_number
-from outlark.annotations.labels import label_index
-from outlark.annotations.marks import Mark
-from outlark.annotations.sheets import Row, Sheet
+from outlark.annotations.annotation import Mark
+from outlark.annotations.delimited import NOTHING, TIME_DIGITS, Row, Sheet, key_of, number, optional_number
 from outlark.errors import AnnotationError, InputError
 from outlark.segments import VERDICTS
 
-#: Field of a mark, or what it is made of → names of columns as `key_of` gives them, the best first.
+#: Field of an annotation → column names as `key_of` spells them, the best first.
 Names = Mapping[str, tuple[str, ...]]
-#: What a table says of frequencies that it must have: they were measured, or nobody knew and they mean nothing.
+#: Raven tables must give frequencies: measured ones, or the whole band if none are known.
 MEASURED, WHOLE_BAND = "measured", "whole band"
+#: Usual names of label columns, the most telling first.
+USUAL = (
+    "label", "labels", "annotation", "species", "class", "type", "common_name", "name", "call_type", "note_type",
+    "song_type", "note", "syllable", "syllable_type", "call", "sound", "tag", "category", "vocalization",
+    "vocalisation", "species_code", "code", "scientific_name", "text",
+)  # fmt: skip
+#: Words in the names of text columns that hold something else.
+_NO_LABEL = (
+    "file", "path", "folder", "dir", "date", "time", "view", "selection", "channel", "comment", "comments", "notes",
+    "remarks",
+)  # fmt: skip
 
 
 def _verdict(cell: str) -> str | None:
@@ -52,7 +61,7 @@ def _frequencies(cell: str) -> str | None:
     return cell or None
 
 
-#: Fields that may be blank. A column that cannot be read so is not what its name says, and is kept as it is.
+#: Fields that may be blank. A column that does not parse is not what its name says, and is kept unchanged.
 _OPTIONAL: dict[str, Callable[[str], Any]] = {
     "verdict": _verdict,
     "score": optional_number,
@@ -67,24 +76,24 @@ _OPTIONAL: dict[str, Callable[[str], Any]] = {
     "frequencies": _frequencies,
     "start_time": _text,
 }
-#: What tells something about other fields and is none itself.
+#: Columns that qualify other fields.
 _NO_FIELDS = ("start_sample", "end_sample", "frequencies")
 _TIMES = ("start_s", "end_s", "duration_s", "file_offset_s")
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Where a sheet keeps the fields of a mark.
+    """Where a sheet keeps the fields of an annotation.
 
     Attributes
     ----------
     sheet : Sheet
     at : dict of str to int
-        Field → column, counted from 0. Fields without column are not in it.
+        Field → column, counted from 0.
     dropped : frozenset of int
         Columns that are neither fields nor kept.
     rounding_s : float
-        Seconds that differ by less than this from a whole sample mean that sample.
+        Seconds within this distance of a whole sample mean that sample; 0 where all digits are written.
     """
 
     sheet: Sheet
@@ -102,17 +111,7 @@ class Columns:
         drop: tuple[str, ...] = (),
         rounding_s: float = 10.0**-TIME_DIGITS,
     ) -> "Columns":
-        """Find the columns by their names.
-
-        Parameters
-        ----------
-        strict : bool
-            A cell that cannot be read is an error, also where blank would do: for files that outlark wrote.
-        drop : tuple of str
-            Columns that say nothing about a mark.
-        rounding_s : float
-            By how much written seconds may differ from what was meant; 0 where all digits are written.
-        """
+        """Find the columns by their names; `strict`, for files that outlark wrote, raises for any bad cell."""
         keys = sheet.keys
         at: dict[str, int] = {}
         for field, wanted in names.items():
@@ -127,7 +126,7 @@ class Columns:
                 raise sheet.wrong(trouble[0], f"column {sheet.columns[at[field]]!r}: {trouble[1]}")
             if trouble:
                 sheet.remarks.append(
-                    f"column {sheet.columns[at[field]]!r} kept as it is: {trouble[1]} ({sheet.unit} {trouble[0]})"
+                    f"column {sheet.columns[at[field]]!r} kept unchanged: {trouble[1]} ({sheet.unit} {trouble[0]})"
                 )
                 del at[field]
         return cls(sheet, at, frozenset(i for i, key in enumerate(keys) if key in drop), rounding_s)
@@ -137,11 +136,11 @@ class Columns:
         if field not in self.at:
             raise AnnotationError(
                 f"{self.sheet.path}, {self.sheet.unit} 1: no column for {what}; expected one of {list(names[field])} "
-                f"in whatever spelling, found {self.sheet.listed}"
+                f"in any spelling, found {self.sheet.listed}"
             )
 
     def marks(self, label_column: str | int | None = None, *, guess: bool = True) -> list[Mark]:
-        """All rows as marks; `guess` where the label column may have any name."""
+        """All rows as annotations; `guess` if the label column may have any name."""
         if guess or label_column is not None:
             taken = {i for field, i in self.at.items() if field != "label"} | self.dropped
             self.at.pop("label", None)
@@ -173,7 +172,7 @@ class Columns:
             raise self.sheet.wrong(row.line, error) from None
 
     def cell(self, row: Row, field: str) -> str:
-        """The text of a field, blank where it has no column."""
+        """The text of a field, blank if it has no column."""
         return row.cells[self.at[field]] if field in self.at else ""
 
     def _span(self, row: Row, found: dict[str, Any]) -> tuple[float, float]:
@@ -183,12 +182,12 @@ class Columns:
         samples = [found.get(f"{end}_sample") for end in ("start", "end")]
         if rate and None not in samples:
             exact = {"start_s": samples[0] / rate, "end_s": samples[1] / rate}
-            # seconds that say something else, and not for want of digits, are between samples or by hand: they hold
+            # seconds that differ by more than rounding were edited, or lie between samples: they count
             times |= {f: s for f, s in exact.items() if abs(times.get(f, s) - s) <= self.rounding_s}
         start_s = times["start_s"]
         end_s = times["end_s"] if "end_s" in times else round(start_s + times["duration_s"], 9)
         if "file_offset_s" in times:
-            # Raven's begin and end run over all open files, the offset counts within one
+            # in Raven, begin and end run over all open files, the offset counts within one
             start_s, end_s = times["file_offset_s"], round(times["file_offset_s"] + (end_s - start_s), 9)
         return start_s, end_s
 
@@ -202,10 +201,66 @@ class Columns:
 
 
 def _trouble(sheet: Sheet, i: int, parse: Callable[[str], Any]) -> tuple[int, str] | None:
-    """The first line that cannot be read, and why."""
+    """The first line that does not parse, and why."""
     for row in sheet.rows:
         try:
             parse(row.cells[i])
         except (ValueError, OverflowError) as error:
             return row.line, str(error)
     return None
+
+
+def label_index(sheet: Sheet, taken: Container[int], wanted: str | int | None) -> int | None:
+    """The label column, counted from 0, or None; adds a remark on the choice.
+
+    `taken` columns are known to hold something else; `wanted` is a name, or a number from 1.
+    """
+    if wanted is not None:
+        return _wanted_column(sheet, wanted)
+    keys = sheet.keys
+    usual = [keys.index(name) for name in USUAL if name in keys and keys.index(name) not in taken]
+    others = [i for i in range(len(keys)) if i not in taken and i not in usual and _may_be_labels(sheet, i)]
+    found = next((i for i in usual if not sheet.rows or _filled(sheet, i)), None)
+    if found is None:
+        found = next(iter(others + usual), None)
+    if found is None:
+        sheet.remarks.append(f"no label column among {sheet.listed}; all labels are blank")
+        return None
+    also = [sheet.columns[i] for i in usual if i != found]
+    hint = f" (not {also}; label_column= chooses)" if also else ""
+    sheet.remarks.append(f"labels from the column {sheet.columns[found]!r}{hint}")
+    return found
+
+
+def _wanted_column(sheet: Sheet, wanted: str | int) -> int:
+    name = str(wanted)
+    keys = sheet.keys
+    if name in sheet.columns:
+        return sheet.columns.index(name)
+    if key_of(name) in keys:
+        return keys.index(key_of(name))
+    if name.isascii() and name.isdigit() and 1 <= int(name) <= len(keys):
+        return int(name) - 1
+    raise AnnotationError(
+        f"{sheet.path}: there is no label column {wanted!r}; give one of {sheet.listed}, or its number "
+        f"from 1 to {len(keys)}"
+    )
+
+
+def _filled(sheet: Sheet, i: int) -> bool:
+    return any(row.cells[i].strip() for row in sheet.rows)
+
+
+def _may_be_labels(sheet: Sheet, i: int) -> bool:
+    """Whether a column holds text, and its name does not say that it is something else."""
+    if any(part in _NO_LABEL for part in sheet.keys[i].split("_")):
+        return False
+    return any(not _is_number(row.cells[i]) for row in sheet.rows)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        optional_number(cell)
+    except ValueError:
+        return False
+    return True

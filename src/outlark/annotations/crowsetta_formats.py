@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import soundfile
 
+from outlark.annotations.annotation import Mark
 from outlark.annotations.files import needed, read_bytes
-from outlark.annotations.marks import Mark
 from outlark.audio.sound import for_decoder
 from outlark.errors import AnnotationError, InputError
 
-#: outlark's name, which is crowsetta's → usual end of file names, and what it is.
+#: Name, as in crowsetta → usual file name ending, and what it is.
 FORMATS = {
     "textgrid": (".TextGrid", "Praat's tiers of intervals and points"),
     "notmat": (".not.mat", "evsonganaly's segments"),
@@ -28,26 +28,26 @@ FORMATS = {
 def read(path: Path, format: str, label_column: str | int | None, remarks: list[str]) -> list[Mark]:
     """The segments of the file; for a TextGrid, `label_column` chooses a tier by name or number from 1."""
     crowsetta = needed("crowsetta", "formats")
-    read_bytes(path)  # for the errors in outlark's words
+    read_bytes(path)  # for outlark's error messages
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of recordings that are not there: `_seconds` says it
+            warnings.simplefilter("ignore")  # about missing recordings: `_rate` reports them
             found = crowsetta.Transcriber(format).from_file(path)
             if format == "textgrid":
                 return list(_tiers(path, found, label_column, remarks))
             return list(_segments(path, found, format))
     except AnnotationError:
         raise
-    except Exception as error:  # whatever crowsetta and the parsers below it raise
+    except Exception as error:  # crowsetta and its parsers raise anything
         raise AnnotationError(
-            f"{path} cannot be read as {format} ({type(error).__name__}: {error!s:.300}); see that it is such a file"
+            f"{path} cannot be read as {format} ({type(error).__name__}: {error!s:.300}); check that it is such a file"
         ) from error
 
 
 def _segments(path: Path, found: Any, format: str) -> Iterator[Mark]:
     options: dict[str, Any] = {} if format == "generic-seq" else {"round_times": False}
     if format in ("timit", "birdsong-recognition-dataset"):
-        # a rate of 1 leaves samples as they are; each recording's own rate comes after
+        # a rate of 1 keeps times in samples; they are divided by each recording's own rate below
         options["samplerate"] = 1
     annotations = found.to_annot(**options)
     for annotation in annotations if isinstance(annotations, list) else [annotations]:

@@ -1,6 +1,10 @@
-"""A labelled span as tables hold it, a table of them, and what a written table says of its making."""
+"""An annotation (`Mark`), an annotation file (`Table`), what a written file says about its origin (`About`).
+
+Formats with a single text field show verdict and runner-up in it (`shown`); `taken_apart` reverses that.
+"""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,41 +12,41 @@ from typing import Any, Self
 
 from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import writable
-from outlark.segments import KNOWN, UNKNOWN, VERDICTS, Segment
+from outlark.segments import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN, VERDICTS, Segment
 
-#: Three years of one recording: whatever is later is no time in seconds.
+#: Three years: a later time cannot be in seconds.
 LATEST_S = 1e8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """One labelled span of a recording, in seconds, because tables have no sample rate.
+    """One annotation: a labelled span of a recording, in seconds because annotation files have no sample rate.
 
     Attributes
     ----------
     start_s, end_s : float
         Seconds from the start of the recording; equal for a point label.
     label : str or None
-        None: blank in the table, or no class accepts the span.
+        None: blank in the file, or no class accepts the span.
     recording : str or None
-        Path or name of the sound file, as the table gives it.
+        Path or name of the sound file, as written in the annotation file.
     verdict : "known", "ambiguous", "unknown", "silence" or None
-        None where the table does not say.
+        None if the file does not say.
     score, runner_up, runner_up_score, reason
-        As in `Segment`; None where the table does not say.
+        As in `Segment`; None if the file does not say.
     channel : int or None
         Counted from 1.
     low_hz, high_hz : float or None
     sample_rate : int or None
-        Of the recording. With it, the times stand for whole samples.
+        Of the recording. If given, the times stand for whole samples.
     start_time : str or None
-        Date and time of day of the start, ISO 8601, where it is known when the recording began.
+        Date and time of the start, ISO 8601, if it is known when the recording began.
     remark : str
-        What is odd about the recording, such as that it was cut short.
+        Anything unusual about the recording, such as that it was cut short.
     more : mapping of str to str
         Columns that have no place above.
     line : int or None
-        Where it was read: the line (or row) of the table.
+        Line (or row) of the file.
 
     Examples
     --------
@@ -51,7 +55,7 @@ class Mark:
     11025
     >>> Mark(start_s=2.0, end_s=1.0)
     Traceback (most recent call last):
-    outlark.errors.InputError: the end, 1.0 s, is before the start, 2.0 s; see whether the columns are swapped
+    outlark.errors.InputError: the end, 1.0 s, is before the start, 2.0 s; check whether the columns are swapped
     """
 
     start_s: float
@@ -96,14 +100,14 @@ class Mark:
             raise InputError(f"the start, {self.start_s} s, is negative; times count from the start of the recording")
         if self.end_s < self.start_s:
             raise InputError(
-                f"the end, {self.end_s} s, is before the start, {self.start_s} s; see whether the columns are swapped"
+                f"the end, {self.end_s} s, is before the start, {self.start_s} s; check whether the columns are swapped"
             )
         if self.end_s > LATEST_S:
             raise InputError(f"the end, {self.end_s:g} s, is years away; times must be in seconds, not samples or ms")
 
     @classmethod
     def from_segment(cls, segment: Segment, recording: str | None = None) -> Self:
-        """What a detector found, as a mark.
+        """What a detector found, as an annotation.
 
         >>> Mark.from_segment(Segment(start=0, end=100, sample_rate=1000, label="a"), "night.flac").end_s
         0.1
@@ -125,13 +129,7 @@ class Mark:
         )
 
     def segment(self, sample_rate: int) -> Segment:
-        """The span in samples, each time rounded to the nearest.
-
-        Raises
-        ------
-        AnnotationError
-            For a point label, or a span shorter than a sample: there is nothing to hear in it.
-        """
+        """The span in samples, each time rounded to the nearest; AnnotationError if it is shorter than a sample."""
         try:
             return Segment.from_seconds(
                 self.start_s,
@@ -148,16 +146,16 @@ class Mark:
             )
         except InputError as error:
             where = f"line {self.line}: " if self.line is not None else ""
-            what = "a point label" if self.start_s == self.end_s else "a mark"
+            what = "a point label" if self.start_s == self.end_s else "an annotation"
             raise AnnotationError(
                 f"{where}{what} ({self.label!r} at {self.start_s} s) has no samples at {sample_rate} Hz ({error}); "
-                "mark a span, or leave it out"
+                "annotate a longer span, or omit it"
             ) from None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """What a reader gives.
+    """An annotation file that was read.
 
     Attributes
     ----------
@@ -165,11 +163,11 @@ class Table:
     format : str
         One of `FORMATS`.
     marks : tuple of Mark
-        In the order of the file.
+        In file order.
     remarks : tuple of str
-        What was guessed, left out or odd, in words.
+        What was guessed, skipped or unusual.
     about : mapping
-        What the file says of version, model and settings; empty if nothing.
+        What the file says about version, model and settings; empty if nothing.
     """
 
     path: Path
@@ -181,7 +179,7 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """What every written file carries, inside or in a file beside it.
+    """How a written file came about; stored in the file or in a file beside it.
 
     Attributes
     ----------
@@ -192,8 +190,8 @@ class About:
     settings : mapping
         JSON values.
     recording : mapping
-        What is to say of the recording of a table about one, JSON values: when it began, what is odd about it. Rows of
-        CSV do not repeat it; they have columns for it.
+        JSON values about the recording, if the file covers only one: when it began, anything unusual. CSV has columns
+        for these instead.
     """
 
     version: str
@@ -205,6 +203,75 @@ class About:
         """All of it as a JSON object."""
         run = {"version": self.version, "model_sha256": self.model_sha256, "settings": dict(self.settings)}
         return {**run, **({"recording": dict(self.recording)} if self.recording else {})}
+
+
+def is_sound(mark: Mark) -> bool:
+    """Whether programs that display notes get this annotation: all but silence."""
+    return mark.verdict != SILENCE
+
+
+def is_known(mark: Mark) -> bool:
+    """Whether this is a note of a known class."""
+    return mark.verdict == KNOWN or (mark.verdict is None and mark.label is not None)
+
+
+def shown(mark: Mark) -> str:
+    """The label, or why there is none.
+
+    >>> shown(Mark(start_s=0, end_s=1, label="tuti-D", verdict="known"))
+    'tuti-D'
+    >>> shown(Mark(start_s=0, end_s=1, label="tuti-D", verdict="ambiguous", runner_up="tuti-F"))
+    'tuti-D or tuti-F?'
+    >>> shown(Mark(start_s=0, end_s=1, verdict="unknown"))
+    'unknown'
+    """
+    if mark.label is None:
+        return "" if mark.verdict in (None, KNOWN) else str(mark.verdict)
+    if mark.verdict != AMBIGUOUS:
+        return mark.label
+    return f"{mark.label}?" if mark.runner_up is None else f"{mark.label} or {mark.runner_up}?"
+
+
+def label_behind(text: str | None, verdict: str | None, runner_up: str | None) -> str | None:
+    """The label in the text from `shown`, given verdict and runner-up.
+
+    >>> label_behind("tuti-D or tuti-F?", "ambiguous", "tuti-F")
+    'tuti-D'
+    >>> label_behind("unknown", "unknown", None)
+    """
+    if text is None or (text == verdict and verdict != KNOWN):
+        return None
+    if verdict == AMBIGUOUS:
+        return text.removesuffix("?" if runner_up is None else f" or {runner_up}?")
+    return text
+
+
+def verdict_behind(text: str | None, verdict: str | None, runner_up: str | None) -> str | None:
+    """The verdict written beside the text from `shown`; None if somebody has since edited an ambiguous label.
+
+    >>> verdict_behind("tuti-D or tuti-F?", "ambiguous", "tuti-F")
+    'ambiguous'
+    >>> verdict_behind("tuti-D", "ambiguous", "tuti-F")
+    """
+    settled = verdict == AMBIGUOUS and text not in (None, AMBIGUOUS) and label_behind(text, verdict, runner_up) == text
+    return None if settled else verdict
+
+
+def taken_apart(text: str) -> tuple[str | None, str | None, str | None]:
+    """Label, verdict and runner-up, as far as the text from `shown` alone reveals them.
+
+    >>> taken_apart("tuti-D or tuti-F?")
+    ('tuti-D', 'ambiguous', 'tuti-F')
+    >>> taken_apart("unknown"), taken_apart("tuti-D")
+    ((None, 'unknown', None), ('tuti-D', None, None))
+    """
+    if text in (UNKNOWN, AMBIGUOUS):
+        return None, text, None
+    # test the end first: the pattern takes long to fail on a text full of "or"
+    found = text.endswith("?") and re.fullmatch(r"(.+?)(?: or (.+))?\?", text, flags=re.DOTALL)
+    if found:
+        return found[1], AMBIGUOUS, found[2]
+    return text or None, None, None
 
 
 def _finite(name: str, value: Any) -> float:

@@ -1,22 +1,31 @@
-"""What outlark's own formats (CSV, JSON lines, Parquet) have in common: their fields, in a stable order.
+"""outlark's CSV, other CSV files, and the fields that outlark's own formats (CSV, JSON lines, Parquet) share.
 
-Version 1 of the schema. Later versions may add columns at the end of `FIELDS`; what is there keeps name, place and
-meaning.
+CSV has no comment lines, so that pandas, R and spreadsheets read it without options; columns of each row say which run
+it comes from. Later versions of the schema may add fields at the end; existing ones keep name, place and meaning.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from outlark.annotations.columns import Columns, Names
-from outlark.annotations.marks import About, Mark
-from outlark.annotations.sheets import Sheet
+from outlark.annotations.annotation import About, Mark
+from outlark.annotations.column_mapping import Columns, Names
+from outlark.annotations.delimited import (
+    FREQUENCY_DIGITS,
+    SCORE_DIGITS,
+    TIME_DIGITS,
+    Sheet,
+    comma_line,
+    decimal,
+    guarded,
+    key_of,
+)
+from outlark.annotations.files import encoded
 from outlark.errors import AnnotationError
 from outlark.files.strict_json import dumps, loads
 from outlark.plain_text import visible_json
 
 SCHEMA = 1
-#: Text, whole numbers and the others, by name.
 FIELDS: dict[str, type] = {
     "recording": str,
     "start_s": float,
@@ -36,12 +45,12 @@ FIELDS: dict[str, type] = {
     "start_time": str,
     "remark": str,
 }
-#: Columns that tables of earlier versions do not have.
+#: Columns that files of earlier versions do not have.
 LATER = ("start_time", "remark")
-#: What rows say of the run that they are from.
+#: What rows say about the run that they come from.
 RUN = ("schema", "version", "model_sha256", "settings")
 OWN_NAMES: Names = {name: (name,) for name in FIELDS}
-#: Tables of others: whatever names the columns have.
+#: Column names in files of other programs.
 ANY_NAMES: Names = {
     "recording": (
         "recording", "file", "filename", "file_name", "filepath", "file_path", "path", "audio", "audio_file",
@@ -69,10 +78,46 @@ ANY_NAMES: Names = {
     "start_sample": ("start_sample", "onset_sample"),
     "end_sample": ("end_sample", "offset_sample"),
 }  # fmt: skip
+DIGITS = {
+    "start_s": TIME_DIGITS,
+    "end_s": TIME_DIGITS,
+    "low_hz": FREQUENCY_DIGITS,
+    "high_hz": FREQUENCY_DIGITS,
+}
+#: All columns in order; later ones stand last, so that nothing moves.
+HEADER = [*(name for name in FIELDS if name not in LATER), *RUN, *LATER]
+
+
+def read(
+    sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None
+) -> tuple[list[Mark], Mapping[str, Any]]:
+    """The annotations, and what the file says about its run."""
+    if not is_own(sheet):
+        return marks_in(sheet.stripped(), label_column, own=False), about
+    return marks_in(sheet, label_column, own=True), about_in(sheet) or about
+
+
+def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
+    """All annotations, silence included."""
+    more = other_columns(marks, HEADER)
+    yield encoded(comma_line([*HEADER, *map(guarded, more.values())]))
+    run = run_values(about)
+    for mark in marks:
+        found = {**values(mark), **run}
+        cells = [_cell(name, found[name]) for name in HEADER]
+        yield encoded(comma_line([*cells, *(guarded(mark.more.get(key, "")) for key in more)]))
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return decimal(value, DIGITS.get(name, SCORE_DIGITS))
+    return guarded(value) if isinstance(value, str) else str(value)
 
 
 def values(mark: Mark) -> dict[str, Any]:
-    """The fields of a mark by name, None for blank.
+    """The fields of an annotation by name, None for blank.
 
     >>> found = values(Mark(start_s=0.5, end_s=1.0, label="a", sample_rate=8000))
     >>> found["start_sample"], found["end_sample"], found["score"]
@@ -88,29 +133,29 @@ def values(mark: Mark) -> dict[str, Any]:
 
 
 def run_values(about: About) -> dict[str, Any]:
-    """What every row says of its run."""
+    """What every row says about its run."""
     settings = dumps(dict(about.settings), "settings")
     return {"schema": SCHEMA, "version": about.version, "model_sha256": about.model_sha256, "settings": settings}
 
 
 def is_own(sheet: Sheet) -> bool:
-    """Whether outlark wrote the table: with what it is to say of the run in every row, or in the file beside it."""
+    """Whether outlark wrote the file."""
     return set(sheet.columns) >= set(FIELDS) - set(LATER)
 
 
 def marks_in(sheet: Sheet, label_column: str | int | None, *, own: bool, all_digits: bool = False) -> list[Mark]:
-    """The marks in a table of ours, or in one of others with whatever columns; `all_digits` if it holds them all."""
+    """The annotations in a file of outlark or of another program; `all_digits` if times are not rounded."""
     names = OWN_NAMES if own else ANY_NAMES
     rounding = {"rounding_s": 0.0} if all_digits else {}
     columns = Columns.of(sheet, names, strict=own, drop=RUN if own else (), **rounding)
-    columns.need("start_s", names, "the start of a mark")
+    columns.need("start_s", names, "the start")
     if "duration_s" not in columns.at:
-        columns.need("end_s", names, "its end")
+        columns.need("end_s", names, "the end")
     return columns.marks(label_column, guess=not own)
 
 
 def about_in(sheet: Sheet) -> dict[str, Any]:
-    """What the rows say of their run; empty, with a remark, where they are from several."""
+    """What the rows say about their run; empty, with a remark, if they come from several."""
     if not set(sheet.columns) >= set(RUN):
         return {}
     at = [sheet.columns.index(name) for name in RUN]
@@ -119,14 +164,14 @@ def about_in(sheet: Sheet) -> dict[str, Any]:
         check_schema(schema, f"{sheet.path}, {sheet.unit} {line}")
     if len(runs) != 1:
         if runs:
-            sheet.remarks.append(f"rows of {len(runs)} runs of outlark, with other versions, models or settings")
+            sheet.remarks.append(f"rows of {len(runs)} runs of outlark, with different versions, models or settings")
         return {}
     ((_, version, model, settings),) = runs
     return {"version": version, "model_sha256": model or None, "settings": loads(settings or "{}", "settings")}
 
 
 def check_schema(found: Any, where: str) -> None:
-    """An error for what a newer outlark wrote."""
+    """An error for files of a newer outlark."""
     try:
         newer = int(found) > SCHEMA
     except (TypeError, ValueError, OverflowError):
@@ -139,5 +184,24 @@ def check_schema(found: Any, where: str) -> None:
 
 
 def json_line(value: Mapping[str, Any]) -> str:
-    """One line of JSON, keys in their order; what a terminal would obey is spelt as JSON spells it."""
+    """One line of JSON; control characters that a terminal would obey are escaped."""
     return visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False)) + "\n"
+
+
+def other_columns(marks: Iterable[Mark], own: Sequence[str]) -> dict[str, str]:
+    """Key in `Mark.more` → name of its column, in order of appearance; distinct from the columns in `own`.
+
+    >>> other_columns([Mark(start_s=0, end_s=1, more={"Site": "A", "label": "b"})], ["label"])
+    {'Site': 'Site', 'label': 'label (more)'}
+    """
+    found: dict[str, str] = {}
+    taken = {key_of(name) for name in own}
+    for mark in marks:
+        for key in mark.more:
+            if key not in found:
+                name = key
+                while key_of(name) in taken:
+                    name += " (more)"
+                found[key] = name
+                taken.add(key_of(name))
+    return found

@@ -1,0 +1,173 @@
+"""Reading annotation files of any format: one file, or all files of a folder."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from outlark.annotations import (
+    aoef,
+    audacity,
+    birdnet,
+    crowsetta_formats,
+    dcase,
+    json_lines,
+    kaleidoscope,
+    outlark_csv,
+    parquet,
+    raven,
+)
+from outlark.annotations.annotation import Mark, Table
+from outlark.annotations.delimited import Sheet, sheet_of
+from outlark.annotations.files import SIDE_SUFFIX, read_side, read_text
+from outlark.annotations.formats import detect_format, format_named
+from outlark.errors import AnnotationError, InputError
+
+#: File name endings of annotation files, in any case.
+SUFFIXES = (
+    ".txt", ".csv", ".tsv", ".jsonl", ".json", ".parquet", ".textgrid", ".mat", ".phn", ".wrd", ".xml",
+)  # fmt: skip
+_SHEETS: dict[str, Callable[[Sheet, Mapping[str, Any], str | int | None], list[Mark]]] = {
+    "raven": raven.read,
+    "kaleidoscope": kaleidoscope.read,
+    "birdnet": birdnet.read,
+    "dcase": dcase.read,
+}
+
+
+def read_table(path: str | PathLike[str], *, format: str | None = None, label_column: str | int | None = None) -> Table:
+    """Read an annotation file.
+
+    Parameters
+    ----------
+    path : path of the file
+    format : str, optional
+        One of `FORMATS`; detected from content and name if omitted.
+    label_column : str or int, optional
+        The column of the labels, by name or number from 1 (for a TextGrid the tier, for AOEF the key of the tag);
+        guessed from the usual names if omitted. `Table.remarks` says which it was.
+
+    Raises
+    ------
+    AnnotationError
+        The message names file and line, what was found and what was expected.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "a.txt")
+    ...     _ = path.write_text("Begin Time (s)\\tEnd Time (s)\\tSpecies\\n1\\t2.5\\tEATO\\n")
+    ...     table = read_table(path)
+    >>> table.format, table.marks[0].label, table.remarks
+    ('raven', 'EATO', ("labels from the column 'Species'",))
+    """
+    path = Path(path)
+    name = detect_format(path) if format is None else format_named(format).name
+    remarks: list[str] = []
+    try:
+        marks, about = _read(path, name, label_column, remarks)
+    except AnnotationError:
+        raise
+    except InputError as error:
+        raise AnnotationError(f"{path}: {error}") from None
+    said = {key: value for key, value in about.items() if key != "format"}
+    return Table(path=path, format=name, marks=tuple(marks), remarks=tuple(remarks), about=said)
+
+
+def _read(
+    path: Path, format: str, label_column: str | int | None, remarks: list[str]
+) -> tuple[list[Mark], Mapping[str, Any]]:
+    about = read_side(path, remarks)
+    if format == "parquet":
+        return parquet.read(path, about, label_column, remarks)
+    if format in crowsetta_formats.FORMATS:
+        return crowsetta_formats.read(path, format, label_column, remarks), about
+    text = read_text(path, remarks)
+    if format == "audacity":
+        return audacity.read(path, text, about, remarks), about
+    if format == "jsonl":
+        return json_lines.read(path, text, about, label_column, remarks)
+    if format == "aoef":
+        return aoef.read(path, text, about, label_column, remarks)
+    sheet = sheet_of(text, path, remarks)
+    if format == "csv":
+        return outlark_csv.read(sheet, about, label_column)
+    return _SHEETS[format](sheet.stripped(), about, label_column), about
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A file that could not be read as an annotation file, and why."""
+
+    path: Path
+    message: str
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """What was found in a folder.
+
+    Attributes
+    ----------
+    tables : tuple of Table
+        Ordered by name.
+    unread : tuple of Unread
+        Files with the ending of an annotation file that could not be read.
+    others : int
+        Number of other files, without those that outlark puts beside annotation files.
+    """
+
+    tables: tuple[Table, ...]
+    unread: tuple[Unread, ...]
+    others: int
+
+
+def tables_in(
+    folder: Path, *, within: bool = False, format: str | None = None, label_column: str | int | None = None
+) -> TableFiles:
+    """Read all annotation files of a folder except hidden ones.
+
+    Parameters
+    ----------
+    folder : Path
+    within : bool
+        Whether to search folders within, too.
+    format, label_column
+        As in `read_table`, for all of them.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     for name, text in (("a.labels.txt", "0.5\\t1.0\\tsong\\n"), ("readme.txt", "my labels"), ("a.wav", "")):
+    ...         _ = Path(folder, name).write_text(text)
+    ...     found = tables_in(Path(folder))
+    >>> [table.path.name for table in found.tables], [file.path.name for file in found.unread], found.others
+    (['a.labels.txt'], ['readme.txt'], 1)
+    """
+    tables: list[Table] = []
+    unread: list[Unread] = []
+    others = 0
+    for path in _files(folder, within):
+        if path.name.endswith(SIDE_SUFFIX):
+            continue
+        if not path.name.lower().endswith(SUFFIXES):
+            others += 1
+            continue
+        try:
+            tables.append(read_table(path, format=format, label_column=label_column))
+        except AnnotationError as error:
+            unread.append(Unread(path, str(error)))
+    return TableFiles(tuple(tables), tuple(unread), others)
+
+
+def _files(folder: Path, within: bool) -> Iterator[Path]:
+    def cannot_list(error: OSError) -> None:
+        raise InputError(f"{error.filename} cannot be listed ({error.strerror}); check that you may read it")
+
+    for here, folders, files in os.walk(folder, onerror=cannot_list):
+        folders[:] = sorted(name for name in folders if within and not name.startswith("."))
+        yield from (Path(here, name) for name in sorted(files) if not name.startswith("."))

@@ -1,0 +1,114 @@
+"""Writing annotation files of any format, and an example of each."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from outlark.annotations import aoef, audacity, birdnet, dcase, json_lines, kaleidoscope, outlark_csv, parquet, raven
+from outlark.annotations.annotation import About, Mark
+from outlark.annotations.files import encoded, side_path, side_text, write_bytes, written
+from outlark.annotations.formats import FORMATS, format_named, is_ready
+from outlark.errors import AnnotationError, InputError
+from outlark.version import __version__
+
+_WRITERS: dict[str, Callable[[Collection[Mark], About, Mapping[str, float]], Iterator[bytes]]] = {
+    "raven": raven.write,
+    "audacity": audacity.write,
+    "kaleidoscope": kaleidoscope.write,
+    "birdnet": birdnet.write,
+    "dcase": dcase.write,
+    "csv": outlark_csv.write,
+    "jsonl": json_lines.write,
+    "parquet": parquet.write,
+    "aoef": aoef.write,
+}
+#: Formats that hold version, model and settings themselves; CSV in its rows, if it has any.
+_HOLD_ABOUT = ("csv", "jsonl", "parquet", "aoef")
+#: What `example` writes.
+MARKS = (
+    Mark(
+        start_s=0.5, end_s=0.75, label="song", recording="night.wav", verdict="known", score=2.5, runner_up="call",
+        runner_up_score=1.25, reason="song 2.50 ≥ 2.00; next call 1.25", sample_rate=22050,
+    ),
+    Mark(
+        start_s=1.0, end_s=1.1, recording="night.wav", verdict="unknown", score=0.5, sample_rate=22050,
+        reason="best score 0.50 (song) < 2.00",
+    ),
+)  # fmt: skip
+
+
+def write_table(
+    path: str | PathLike[str],
+    marks: Iterable[Mark],
+    *,
+    format: str,
+    about: About | None = None,
+    durations: Mapping[str, float] | None = None,
+) -> None:
+    """Write an annotation file, completely or not at all; equal annotations give equal bytes.
+
+    Parameters
+    ----------
+    path : path of the file
+        Its folder must exist; an existing file is replaced.
+    marks : iterable of Mark
+        Written in this order, one at a time: a collection may be larger than memory. docs/formats.md says what each
+        format omits.
+    format : str
+        One of `FORMATS` that can be written.
+    about : About, optional
+        How the file came about; by default the version of outlark. Formats without room for it get a file beside,
+        named `path` + ``.about.json``.
+    durations : mapping of str to float, optional
+        Recording → seconds, in the order in which Raven opens the files: begin times then run over all of them.
+        By default they count within each recording.
+
+    Raises
+    ------
+    AnnotationError
+        If the file cannot be written, or an annotation lacks what the format needs.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_table(f"{folder}/a.labels.txt", [Mark(start_s=0.5, end_s=0.75, label="song")], format="audacity")
+    ...     Path(folder, "a.labels.txt").read_text()
+    '0.5\\t0.75\\tsong\\n'
+    """
+    path = Path(path)
+    if not format_named(format).writes:
+        writing = [f.name for f in FORMATS.values() if f.writes]
+        raise AnnotationError(f"format={format!r} is only read; write one of {writing}")
+    about = About(version=__version__) if about is None else about
+    listed = marks if isinstance(marks, Collection) else list(marks)
+    for mark in listed:
+        if not isinstance(mark, Mark):
+            raise InputError(f"{mark!r:.100} is not a Mark; use Mark.from_segment for what a detector found")
+    holds_about = format in _HOLD_ABOUT and (len(listed) > 0 or format != "csv")
+    with written(path) as file:
+        for piece in _WRITERS[format](listed, about, durations or {}):
+            file.write(piece)
+        if not holds_about:
+            write_bytes(side_path(path), encoded(side_text(about, format)))
+    if holds_about:
+        with suppress(OSError):  # left by an earlier file of another format
+            side_path(path).unlink()
+
+
+def example(name: str) -> str | None:
+    """The text of a small file; None for formats that are only read, are binary, or lack a package.
+
+    >>> print(example("audacity"), end="")
+    0.5	0.75	song 2.50
+    1.0	1.1	unknown 0.50
+    """
+    format = FORMATS[name]
+    if not format.writes or name == "parquet" or not is_ready(format):
+        return None
+    with TemporaryDirectory() as folder:
+        path = Path(folder, f"night{format.suffix}")
+        write_table(path, MARKS, format=name)
+        return path.read_text(encoding="utf-8")
