@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import uvicorn
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
-from review_page import FLAGS
+from review_speed import FLAGS
 
 from outlark.experiment.synthetic import SAMPLE_RATE
 from outlark.review.actions import annotate, judge, new_class

@@ -57,10 +57,11 @@ def test_verdicts_survive_a_new_model_and_become_examples(trained_client):
     assert project["run"]["new"] == 4
     assert sum(c["negatives"] for c in project["classes"]) == 1
     assert client.work("/api/train")["state"] == "done"
-    again = {(d["recording_id"], d["t0"] // 500): d["status"] for d in found_by(client)}
-    kept = [again.get((item["recording_id"], item["t0"] // 500)) for item in pending]
-    assert kept.count("confirmed") >= 3
-    assert kept[4] in (None, "rejected")  # it is not found again, or its verdict is still known
+    again = {(d["recording_id"], d["t0"] // 500): d for d in found_by(client)}
+    kept = [again.get((item["recording_id"], item["t0"] // 500), {}) for item in pending]
+    assert [one.get("status") for one in kept].count("confirmed") >= 3
+    # it is not found as a note of that class again, or its verdict is still known
+    assert kept[4].get("class_id") != pending[4]["class_id"] or kept[4]["status"] == "rejected"
     project = client.opened.project
     model = load(project.folder / project.run()["model"])
     assert [note["label"] for note in model.negatives_] == [names(client)[pending[4]["class_id"]]]
@@ -80,6 +81,23 @@ def test_a_second_verdict_takes_the_place_of_the_first(trained_client):
     after = client.get(f"/api/recordings/{item['recording_id']}/annotations").json()
     assert len(after) == before + 1
     assert client.post("/api/reviews", json={"detection_id": item["id"], "verdict": "relabel"}).status_code == 400
+
+
+def test_verdicts_in_a_batch_are_those_given_one_by_one(trained_client):
+    client = trained_client
+    pending = [i for i in client.get("/api/queue").json()["items"] if i["status"] == "pending"][:5]
+    verdicts = [
+        {"detection_id": i["id"], "verdict": v} for i, v in zip(pending, ["confirm", "reject"] * 3, strict=False)
+    ]
+    verdicts.insert(2, {"detection_id": 10**6, "verdict": "confirm"})
+    outcomes = client.post("/api/reviews/batch", json={"verdicts": verdicts}).json()["outcomes"]
+    assert [sorted(one) == ["error"] for one in outcomes] == [False, False, True, False, False, False]
+    status = {item["id"]: item["status"] for item in client.get("/api/queue").json()["items"]}
+    assert [status[item["id"]] for item in pending] == ["confirmed", "rejected", "confirmed", "rejected", "confirmed"]
+    for _ in range(5):
+        assert client.post("/api/undo").json()["kind"].startswith("review: ")
+    status = {item["id"]: item["status"] for item in client.get("/api/queue").json()["items"]}
+    assert [status[item["id"]] for item in pending] == ["pending"] * 5
 
 
 def test_undo_takes_everything_back_and_redo_does_it_again(trained_client):

@@ -84,6 +84,17 @@ def judge(project: Project, detection_id: int, verdict: str, class_id: int | Non
     return outcome(project, action.changes, f"review: {verdict}")
 
 
+def judge_all(project: Project, verdicts: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """Verdicts in the order in which they were given, each an action of its own; {"error": …} for one that fails."""
+    outcomes: list[Row] = []
+    for one in verdicts:
+        try:
+            outcomes.append(judge(project, **one))
+        except InputError as error:
+            outcomes.append({"error": str(error)})
+    return outcomes
+
+
 def promote(project: Project, cluster_id: int, name: str, keep: Sequence[int] | None, k: int) -> Row:
     """Make a class of a group of unknown sounds: its k most central ones become examples."""
     _row(project, "cluster", cluster_id)
@@ -176,15 +187,13 @@ def outcome(project: Project, changes: Sequence[Row], kind: str | None) -> Row:
 
 def _statuses_near(project: Project, spans: Sequence[Row]) -> dict[str, str]:
     """Detection id → status, for those that overlap the spans."""
-    run = project.run()
-    if run is None:
-        return {}
     found: dict[int, Row] = {}
-    for span in spans:
+    for place in {(span["recording_id"], span["t1"], span["t0"]) for span in spans}:
         rows = project.store.rows(
-            "SELECT * FROM detection WHERE run_id = ? AND recording_id = ? AND t0 < ? AND t1 > ?",
-            run["id"], span["recording_id"], span["t1"], span["t0"],
-        )  # fmt: skip
+            "SELECT * FROM detection "
+            "WHERE run_id = (SELECT max(id) FROM run) AND recording_id = ? AND t0 < ? AND t1 > ?",
+            *place,
+        )
         found |= {row["id"]: row for row in rows}
     return {str(row["id"]): row["status"] for row in with_statuses(project, list(found.values()))}
 

@@ -94,7 +94,10 @@ def with_statuses(project: Project, detections: Sequence[Row]) -> list[Row]:
         of_recording.setdefault(row["recording_id"], []).append(row)
     said: dict[int, str] = {}
     for number, rows in of_recording.items():
-        annotations = project.store.rows("SELECT * FROM annotation WHERE recording_id = ?", number)
+        annotations = project.store.rows(
+            "SELECT * FROM annotation WHERE recording_id = ? AND t0 < ? AND t1 > ?",
+            number, max(row["t1"] for row in rows), min(row["t0"] for row in rows),
+        )  # fmt: skip
         said |= statuses(rows, annotations)
     return [{**row, "status": said[row["id"]]} for row in detections]
 

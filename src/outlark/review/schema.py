@@ -46,6 +46,11 @@ STEPS = (
         t0 INTEGER NOT NULL, t1 INTEGER NOT NULL, low_hz REAL, high_hz REAL, distance REAL NOT NULL);
     CREATE INDEX member_cluster ON member (cluster_id);
     """,
+    """
+    CREATE INDEX event_state ON event (state, id);
+    CREATE INDEX review_place ON review (run_id, recording_id, t0);
+    CREATE INDEX annotation_class ON annotation (class_id);
+    """,
 )
 
 

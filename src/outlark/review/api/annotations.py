@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from outlark.review import actions
-from outlark.review.api.kinds import ChangedAnnotation, Id, Name, NewAnnotation, NewName, Promotion, Verdict
+from outlark.review.api.kinds import ChangedAnnotation, Id, Name, NewAnnotation, NewName, Promotion, Verdict, Verdicts
 from outlark.review.api.recordings import found
 from outlark.review.exporting import import_table
 from outlark.review.project import Project
@@ -47,7 +47,12 @@ def router(project: Project) -> APIRouter:
 
     @routes.post("/reviews", status_code=201)
     def judge(body: Verdict) -> Answer:
-        return actions.judge(project, body.detection_id, body.verdict, body.class_id, body.queue)
+        return actions.judge(project, **body.model_dump())
+
+    @routes.post("/reviews/batch", status_code=201)
+    def judge_all(body: Verdicts) -> Answer:
+        """Several verdicts; each succeeds or fails by itself."""
+        return {"outcomes": actions.judge_all(project, [verdict.model_dump() for verdict in body.verdicts])}
 
     @routes.post("/undo")
     def undo() -> Answer:

@@ -50,6 +50,12 @@ class Verdict(Body):
     queue: Literal["uncertain", "random", "time", "cluster"] = "time"
 
 
+class Verdicts(Body):
+    """Verdicts that were given faster than they were sent."""
+
+    verdicts: list[Verdict] = Field(min_length=1, max_length=200)
+
+
 class NewName(Body):
     """The name of a class."""
 

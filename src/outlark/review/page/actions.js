@@ -1,15 +1,16 @@
 // What people do: mark, label, judge, train, undo. Each is saved at once; verdicts are shown before the answer comes.
 
-import { send } from "./api.js";
+import { send, sendVerdict } from "./api.js";
 import { alertUser, say } from "./dom.js";
 import { askName } from "./dialogs.js";
 import { apply, loadProject, openRecording, setStatuses, watch } from "./load.js";
 import { playNote } from "./player.js";
 import { changed, classOf, samples, seconds, state } from "./state.js";
 import { className } from "./theme.js";
+import { holdTiles } from "./tiles.js";
 import { showNote, span, time, width, x } from "./view.js";
 
-const EDGE_S = 0.005, PAUSE_MS = 90;
+const EDGE_S = 0.005, PAUSE_MS = 90, HOLD_MS = 60;
 
 /** Give the selection a class (null: an unknown note). */
 export async function labelSelection(classId, role = "example") {
@@ -58,7 +59,7 @@ export async function moveEdge(which, direction) {
   const by = direction * EDGE_S;
   if (state.selection) {
     state.selection[which] += by;
-    changed("view");
+    changed("selection", "view");
   } else if (state.annotation !== null) {
     const a = state.annotations.get(state.annotation);
     apply(await send("PATCH", `/api/annotations/${a.id}`, { [which]: Math.max(0, samples(seconds(a[which]) + by)) }));
@@ -100,6 +101,7 @@ export async function go(at, play = true) {
   state.selection = null;
   state.annotation = null;
   changed("queue");
+  holdTiles(HOLD_MS);
   if (!(await openRecording(item.recording_id)) || currentItem() !== item) return;
   showNote(seconds(item.t0), seconds(item.t1), Math.min(6, Math.max(span(), 1)));
   state.playhead = seconds(item.t0);
@@ -113,9 +115,9 @@ let soon = 0;
 /** The next item that nobody has judged, from the current one on. */
 export function goNext() {
   const { items, at } = state.queue;
-  const order = [...items.keys()].map((k) => (k + at + 1) % items.length);
-  const next = order.find((k) => items[k].status === "pending");
-  if (next === undefined) { say("All of this queue is reviewed"); changed("queue"); return; }
+  const pending = (item) => item.status === "pending";
+  const after = items.slice(at + 1).findIndex(pending), next = after >= 0 ? at + 1 + after : items.findIndex(pending);
+  if (next < 0) { say("All of this queue is reviewed"); changed("queue"); return; }
   go(next);
 }
 
@@ -127,7 +129,7 @@ export function judge(verdict, classId = null) {
   setStatuses({ [item.id]: shown });
   say(`${className(item.class_id)}: ${verdict === "relabel" ? `is ${className(classId)}` : shown}`);
   const body = { detection_id: item.id, verdict, class_id: classId, queue: state.queue.order };
-  send("POST", "/api/reviews", body).then(apply);
+  sendVerdict(body).then(apply);
   goNext();
 }
 
