@@ -56,7 +56,9 @@ def a_request(depth):
         for _ in range(3 if kind == "batch" else 1)
     ]
     steps = [(place[b["detection_id"]], b["verdict"]) for b in bodies]
-    return ("/api/reviews/batch", {"verdicts": bodies}, steps) if kind == "batch" else ("/api/reviews", bodies[0], steps)
+    if kind == "batch":
+        return "/api/reviews/batch", {"verdicts": bodies}, steps
+    return "/api/reviews", bodies[0], steps
 
 known, answered, halved = log(), 0, 0
 for life in range(kills):

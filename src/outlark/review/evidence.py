@@ -38,7 +38,7 @@ def speaking_for(project: Project, detection: Row) -> list[dict[str, Any]]:
     (told,) = detector.describer_.explain(described, n_notes=SHOWN)
     ids = run["health"]["ids"]
     rows = {row["id"]: row for row in project.store.rows("SELECT * FROM annotation")}
-    shown = [(rows.get(ids[int(one.note)]), one.share) for one in told if int(one.note) < len(ids)]
+    shown = [(rows.get(ids[int(one.note)]), one.share) for one in told if int(one.note) < len(ids)]  # None: not here
     return [
         {**{key: row[key] for key in ("id", "recording_id", "class_id", "t0", "t1")}, "share": round(share, 3)}
         for row, share in shown

@@ -2,7 +2,8 @@
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,16 @@ ENDINGS = (".jsonl", ".parquet", ".outlark.csv", ".selections.txt", ".birdnet.cs
 
 
 def import_found(
-    project: Project, folder: Path, done: Mapping[str, Mapping[str, Any]], model: Path | None = None
+    project: Project,
+    folder: Path,
+    done: Mapping[str, Mapping[str, Any]],
+    model: Path | None = None,
+    audio: Sequence[Path] = (),
 ) -> list[dict[str, str]]:
-    """Store what the tables of a run say as a run of the page; what could not be read.
+    """Store what the annotation files of a run say as a run of the page; return what could not be read.
 
-    With the model, the recordings are still to be searched: only then are there scores to be seen.
+    With the model, the recordings are still to be searched: only then are there scores to be seen. Without it, it is
+    looked for beside the results. A model that is found is the one that corrections are fed back to.
     """
     problems: list[dict[str, str]] = []
     recordings = {recording.name: recording for recording in project.recordings()}
@@ -38,19 +44,21 @@ def import_found(
             problems.append({"name": name, "message": str(error)})
     labels = sorted({mark.label for _, marks in tables for mark in marks if mark.label is not None})
     _add_classes(project, labels)
-    thresholds = _thresholds(done, labels)
-    kept = None
-    if model is not None:
-        kept, thresholds = _model(project, model, done)
-        labels = sorted(thresholds)
-        _add_classes(project, labels)
+    thresholds, kept, given = _thresholds(done, labels), None, None
+    nearby = model or _model_nearby(folder, done)
+    if nearby is not None:
+        given, of_model = _model(project, nearby, done, audio)
+        if model is not None:
+            kept, thresholds = given["file"], of_model
+            labels = sorted(thresholds)
+        _add_classes(project, sorted(of_model))
     with project.store.writing() as db:
         cursor = db.execute(
             "INSERT INTO run (at, model, sha256, classes, thresholds, examples, health, remarks, scanned) "
             "VALUES (?, ?, ?, ?, ?, '[]', ?, ?, ?)",
             (
                 datetime.now(UTC).isoformat(timespec="seconds"), kept, _sha256(done), json.dumps(labels),
-                json.dumps(thresholds), json.dumps({"priors": thresholds, "notes": {}}),
+                json.dumps(thresholds), json.dumps({"priors": thresholds, "notes": {}, "given": given}),
                 json.dumps([f"from the results in {folder}"]), json.dumps([] if kept else [r.id for r, _ in tables]),
             ),
         )  # fmt: skip
@@ -64,15 +72,28 @@ def import_found(
     return problems
 
 
-def _model(project: Project, path: Path, done: Mapping[str, Mapping[str, Any]]) -> tuple[str, dict[str, float]]:
-    """The name of the model, copied into the project, and its thresholds."""
+def _model_nearby(folder: Path, done: Mapping[str, Mapping[str, Any]]) -> Path | None:
+    """The model that made the results, if it is in their folder or beside it."""
+    files = [*sorted(folder.glob("*.outlark")), *sorted(folder.absolute().parent.glob("*.outlark"))]
+    return next((path for path in files if path.is_file() and sha256_of(path) == _sha256(done)), None)
+
+
+def _model(
+    project: Project, path: Path, done: Mapping[str, Mapping[str, Any]], audio: Sequence[Path]
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """What is known of the model, which is copied into the project (`training.given_model`), and its thresholds."""
     if sha256_of(path) != _sha256(done):
-        raise InputError(f"{path} is not the model that has made these results; give that one, or none")
+        raise InputError(f"{path} is not the model that made these results; give that one, or none")
     detector = load(path)
     target = project.folder / "models" / "given.outlark"
     shutil.copyfile(path, target)
     pairs = zip(detector.classes_, detector.layout_.thresholds, strict=True)
-    return f"models/{target.name}", {str(label): float(threshold) for label, threshold in pairs}
+    given = {
+        "file": f"models/{target.name}", "path": str(path.absolute()), "name": path.name,
+        "audio": [str(one.absolute()) for one in audio],
+        "examples": dict(Counter(str(note["label"]) for note in detector.training_)),
+    }  # fmt: skip
+    return given, {str(label): float(threshold) for label, threshold in pairs}
 
 
 def _table(folder: Path, outputs: Mapping[str, str]) -> Path | None:

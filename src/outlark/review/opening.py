@@ -32,7 +32,12 @@ class Opened:
     problems: list[dict[str, str]]
 
 
-def open_project(paths: Sequence[str | Path], project: Path | None = None, model: Path | None = None) -> Opened:
+def open_project(
+    paths: Sequence[str | Path],
+    project: Path | None = None,
+    model: Path | None = None,
+    audio: Sequence[Path] = (),
+) -> Opened:
     """The project of these paths, with its recordings; of the demonstration if there are none.
 
     Parameters
@@ -43,6 +48,8 @@ def open_project(paths: Sequence[str | Path], project: Path | None = None, model
         Where the project is kept; a folder "outlark-review" beside the recordings if left out.
     model : Path, optional
         For results of a run: the model that found them, so that scores can be seen and thresholds moved.
+    audio : sequence of paths
+        Folders that hold the recordings that this model was trained on.
 
     Raises
     ------
@@ -57,7 +64,7 @@ def open_project(paths: Sequence[str | Path], project: Path | None = None, model
     if found:
         if len(paths) > 1:
             raise InputError(f"{found[0]} holds the results of a run; review it by itself")
-        return _results(found[0], project, model)
+        return _results(found[0], project, model, audio)
     if model is not None:
         raise InputError("a model goes with the results of the run that it has made; give their folder")
     sources = find(paths)
@@ -76,7 +83,7 @@ def _here(source: Source) -> Path:
     return source.path
 
 
-def _results(folder: Path, project: Path | None, model: Path | None) -> Opened:
+def _results(folder: Path, project: Path | None, model: Path | None, audio: Sequence[Path]) -> Opened:
     """An output folder of `outlark detect`: its recordings, and what was found in them."""
     entries = Journal(folder / WORKSHOP / NAME).entries
     done = {name: entry for name, entry in entries.items() if entry.get("state") == DONE}
@@ -84,7 +91,7 @@ def _results(folder: Path, project: Path | None, model: Path | None) -> Opened:
         raise InputError(f"{folder} holds no finished results; run 'outlark detect' again, or review the recordings")
     opened = _opened(folder.name, project or folder / FOLDER, [(Path(e["path"]), name) for name, e in done.items()])
     if opened.project.run() is None:
-        opened.problems.extend(import_found(opened.project, folder, done, model))
+        opened.problems.extend(import_found(opened.project, folder, done, model, audio))
     return opened
 
 

@@ -6,7 +6,7 @@ from outlark.audio.sound_files import without_sound_suffix
 from outlark.review import queues
 from outlark.review.project import Project
 from outlark.review.store import Row
-from outlark.review.training import examples_of
+from outlark.review.training import corrections_of, examples_of
 
 
 def overview(project: Project) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def overview(project: Project) -> dict[str, Any]:
         "revision": project.store.revision(),
         "recordings": _recordings(project, run),
         "classes": _classes(project, run, examples),
-        "run": _run(project, run, examples),
+        "run": _run(project, run),
         "clusters": _clusters(project, run),
         "job": None if last is None else last.as_dict(),
         "undo": history["done"] or 0,
@@ -66,6 +66,7 @@ def _classes(project: Project, run: Row | None, examples: list[Row]) -> list[Row
         )
     }
     health = {} if run is None else run["health"]["notes"]
+    given = ({} if run is None else run["health"].get("given")) or {"examples": {}}
     listed = []
     for row in project.classes():
         own = [e for e in examples if e["class_id"] == row["id"]]
@@ -76,16 +77,17 @@ def _classes(project: Project, run: Row | None, examples: list[Row]) -> list[Row
         ]
         listed.append(
             {**row, "examples": len(own), "found": found.get(row["id"], 0), "negatives": negatives.get(row["id"], 0),
-             "odd": odd, "in_model": run is not None and row["name"] in run["classes"]}
+             "odd": odd, "of_model": given["examples"].get(row["name"], 0),
+             "in_model": run is not None and row["name"] in run["classes"]}
         )  # fmt: skip
     return listed
 
 
-def _run(project: Project, run: Row | None, examples: list[Row]) -> Row | None:
-    """The model, and how many examples have come, gone or changed since."""
+def _run(project: Project, run: Row | None) -> Row | None:
+    """The model, and how many annotations that it could learn from have come, gone or changed since."""
     if run is None:
         return None
-    now = {(e["id"], e["class_id"], e["t0"], e["t1"]) for e in examples}
+    now = {(e["id"], e["class_id"], e["t0"], e["t1"]) for e in corrections_of(project)}
     then = {tuple(e) for e in run["examples"]}
     names = {row["name"]: row["id"] for row in project.classes()}
     wanted = project.wanted_thresholds(run)
@@ -97,7 +99,7 @@ def _run(project: Project, run: Row | None, examples: list[Row]) -> Row | None:
         "wanted": {str(names[name]): value for name, value in wanted.items() if name in names},
         "undecided": run["model"] is not None and wanted != run["thresholds"],
         "new": len({e[0] for e in now ^ then}) if run["model"] is not None else len(now),
-        "searched": len(run["scanned"]),
+        "searched": len(run["scanned"]), "given": (run["health"].get("given") or {}).get("name"),
     }  # fmt: skip
 
 

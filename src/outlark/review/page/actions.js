@@ -162,8 +162,8 @@ export async function turn(back) {
 // ------------------------------------------------------------------- model
 
 export async function train() {
-  const few = state.project.classes.filter((c) => c.examples > 0);
-  if (!few.length) { alertUser("There is nothing to learn from yet: drag over a few notes of each class and name them."); return; }
+  const learnable = state.project.classes.some((c) => c.examples > 0 || (state.project.run?.given && c.negatives > 0));
+  if (!learnable) { alertUser("There is nothing to learn from yet: drag over a few notes of each class and name them."); return; }
   watch(await send("POST", "/api/train", { recording_id: state.recording.id }));
 }
 export async function decide() { watch(await send("POST", "/api/decide", {})); }

@@ -26,14 +26,16 @@ function drawHeader() {
   if (!project) return;
   const { run } = project, busy = !$("job").hidden;
   const examples = project.classes.reduce((sum, c) => sum + c.examples, 0);
-  const parts = [many(examples, "example")];
-  if (run) parts.push(` · model ${run.id} `);
+  const parts = [many(examples, run?.given ? "correction" : "example")];
+  if (run) parts.push(run.given ? ` to ${run.given}${run.id > 1 ? `, trained again (model ${run.id})` : ""} ` : ` · model ${run.id} `);
   $("model").replaceChildren(...parts);
-  if (run?.new) $("model").append(el("span", { class: "stale" }, `· ${many(run.new, "new example")} since`));
+  if (run?.new) $("model").append(el("span", { class: "stale" }, `· ${many(run.new, "new label")} since`));
   else if (run?.has_model) $("model").append("· up to date");
   const left = run?.has_model ? project.recordings.filter((r) => !r.searched).length : 0;
   if (left && !busy) $("model").append(" ", el("button", { type: "button", onclick: scanRest }, `Search ${many(left, "more recording")}`));
-  $("train").disabled = busy || !examples;
+  $("train").firstChild.textContent = run ? "Train again " : "Train ";
+  $("train").title = run?.given ? `Train ${run.given} again, on its own examples and your corrections (T)` : "Train on your examples (T)";
+  $("train").disabled = busy || !(examples || (run?.given && project.classes.some((c) => c.negatives)));
   $("undo").disabled = !project.undo;
   $("redo").disabled = !project.redo;
 }
@@ -47,7 +49,8 @@ function drawClasses() {
 
 function classRow(c) {
   const estimate = state.project.precision[c.id];
-  const parts = [many(c.examples, "example")];
+  const parts = [c.of_model ? `${many(c.of_model, "example")} of the model` : many(c.examples, "example")];
+  if (c.of_model && c.examples) parts.push(`${c.examples} corrected`);
   if (c.in_model) parts.push(`${c.found} found`);
   if (c.negatives) parts.push(`${c.negatives} not this`);
   if (estimate) parts.push(`precision ${Math.round((100 * estimate.right) / estimate.n)} % (${Math.round(100 * estimate.low)}–${Math.round(100 * estimate.high)})`);
