@@ -18,7 +18,7 @@ from outlark.review.app import make_app
 from outlark.review.guard import COOKIE, HEADERS
 from outlark.review.opening import open_project
 from outlark.review.serving import bind, is_loopback
-from tests.review.conftest import HOST, Client
+from tests.review.conftest import HOST, Client, limited
 
 SOUND = b"RIFF\x24\x00\x00\x00WAVE"
 
@@ -277,24 +277,13 @@ def test_corrupt_audio_is_told_and_the_rest_is_opened(tmp_path, demo_recordings)
 def test_a_full_disk_is_told_and_nothing_is_half_done(client, monkeypatch):
     store = client.opened.project.store
     pages = store.row("PRAGMA page_count")["page_count"]
-    (size,) = store._db().execute("PRAGMA page_size").fetchone()
-    assert size
-    monkeypatch.setattr(sqlite3, "connect", _limited(sqlite3.connect, pages + 2))
+    monkeypatch.setattr(sqlite3, "connect", limited(sqlite3.connect, pages + 2))
     store.close()
     answers = [client.post("/api/classes", json={"name": f"{n}" + "x" * 50}) for n in range(60)]
     full = [a for a in answers if a.status_code == 507]
     assert full
     assert "full" in full[0].json()["detail"]
     assert len(client.get("/api/project").json()["classes"]) == len([a for a in answers if a.status_code == 201])
-
-
-def _limited(connect, most):
-    def limited(*args, **kwargs):
-        db = connect(*args, **kwargs)
-        db.execute(f"PRAGMA max_page_count = {most}")
-        return db
-
-    return limited
 
 
 def test_no_room_for_an_upload_is_told(client, monkeypatch, demo_recordings):

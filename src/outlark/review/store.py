@@ -95,24 +95,25 @@ class Store:
         self.path = path
         self._lock = threading.RLock()
         self._local = threading.local()
-        self._opened: list[sqlite3.Connection] = []
-        with self._lock:
-            migrate(self._db())
+        self._opened: list[tuple[sqlite3.Connection, threading.RLock]] = []
+        with self._lock, self._using() as db:
+            migrate(db)
 
     def rows(self, query: str, *values: Any) -> list[Row]:
         """The rows of a query."""
-        return [dict(row) for row in self._db().execute(query, values)]
+        with self._using() as db:
+            return [dict(row) for row in db.execute(query, values)]
 
     def row(self, query: str, *values: Any) -> Row | None:
         """The first row of a query."""
-        found = self._db().execute(query, values).fetchone()
+        with self._using() as db:
+            found = db.execute(query, values).fetchone()
         return None if found is None else dict(found)
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction that is no action of a person: what can be computed again."""
-        with self._lock:
-            db = self._db()
+        with self._lock, self._using() as db:
             db.execute("BEGIN IMMEDIATE")
             try:
                 yield db
@@ -154,10 +155,11 @@ class Store:
         return "-".join(str(value) for value in row.values())
 
     def close(self) -> None:
-        """Close the connections of all threads."""
+        """Close the connections of all threads, each when it is not in use."""
         with self._lock:
-            for db in self._opened:
-                db.close()
+            for db, in_use in self._opened:
+                with in_use:
+                    db.close()
             self._opened.clear()
             self._local = threading.local()
 
@@ -174,16 +176,20 @@ class Store:
             db.execute("UPDATE event SET state = ? WHERE id = ?", (after, event["id"]))
             return {**event, "state": after}
 
-    def _db(self) -> sqlite3.Connection:
-        db = getattr(self._local, "db", None)
-        if db is None:
+    @contextmanager
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        """The connection of this thread; it is not closed meanwhile, which would crash the process."""
+        local = self._local
+        if not hasattr(local, "opened"):
             db = sqlite3.connect(self.path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
             db.row_factory = sqlite3.Row
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")  # an empty battery must not cost what was reviewed
-            self._local.db = db
-            self._opened.append(db)
-        return db
+            local.opened = (db, threading.RLock())
+            self._opened.append(local.opened)
+        db, in_use = local.opened
+        with in_use:
+            yield db
 
 
 def put(db: sqlite3.Connection, table: str, row_id: int, row: Row | None) -> None:
