@@ -95,7 +95,7 @@ export const currentItem = () => state.queue.items[state.queue.at] ?? null;
 
 export async function go(at, play = true) {
   const item = state.queue.items[at];
-  if (!item) { say("The queue ends here"); return; }
+  if (!item) { say("End of the queue"); return; }
   state.queue.at = at;
   state.current = item.id;
   state.selection = null;
@@ -117,7 +117,7 @@ export function goNext() {
   const { items, at } = state.queue;
   const pending = (item) => item.status === "pending";
   const after = items.slice(at + 1).findIndex(pending), next = after >= 0 ? at + 1 + after : items.findIndex(pending);
-  if (next < 0) { say("All of this queue is reviewed"); changed("queue"); return; }
+  if (next < 0) { say("Everything in this queue is reviewed"); changed("queue"); return; }
   go(next);
 }
 
@@ -154,7 +154,7 @@ export async function turn(back) {
   const outcome = await send("POST", back ? "/api/undo" : "/api/redo", {});
   if (!outcome) return;
   if (!outcome.kind) { say(back ? "Nothing to undo" : "Nothing to redo"); return; }
-  say(`${back ? "Undone" : "Done again"}: ${outcome.kind}`);
+  say(`${back ? "Undone" : "Redone"}: ${outcome.kind}`);
   apply(outcome);
   if (outcome.thresholds) decide();
 }

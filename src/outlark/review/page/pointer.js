@@ -8,7 +8,7 @@ import { changed, duration, on, seconds, state } from "./state.js";
 import { chip, keyText } from "./theme.js";
 import { pan, show, span, time, width, x, zoom } from "./view.js";
 
-const CLICK_PX = 3;
+const CLICK_PX = 3, WIDE = 330;
 let from = null;  // where a drag began
 
 export function startPointer() {
@@ -100,5 +100,7 @@ function fillFloating() {
 function placeFloating() {
   const box = $("floating"), chosen = state.selection;
   box.hidden = !chosen || state.dragging !== null || from !== null;
-  if (!box.hidden) box.style.left = `${Math.min(Math.max(4, x(chosen.t0)), Math.max(4, width() - 334))}px`;
+  if (box.hidden) return;
+  const right = x(chosen.t1) + 8, fits = right + WIDE < width();  // beside the note, not over it
+  box.style.left = `${fits ? Math.max(4, right) : Math.max(4, Math.min(x(chosen.t0) - 8, width()) - WIDE)}px`;
 }

@@ -85,7 +85,7 @@ function updateRow(row, item, current) {
   row.scrollIntoView({ block: "nearest" });
 }
 
-const shortName = (id) => { const r = state.project.recordings.find((one) => one.id === id); return r ? r.short.slice(-6) : ""; };
+const shortName = (id) => { const r = state.project.recordings.find((one) => one.id === id); return r ? `…${r.short.slice(-6)}` : ""; };
 function rateOf(id) {
   if (state.recording?.id === id) return state.recording.sample_rate;
   const r = state.project.recordings.find((one) => one.id === id);
@@ -99,7 +99,7 @@ function drawCard() {
     const left = state.queue.items.filter((one) => one.status === "pending").length;
     card.replaceChildren(left
       ? el("p", {}, el("button", { class: "primary wide", type: "button", onclick: goNext }, "Start reviewing ", el("kbd", {}, "G")))
-      : el("p", {}, state.queue.total ? "All of this queue is reviewed." : "Nothing was found. Lower the threshold, or mark more examples."));
+      : el("p", {}, state.queue.total ? "Everything in this queue is reviewed." : "Nothing was found. Lower the threshold, or mark more examples."));
     return;
   }
   if (card.dataset.id === String(item.id) && card.dataset.status === item.status && card.dataset.theme === document.documentElement.dataset.theme) return;
@@ -154,7 +154,7 @@ async function showAlike(box, item) {
     thumbnail(canvas, one.recording_id, one.t0, one.t1, 90);
     return el("figure", {}, canvas, el("figcaption", {}, `example at ${timeText(one.t0 / rateOf(one.recording_id), 1)}`));
   });
-  box.replaceChildren(el("p", { class: "quiet" }, "Examples that speak for it"), ...cards);
+  box.replaceChildren(el("p", { class: "quiet" }, "Most similar examples"), ...cards);
 }
 
 /** A small spectrogram with a little around the note. */
