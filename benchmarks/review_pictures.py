@@ -16,11 +16,11 @@ from review_speed import FLAGS
 
 from outlark.experiment.synthetic import SAMPLE_RATE
 from outlark.review.actions import annotate, judge, new_class
-from outlark.review.app import make_app
 from outlark.review.demo import demo_sound
 from outlark.review.jobs import Job
 from outlark.review.opening import Opened, open_project
 from outlark.review.queues import queue
+from outlark.review.serving import make_app
 from outlark.review.training import train
 
 KNOWN = ("tuti-D", "tuti-F", "cach-Z")

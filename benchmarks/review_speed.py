@@ -27,11 +27,11 @@ from playwright.sync_api import Page, sync_playwright
 
 from outlark.experiment.synthetic import SAMPLE_RATE
 from outlark.review.actions import annotate, new_class
-from outlark.review.curves import save_levels
 from outlark.review.demo import demo_sound
 from outlark.review.jobs import Job
 from outlark.review.opening import open_project
 from outlark.review.project import Project, Recording
+from outlark.review.tiles import save_levels
 from outlark.review.training import train
 
 FLAGS = (

@@ -11,9 +11,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from outlark.experiment.synthetic import SAMPLE_RATE
-from outlark.review.app import make_app
 from outlark.review.demo import demo_sound
 from outlark.review.opening import Opened, open_project
+from outlark.review.serving import make_app
 
 HOST = "127.0.0.1:8000"
 #: Classes that are marked, in the order of their keys.

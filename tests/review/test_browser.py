@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, sync_playwright
 from outlark.experiment.synthetic import SAMPLE_RATE
 from outlark.review.demo import demo_sound
 from outlark.review.opening import Opened, open_project
-from outlark.review.spectrogram import Pyramid
+from outlark.review.tiles import Pyramid
 from tests.recordings_on_disk import outlark
 from tests.review.browsing import FLAGS, Visit, chromium
 from tests.review.conftest import KNOWN, limited

@@ -10,16 +10,20 @@ from outlark.commands.excerpt import Sound
 from outlark.commands.plot.figure_numbers import curves
 from outlark.detection.scores import ScoreBlock, ScoreLayout
 from outlark.review import media
-from outlark.review.curves import BINS, FACTOR, CurveKeeper, curve_tile, save_levels
-from outlark.review.spectrogram import (
+from outlark.review.tiles import (
+    BINS,
     COLUMNS,
     DB_PER_STEP,
+    FACTOR,
     FINE,
     LOWEST_DB,
     ROWS,
+    CurveKeeper,
     Levels,
     Pyramid,
     columns_of,
+    curve_tile,
+    save_levels,
 )
 
 RATE = 22050

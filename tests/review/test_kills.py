@@ -13,7 +13,7 @@ import http.client, json, os, random, signal, socket, sys, threading, time
 from pathlib import Path
 
 import uvicorn
-from outlark.review.app import make_app
+from outlark.review.serving import make_app
 from outlark.review.opening import open_project
 from outlark.review.store import UNDOABLE, Store, replayed
 

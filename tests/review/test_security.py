@@ -13,11 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from starlette.testclient import TestClient
 
 from outlark.errors import InputError
-from outlark.review.api import files
-from outlark.review.app import make_app
+from outlark.review.api import recordings
 from outlark.review.guard import COOKIE, HEADERS
 from outlark.review.opening import open_project
-from outlark.review.serving import bind, is_loopback
+from outlark.review.serving import bind, is_loopback, make_app
 from tests.review.conftest import HOST, Client, limited
 
 SOUND = b"RIFF\x24\x00\x00\x00WAVE"
@@ -146,7 +145,7 @@ def test_uploads_must_say_how_long_they_are(client):
 
 
 def test_large_uploads_are_refused(client, monkeypatch):
-    huge = {"content-length": str(files.MOST_BYTES + 1)}
+    huge = {"content-length": str(recordings.MOST_BYTES + 1)}
     assert client.put("/api/uploads/a.wav", content=b"x", headers=huge).status_code == 413
     free = shutil.disk_usage("/")._replace(free=1000)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: free)

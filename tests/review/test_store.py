@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from outlark.errors import InputError
-from outlark.review.schema import STEPS, migrate
-from outlark.review.store import UNDOABLE, Store, replayed
+from outlark.review.store import STEPS, UNDOABLE, Store, migrate, replayed
 
 #: Forks children that review one after the other and are killed after so many acknowledged actions.
 KILLS = """

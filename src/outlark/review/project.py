@@ -16,8 +16,8 @@ from outlark.errors import AudioError, InputError, OutlarkError
 from outlark.plain_text import visible, writable
 from outlark.review.jobs import Jobs
 from outlark.review.media import true_length
-from outlark.review.spectrogram import Levels, Pyramid
 from outlark.review.store import Row, Store
+from outlark.review.tiles import Levels, Pyramid
 
 FILE = "project.sqlite"
 #: The folder of a project beside the recordings.

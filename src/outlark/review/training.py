@@ -26,10 +26,10 @@ from outlark.errors import AudioError, InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.bandwidth import Bandwidth, listens_up_to, remark_on_bandwidth
 from outlark.review.clusters import find_clusters
-from outlark.review.curves import CurveKeeper, save_levels
 from outlark.review.jobs import Job
 from outlark.review.project import Project, Recording
 from outlark.review.store import Row
+from outlark.review.tiles import CurveKeeper, save_levels
 from outlark.segments import Segment
 from outlark.storage.model_file import load, save
 from outlark.verdict_names import SILENCE
