@@ -36,16 +36,8 @@ class Group(NamedTuple):
 
 
 def groups_of(samples: np.ndarray, seconds: np.ndarray) -> list[Group]:
-    """Groups of like sounds, the largest first.
+    """Groups of similar sounds, the largest first; samples (n, d) are descriptions of length 1, with their durations.
 
-    Parameters
-    ----------
-    samples : ndarray (n, d)
-        Descriptions of length 1.
-    seconds : ndarray (n,)
-
-    Examples
-    --------
     >>> samples = np.eye(4)[[0, 1, 0, 1, 0, 1, 0, 3]]
     >>> [group.members.tolist() for group in groups_of(samples, np.full(8, 0.2))]
     [[0, 2, 4, 6], [1, 3, 5]]

@@ -28,8 +28,6 @@ class Placed(NamedTuple):
 def demo_sound(seed: int) -> tuple[np.ndarray, list[Placed]]:
     """A minute of notes in random order, and where they are.
 
-    Examples
-    --------
     >>> samples, placed = demo_sound(0)
     >>> len(samples) / SAMPLE_RATE, len(placed) == sum(KINDS.values())
     (60.0, True)

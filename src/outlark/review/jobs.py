@@ -17,18 +17,7 @@ class Cancelled(Exception):
 
 @dataclass
 class Job:
-    """A piece of work in the background.
-
-    Attributes
-    ----------
-    id : int
-    kind : str
-    state : "running", "done", "failed" or "cancelled"
-    progress : float
-        From 0 to 1.
-    message : str
-        What it is doing, or why it failed.
-    """
+    """A piece of work in the background; `message` says what it is doing, or why it failed."""
 
     id: int
     kind: str
@@ -56,8 +45,6 @@ class Job:
 class Jobs:
     """Starts jobs, one at a time, and remembers how they ended.
 
-    Examples
-    --------
     >>> jobs = Jobs()
     >>> job = jobs.start("count", lambda job: job.tell(0.5, "half"))
     >>> jobs.wait()

@@ -24,13 +24,6 @@ MOST_SAMPLES = 2**31 - 18
 def true_length(path: Path) -> tuple[int, int, int]:
     """Sample rate, channels and number of samples; counted where the file only estimates it.
 
-    Raises
-    ------
-    AudioError
-        For what cannot be decoded.
-
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     soundfile.write(f"{folder}/a.wav", np.zeros((2500, 2)), 8000)

@@ -24,15 +24,7 @@ from outlark.verdict_names import KNOWN, SILENCE, UNKNOWN
 
 @dataclass(frozen=True)
 class Opened:
-    """A project that is ready.
-
-    Attributes
-    ----------
-    project : Project
-    title : str
-    problems : list of dict
-        Recordings that cannot be opened: "name" and "message".
-    """
+    """A project that is ready; `problems` are recordings that cannot be opened, each with "name" and "message"."""
 
     project: Project
     title: str
@@ -47,21 +39,9 @@ def open_project(
 ) -> Opened:
     """The project of these paths, with its recordings; of the demonstration if there are none.
 
-    Parameters
-    ----------
-    paths : sequence of paths
-        Recordings, folders of them, or one output folder of `outlark detect`.
-    project : Path, optional
-        Where the project is kept; a folder "outlark-review" beside the recordings if left out.
-    model : Path, optional
-        For results of a run: the model that found them, so that scores can be seen and thresholds moved.
-    audio : sequence of paths
-        Folders that hold the recordings that this model was trained on.
-
-    Raises
-    ------
-    InputError
-        When there are no recordings, or the folder cannot be written to.
+    Paths are recordings, folders of them, or one output folder of `outlark detect`; for the latter, `model` is the
+    model that made the results, and `audio` are folders with the recordings that it was trained on. The project is kept
+    in a folder "outlark-review" beside the recordings unless `project` says where.
     """
     if not paths:
         folder = (cache_folder() / "demo") if project is None else project

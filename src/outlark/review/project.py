@@ -50,13 +50,7 @@ class Recording:
 
 
 class Project:
-    """What a session of the page is about.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the project is kept; made if it is not there.
-    """
+    """What a session of the page is about, kept in a folder that is made if it is not there."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -77,13 +71,7 @@ class Project:
     # ------------------------------------------------------------ recordings
 
     def add(self, path: Path, name: str) -> Recording:
-        """Register a recording where it is; once is enough.
-
-        Raises
-        ------
-        AudioError
-            For what cannot be decoded.
-        """
+        """Register a recording where it is; once is enough."""
         path = Path(os.path.realpath(path))
         known = self.store.row("SELECT * FROM recording WHERE path = ?", str(path))
         mark = json.dumps(fingerprint(path), sort_keys=True)
@@ -184,13 +172,6 @@ class Project:
 def clean_name(name: str, taken: Sequence[str]) -> str:
     """A name for a class, as tables can hold it.
 
-    Raises
-    ------
-    InputError
-        For one that is blank, too long or taken.
-
-    Examples
-    --------
     >>> clean_name("  song ", [])
     'song'
     """

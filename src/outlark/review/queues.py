@@ -22,8 +22,6 @@ def statuses(detections: Sequence[Row], annotations: Sequence[Row]) -> dict[int,
 
     That is told by annotations alone, so that it stays when a new model finds the same note again.
 
-    Examples
-    --------
     >>> found = [{"id": 7, "t0": 0, "t1": 100, "class_id": 1}]
     >>> statuses(found, [{"t0": 5, "t1": 100, "class_id": 1, "role": "truth"}])
     {7: 'confirmed'}
@@ -61,16 +59,7 @@ def _said(detection: Row, annotation: Row) -> str:
 
 
 def queue(project: Project, *, order: str, of: str, limit: int) -> dict[str, Any]:
-    """Detections in the order of review, over all recordings.
-
-    Parameters
-    ----------
-    order : "uncertain", "random" or "time"
-    of : "known", "unknown", or the id of a class
-        Which detections.
-    limit : int
-        Items at most; the counts are of all.
-    """
+    """Detections in the order of review, over all recordings: the first `limit`, but counts of all."""
     run = project.run()
     if run is None:
         return {"items": [], "total": 0, "reviewed": 0}

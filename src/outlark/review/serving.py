@@ -29,16 +29,7 @@ TOKEN_BYTES = 32
 
 @dataclass(frozen=True)
 class Address:
-    """Where the page is served.
-
-    Attributes
-    ----------
-    host : str
-    socket : socket.socket
-        Bound, not yet listening.
-    token : str or None
-        None on loopback.
-    """
+    """Where the page is served: a bound socket, and a token unless the host is loopback."""
 
     host: str
     socket: socket.socket
@@ -78,13 +69,7 @@ def is_loopback(host: str) -> bool:
 
 
 def bind(host: str, port: int) -> Address:
-    """An address to serve at; with a token for any that is not loopback.
-
-    Raises
-    ------
-    InputError
-        When it cannot be had.
-    """
+    """An address to serve at; with a token for any that is not loopback."""
     if host in ("0.0.0.0", "::", ""):
         raise InputError(
             f"--host {host or '(blank)'} means every address; give the one by which others reach this computer"
@@ -101,15 +86,7 @@ def bind(host: str, port: int) -> Address:
 
 
 def serve(opened: Opened, address: Address, started: Callable[[], None] = lambda: None) -> None:
-    """Serve until interrupted.
-
-    Parameters
-    ----------
-    opened : Opened
-    address : Address
-    started : function, optional
-        Called when the page can be opened.
-    """
+    """Serve until interrupted; `started` is called when the page can be opened."""
     import uvicorn  # takes long
 
     class Server(uvicorn.Server):
@@ -126,16 +103,7 @@ def serve(opened: Opened, address: Address, started: Callable[[], None] = lambda
 
 
 def make_app(opened: Opened, hosts: Iterable[str], token: str | None = None) -> Guard:
-    """The application for a project.
-
-    Parameters
-    ----------
-    opened : Opened
-    hosts : iterable of str
-        The Host headers that are served, such as "127.0.0.1:8000".
-    token : str, optional
-        Needed by every request, if given.
-    """
+    """The application for a project."""
     # documentation pages would load scripts from elsewhere
     settings: dict[str, Any] = {"docs_url": None, "redoc_url": None, "openapi_url": "/api/openapi.json"}
     app = FastAPI(title="outlark review", version=__version__, **settings)

@@ -68,13 +68,6 @@ STEPS = (
 def migrate(db: sqlite3.Connection) -> None:
     """Bring a project file to this version, each step whole or not at all.
 
-    Raises
-    ------
-    InputError
-        For a file of a later outlark.
-
-    Examples
-    --------
     >>> db = sqlite3.connect(":memory:", isolation_level=None)
     >>> migrate(db)
     >>> db.execute("PRAGMA user_version").fetchone() == (len(STEPS),)
@@ -150,13 +143,6 @@ class Action:
 class Store:
     """A project file, open for all threads of this process.
 
-    Parameters
-    ----------
-    path : Path
-        Made if it is not there.
-
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     store = Store(Path(folder, "project.sqlite"))

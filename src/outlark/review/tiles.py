@@ -36,16 +36,6 @@ VERSION = 1
 class Levels:
     """The levels of a recording.
 
-    Attributes
-    ----------
-    window : int
-        Samples of a window.
-    n_samples : int
-    hops : tuple of int
-        Samples from one column to the next, for each level.
-
-    Examples
-    --------
     >>> levels = Levels.of(22050, 22050 * 60)
     >>> levels.window, levels.hops
     (512, (16, 32, 64, 128, 256, 512, 1024, 2048, 4096))
@@ -102,16 +92,7 @@ def levels_of(samples: np.ndarray, window: int, hop: int) -> np.ndarray:
 
 
 class Pyramid:
-    """The kept levels of a recording, in a folder; built in the background, readable while it is.
-
-    Parameters
-    ----------
-    path : Path
-        The recording.
-    folder : Path
-        Where the levels are kept; may be deleted at any time when nobody has it open.
-    levels : Levels
-    """
+    """The kept levels of a recording, in a folder; built in the background, readable while it is."""
 
     def __init__(self, path: Path, folder: Path, levels: Levels) -> None:
         self.levels, self._path, self._folder = levels, path, folder
@@ -235,12 +216,7 @@ BINS = 512
 
 
 class CurveKeeper:
-    """Collects score curves block by block; whole notes that are still sounding reach into the next block.
-
-    Parameters
-    ----------
-    layout : ScoreLayout
-    """
+    """Collects score curves block by block; whole notes that are still sounding reach into the next block."""
 
     def __init__(self, layout: ScoreLayout) -> None:
         # a note lasts at most half as long again as the longest training note
@@ -265,8 +241,6 @@ class CurveKeeper:
 def save_levels(values: np.ndarray, folder: Path) -> int:
     """Write all resolutions of curves (T, C) to a folder; how many there are.
 
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     n = save_levels(np.arange(2049, dtype=np.float32)[:, np.newaxis], Path(folder))
