@@ -70,7 +70,7 @@ def test_the_wheel_holds_the_whole_page(tmp_path):
         (["nowhere"], "nowhere"),
         (["--host", "0.0.0.0"], "every address"),
         (["--host", "203.0.113.9"], "cannot be served"),
-        (["--model", "m.outlark", "."], "a model goes with the results"),
+        (["--model", "m.outlark", "."], "--model goes with the results"),
     ],
     ids=lambda value: str(value)[:20],
 )

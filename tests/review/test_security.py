@@ -246,7 +246,7 @@ def test_a_recording_that_vanishes_is_told(tmp_path, demo_recordings):
         client.post("/api/classes", json={"name": "song"})
         client.post("/api/annotations", json={"recording_id": 1, "class_id": 1, "t0": 100, "t1": 5000})
         (tmp_path / "a.wav").unlink()
-        assert "not there any more" in client.get("/api/recordings/1").json()["missing"]
+        assert "no longer exists" in client.get("/api/recordings/1").json()["missing"]
         for path in ("tiles/0/0", "clip?t0=0&t1=1", "block?t0=0&t1=1", "audio"):
             answer = client.get(f"/api/recordings/1/{path}")
             assert answer.status_code == 409

@@ -46,7 +46,7 @@ def command(
     """Annotate, train and review RECORDINGS on a page in the browser.
 
     RECORDINGS are sound files and folders, or one output folder of 'outlark detect'; without any, a demonstration.
-    Recordings stay where they are and are never changed. All that is done on the page is saved at once.
+    Recordings stay where they are and are never changed. Everything you do on the page is saved immediately.
     """
     try:
         import fastapi  # noqa: F401
@@ -73,7 +73,8 @@ def command(
             say("Ctrl-C ends it; everything is saved.", err=True)
         if address.token is not None:
             say(
-                f"Warning: whoever can read the traffic to {host} can read this page: there is no encryption.", err=True
+                f"Warning: the connection to {host} is not encrypted: others on the network could read it.",
+                err=True,
             )
         if not no_browser:
             webbrowser.open(address.url)

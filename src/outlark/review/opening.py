@@ -17,7 +17,7 @@ from outlark.batch.task import WORKSHOP, sha256_of
 from outlark.errors import InputError, OutlarkError
 from outlark.files.cache import cache_folder
 from outlark.review.demo import make_demo
-from outlark.review.project import FOLDER, Project, Recording
+from outlark.review.project import FOLDER, Project, Recording, insert_detections
 from outlark.storage.model_file import load
 from outlark.verdict_names import KNOWN, SILENCE, UNKNOWN
 
@@ -45,15 +45,14 @@ def open_project(
     """
     if not paths:
         folder = (cache_folder() / "demo") if project is None else project
-        make_demo(folder)
         return _opened("Demonstration", folder / FOLDER, [(path, path.name) for path in make_demo(folder)])
     found = [Path(path) for path in paths if (Path(path) / WORKSHOP / NAME).is_file()]
     if found:
         if len(paths) > 1:
-            raise InputError(f"{found[0]} holds the results of a run; review it by itself")
+            raise InputError(f"{found[0]} holds the results of a run; review it on its own")
         return _results(found[0], project, model, audio)
     if model is not None:
-        raise InputError("a model goes with the results of the run that it has made; give their folder")
+        raise InputError("--model goes with the results of a detect run; give their folder")
     sources = find(paths)
     problems = [{"name": failure.name, "message": failure.message} for failure in sources.failures]
     files = [(_here(source), source.name) for source in sources.files]
@@ -66,7 +65,7 @@ def open_project(
 def _here(source: Source) -> Path:
     """Its path on this machine."""
     if isinstance(source.path, str):
-        raise InputError(f"{source.path} is elsewhere; the review page plays recordings of this machine: copy it")
+        raise InputError(f"{source.path} is not on this computer; the review page plays local files: copy it first")
     return source.path
 
 
@@ -97,7 +96,7 @@ def _opened(
     return Opened(opened, title, told)
 
 
-#: Endings of tables, those that keep most first.
+#: Suffixes of annotation files, those that hold most first.
 ENDINGS = (".jsonl", ".parquet", ".outlark.csv", ".selections.txt", ".birdnet.csv", ".kaleidoscope.csv", ".labels.txt")
 
 
@@ -146,11 +145,7 @@ def import_found(
         )  # fmt: skip
         ids = project.class_ids()
         rows = [_row(int(cursor.lastrowid or 0), recording, mark, ids) for recording, marks in tables for mark in marks]
-        db.executemany(
-            "INSERT INTO detection (run_id, recording_id, class_id, verdict, t0, t1, score, runner_up, "
-            "runner_up_score, reason, low_hz, high_hz) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [row for row in rows if row is not None],
-        )
+        insert_detections(db, [row for row in rows if row is not None])
     return problems
 
 
@@ -196,7 +191,7 @@ def _add_classes(project: Project, labels: list[str]) -> None:
 
 
 def _thresholds(done: Mapping[str, Mapping[str, Any]], labels: list[str]) -> dict[str, float]:
-    """Not in tables: 0 where a run did not set them."""
+    """Annotation files do not hold them: 0 unless the run set them."""
     given = next((entry["identity"].get("thresholds") for entry in done.values()), None)
     if given is not None and len(given) == len(labels):
         return dict(zip(labels, map(float, given), strict=True))

@@ -3,8 +3,9 @@
 import hashlib
 import json
 import os
+import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ class Recording:
 
     @property
     def seconds(self) -> float:
-        """How long it is."""
+        """Duration."""
         return self.n_samples / self.sample_rate
 
     @property
@@ -169,8 +170,17 @@ class Project:
         return {**run["health"]["priors"], **(self.setting(f"thresholds {run['id']}") or {})}
 
 
+def insert_detections(db: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> None:
+    """Rows of the detection table, without their ids."""
+    db.executemany(
+        "INSERT INTO detection (run_id, recording_id, class_id, verdict, t0, t1, score, runner_up, runner_up_score, "
+        "reason, low_hz, high_hz) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        rows,
+    )
+
+
 def clean_name(name: str, taken: Sequence[str]) -> str:
-    """A name for a class, as tables can hold it.
+    """A name for a class that annotation files can hold.
 
     >>> clean_name("  song ", [])
     'song'

@@ -37,7 +37,7 @@ class Address:
 
     @property
     def port(self) -> int:
-        """The port, chosen by the system if none was asked for."""
+        """The port; chosen by the system if none was given."""
         return int(self.socket.getsockname()[1])
 
     @property
@@ -69,7 +69,7 @@ def is_loopback(host: str) -> bool:
 
 
 def bind(host: str, port: int) -> Address:
-    """An address to serve at; with a token for any that is not loopback."""
+    """An address to serve at, with a token unless it is loopback."""
     if host in ("0.0.0.0", "::", ""):
         raise InputError(
             f"--host {host or '(blank)'} means every address; give the one by which others reach this computer"
@@ -139,7 +139,7 @@ def _token_route(app: FastAPI, token: str | None) -> None:
 
 
 def _errors(app: FastAPI) -> None:
-    """Errors that are not mistakes of ours: a message for the page, and a code."""
+    """Errors that are not bugs: a message for the page, and a status code."""
 
     @app.exception_handler(OutlarkError)
     def told(request: Request, error: Exception) -> JSONResponse:
@@ -155,7 +155,7 @@ def _errors(app: FastAPI) -> None:
     @app.exception_handler(sqlite3.DatabaseError)
     def of_store(request: Request, error: Exception) -> JSONResponse:
         full = "full" in str(error)
-        advice = "free some space, then do it again" if full else "see whether the folder can be written to"
+        advice = "free some space, then do it again" if full else "check that the folder can be written to"
         return JSONResponse({"detail": f"this was not saved ({error}); {advice}"}, 507 if full else 503)
 
     @app.exception_handler(OSError)

@@ -76,7 +76,7 @@ def migrate(db: sqlite3.Connection) -> None:
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version > len(STEPS):
         raise InputError(
-            f"the project file is of version {version}, this outlark knows {len(STEPS)}; update outlark, or review in "
+            f"the project file has version {version}, this outlark knows {len(STEPS)}; update outlark, or review in "
             "another folder (--project)"
         )
     for number, step in enumerate(STEPS[version:], start=version + 1):
@@ -177,7 +177,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that is no action of a person: what can be computed again."""
+        """A transaction that is not an action of a person: what can be computed again."""
         with self._lock, self._using() as db:
             db.execute("BEGIN IMMEDIATE")
             try:

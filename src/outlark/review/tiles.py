@@ -209,14 +209,14 @@ class Pyramid:
         return float(low), float(max(high, low + 60.0))
 
 
-#: From one level to the next so many bins become one.
+#: Bins that become one on the next level.
 FACTOR = 4
 #: Bins of a tile.
 BINS = 512
 
 
 class CurveKeeper:
-    """Collects score curves block by block; whole notes that are still sounding reach into the next block."""
+    """Collects score curves block by block; a note that has not ended reaches into the next block."""
 
     def __init__(self, layout: ScoreLayout) -> None:
         # a note lasts at most half as long again as the longest training note

@@ -27,18 +27,18 @@ from outlark.estimators.mddkm import MDDKM
 from outlark.features.bandwidth import Bandwidth, listens_up_to, remark_on_bandwidth
 from outlark.review.clusters import find_clusters
 from outlark.review.jobs import Job
-from outlark.review.project import Project, Recording
+from outlark.review.project import Project, Recording, insert_detections
 from outlark.review.store import Row
 from outlark.review.tiles import CurveKeeper, save_levels
 from outlark.segments import Segment
 from outlark.storage.model_file import load, save
 from outlark.verdict_names import SILENCE
 
-#: Annotations that are learnt from.
+#: Roles of annotations that are examples …
 LEARNT = ("example", "truth")
-#: … and the role of those that say what a sound is not.
+#: … and of those that say what a sound is not.
 NOT_THIS = "negative"
-#: Examples of a class that are used at most: more take longer and add little.
+#: Most examples of a class that are used: more take longer and add little.
 MOST_EXAMPLES = 60
 SCORES = "scores"
 
@@ -166,17 +166,13 @@ def store_found(
     project: Project, run_id: int, detector: NoteDetector, recording: Recording,
     segments: Sequence[Segment], kept: KeptScores | None,
 ) -> None:  # fmt: skip
-    """Replace what is known to be in a recording by these segments, and the candidates by those in its scores."""
+    """Replace the detections of a recording by these segments, and its candidates by those in its scores."""
     ids = project.class_ids()
     rows = [_detection(run_id, recording.id, ids, segment) for segment in segments if segment.verdict != SILENCE]
     possible = [] if kept is None else candidates(detector, kept)
     with project.store.writing() as db:
         db.execute("DELETE FROM detection WHERE run_id = ? AND recording_id = ?", (run_id, recording.id))
-        db.executemany(
-            "INSERT INTO detection (run_id, recording_id, class_id, verdict, t0, t1, score, runner_up, "
-            "runner_up_score, reason, low_hz, high_hz) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            rows,
-        )
+        insert_detections(db, rows)
         if kept is not None:
             db.execute("DELETE FROM candidate WHERE run_id = ? AND recording_id = ?", (run_id, recording.id))
             db.executemany(
@@ -189,7 +185,7 @@ def store_found(
 
 
 def candidates(detector: NoteDetector, kept: KeptScores) -> list[Segment]:
-    """What could be notes: segments that reach `FROM` times the thresholds of the training."""
+    """Possible notes: segments that reach `FROM` times the thresholds of training."""
     priors = np.asarray(kept.scores.layout.thresholds) * FROM
     layout = replace(kept.scores.layout, thresholds=priors)
     lower = replace(kept, scores=replace(kept.scores, layout=layout))
@@ -197,7 +193,7 @@ def candidates(detector: NoteDetector, kept: KeptScores) -> list[Segment]:
 
 
 def decide_again(project: Project, job: Job) -> None:
-    """Apply the thresholds that are wanted to all scores that were kept; the model file gets them, too."""
+    """Apply the thresholds that are set to all kept scores, and put them into the model file."""
     run = project.run()
     if run is None or run["model"] is None:
         raise InputError("there is no model to decide with; train one first")
@@ -217,9 +213,6 @@ def decide_again(project: Project, job: Job) -> None:
         db.execute(
             "UPDATE run SET thresholds = ?, sha256 = ? WHERE id = ?", (json.dumps(wanted), sha256_of(path), run["id"])
         )
-
-
-# -------------------------------------------------------------------- inside
 
 
 def _notes(rows: Iterable[Row], recordings: dict[int, Recording]) -> tuple[Example, ...]:

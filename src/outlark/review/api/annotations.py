@@ -23,12 +23,6 @@ def router(project: Project) -> APIRouter:
         found(project, recording_id)
         return project.store.rows("SELECT * FROM annotation WHERE recording_id = ? ORDER BY t0, id", recording_id)
 
-    @routes.get("/classes/{class_id}/annotations")
-    def of_class(class_id: Id) -> list[Answer]:
-        return project.store.rows(
-            "SELECT * FROM annotation WHERE class_id = ? AND role IN ('example', 'truth') ORDER BY id", class_id
-        )
-
     @routes.post("/annotations", status_code=201)
     def annotate(body: NewAnnotation) -> Answer:
         recording = found(project, body.recording_id)
@@ -84,7 +78,7 @@ def router(project: Project) -> APIRouter:
 
     @routes.post("/recordings/{recording_id}/import", status_code=201)
     async def take_table(recording_id: Id, request: Request, name: Name = Query()) -> Answer:  # noqa: B008
-        """A table of annotations, as the body."""
+        """An annotation file, as the body."""
         content = await request.body()
         recording = await run_in_threadpool(found, project, recording_id)
         return await run_in_threadpool(import_table, project, name, content, recording)

@@ -24,7 +24,7 @@ from outlark.review.exporting import SCOPES, export, writable_formats
 from outlark.review.project import Project, Recording
 from outlark.review.tiles import BINS, COLUMNS, DB_PER_STEP, FACTOR, LOWEST_DB, ROWS, columns_of, curve_tile
 
-#: Nothing that a recording's number and version name ever changes.
+#: What the id and version of a recording identify never changes.
 FOREVER = {"cache-control": "private, max-age=31536000, immutable"}
 NOT_YET = {"cache-control": "no-store"}
 BINARY = "application/octet-stream"
@@ -60,7 +60,7 @@ def router(project: Project) -> APIRouter:
             "built": pyramid.done / max(1, levels.columns(5)), "error": pyramid.error, "low": low, "high": high,
             "rows": ROWS, "tile_columns": COLUMNS, "lowest_db": LOWEST_DB, "db_per_step": DB_PER_STEP,
             "began": facts.began, "expansion": facts.expansion, "remarks": list(facts.told),
-            "missing": None if recording.path.is_file() else f"{recording.path} is not there any more; put it back",
+            "missing": None if recording.path.is_file() else f"{recording.path} no longer exists; put it back",
         }  # fmt: skip
 
     @routes.get("/tiles/{level}/{number}", response_class=Response)
@@ -77,7 +77,7 @@ def router(project: Project) -> APIRouter:
     def block(
         recording_id: Id, t0: Seconds, t1: Seconds, columns: Annotated[int, Query(ge=2, le=MOST_COLUMNS)] = 96
     ) -> Response:
-        """A thumbnail: so many columns between two times."""
+        """A thumbnail: this many columns between two times."""
         recording = found(project, recording_id)
         if not t0 < t1 <= t0 + 60:
             raise HTTPException(422, "t1 must be later than t0, by up to 60 s")
@@ -127,23 +127,22 @@ def router(project: Project) -> APIRouter:
 
     @routes.get("/clip", response_class=Response)
     def clip(
-        recording_id: Id, t0: Seconds, t1: Seconds,
-        gain: Annotated[float, Query(ge=-60, le=60, allow_inf_nan=False)] = 0.0,
-        low: Annotated[float, Query(ge=0, le=1e7, allow_inf_nan=False)] = 0.0,
-        high: Annotated[float, Query(ge=0, le=1e7, allow_inf_nan=False)] = 0.0,
-    ) -> Response:  # fmt: skip
+        recording_id: Id,
+        t0: Seconds,
+        t1: Seconds,
+    ) -> Response:
         """Up to 30 s as a WAV."""
         recording = found(project, recording_id)
         if not t0 < t1:
             raise HTTPException(422, "t1 must be later than t0")
-        content = media.clip(project.sound(recording), t0, t1, gain_db=gain, low_hz=low, high_hz=high)
+        content = media.clip(project.sound(recording), t0, t1)
         return Response(content, media_type="audio/wav", headers=NOT_YET)
 
     return routes
 
 
 def _range(text: str, total: int) -> tuple[int, int] | None:
-    """First byte, and the one after the last, of a request for one range; None if there is no such.
+    """First byte, and the one after the last, of a request for one range; None for any other.
 
     >>> _range("bytes=0-", 100), _range("bytes=-10", 100), _range("bytes=100-", 100), _range("bytes=0-1,5-6", 100)
     ((0, 100), (90, 100), None, None)
@@ -158,9 +157,9 @@ def _range(text: str, total: int) -> tuple[int, int] | None:
     return (int(first), stop) if int(first) < stop else None
 
 
-#: Largest recording that can be dropped on the page, in bytes.
+#: Largest upload, in bytes.
 MOST_BYTES = 4 * 2**30
-#: So much of the disk stays free.
+#: Bytes of the disk that stay free.
 SPARE_BYTES = 2**26
 
 
@@ -178,7 +177,7 @@ def file_router(project: Project, most_bytes: int = MOST_BYTES) -> APIRouter:
         scope: Literal["corrected", "decided", "reviewed"] = "corrected",
         recording: Annotated[int | None, Query(ge=0, le=2**53)] = None,
     ) -> Response:
-        """A table, or an archive of tables for all recordings."""
+        """An annotation file, or an archive of them for all recordings."""
         chosen = project.recordings() if recording is None else [found(project, recording)]
         name, content = export(project, format=format, scope=scope, recordings=chosen)
         disposition = f"attachment; filename*=UTF-8''{quote(name)}"
@@ -226,7 +225,7 @@ def file_router(project: Project, most_bytes: int = MOST_BYTES) -> APIRouter:
 
 
 def check_name(name: str) -> None:
-    """Refuse what is no plain name of a sound file."""
+    """Refuse anything but a plain name of a sound file."""
     plain = (
         re.fullmatch(r"[^/\\:*?\"<>|\x00-\x1f]+", name) and not name.startswith((".", "-")) and visible(name) == name
     )
