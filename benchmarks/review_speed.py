@@ -126,6 +126,7 @@ def repeat_found(project: Project, minute: Recording, long: Recording, minutes: 
                     columns = ", ".join(row)
                     marks = ", ".join("?" * len(row))
                     db.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(row.values()))
+    told("detections", len(project.store.rows("SELECT id FROM detection")))
     with project.store.writing() as db:
         db.execute("UPDATE run SET scanned = ?", (json.dumps([minute.id, long.id]),))
     source, target = (project.run_folder(1, recording) for recording in (minute, long))

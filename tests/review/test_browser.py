@@ -62,7 +62,7 @@ def statuses(page: Visit) -> dict[int, str]:
     return {item["id"]: item["status"] for item in page.get("/api/queue?order=time&limit=20000")["items"]}
 
 
-def test_the_whole_loop(visit, opened, tmp_path):
+def test_the_whole_loop(opened, visit, tmp_path):
     page = visit(opened)
     keys = page.page.keyboard
     _, placed = demo_sound(0)
@@ -136,7 +136,7 @@ def test_the_whole_loop(visit, opened, tmp_path):
         assert picture.stat().st_size > 30_000
 
 
-def test_quick_keys_are_all_stored(visit, trained):
+def test_quick_keys_are_all_stored(trained, visit):
     page = visit(trained)
     page.page.keyboard.press("g")
     page.page.wait_for_selector("#queue [aria-current=true]")
@@ -190,7 +190,7 @@ def time_of(loud: np.ndarray, found: dict, near_s: float) -> float:
     return float((loud * times * keep).sum() / (loud * keep).sum())
 
 
-def test_accessibility(visit, trained):
+def test_accessibility(trained, visit):
     page = visit(trained)
     page.page.keyboard.press("g")
     page.page.wait_for_selector("#card .verdicts")
@@ -222,7 +222,7 @@ def check(page: Visit, where: str) -> None:
     assert told == [], where
 
 
-def test_keyboard_alone(visit, opened):
+def test_keyboard_alone(opened, visit):
     """From an empty project to a trained one without a mouse."""
     page = visit(opened, reduced_motion="reduce")
     keys = page.page.keyboard
@@ -288,7 +288,7 @@ def cursor(page: Visit, t: float) -> None:
             page.page.keyboard.press(key)
 
 
-def test_the_threshold_is_dragged(visit, trained):
+def test_the_threshold_is_dragged(trained, visit):
     page = visit(trained)
     known = len(statuses(page))
     box = page.page.locator("#threshold").bounding_box()
@@ -307,7 +307,7 @@ def test_the_threshold_is_dragged(visit, trained):
     assert len(statuses(page)) == known
 
 
-def test_sound_is_played(visit, trained):
+def test_sound_is_played(trained, visit):
     page = visit(trained)
     page.page.locator("#spectrogram").focus()
     page.page.keyboard.press("g")
@@ -325,7 +325,7 @@ LENGTH = """() => new Promise((done) => {
 })"""
 
 
-def test_two_tabs_on_one_project(visit, trained):
+def test_two_tabs_on_one_project(trained, visit):
     one = visit(trained)
     two = Visit(one.context.browser, one.url)
     for page in (one, two):
@@ -355,7 +355,7 @@ def test_trouble_is_told_on_the_page(visit, opens, tmp_path, demo_recordings):
     page.complaints[:] = [c for c in page.complaints if "409" not in c]  # the browser's own line about the answer
 
 
-def test_a_verdict_that_is_not_saved_is_told_and_taken_back(visit, trained, monkeypatch):
+def test_a_verdict_that_is_not_saved_is_told_and_taken_back(trained, visit, monkeypatch):
     page = visit(trained)
     page.page.keyboard.press("g")
     page.page.wait_for_selector("#card .verdicts")
