@@ -4,41 +4,64 @@ import argparse
 import shutil
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import uvicorn
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
-from review_page import FLAGS
+from review_speed import FLAGS
 
 from outlark.experiment.synthetic import SAMPLE_RATE
 from outlark.review.actions import annotate, judge, new_class
-from outlark.review.app import make_app
 from outlark.review.demo import demo_sound
 from outlark.review.jobs import Job
 from outlark.review.opening import Opened, open_project
 from outlark.review.queues import queue
+from outlark.review.serving import make_app
 from outlark.review.training import train
 
 KNOWN = ("tuti-D", "tuti-F", "cach-Z")
 
 
-def prepared(folder: Path) -> Opened:
-    """The demonstration with three notes of each class marked, a model, and some verdicts."""
+def marked(folder: Path, n: int) -> Opened:
+    """The demonstration with n notes of each class annotated."""
     opened = open_project([], folder)
     project, (_, placed) = opened.project, demo_sound(0)
     recording = project.recordings()[0]
     for label in KNOWN:
         new_class(project, label)
         number = project.class_ids()[label]
-        for note in [p for p in placed if p.label == label][:3]:
+        for note in [p for p in placed if p.label == label][:n]:
             annotate(project, recording, number, round(note.start_s * SAMPLE_RATE), round(note.end_s * SAMPLE_RATE))
+    return opened
+
+
+def reviewed(folder: Path) -> Opened:
+    """The same with a model and some verdicts."""
+    opened = marked(folder, 3)
+    project = opened.project
     train(project, Job(1, "training"))
     pending = [i for i in queue(project, order="random", of="known", limit=99)["items"] if i["status"] == "pending"]
     for number, item in enumerate(pending[:16]):
         judge(project, item["id"], "reject" if number == 7 else "confirm", None, "random")
     return opened
+
+
+@contextmanager
+def served(opened: Opened) -> Iterator[str]:
+    """The address of its page."""
+    bound = socket.create_server(("127.0.0.1", 0))
+    host = f"127.0.0.1:{bound.getsockname()[1]}"
+    server = uvicorn.Server(uvicorn.Config(make_app(opened, [host]), log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+    thread.start()
+    yield f"http://{host}/"
+    server.should_exit = True
+    thread.join(10)
+    opened.project.close()
 
 
 def taken(page: Page, path: Path, theme: str) -> None:
@@ -58,32 +81,50 @@ def kept(page: Page, path: Path) -> None:
     print(path, path.stat().st_size // 1000, "kB")
 
 
+def first_steps(page: Page, url: str, output: Path) -> None:
+    """A third note of a class is being marked."""
+    page.goto(url)
+    page.wait_for_selector("body[data-ready]")
+    note = [p for p in demo_sound(0)[1] if p.label == KNOWN[0]][2]
+    page.evaluate("([t, s]) => import('/view.js').then((view) => view.show(t, s))", [note.start_s - 3, 6])
+    page.wait_for_timeout(600)
+    box = page.locator("#spectrogram").bounding_box()
+    x, y = (lambda t: box["x"] + box["width"] * (t - note.start_s + 3) / 6), box["y"] + box["height"] / 2
+    page.mouse.move(x(note.start_s), y)
+    page.mouse.down()
+    page.mouse.move(x(note.start_s) + 9, y)
+    page.mouse.move(x(note.end_s), y)
+    page.mouse.up()
+    taken(page, output / "review_first_steps.png", "light")
+
+
+def review(page: Page, url: str, output: Path) -> None:
+    """A note under review, the thresholds, and the gallery."""
+    page.goto(url)
+    page.wait_for_selector("body[data-ready]")
+    page.keyboard.press("g")
+    page.wait_for_timeout(800)
+    taken(page, output / "review_page.png", "light")
+    page.click("#tab-thresholds")
+    taken(page, output / "review_page_dark.png", "dark")
+    page.keyboard.press("c")
+    page.wait_for_selector("#gallery .grid button")
+    page.wait_for_timeout(1500)
+    kept(page, output / "review_gallery.png")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=Path("docs/pictures"))
     output = parser.parse_args().output
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
-        opened = prepared(Path(folder))
-        bound = socket.create_server(("127.0.0.1", 0))
-        host = f"127.0.0.1:{bound.getsockname()[1]}"
-        server = uvicorn.Server(uvicorn.Config(make_app(opened, [host]), log_level="error", lifespan="off"))
-        threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True).start()
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         page = browser.new_page(viewport={"width": 1440, "height": 900})
-        page.goto(f"http://{host}/")
-        page.wait_for_selector("body[data-ready]")
-        page.keyboard.press("g")
-        page.wait_for_timeout(800)
-        taken(page, output / "review_page.png", "light")
-        page.click("#tab-thresholds")
-        taken(page, output / "review_page_dark.png", "dark")
-        page.keyboard.press("c")
-        page.wait_for_selector("#gallery .grid button")
-        page.wait_for_timeout(1500)
-        kept(page, output / "review_gallery.png")
+        with served(marked(Path(folder, "first"), 2)) as url:
+            first_steps(page, url, output)
+        with served(reviewed(Path(folder, "then"))) as url:
+            review(page, url, output)
         browser.close()
-        server.should_exit = True
-        opened.project.close()
 
 
 if __name__ == "__main__":

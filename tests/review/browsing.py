@@ -113,4 +113,4 @@ class Visit:
         ]
         assert strangers == []
         assert self.asked
-        assert self.complaints == []
+        assert self.complaints == [], self.complaints

@@ -2,6 +2,7 @@
 
 import shutil
 import socket
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,9 +11,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from outlark.experiment.synthetic import SAMPLE_RATE
-from outlark.review.app import make_app
 from outlark.review.demo import demo_sound
 from outlark.review.opening import Opened, open_project
+from outlark.review.serving import make_app
 
 HOST = "127.0.0.1:8000"
 #: Classes that are marked, in the order of their keys.
@@ -46,6 +47,17 @@ def mark(client: Client, n: int = 3, labels: tuple[str, ...] = KNOWN) -> None:
             span = {"t0": round(note.start_s * SAMPLE_RATE), "t1": round(note.end_s * SAMPLE_RATE)}
             answer = client.post("/api/annotations", json={"recording_id": 1, "class_id": ids[label], **span})
             assert answer.status_code == 201, answer.text
+
+
+def limited(connect: Callable[..., sqlite3.Connection], most: int) -> Callable[..., sqlite3.Connection]:
+    """Connections to a project on a disk that is full beyond so many pages."""
+
+    def connected(*args: object, **kwargs: object) -> sqlite3.Connection:
+        db = connect(*args, **kwargs)
+        db.execute(f"PRAGMA max_page_count = {most}")
+        return db
+
+    return connected
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,8 @@
 """The page in a real browser. Every visit also checks that no request leaves this computer and the console is empty."""
 
 import json
+import sqlite3
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,8 +14,10 @@ from playwright.sync_api import Browser, sync_playwright
 from outlark.experiment.synthetic import SAMPLE_RATE
 from outlark.review.demo import demo_sound
 from outlark.review.opening import Opened, open_project
+from outlark.review.tiles import Pyramid
+from tests.recordings_on_disk import outlark
 from tests.review.browsing import FLAGS, Visit, chromium
-from tests.review.conftest import KNOWN
+from tests.review.conftest import KNOWN, limited
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here: apt-get install chromium")
 
@@ -58,7 +62,7 @@ def statuses(page: Visit) -> dict[int, str]:
     return {item["id"]: item["status"] for item in page.get("/api/queue?order=time&limit=20000")["items"]}
 
 
-def test_the_whole_loop(visit, opened, tmp_path):
+def test_the_whole_loop(opened, visit, tmp_path):
     page = visit(opened)
     keys = page.page.keyboard
     _, placed = demo_sound(0)
@@ -116,6 +120,12 @@ def test_the_whole_loop(visit, opened, tmp_path):
     assert download.value.suggested_filename == "demo_20240512_053000.wav.Table.1.selections.txt"
     exported = json.dumps(download.value.path().read_text())
     assert exported.count("new one") >= 5
+    (tmp_path / "model.outlark").write_bytes((opened.project.folder / opened.project.run()["model"]).read_bytes())
+    recording = opened.project.recording(1).path
+    done = outlark("detect", tmp_path / "model.outlark", recording, "-o", tmp_path / "found", "-f", "raven", "-q")
+    assert done.returncode == 0, done.stderr
+    (detected,) = (tmp_path / "found").glob("*.selections.txt")
+    assert detected.read_bytes() == download.value.path().read_bytes()
     page.shot(tmp_path, "7-export")
     shown = page.page.locator("#classes").inner_text()
     page.open()
@@ -126,7 +136,7 @@ def test_the_whole_loop(visit, opened, tmp_path):
         assert picture.stat().st_size > 30_000
 
 
-def test_quick_keys_are_all_stored(visit, trained):
+def test_quick_keys_are_all_stored(trained, visit):
     page = visit(trained)
     page.page.keyboard.press("g")
     page.page.wait_for_selector("#queue [aria-current=true]")
@@ -180,7 +190,7 @@ def time_of(loud: np.ndarray, found: dict, near_s: float) -> float:
     return float((loud * times * keep).sum() / (loud * keep).sum())
 
 
-def test_accessibility(visit, trained):
+def test_accessibility(trained, visit):
     page = visit(trained)
     page.page.keyboard.press("g")
     page.page.wait_for_selector("#card .verdicts")
@@ -212,7 +222,7 @@ def check(page: Visit, where: str) -> None:
     assert told == [], where
 
 
-def test_keyboard_alone(visit, opened):
+def test_keyboard_alone(opened, visit):
     """From an empty project to a trained one without a mouse."""
     page = visit(opened, reduced_motion="reduce")
     keys = page.page.keyboard
@@ -278,7 +288,7 @@ def cursor(page: Visit, t: float) -> None:
             page.page.keyboard.press(key)
 
 
-def test_the_threshold_is_dragged(visit, trained):
+def test_the_threshold_is_dragged(trained, visit):
     page = visit(trained)
     known = len(statuses(page))
     box = page.page.locator("#threshold").bounding_box()
@@ -297,7 +307,7 @@ def test_the_threshold_is_dragged(visit, trained):
     assert len(statuses(page)) == known
 
 
-def test_sound_is_played(visit, trained):
+def test_sound_is_played(trained, visit):
     page = visit(trained)
     page.page.locator("#spectrogram").focus()
     page.page.keyboard.press("g")
@@ -315,7 +325,7 @@ LENGTH = """() => new Promise((done) => {
 })"""
 
 
-def test_two_tabs_on_one_project(visit, trained):
+def test_two_tabs_on_one_project(trained, visit):
     one = visit(trained)
     two = Visit(one.context.browser, one.url)
     for page in (one, two):
@@ -337,8 +347,55 @@ def test_trouble_is_told_on_the_page(visit, opens, tmp_path, demo_recordings):
     (tmp_path / "broken.wav").write_bytes(b"nothing")
     page = visit(opens(tmp_path))
     page.page.wait_for_selector("#alerts:has-text('broken.wav')")
+    check(page, "first steps, and an alert")
     page.page.click("#alerts button")
     (tmp_path / "a.wav").unlink()
     page.page.evaluate("() => import('/view.js').then((view) => view.show(30, 0.3))")
     page.page.wait_for_selector("#alerts:has-text('does not exist')")
     page.complaints[:] = [c for c in page.complaints if "409" not in c]  # the browser's own line about the answer
+
+
+def test_a_verdict_that_is_not_saved_is_told_and_taken_back(trained, visit, monkeypatch):
+    page = visit(trained)
+    page.page.keyboard.press("g")
+    page.page.wait_for_selector("#card .verdicts")
+    page.page.route("**/api/reviews*", lambda route: route.abort())
+    page.page.keyboard.press("y")
+    page.page.wait_for_selector("#alerts:has-text('does not answer')")
+    page.page.unroute("**/api/reviews*")
+    page.page.wait_for_selector("#queue-count:has-text('9 of')")
+    store = trained.project.store
+    monkeypatch.setattr(sqlite3, "connect", limited(sqlite3.connect, store.row("PRAGMA page_count")["page_count"]))
+    store.close()  # a disk without a free page, as seen by all connections from now on
+    for _ in range(20):
+        page.page.keyboard.press("y")
+    page.page.wait_for_selector("#alerts:has-text('free some space')")
+    page.saved()
+    stored = list(statuses(page).values()).count("confirmed")
+    assert stored < 29
+    page.page.wait_for_selector(f"#queue-count:has-text('{stored} of')")
+    # the browser's own lines about the answers
+    page.complaints[:] = [c for c in page.complaints if "507" not in c and "ERR_FAILED" not in c]
+
+
+def test_the_spectrogram_is_seen_while_it_is_computed(visit, opens, tmp_path, monkeypatch):
+    samples = np.tile(demo_sound(0)[0], 4)
+    soundfile.write(tmp_path / "long.wav", samples, SAMPLE_RATE)
+    go_on, blocks = threading.Event(), Pyramid._blocks
+
+    def slowly(self, size):
+        for number, block in enumerate(blocks(self, size)):
+            if number == 2:
+                go_on.wait(60)
+            yield block
+
+    monkeypatch.setattr(Pyramid, "_blocks", slowly)
+    opened = opens(tmp_path / "long.wav")
+    page = visit(opened)
+    page.page.evaluate("() => import('/view.js').then((view) => view.showAll())")
+    page.page.wait_for_function("() => /[1-9][0-9]? %/.test(document.getElementById('building').textContent)")
+    page.page.wait_for_function(f"() => {{ const found = ({DARKNESS})(); return found.columns[40] > 0; }}")
+    assert not opened.project.pyramid(opened.project.recording(1)).whole
+    go_on.set()
+    page.page.wait_for_selector("#building[hidden]", state="attached")
+    page.complaints[:] = [c for c in page.complaints if "willReadFrequently" not in c]

@@ -10,16 +10,20 @@ from outlark.commands.excerpt import Sound
 from outlark.commands.plot.figure_numbers import curves
 from outlark.detection.scores import ScoreBlock, ScoreLayout
 from outlark.review import media
-from outlark.review.curves import BINS, FACTOR, CurveKeeper, curve_tile, save_levels
-from outlark.review.spectrogram import (
+from outlark.review.tiles import (
+    BINS,
     COLUMNS,
     DB_PER_STEP,
+    FACTOR,
     FINE,
     LOWEST_DB,
     ROWS,
+    CurveKeeper,
     Levels,
     Pyramid,
     columns_of,
+    curve_tile,
+    save_levels,
 )
 
 RATE = 22050
@@ -152,11 +156,7 @@ def test_the_virtual_wav_is_the_recording(written, rng, name):
         assert b"".join(media.wav_bytes(Sound(path), n_samples, first, stop)) == whole[first:stop]
 
 
-def test_clips_are_cut_to_the_sample_and_filtered(written):
-    t = np.arange(2 * RATE) / RATE
-    path = written(0.3 * np.sin(2 * np.pi * 500 * t) + 0.3 * np.sin(2 * np.pi * 6000 * t))
-    clip, _ = soundfile.read(io.BytesIO(media.clip(Sound(path), 0.5, 1.0, gain_db=0, low_hz=0, high_hz=0)))
+def test_clips_are_cut_to_the_sample(written, rng):
+    path = written(0.1 * rng.standard_normal(2 * RATE))
+    clip, _ = soundfile.read(io.BytesIO(media.clip(Sound(path), 0.5, 1.0)))
     np.testing.assert_allclose(clip, Sound(path).part(11025, 22050), atol=1 / 32768)
-    high, _ = soundfile.read(io.BytesIO(media.clip(Sound(path), 0.5, 1.0, gain_db=0, low_hz=3000, high_hz=0)))
-    spectrum = np.abs(np.fft.rfft(high))
-    assert spectrum[250] < 0.01 * spectrum[3000]

@@ -54,13 +54,14 @@ def test_verdicts_survive_a_new_model_and_become_examples(trained_client):
     client.post("/api/reviews", json={"detection_id": pending[4]["id"], "verdict": "reject"})
     client.post("/api/reviews", json={"detection_id": pending[5]["id"], "verdict": "unsure"})
     project = client.get("/api/project").json()
-    assert project["run"]["new"] == 4
+    assert project["run"]["new"] == 5
     assert sum(c["negatives"] for c in project["classes"]) == 1
     assert client.work("/api/train")["state"] == "done"
-    again = {(d["recording_id"], d["t0"] // 500): d["status"] for d in found_by(client)}
-    kept = [again.get((item["recording_id"], item["t0"] // 500)) for item in pending]
-    assert kept.count("confirmed") >= 3
-    assert kept[4] in (None, "rejected")  # it is not found again, or its verdict is still known
+    again = {(d["recording_id"], d["t0"] // 500): d for d in found_by(client)}
+    kept = [again.get((item["recording_id"], item["t0"] // 500), {}) for item in pending]
+    assert [one.get("status") for one in kept].count("confirmed") >= 3
+    # it is not found as a note of that class again, or its verdict is still known
+    assert kept[4].get("class_id") != pending[4]["class_id"] or kept[4]["status"] == "rejected"
     project = client.opened.project
     model = load(project.folder / project.run()["model"])
     assert [note["label"] for note in model.negatives_] == [names(client)[pending[4]["class_id"]]]
@@ -80,6 +81,23 @@ def test_a_second_verdict_takes_the_place_of_the_first(trained_client):
     after = client.get(f"/api/recordings/{item['recording_id']}/annotations").json()
     assert len(after) == before + 1
     assert client.post("/api/reviews", json={"detection_id": item["id"], "verdict": "relabel"}).status_code == 400
+
+
+def test_verdicts_in_a_batch_are_those_given_one_by_one(trained_client):
+    client = trained_client
+    pending = [i for i in client.get("/api/queue").json()["items"] if i["status"] == "pending"][:5]
+    verdicts = [
+        {"detection_id": i["id"], "verdict": v} for i, v in zip(pending, ["confirm", "reject"] * 3, strict=False)
+    ]
+    verdicts.insert(2, {"detection_id": 10**6, "verdict": "confirm"})
+    outcomes = client.post("/api/reviews/batch", json={"verdicts": verdicts}).json()["outcomes"]
+    assert [sorted(one) == ["error"] for one in outcomes] == [False, False, True, False, False, False]
+    status = {item["id"]: item["status"] for item in client.get("/api/queue").json()["items"]}
+    assert [status[item["id"]] for item in pending] == ["confirmed", "rejected", "confirmed", "rejected", "confirmed"]
+    for _ in range(5):
+        assert client.post("/api/undo").json()["kind"].startswith("review: ")
+    status = {item["id"]: item["status"] for item in client.get("/api/queue").json()["items"]}
+    assert [status[item["id"]] for item in pending] == ["pending"] * 5
 
 
 def test_undo_takes_everything_back_and_redo_does_it_again(trained_client):
@@ -370,10 +388,57 @@ def test_results_of_a_run_are_opened(trained_client, detected, tmp_path, with_mo
     again.project.close()
 
 
+@pytest.mark.parametrize("only_rejections", [False, True])
+def test_corrections_train_the_model_of_the_results_again(detected, tmp_path, only_rejections):
+    """One click: the model that lies beside its results, its own examples, and what was corrected."""
+    shutil.copytree(detected, tmp_path / "run")
+    opened = open_project([tmp_path / "run" / "found"])
+    with Client(opened) as client:
+        before = client.get("/api/project").json()
+        assert before["run"]["given"] == "model.outlark"
+        assert [c["of_model"] for c in before["classes"]] == [3, 3, 3]
+        # the examples of the model are in the first recording
+        known = [
+            i for i in client.get("/api/queue", params={"order": "time"}).json()["items"] if i["recording_id"] == 2
+        ]
+        for number, item in enumerate(known[:8]):
+            verdict = "reject" if only_rejections or number == 5 else "confirm"
+            client.post("/api/reviews", json={"detection_id": item["id"], "verdict": verdict})
+            if only_rejections:
+                break
+        job = client.work("/api/train")
+        assert job["state"] == "done", job["message"]
+        now = client.get("/api/project").json()
+        assert (now["run"]["id"], now["run"]["given"], now["run"]["new"]) == (2, "model.outlark", 0)
+        model = load(opened.project.folder / opened.project.run()["model"])
+        assert len(model.negatives_) == 1
+        assert len(model.training_) == (9 if only_rejections else 16)
+        assert model.lineage_[-1]["name"] == "model.outlark"
+        assert found_by(client)
+        # once more from the same model: the corrections do not count twice
+        assert client.work("/api/train")["state"] == "done"
+        again = load(opened.project.folder / opened.project.run()["model"])
+        assert (len(again.training_), len(again.negatives_)) == (len(model.training_), 1)
+    opened.project.close()
+
+
+def test_results_without_their_model_train_on_corrections_alone(detected, tmp_path):
+    shutil.copytree(detected / "found", tmp_path / "found")
+    opened = open_project([tmp_path / "found"])
+    with Client(opened) as client:
+        assert client.get("/api/project").json()["run"]["given"] is None
+        for item in client.get("/api/queue", params={"order": "time"}).json()["items"][:12]:
+            client.post("/api/reviews", json={"detection_id": item["id"], "verdict": "confirm"})
+        assert client.work("/api/train")["state"] == "done"
+        model = load(opened.project.folder / opened.project.run()["model"])
+        assert len(model.training_) == 12
+    opened.project.close()
+
+
 def test_results_do_not_go_with_another_model(detected, tmp_path):
     shutil.copytree(detected / "found", tmp_path / "found")
     (tmp_path / "other.outlark").write_bytes(b"something else")
-    with pytest.raises(InputError, match="is not the model that has made these results"):
+    with pytest.raises(InputError, match="is not the model that made these results"):
         open_project([tmp_path / "found"], model=tmp_path / "other.outlark")
 
 

@@ -13,12 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from starlette.testclient import TestClient
 
 from outlark.errors import InputError
-from outlark.review.api import files
-from outlark.review.app import make_app
+from outlark.review.api import recordings
 from outlark.review.guard import COOKIE, HEADERS
 from outlark.review.opening import open_project
-from outlark.review.serving import bind, is_loopback
-from tests.review.conftest import HOST, Client
+from outlark.review.serving import bind, is_loopback, make_app
+from tests.review.conftest import HOST, Client, limited
 
 SOUND = b"RIFF\x24\x00\x00\x00WAVE"
 
@@ -146,7 +145,7 @@ def test_uploads_must_say_how_long_they_are(client):
 
 
 def test_large_uploads_are_refused(client, monkeypatch):
-    huge = {"content-length": str(files.MOST_BYTES + 1)}
+    huge = {"content-length": str(recordings.MOST_BYTES + 1)}
     assert client.put("/api/uploads/a.wav", content=b"x", headers=huge).status_code == 413
     free = shutil.disk_usage("/")._replace(free=1000)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: free)
@@ -247,7 +246,7 @@ def test_a_recording_that_vanishes_is_told(tmp_path, demo_recordings):
         client.post("/api/classes", json={"name": "song"})
         client.post("/api/annotations", json={"recording_id": 1, "class_id": 1, "t0": 100, "t1": 5000})
         (tmp_path / "a.wav").unlink()
-        assert "not there any more" in client.get("/api/recordings/1").json()["missing"]
+        assert "no longer exists" in client.get("/api/recordings/1").json()["missing"]
         for path in ("tiles/0/0", "clip?t0=0&t1=1", "block?t0=0&t1=1", "audio"):
             answer = client.get(f"/api/recordings/1/{path}")
             assert answer.status_code == 409
@@ -277,24 +276,13 @@ def test_corrupt_audio_is_told_and_the_rest_is_opened(tmp_path, demo_recordings)
 def test_a_full_disk_is_told_and_nothing_is_half_done(client, monkeypatch):
     store = client.opened.project.store
     pages = store.row("PRAGMA page_count")["page_count"]
-    (size,) = store._db().execute("PRAGMA page_size").fetchone()
-    assert size
-    monkeypatch.setattr(sqlite3, "connect", _limited(sqlite3.connect, pages + 2))
+    monkeypatch.setattr(sqlite3, "connect", limited(sqlite3.connect, pages + 2))
     store.close()
     answers = [client.post("/api/classes", json={"name": f"{n}" + "x" * 50}) for n in range(60)]
     full = [a for a in answers if a.status_code == 507]
     assert full
     assert "full" in full[0].json()["detail"]
     assert len(client.get("/api/project").json()["classes"]) == len([a for a in answers if a.status_code == 201])
-
-
-def _limited(connect, most):
-    def limited(*args, **kwargs):
-        db = connect(*args, **kwargs)
-        db.execute(f"PRAGMA max_page_count = {most}")
-        return db
-
-    return limited
 
 
 def test_no_room_for_an_upload_is_told(client, monkeypatch, demo_recordings):

@@ -1,18 +1,19 @@
 """The project file: actions, undo, what is left after a kill."""
 
+import contextlib
 import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from outlark.errors import InputError
-from outlark.review.schema import STEPS, migrate
-from outlark.review.store import UNDOABLE, Store, replayed
+from outlark.review.store import STEPS, UNDOABLE, Store, migrate, replayed
 
 #: Forks children that review one after the other and are killed after so many acknowledged actions.
 KILLS = """
@@ -116,6 +117,28 @@ def test_a_project_of_a_later_outlark_is_refused(tmp_path):
     with pytest.raises(InputError, match="update outlark"):
         migrate(db)
     db.close()
+
+
+def test_closing_waits_for_what_is_being_read(store):
+    """Threads of a server that ends may still be answering; to take their connections away would crash the process."""
+    with store.action("classes") as action:
+        for n in range(100):
+            action.insert("class", name=str(n), colour=0)
+    ended = threading.Event()
+
+    def read() -> None:
+        while not ended.is_set():
+            with contextlib.suppress(sqlite3.ProgrammingError):  # closed before it began
+                store.rows("SELECT * FROM class a, class b")
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(30):
+        store.close()
+    ended.set()
+    for thread in threads:
+        thread.join()
 
 
 def test_two_processes_may_write(store):

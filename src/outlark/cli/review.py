@@ -16,8 +16,12 @@ from outlark.errors import InputError
     type=click.Path(path_type=Path),
     help="Folder of the project. Without it: outlark-review beside the recordings.",
 )
+@click.option("--model", type=click.Path(path_type=Path), help="For the results of a run: the model that made them.")
 @click.option(
-    "--model", type=click.Path(path_type=Path), help="For the results of a run: the model that has made them."
+    "--audio",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="For the results of a run: folder with the recordings that its model was trained on, to train it again.",
 )
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address to serve at; any but loopback needs a token."
@@ -32,6 +36,7 @@ def command(
     recordings: tuple[str, ...],
     project: Path | None,
     model: Path | None,
+    audio: tuple[Path, ...],
     host: str,
     port: int,
     no_browser: bool,
@@ -41,7 +46,7 @@ def command(
     """Annotate, train and review RECORDINGS on a page in the browser.
 
     RECORDINGS are sound files and folders, or one output folder of 'outlark detect'; without any, a demonstration.
-    Recordings stay where they are and are never changed. All that is done on the page is saved at once.
+    Recordings stay where they are and are never changed. Everything you do on the page is saved immediately.
     """
     try:
         import fastapi  # noqa: F401
@@ -53,7 +58,7 @@ def command(
 
     address = bind(host, port)  # first, because it is what fails at once
     try:
-        opened = open_project(recordings, project, model)
+        opened = open_project(recordings, project, model, audio)
     except BaseException:
         address.socket.close()
         raise
@@ -68,7 +73,8 @@ def command(
             say("Ctrl-C ends it; everything is saved.", err=True)
         if address.token is not None:
             say(
-                f"Warning: whoever can read the traffic to {host} can read this page: there is no encryption.", err=True
+                f"Warning: the connection to {host} is not encrypted: others on the network could read it.",
+                err=True,
             )
         if not no_browser:
             webbrowser.open(address.url)

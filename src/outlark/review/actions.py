@@ -9,25 +9,21 @@ from outlark.review.project import Project, Recording, clean_name
 from outlark.review.queues import SAME, overlap, with_statuses
 from outlark.review.store import Action, Row
 
-VERDICTS = ("confirm", "reject", "relabel", "unknown", "unsure")
-ROLES = ("example", "truth", "negative", "unsure")
-#: Annotations that came of a verdict: a second verdict takes their place.
+#: Origins of annotations that verdicts made; a second verdict replaces them.
 OF_REVIEWS = ("confirmed", "rejected", "relabelled", "unsure")
-#: How many sounds of a group become examples, unless said otherwise.
-CENTRAL = 5
 SHORTEST_SAMPLES = 16
 COLOURS = 8
 
 
 class Gone(InputError):
-    """Something that is asked for by its id and is not there."""
+    """Something was asked for by an id that does not exist."""
 
 
 def annotate(
     project: Project, recording: Recording, class_id: int | None, t0: int, t1: int,
     low_hz: float | None = None, high_hz: float | None = None, role: str = "example",
 ) -> Row:  # fmt: skip
-    """Mark a note by hand."""
+    """Annotate a note by hand."""
     t0, t1 = _span(recording, t0, t1)
     _class(project, class_id)
     with project.store.action("annotate") as action:
@@ -63,7 +59,7 @@ def remove(project: Project, annotation_id: int) -> Row:
 
 
 def judge(project: Project, detection_id: int, verdict: str, class_id: int | None, queue: str) -> Row:
-    """A verdict on a detection; it becomes an annotation, and takes the place of an earlier verdict."""
+    """A verdict on a detection becomes an annotation, and replaces an earlier verdict."""
     found = _row(project, "detection", detection_id)
     own, (label, role, origin) = found["class_id"], _meaning(project, found["class_id"], verdict, class_id)
     near = project.store.rows(
@@ -82,6 +78,17 @@ def judge(project: Project, detection_id: int, verdict: str, class_id: int | Non
             new_class_id=label if origin == "relabelled" else None, queue=queue,
         )  # fmt: skip
     return outcome(project, action.changes, f"review: {verdict}")
+
+
+def judge_all(project: Project, verdicts: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """Verdicts in the order in which they were given, each an action of its own; {"error": …} for one that fails."""
+    outcomes: list[Row] = []
+    for one in verdicts:
+        try:
+            outcomes.append(judge(project, **one))
+        except InputError as error:
+            outcomes.append({"error": str(error)})
+    return outcomes
 
 
 def promote(project: Project, cluster_id: int, name: str, keep: Sequence[int] | None, k: int) -> Row:
@@ -128,10 +135,10 @@ def remove_class(project: Project, class_id: int) -> Row:
 
 
 def set_thresholds(project: Project, values: Mapping[int, float]) -> Row:
-    """Let classes begin to accept at these scores; `training.decide_again` then applies them."""
+    """Set the scores from which classes accept; `training.decide_again` then applies them."""
     run = project.run()
     if run is None:
-        raise InputError("there is no model whose thresholds could be moved; train one first")
+        raise InputError("there is no model yet; train one first")
     names = {row["id"]: row["name"] for row in project.classes()}
     unknown = [number for number in values if names.get(number) not in run["classes"]]
     if unknown:
@@ -148,7 +155,7 @@ def set_thresholds(project: Project, values: Mapping[int, float]) -> Row:
 
 
 def turn(project: Project, *, back: bool) -> Row:
-    """Undo or redo; `kind` is None where there is nothing to."""
+    """Undo or redo; `kind` is None when there is nothing to undo or redo."""
     event = project.store.undo() if back else project.store.redo()
     if event is None:
         return {**outcome(project, [], None), "undone": back}
@@ -176,15 +183,13 @@ def outcome(project: Project, changes: Sequence[Row], kind: str | None) -> Row:
 
 def _statuses_near(project: Project, spans: Sequence[Row]) -> dict[str, str]:
     """Detection id → status, for those that overlap the spans."""
-    run = project.run()
-    if run is None:
-        return {}
     found: dict[int, Row] = {}
-    for span in spans:
+    for place in {(span["recording_id"], span["t1"], span["t0"]) for span in spans}:
         rows = project.store.rows(
-            "SELECT * FROM detection WHERE run_id = ? AND recording_id = ? AND t0 < ? AND t1 > ?",
-            run["id"], span["recording_id"], span["t1"], span["t0"],
-        )  # fmt: skip
+            "SELECT * FROM detection "
+            "WHERE run_id = (SELECT max(id) FROM run) AND recording_id = ? AND t0 < ? AND t1 > ?",
+            *place,
+        )
         found |= {row["id"]: row for row in rows}
     return {str(row["id"]): row["status"] for row in with_statuses(project, list(found.values()))}
 
@@ -203,7 +208,7 @@ def _meaning(project: Project, own: int | None, verdict: str, class_id: int | No
     """Class, role and origin of the annotation that a verdict makes."""
     if verdict == "relabel":
         if class_id is None:
-            raise InputError("relabel needs the class that the note is of")
+            raise InputError("relabel needs the class of the note")
         _class(project, class_id)
         return class_id, "truth", "confirmed" if class_id == own else "relabelled"
     if verdict == "unknown":
@@ -216,7 +221,7 @@ def _meaning(project: Project, own: int | None, verdict: str, class_id: int | No
 def _span(recording: Recording, t0: int, t1: int) -> tuple[int, int]:
     t0, t1 = max(0, t0), min(recording.n_samples, t1)
     if t1 - t0 < SHORTEST_SAMPLES:
-        raise InputError(f"from sample {t0} to {t1} there is no note; mark at least {SHORTEST_SAMPLES} samples")
+        raise InputError(f"samples {t0} to {t1} are too short for a note; mark at least {SHORTEST_SAMPLES} samples")
     return t0, t1
 
 
@@ -228,7 +233,7 @@ def _class(project: Project, class_id: int | None) -> None:
 def _row(project: Project, table: str, number: int) -> Row:
     row = project.store.row(f'SELECT * FROM "{table}" WHERE id = ?', number)
     if row is None:
-        raise Gone(f"there is no {table} {number}; it may have been removed or found anew: reload the page")
+        raise Gone(f"there is no {table} {number}; it may have been removed or replaced: reload the page")
     return row
 
 

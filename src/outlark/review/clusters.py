@@ -1,4 +1,4 @@
-"""Unknown sounds that are alike: groups that a person can turn into a class."""
+"""Groups of similar unknown sounds, which a person can turn into a class."""
 
 import string
 from collections.abc import Sequence
@@ -14,38 +14,30 @@ from outlark.review.project import Project, Recording
 from outlark.review.store import Row
 from outlark.verdict_names import UNKNOWN
 
-#: Sounds that are grouped at most, spread evenly over all of them: grouping takes the square of it.
+#: Most sounds that are grouped, spread evenly over all of them: the time grows with the square.
 MOST = 800
 #: Groups with fewer sounds are not shown, and how many are.
 FEWEST, MOST_GROUPS = 3, 12
-#: Sounds are alike up to this distance: 1 - correlation of their descriptions.
+#: Sounds are similar up to this distance: 1 - correlation of their descriptions.
 NEAR = 0.5
 #: Context, in seconds, by which the background around a sound is judged.
 AROUND_S = 1.0
-#: Sounds are notes from this share of the shortest example to so many times the longest.
+#: Sounds may be notes from this share of the shortest example to this many times the longest.
 SHORTEST, LONGEST = 0.4, 4.0
 #: A factor of two in length adds this to the distance.
 LENGTH_WEIGHT = 0.15
 
 
 class Group(NamedTuple):
-    """Indices of sounds that are alike, the most central first, and how far each is from the centre."""
+    """Indices of similar sounds, the most central first, and the distance of each from the centre."""
 
     members: np.ndarray
     distances: np.ndarray
 
 
 def groups_of(samples: np.ndarray, seconds: np.ndarray) -> list[Group]:
-    """Groups of like sounds, the largest first.
+    """Groups of similar sounds, the largest first; samples (n, d) are descriptions of length 1, with their durations.
 
-    Parameters
-    ----------
-    samples : ndarray (n, d)
-        Descriptions of length 1.
-    seconds : ndarray (n,)
-
-    Examples
-    --------
     >>> samples = np.eye(4)[[0, 1, 0, 1, 0, 1, 0, 3]]
     >>> [group.members.tolist() for group in groups_of(samples, np.full(8, 0.2))]
     [[0, 2, 4, 6], [1, 3, 5]]
@@ -129,7 +121,7 @@ def _descriptions(project: Project, detector: NoteDetector, sounds: Sequence[Row
 
 
 def _front_end(detector: NoteDetector, sample_rate: int) -> NoteFrontEnd:
-    """Listens to all that the model listens to, and to all that birds do."""
+    """Covers the band of the model, and that of most birds."""
     own = detector.front_end_
     low, high = getattr(own, "low_hz", 500.0), getattr(own, "high_hz", 10_000.0)
     window_s, hop_s = getattr(own, "window_s", 0.016), getattr(own, "hop_s", 0.002)

@@ -1,4 +1,4 @@
-"""Two recordings to try the page on: synthetic notes of five kinds in the noise of a wood that does not exist."""
+"""Two recordings to try the page on: synthetic notes of five kinds in synthetic noise."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from scipy.signal import butter, sosfilt
 
 from outlark.experiment.synthetic import SAMPLE_RATE, note
 
-#: Kind of note → how many of it each recording holds.
+#: Kind of note → number in each recording.
 KINDS = {"tuti-D": 12, "tuti-F": 11, "cach-Z": 9, "cach-E": 8, "tuti-A": 7}
 SECONDS = 60.0
 NAMES = ("demo_20240512_053000.wav", "demo_20240512_061500.wav")
@@ -28,8 +28,6 @@ class Placed(NamedTuple):
 def demo_sound(seed: int) -> tuple[np.ndarray, list[Placed]]:
     """A minute of notes in random order, and where they are.
 
-    Examples
-    --------
     >>> samples, placed = demo_sound(0)
     >>> len(samples) / SAMPLE_RATE, len(placed) == sum(KINDS.values())
     (60.0, True)

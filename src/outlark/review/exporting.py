@@ -1,4 +1,4 @@
-"""Tables of a project, in every format that outlark writes; and annotations from every format that it reads."""
+"""Annotation files of a project in every format that outlark writes, and annotations from every format it reads."""
 
 import io
 import os
@@ -33,7 +33,7 @@ SOUND = (KNOWN, AMBIGUOUS, UNKNOWN)
 
 
 def export(project: Project, *, format: str, scope: str, recordings: Sequence[Recording]) -> tuple[str, bytes]:
-    """A file name and its bytes: the table of a recording, or an archive of the tables of several."""
+    """A file name and its bytes: the annotation file of a recording, or an archive of several."""
     if format not in FORMATS or not FORMATS[format].writes:
         raise InputError(f"{format!r} is not a format that can be written; choose one of {writable_formats()}")
     with TemporaryDirectory() as folder:
@@ -56,7 +56,7 @@ def writable_formats() -> list[str]:
 
 
 def marks_of(project: Project, recording: Recording, scope: str) -> list[Mark]:
-    """What a table says, by time."""
+    """The rows of an annotation file, by time."""
     run, facts = project.run(), _facts(project, recording)
     names = {row["id"]: row["name"] for row in project.classes()}
     found: list[Mark] = []
@@ -78,7 +78,7 @@ def marks_of(project: Project, recording: Recording, scope: str) -> list[Mark]:
 
 
 def import_table(project: Project, name: str, content: bytes, recording: Recording) -> Row:
-    """Annotations from a table of any format, as examples in its recordings, or in the one that is open."""
+    """Annotations from a file of any format, as examples in the recordings it names, or in the one that is open."""
     safe = PurePosixPath(name.replace("\\", "/")).name or "table.txt"
     with TemporaryDirectory() as folder:
         path = Path(folder, safe)
@@ -104,9 +104,6 @@ def import_table(project: Project, name: str, content: bytes, recording: Recordi
                 )  # fmt: skip
     added = sum(change["table"] == "annotation" for change in action.changes)
     return {**outcome(project, action.changes, "import"), "added": added, "remarks": list(table.remarks)}
-
-
-# -------------------------------------------------------------------- inside
 
 
 def _write(project: Project, folder: Path, recording: Recording, format: str, scope: str) -> None:

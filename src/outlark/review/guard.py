@@ -34,13 +34,7 @@ HEADERS = {
 class Guard:
     """ASGI middleware that refuses what should not be asked, and adds headers to what is answered.
 
-    Parameters
-    ----------
-    app : ASGI application
-    hosts : iterable of str
-        Host headers that are served, with port.
-    token : str, optional
-        Without it, nobody needs one.
+    It serves the Host headers given, with port; with a token, every request needs it.
     """
 
     def __init__(self, app: Any, hosts: Iterable[str], token: str | None = None) -> None:

@@ -17,18 +17,7 @@ class Cancelled(Exception):
 
 @dataclass
 class Job:
-    """A piece of work in the background.
-
-    Attributes
-    ----------
-    id : int
-    kind : str
-    state : "running", "done", "failed" or "cancelled"
-    progress : float
-        From 0 to 1.
-    message : str
-        What it is doing, or why it failed.
-    """
+    """A piece of work in the background; `message` says what it is doing, or why it failed."""
 
     id: int
     kind: str
@@ -38,14 +27,10 @@ class Job:
     _stop: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def tell(self, progress: float, message: str) -> None:
-        """How far it is; raises `Cancelled` if it is to stop."""
+        """Report progress; raises `Cancelled` if the job is to stop."""
         self.progress, self.message = min(1.0, progress), message
         if self._stop.is_set():
             raise Cancelled
-
-    def cancelled(self) -> bool:
-        """Whether it is to stop."""
-        return self._stop.is_set()
 
     def as_dict(self) -> dict[str, Any]:
         """For the page."""
@@ -56,8 +41,6 @@ class Job:
 class Jobs:
     """Starts jobs, one at a time, and remembers how they ended.
 
-    Examples
-    --------
     >>> jobs = Jobs()
     >>> job = jobs.start("count", lambda job: job.tell(0.5, "half"))
     >>> jobs.wait()
@@ -74,11 +57,6 @@ class Jobs:
     def last(self) -> Job | None:
         """The job that runs, or the one that ran last."""
         return self._jobs[max(self._jobs)] if self._jobs else None
-
-    @property
-    def busy(self) -> bool:
-        """Whether a job runs."""
-        return self.last is not None and self.last.state == RUNNING
 
     def start(self, kind: str, work: Callable[[Job], None]) -> Job:
         """Begin; an error while another job runs."""
@@ -117,6 +95,6 @@ def _run(job: Job, work: Callable[[Job], None]) -> None:
         job.message, job.state = "cancelled", CANCELLED
     except (OutlarkError, OSError) as error:
         job.message, job.state = str(error), FAILED
-    except Exception as error:  # a mistake of ours must not leave the page waiting
+    except Exception as error:  # a bug must not leave the page waiting
         traceback.print_exc()
         job.message, job.state = f"an error in outlark ({type(error).__name__}: {error})", FAILED

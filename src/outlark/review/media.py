@@ -1,4 +1,4 @@
-"""The sound of a recording for the page: parts of it, and a WAV that does not exist, computed by the byte."""
+"""The sound of a recording for the page: excerpts, and a virtual WAV computed by byte range."""
 
 import struct
 from collections.abc import Iterator
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import soundfile
-from scipy.signal import butter, sosfiltfilt
 
 from outlark.audio.sound import AudioFile, for_decoder
 from outlark.commands.excerpt import UNSURE, Sound
@@ -24,13 +23,6 @@ MOST_SAMPLES = 2**31 - 18
 def true_length(path: Path) -> tuple[int, int, int]:
     """Sample rate, channels and number of samples; counted where the file only estimates it.
 
-    Raises
-    ------
-    AudioError
-        For what cannot be decoded.
-
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     soundfile.write(f"{folder}/a.wav", np.zeros((2500, 2)), 8000)
@@ -68,7 +60,7 @@ def pcm(samples: np.ndarray) -> bytes:
 
 
 def wav_bytes(sound: Sound, n_samples: int, first: int, stop: int) -> Iterator[bytes]:
-    """Bytes first … stop - 1 of the recording as a WAV of so many samples."""
+    """Bytes first … stop - 1 of the recording as a WAV of this many samples."""
     if first < HEADER_BYTES:
         yield wav_header(n_samples, sound.sample_rate)[first:stop]
     at = max(first, HEADER_BYTES)
@@ -82,26 +74,8 @@ def wav_bytes(sound: Sound, n_samples: int, first: int, stop: int) -> Iterator[b
         at += len(block)
 
 
-def clip(sound: Sound, start_s: float, end_s: float, *, gain_db: float, low_hz: float, high_hz: float) -> bytes:
-    """An excerpt as a WAV, louder and between two frequencies if asked for (0: no limit)."""
+def clip(sound: Sound, start_s: float, end_s: float) -> bytes:
+    """An excerpt as a WAV, as loud as the recording."""
     rate = sound.sample_rate
-    start, end = round(start_s * rate), round(min(end_s, start_s + LONGEST_CLIP_S) * rate)
-    samples = sound.part(start, end)
-    samples = banded(samples, rate, low_hz, high_hz) * 10 ** (gain_db / 20)
-    peak = float(np.abs(samples).max(initial=0.0))
-    return wav_header(len(samples), rate) + pcm(samples / max(1.0, peak))
-
-
-def banded(samples: np.ndarray, rate: int, low_hz: float, high_hz: float) -> np.ndarray:
-    """Through a band filter without delay; as they are where there is no limit or too little sound."""
-    top = 0.49 * rate
-    low, high = min(low_hz, 0.9 * top), min(high_hz, top)
-    if len(samples) < 64 or (low <= 0 and (high <= 0 or high >= top)):
-        return samples
-    if low <= 0:
-        sos = butter(2, high, "lowpass", fs=rate, output="sos")
-    elif high <= low or high >= top:
-        sos = butter(2, low, "highpass", fs=rate, output="sos")
-    else:
-        sos = butter(2, [low, high], "bandpass", fs=rate, output="sos")
-    return sosfiltfilt(sos, samples, padlen=min(60, len(samples) - 1))
+    samples = sound.part(round(start_s * rate), round(min(end_s, start_s + LONGEST_CLIP_S) * rate))
+    return wav_header(len(samples), rate) + pcm(samples)

@@ -1,65 +1,58 @@
-"""What `outlark review` is given, as a project: folders, recordings, the results of a run, or the demonstration."""
+"""What `outlark review` is given, as a project: recordings, the results of a detect run, or the demonstration."""
 
+import json
 import os
-from collections.abc import Sequence
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from outlark.annotations import Mark, read_table
 from outlark.batch.journal import DONE, NAME, Journal
 from outlark.batch.sources import Source, find
-from outlark.batch.task import WORKSHOP
+from outlark.batch.task import WORKSHOP, sha256_of
 from outlark.errors import InputError, OutlarkError
 from outlark.files.places import cache_folder
 from outlark.review.demo import make_demo
-from outlark.review.found import import_found
-from outlark.review.project import FOLDER, Project
+from outlark.review.project import FOLDER, Project, Recording, insert_detections
+from outlark.storage.model_file import load
+from outlark.verdict_names import KNOWN, SILENCE, UNKNOWN
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A project that is ready.
-
-    Attributes
-    ----------
-    project : Project
-    title : str
-    problems : list of dict
-        Recordings that cannot be opened: "name" and "message".
-    """
+    """A project that is ready; `problems` are recordings that cannot be opened, each with "name" and "message"."""
 
     project: Project
     title: str
     problems: list[dict[str, str]]
 
 
-def open_project(paths: Sequence[str | Path], project: Path | None = None, model: Path | None = None) -> Opened:
+def open_project(
+    paths: Sequence[str | Path],
+    project: Path | None = None,
+    model: Path | None = None,
+    audio: Sequence[Path] = (),
+) -> Opened:
     """The project of these paths, with its recordings; of the demonstration if there are none.
 
-    Parameters
-    ----------
-    paths : sequence of paths
-        Recordings, folders of them, or one output folder of `outlark detect`.
-    project : Path, optional
-        Where the project is kept; a folder "outlark-review" beside the recordings if left out.
-    model : Path, optional
-        For results of a run: the model that found them, so that scores can be seen and thresholds moved.
-
-    Raises
-    ------
-    InputError
-        When there are no recordings, or the folder cannot be written to.
+    Paths are recordings, folders of them, or one output folder of `outlark detect`; for the latter, `model` is the
+    model that made the results, and `audio` are folders with the recordings that it was trained on. The project is kept
+    in a folder "outlark-review" beside the recordings unless `project` says where.
     """
     if not paths:
         folder = (cache_folder() / "demo") if project is None else project
-        make_demo(folder)
         return _opened("Demonstration", folder / FOLDER, [(path, path.name) for path in make_demo(folder)])
     found = [Path(path) for path in paths if (Path(path) / WORKSHOP / NAME).is_file()]
     if found:
         if len(paths) > 1:
-            raise InputError(f"{found[0]} holds the results of a run; review it by itself")
-        return _results(found[0], project, model)
+            raise InputError(f"{found[0]} holds the results of a run; review it on its own")
+        return _results(found[0], project, model, audio)
     if model is not None:
-        raise InputError("a model goes with the results of the run that it has made; give their folder")
+        raise InputError("--model goes with the results of a detect run; give their folder")
     sources = find(paths)
     problems = [{"name": failure.name, "message": failure.message} for failure in sources.failures]
     files = [(_here(source), source.name) for source in sources.files]
@@ -72,11 +65,11 @@ def open_project(paths: Sequence[str | Path], project: Path | None = None, model
 def _here(source: Source) -> Path:
     """Its path on this machine."""
     if isinstance(source.path, str):
-        raise InputError(f"{source.path} is elsewhere; the review page plays recordings of this machine: copy it")
+        raise InputError(f"{source.path} is not on this computer; the review page plays local files: copy it first")
     return source.path
 
 
-def _results(folder: Path, project: Path | None, model: Path | None) -> Opened:
+def _results(folder: Path, project: Path | None, model: Path | None, audio: Sequence[Path]) -> Opened:
     """An output folder of `outlark detect`: its recordings, and what was found in them."""
     entries = Journal(folder / WORKSHOP / NAME).entries
     done = {name: entry for name, entry in entries.items() if entry.get("state") == DONE}
@@ -84,7 +77,7 @@ def _results(folder: Path, project: Path | None, model: Path | None) -> Opened:
         raise InputError(f"{folder} holds no finished results; run 'outlark detect' again, or review the recordings")
     opened = _opened(folder.name, project or folder / FOLDER, [(Path(e["path"]), name) for name, e in done.items()])
     if opened.project.run() is None:
-        opened.problems.extend(import_found(opened.project, folder, done, model))
+        opened.problems.extend(import_found(opened.project, folder, done, model, audio))
     return opened
 
 
@@ -101,3 +94,119 @@ def _opened(
         opened.close()
         raise InputError(f"no recording can be opened: {told[0]['message']}" if told else "no recordings given")
     return Opened(opened, title, told)
+
+
+#: Suffixes of annotation files, those that hold most first.
+ENDINGS = (".jsonl", ".parquet", ".outlark.csv", ".selections.txt", ".birdnet.csv", ".kaleidoscope.csv", ".labels.txt")
+
+
+def import_found(
+    project: Project,
+    folder: Path,
+    done: Mapping[str, Mapping[str, Any]],
+    model: Path | None = None,
+    audio: Sequence[Path] = (),
+) -> list[dict[str, str]]:
+    """Store what the annotation files of a run say as a run of the page; return what could not be read.
+
+    With the model, the recordings are still to be searched: only then are there scores to be seen. Without it, it is
+    looked for beside the results. A model that is found is the one that corrections are fed back to.
+    """
+    problems: list[dict[str, str]] = []
+    recordings = {recording.name: recording for recording in project.recordings()}
+    tables: list[tuple[Recording, list[Mark]]] = []
+    for name, entry in done.items():
+        table = _table(folder, entry["outputs"])
+        if name not in recordings or table is None:
+            continue
+        try:
+            tables.append((recordings[name], list(read_table(table).marks)))
+        except OutlarkError as error:
+            problems.append({"name": name, "message": str(error)})
+    labels = sorted({mark.label for _, marks in tables for mark in marks if mark.label is not None})
+    _add_classes(project, labels)
+    thresholds, kept, given = _thresholds(done, labels), None, None
+    nearby = model or _model_nearby(folder, done)
+    if nearby is not None:
+        given, of_model = _model(project, nearby, done, audio)
+        if model is not None:
+            kept, thresholds = given["file"], of_model
+            labels = sorted(thresholds)
+        _add_classes(project, sorted(of_model))
+    with project.store.writing() as db:
+        cursor = db.execute(
+            "INSERT INTO run (at, model, sha256, classes, thresholds, examples, health, remarks, scanned) "
+            "VALUES (?, ?, ?, ?, ?, '[]', ?, ?, ?)",
+            (
+                datetime.now(UTC).isoformat(timespec="seconds"), kept, _sha256(done), json.dumps(labels),
+                json.dumps(thresholds), json.dumps({"priors": thresholds, "notes": {}, "given": given}),
+                json.dumps([f"from the results in {folder}"]), json.dumps([] if kept else [r.id for r, _ in tables]),
+            ),
+        )  # fmt: skip
+        ids = project.class_ids()
+        rows = [_row(int(cursor.lastrowid or 0), recording, mark, ids) for recording, marks in tables for mark in marks]
+        insert_detections(db, [row for row in rows if row is not None])
+    return problems
+
+
+def _model_nearby(folder: Path, done: Mapping[str, Mapping[str, Any]]) -> Path | None:
+    """The model that made the results, if it is in their folder or beside it."""
+    files = [*sorted(folder.glob("*.outlark")), *sorted(folder.absolute().parent.glob("*.outlark"))]
+    return next((path for path in files if path.is_file() and sha256_of(path) == _sha256(done)), None)
+
+
+def _model(
+    project: Project, path: Path, done: Mapping[str, Mapping[str, Any]], audio: Sequence[Path]
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """What is known of the model, which is copied into the project (`training.given_model`), and its thresholds."""
+    if sha256_of(path) != _sha256(done):
+        raise InputError(f"{path} is not the model that made these results; give that one, or none")
+    detector = load(path)
+    target = project.folder / "models" / "given.outlark"
+    shutil.copyfile(path, target)
+    pairs = zip(detector.classes_, detector.layout_.thresholds, strict=True)
+    given = {
+        "file": f"models/{target.name}", "path": str(path.absolute()), "name": path.name,
+        "audio": [str(one.absolute()) for one in audio],
+        "examples": dict(Counter(str(note["label"]) for note in detector.training_)),
+    }  # fmt: skip
+    return given, {str(label): float(threshold) for label, threshold in pairs}
+
+
+def _table(folder: Path, outputs: Mapping[str, str]) -> Path | None:
+    for ending in ENDINGS:
+        for name in outputs:
+            if name.endswith(ending) and (folder / name).is_file():
+                return folder / name
+    return None
+
+
+def _add_classes(project: Project, labels: list[str]) -> None:
+    known = project.class_ids()
+    new = [label for label in labels if label not in known]
+    if new:
+        with project.store.action("classes of the results") as action:
+            for number, label in enumerate(new, start=len(known)):
+                action.insert("class", name=label, colour=number % 8)
+
+
+def _thresholds(done: Mapping[str, Mapping[str, Any]], labels: list[str]) -> dict[str, float]:
+    """Annotation files do not hold them: 0 unless the run set them."""
+    given = next((entry["identity"].get("thresholds") for entry in done.values()), None)
+    if given is not None and len(given) == len(labels):
+        return dict(zip(labels, map(float, given), strict=True))
+    return dict.fromkeys(labels, 0.0)
+
+
+def _sha256(done: Mapping[str, Mapping[str, Any]]) -> str | None:
+    return next((entry["identity"].get("model_sha256") for entry in done.values()), None)
+
+
+def _row(run_id: int, recording: Recording, mark: Mark, ids: Mapping[str, int]) -> tuple[Any, ...] | None:
+    verdict = mark.verdict or (UNKNOWN if mark.label is None else KNOWN)
+    t0, t1 = (min(recording.n_samples, round(t * recording.sample_rate)) for t in (mark.start_s, mark.end_s))
+    if verdict == SILENCE or t1 <= t0:
+        return None
+    label = None if mark.label is None else ids[mark.label]
+    return (run_id, recording.id, label, verdict, t0, t1, mark.score or 0.0, mark.runner_up, mark.runner_up_score,
+            mark.reason, mark.low_hz, mark.high_hz)  # fmt: skip

@@ -1,12 +1,20 @@
-"""The project at a glance, as the page shows it around the recording."""
+"""What the page shows around a recording: the project at a glance, histograms, the examples behind a detection."""
 
+from functools import lru_cache
 from typing import Any
 
+from outlark.audio.resampling import resample
 from outlark.audio.sound_files import without_sound_suffix
+from outlark.commands.excerpt import with_surroundings
+from outlark.detection.detector import NoteDetector
+from outlark.detection.valley import BINS, calibrated
+from outlark.estimators.mddkm import MDDKM
+from outlark.features.note import NoteFrontEnd
 from outlark.review import queues
 from outlark.review.project import Project
 from outlark.review.store import Row
-from outlark.review.training import examples_of
+from outlark.review.training import corrections_of, examples_of
+from outlark.storage.model_file import load
 
 
 def overview(project: Project) -> dict[str, Any]:
@@ -21,7 +29,7 @@ def overview(project: Project) -> dict[str, Any]:
         "revision": project.store.revision(),
         "recordings": _recordings(project, run),
         "classes": _classes(project, run, examples),
-        "run": _run(project, run, examples),
+        "run": _run(project, run),
         "clusters": _clusters(project, run),
         "job": None if last is None else last.as_dict(),
         "undo": history["done"] or 0,
@@ -66,6 +74,7 @@ def _classes(project: Project, run: Row | None, examples: list[Row]) -> list[Row
         )
     }
     health = {} if run is None else run["health"]["notes"]
+    given = ({} if run is None else run["health"].get("given")) or {"examples": {}}
     listed = []
     for row in project.classes():
         own = [e for e in examples if e["class_id"] == row["id"]]
@@ -76,16 +85,17 @@ def _classes(project: Project, run: Row | None, examples: list[Row]) -> list[Row
         ]
         listed.append(
             {**row, "examples": len(own), "found": found.get(row["id"], 0), "negatives": negatives.get(row["id"], 0),
-             "odd": odd, "in_model": run is not None and row["name"] in run["classes"]}
+             "odd": odd, "of_model": given["examples"].get(row["name"], 0),
+             "in_model": run is not None and row["name"] in run["classes"]}
         )  # fmt: skip
     return listed
 
 
-def _run(project: Project, run: Row | None, examples: list[Row]) -> Row | None:
-    """The model, and how many examples have come, gone or changed since."""
+def _run(project: Project, run: Row | None) -> Row | None:
+    """The model, and how many annotations that it could learn from have come, gone or changed since."""
     if run is None:
         return None
-    now = {(e["id"], e["class_id"], e["t0"], e["t1"]) for e in examples}
+    now = {(e["id"], e["class_id"], e["t0"], e["t1"]) for e in corrections_of(project)}
     then = {tuple(e) for e in run["examples"]}
     names = {row["name"]: row["id"] for row in project.classes()}
     wanted = project.wanted_thresholds(run)
@@ -97,7 +107,7 @@ def _run(project: Project, run: Row | None, examples: list[Row]) -> Row | None:
         "wanted": {str(names[name]): value for name, value in wanted.items() if name in names},
         "undecided": run["model"] is not None and wanted != run["thresholds"],
         "new": len({e[0] for e in now ^ then}) if run["model"] is not None else len(now),
-        "searched": len(run["scanned"]),
+        "searched": len(run["scanned"]), "given": (run["health"].get("given") or {}).get("name"),
     }  # fmt: skip
 
 
@@ -107,3 +117,72 @@ def _clusters(project: Project, run: Row | None) -> list[Row]:
         "WHERE c.run_id = ? GROUP BY c.id ORDER BY c.id",
         -1 if run is None else run["id"],
     )
+
+
+def histograms(project: Project) -> list[dict[str, Any]]:
+    """One for each class: the edges and counts of a histogram, thresholds, the valley, and the reviewed scores."""
+    run = project.run()
+    if run is None or run["model"] is None:
+        return []
+    ids, found = project.class_ids(), []
+    wanted = project.wanted_thresholds(run)
+    for name in run["classes"]:
+        if name not in ids:
+            continue
+        rows = project.store.rows("SELECT score FROM candidate WHERE run_id = ? AND class_id = ?", run["id"], ids[name])
+        prior = run["health"]["priors"][name]
+        judged = calibrated(name, prior, [row["score"] for row in rows])
+        reviewed = project.store.rows(
+            "SELECT score, verdict, queue FROM review WHERE run_id = ? AND class_id = ? AND verdict != 'unsure'",
+            run["id"], ids[name],
+        )  # fmt: skip
+        found.append(
+            {
+                "class_id": ids[name], "prior": prior, "threshold": wanted[name],
+                "valley": judged.threshold if judged.moved else None, "in_words": judged.in_words,
+                "edges": (BINS * prior).tolist(), "counts": list(judged.counts),
+                "right": [r["score"] for r in reviewed if r["verdict"] == "confirm"],
+                "wrong": [r["score"] for r in reviewed if r["verdict"] != "confirm"],
+            }
+        )  # fmt: skip
+    return found
+
+
+#: Examples that are shown.
+SHOWN = 2
+
+
+def speaking_for(project: Project, detection: Row) -> list[dict[str, Any]]:
+    """The annotations of the class that takes most off the distance of a detection, with their share, largest first.
+
+    None for models without examples in the project, and for those that do not describe whole notes by `MDDKM`.
+    """
+    run = project.run()
+    if run is None or run["model"] is None or not run["health"].get("ids"):
+        return []
+    detector = _detector(str(project.folder / run["model"]), run["sha256"])
+    front_end, recording = detector.front_end_, project.recording(detection["recording_id"])
+    if recording is None or not isinstance(front_end, NoteFrontEnd) or not isinstance(detector.describer_, MDDKM):
+        return []
+    rate = recording.sample_rate
+    start_s, end_s = detection["t0"] / rate, detection["t1"] / rate
+    around = with_surroundings(project.sound(recording), start_s, end_s, detector)
+    samples = resample(around.samples, rate, detector.sample_rate_) if rate != detector.sample_rate_ else around.samples
+    frames = front_end.transform(samples)
+    first, length = (t * front_end.frame_rate for t in (start_s - around.start / rate, end_s - start_s))
+    described = front_end.describe(frames.features, start=first, n_starts=1, length=length)
+    (told,) = detector.describer_.explain(described, n_notes=SHOWN)
+    ids = run["health"]["ids"]
+    rows = {row["id"]: row for row in project.store.rows("SELECT * FROM annotation")}
+    shown = [(rows.get(ids[int(one.note)]), one.share) for one in told if int(one.note) < len(ids)]  # None: not here
+    return [
+        {**{key: row[key] for key in ("id", "recording_id", "class_id", "t0", "t1")}, "share": round(share, 3)}
+        for row, share in shown
+        if row is not None
+    ]
+
+
+@lru_cache(maxsize=2)
+def _detector(path: str, sha256: str) -> NoteDetector:
+    """Kept from one note to the next; the digest tells a new model at the same place."""
+    return load(path)

@@ -3,8 +3,9 @@
 import hashlib
 import json
 import os
+import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,8 @@ from outlark.errors import AudioError, InputError, OutlarkError
 from outlark.plain_text import visible, writable
 from outlark.review.jobs import Jobs
 from outlark.review.media import true_length
-from outlark.review.spectrogram import Levels, Pyramid
 from outlark.review.store import Row, Store
+from outlark.review.tiles import Levels, Pyramid
 
 FILE = "project.sqlite"
 #: The folder of a project beside the recordings.
@@ -40,7 +41,7 @@ class Recording:
 
     @property
     def seconds(self) -> float:
-        """How long it is."""
+        """Duration."""
         return self.n_samples / self.sample_rate
 
     @property
@@ -50,13 +51,7 @@ class Recording:
 
 
 class Project:
-    """What a session of the page is about.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the project is kept; made if it is not there.
-    """
+    """What a session of the page is about, kept in a folder that is made if it is not there."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -77,13 +72,7 @@ class Project:
     # ------------------------------------------------------------ recordings
 
     def add(self, path: Path, name: str) -> Recording:
-        """Register a recording where it is; once is enough.
-
-        Raises
-        ------
-        AudioError
-            For what cannot be decoded.
-        """
+        """Register a recording where it is; once is enough."""
         path = Path(os.path.realpath(path))
         known = self.store.row("SELECT * FROM recording WHERE path = ?", str(path))
         mark = json.dumps(fingerprint(path), sort_keys=True)
@@ -181,16 +170,18 @@ class Project:
         return {**run["health"]["priors"], **(self.setting(f"thresholds {run['id']}") or {})}
 
 
+def insert_detections(db: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> None:
+    """Rows of the detection table, without their ids."""
+    db.executemany(
+        "INSERT INTO detection (run_id, recording_id, class_id, verdict, t0, t1, score, runner_up, runner_up_score, "
+        "reason, low_hz, high_hz) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        rows,
+    )
+
+
 def clean_name(name: str, taken: Sequence[str]) -> str:
-    """A name for a class, as tables can hold it.
+    """A name for a class that annotation files can hold.
 
-    Raises
-    ------
-    InputError
-        For one that is blank, too long or taken.
-
-    Examples
-    --------
     >>> clean_name("  song ", [])
     'song'
     """

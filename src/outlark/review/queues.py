@@ -9,8 +9,7 @@ from typing import Any
 from outlark.review.project import Project
 from outlark.review.store import Row
 
-ORDERS = ("uncertain", "random", "time")
-#: An annotation is about a detection if they share so much of their union.
+#: An annotation and a detection are the same note if they share at least this much of their union.
 SAME = 0.5
 #: 95 % of a normal distribution.
 Z = 1.959964
@@ -20,10 +19,8 @@ PENDING, CONFIRMED, REJECTED, RELABELLED, UNSURE = "pending", "confirmed", "reje
 def statuses(detections: Sequence[Row], annotations: Sequence[Row]) -> dict[int, str]:
     """What people said of each detection, id → status; all of one recording.
 
-    That is told by annotations alone, so that it stays when a new model finds the same note again.
+    Annotations alone decide, so that a verdict stays when a new model finds the same note again.
 
-    Examples
-    --------
     >>> found = [{"id": 7, "t0": 0, "t1": 100, "class_id": 1}]
     >>> statuses(found, [{"t0": 5, "t1": 100, "class_id": 1, "role": "truth"}])
     {7: 'confirmed'}
@@ -42,7 +39,7 @@ def statuses(detections: Sequence[Row], annotations: Sequence[Row]) -> dict[int,
 
 
 def overlap(one: Row, other: Row) -> float:
-    """What two spans share, of their union.
+    """Intersection over union of two spans.
 
     >>> overlap({"t0": 0, "t1": 10}, {"t0": 5, "t1": 15})
     0.3333333333333333
@@ -61,16 +58,7 @@ def _said(detection: Row, annotation: Row) -> str:
 
 
 def queue(project: Project, *, order: str, of: str, limit: int) -> dict[str, Any]:
-    """Detections in the order of review, over all recordings.
-
-    Parameters
-    ----------
-    order : "uncertain", "random" or "time"
-    of : "known", "unknown", or the id of a class
-        Which detections.
-    limit : int
-        Items at most; the counts are of all.
-    """
+    """Detections in the order of review, over all recordings: the first `limit`, but counts of all."""
     run = project.run()
     if run is None:
         return {"items": [], "total": 0, "reviewed": 0}
@@ -88,13 +76,16 @@ def queue(project: Project, *, order: str, of: str, limit: int) -> dict[str, Any
 
 
 def with_statuses(project: Project, detections: Sequence[Row]) -> list[Row]:
-    """The same rows with what people said of each."""
+    """The same rows, each with its status."""
     of_recording: dict[int, list[Row]] = {}
     for row in detections:
         of_recording.setdefault(row["recording_id"], []).append(row)
     said: dict[int, str] = {}
     for number, rows in of_recording.items():
-        annotations = project.store.rows("SELECT * FROM annotation WHERE recording_id = ?", number)
+        annotations = project.store.rows(
+            "SELECT * FROM annotation WHERE recording_id = ? AND t0 < ? AND t1 > ?",
+            number, max(row["t1"] for row in rows), min(row["t0"] for row in rows),
+        )  # fmt: skip
         said |= statuses(rows, annotations)
     return [{**row, "status": said[row["id"]]} for row in detections]
 
@@ -102,7 +93,7 @@ def with_statuses(project: Project, detections: Sequence[Row]) -> list[Row]:
 def precision(project: Project) -> dict[str, dict[str, Any]]:
     """Class id → share of right detections among those reviewed in random order, with its 95 % limits.
 
-    Only what was found by the current model and still reaches the threshold counts; doubtful ones are no verdict.
+    Only what was found by the current model and still reaches the threshold counts; "cannot tell" is not a verdict.
     """
     run = project.run()
     if run is None:
@@ -157,7 +148,7 @@ def _found(project: Project, run: Row, of: str) -> list[Row]:
 
 
 def _threshold(row: Row, thresholds: dict[int, float]) -> float:
-    """0 where the results of a run do not tell it: then scores are compared as they are."""
+    """Of the class, or where it is not known the lowest of all classes."""
     own = thresholds.get(row["class_id"], 0.0)
     return own or min((t for t in thresholds.values() if t > 0), default=1.0)
 
@@ -167,7 +158,7 @@ def _uncertainty(row: Row) -> tuple[Any, ...]:
 
 
 def _shuffled(row: Row) -> tuple[Any, ...]:
-    """The same order whenever it is asked for, and in no relation to anything."""
+    """The same order every time, and unrelated to anything."""
     text = f"{row['run_id']} {row['recording_id']} {row['t0']} {row['t1']}"
     return hashlib.sha256(text.encode()).digest(), 0, 0
 

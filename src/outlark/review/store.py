@@ -1,7 +1,7 @@
-"""Reading and changing a project: every action of a person is one transaction with its own undo, kept for good.
+"""The project file, one SQLite database: every action of a person is one transaction with its own undo, kept for good.
 
-An action lists the rows that it inserts, changes and deletes, before and after. To undo it is to put back what was
-before; the log of all actions is the audit trail, and a project that was killed is what its log says.
+An action lists the rows that it inserts, changes and deletes, before and after. Undo puts back what was there before;
+the log of all actions is the audit trail, and a project that was killed is what its log says.
 """
 
 import json
@@ -14,7 +14,79 @@ from pathlib import Path
 from typing import Any
 
 from outlark.errors import InputError
-from outlark.review.schema import migrate
+
+#: What each version added; the number of those that were run is the `user_version` of the file.
+STEPS = (
+    """
+    CREATE TABLE recording (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
+        sample_rate INTEGER NOT NULL, channels INTEGER NOT NULL, n_samples INTEGER NOT NULL,
+        print TEXT NOT NULL, facts TEXT NOT NULL);
+    CREATE TABLE class (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, colour INTEGER NOT NULL);
+    CREATE TABLE annotation (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, recording_id INTEGER NOT NULL, class_id INTEGER,
+        t0 INTEGER NOT NULL, t1 INTEGER NOT NULL, low_hz REAL, high_hz REAL,
+        role TEXT NOT NULL, origin TEXT NOT NULL);
+    CREATE INDEX annotation_place ON annotation (recording_id, t0);
+    CREATE TABLE review (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, run_id INTEGER NOT NULL, recording_id INTEGER NOT NULL,
+        t0 INTEGER NOT NULL, t1 INTEGER NOT NULL, class_id INTEGER, score REAL NOT NULL,
+        verdict TEXT NOT NULL, new_class_id INTEGER, queue TEXT NOT NULL);
+    CREATE TABLE setting (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, value TEXT NOT NULL);
+    CREATE TABLE event (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, kind TEXT NOT NULL, changes TEXT NOT NULL,
+        state TEXT NOT NULL DEFAULT 'done');
+    CREATE TABLE run (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, model TEXT, sha256 TEXT, classes TEXT NOT NULL,
+        thresholds TEXT NOT NULL, examples TEXT NOT NULL, health TEXT NOT NULL, remarks TEXT NOT NULL,
+        scanned TEXT NOT NULL DEFAULT '[]');
+    CREATE TABLE detection (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, run_id INTEGER NOT NULL, recording_id INTEGER NOT NULL,
+        class_id INTEGER, verdict TEXT NOT NULL, t0 INTEGER NOT NULL, t1 INTEGER NOT NULL, score REAL NOT NULL,
+        runner_up TEXT, runner_up_score REAL, reason TEXT NOT NULL, low_hz REAL, high_hz REAL);
+    CREATE INDEX detection_place ON detection (run_id, recording_id, t0);
+    CREATE TABLE candidate (
+        id INTEGER PRIMARY KEY, run_id INTEGER NOT NULL, recording_id INTEGER NOT NULL, class_id INTEGER NOT NULL,
+        t0 INTEGER NOT NULL, t1 INTEGER NOT NULL, score REAL NOT NULL);
+    CREATE INDEX candidate_place ON candidate (run_id, recording_id, t0);
+    CREATE TABLE cluster (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, run_id INTEGER NOT NULL, name TEXT NOT NULL);
+    CREATE TABLE member (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, cluster_id INTEGER NOT NULL, recording_id INTEGER NOT NULL,
+        t0 INTEGER NOT NULL, t1 INTEGER NOT NULL, low_hz REAL, high_hz REAL, distance REAL NOT NULL);
+    CREATE INDEX member_cluster ON member (cluster_id);
+    """,
+    """
+    CREATE INDEX event_state ON event (state, id);
+    CREATE INDEX review_place ON review (run_id, recording_id, t0);
+    CREATE INDEX annotation_class ON annotation (class_id);
+    """,
+)
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    """Bring a project file to this version, each step whole or not at all.
+
+    >>> db = sqlite3.connect(":memory:", isolation_level=None)
+    >>> migrate(db)
+    >>> db.execute("PRAGMA user_version").fetchone() == (len(STEPS),)
+    True
+    """
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if version > len(STEPS):
+        raise InputError(
+            f"the project file has version {version}, this outlark knows {len(STEPS)}; update outlark, or review in "
+            "another folder (--project)"
+        )
+    for number, step in enumerate(STEPS[version:], start=version + 1):
+        try:
+            db.executescript(f"BEGIN IMMEDIATE; {step}; PRAGMA user_version = {number}; COMMIT;")
+        except BaseException:
+            if db.in_transaction:
+                db.rollback()
+            raise
+
 
 #: Tables that people change, and that undo changes back.
 UNDOABLE = ("class", "annotation", "review", "setting")
@@ -71,13 +143,6 @@ class Action:
 class Store:
     """A project file, open for all threads of this process.
 
-    Parameters
-    ----------
-    path : Path
-        Made if it is not there.
-
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     store = Store(Path(folder, "project.sqlite"))
@@ -95,24 +160,25 @@ class Store:
         self.path = path
         self._lock = threading.RLock()
         self._local = threading.local()
-        self._opened: list[sqlite3.Connection] = []
-        with self._lock:
-            migrate(self._db())
+        self._opened: list[tuple[sqlite3.Connection, threading.RLock]] = []
+        with self._lock, self._using() as db:
+            migrate(db)
 
     def rows(self, query: str, *values: Any) -> list[Row]:
         """The rows of a query."""
-        return [dict(row) for row in self._db().execute(query, values)]
+        with self._using() as db:
+            return [dict(row) for row in db.execute(query, values)]
 
     def row(self, query: str, *values: Any) -> Row | None:
         """The first row of a query."""
-        found = self._db().execute(query, values).fetchone()
+        with self._using() as db:
+            found = db.execute(query, values).fetchone()
         return None if found is None else dict(found)
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that is no action of a person: what can be computed again."""
-        with self._lock:
-            db = self._db()
+        """A transaction that is not an action of a person: what can be computed again."""
+        with self._lock, self._using() as db:
             db.execute("BEGIN IMMEDIATE")
             try:
                 yield db
@@ -154,10 +220,11 @@ class Store:
         return "-".join(str(value) for value in row.values())
 
     def close(self) -> None:
-        """Close the connections of all threads."""
+        """Close the connections of all threads, each when it is not in use."""
         with self._lock:
-            for db in self._opened:
-                db.close()
+            for db, in_use in self._opened:
+                with in_use:
+                    db.close()
             self._opened.clear()
             self._local = threading.local()
 
@@ -174,16 +241,20 @@ class Store:
             db.execute("UPDATE event SET state = ? WHERE id = ?", (after, event["id"]))
             return {**event, "state": after}
 
-    def _db(self) -> sqlite3.Connection:
-        db = getattr(self._local, "db", None)
-        if db is None:
+    @contextmanager
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        """The connection of this thread; it is not closed meanwhile, which would crash the process."""
+        local = self._local
+        if not hasattr(local, "opened"):
             db = sqlite3.connect(self.path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
             db.row_factory = sqlite3.Row
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")  # an empty battery must not cost what was reviewed
-            self._local.db = db
-            self._opened.append(db)
-        return db
+            local.opened = (db, threading.RLock())
+            self._opened.append(local.opened)
+        db, in_use = local.opened
+        with in_use:
+            yield db
 
 
 def put(db: sqlite3.Connection, table: str, row_id: int, row: Row | None) -> None:

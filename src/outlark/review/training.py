@@ -17,6 +17,8 @@ from outlark.batch.facts import Facts
 from outlark.batch.task import sha256_of
 from outlark.commands.train.examples import Example, Examples
 from outlark.commands.train.learning import Learnt, learn
+from outlark.commands.train.model_examples import Parent
+from outlark.commands.train.retraining import retrain
 from outlark.detection.detector import BLOCK, NoteDetector
 from outlark.detection.scores_file import KeptScores, ScoreKeeper, load_scores
 from outlark.detection.valley import FROM
@@ -24,19 +26,19 @@ from outlark.errors import AudioError, InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.bandwidth import Bandwidth, listens_up_to, remark_on_bandwidth
 from outlark.review.clusters import find_clusters
-from outlark.review.curves import CurveKeeper, save_levels
 from outlark.review.jobs import Job
-from outlark.review.project import Project, Recording
+from outlark.review.project import Project, Recording, insert_detections
 from outlark.review.store import Row
+from outlark.review.tiles import CurveKeeper, save_levels
 from outlark.segments import Segment
 from outlark.storage.model_file import load, save
 from outlark.verdict_names import SILENCE
 
-#: Annotations that are learnt from.
+#: Roles of annotations that are examples …
 LEARNT = ("example", "truth")
-#: … and the role of those that say what a sound is not.
+#: … and of those that say what a sound is not.
 NOT_THIS = "negative"
-#: Examples of a class that are used at most: more take longer and add little.
+#: Most examples of a class that are used: more take longer and add little.
 MOST_EXAMPLES = 60
 SCORES = "scores"
 
@@ -56,26 +58,49 @@ def _annotations(project: Project, roles: Sequence[str]) -> list[Row]:
     )
 
 
+def corrections_of(project: Project) -> list[Row]:
+    """All annotations that training uses: examples, and what was rejected."""
+    return _annotations(project, [*LEARNT, NOT_THIS])
+
+
 def train(project: Project, job: Job, first: int | None = None) -> None:
-    """Train on all annotations, then find notes in all recordings, the one that is looked at first of all."""
-    rows = examples_of(project)
-    if not rows:
+    """Train on all annotations, then find notes in all recordings, starting with the one that is on the screen.
+
+    Where the project is about the results of a model that is known, its own examples count as well.
+    """
+    rows, rejected, given = examples_of(project), _annotations(project, [NOT_THIS]), given_model(project)
+    if not rows and not (given and rejected):
         raise InputError("there is nothing to learn from yet; mark a few notes of each class first")
     recordings = {recording.id: recording for recording in project.recordings()}
     job.tell(0.02, "learning from the examples")
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        known = {row["label"] for row in rows}
-        not_this = [row for row in _annotations(project, [NOT_THIS]) if row["label"] in known]
-        notes, negatives = _notes(rows, recordings), _notes(not_this, recordings)
-        every = Examples(notes=notes, clips=False, negatives=negatives)
-        learnt = learn(every.at_most(MOST_EXAMPLES))
-    used = {id(note) for note in learnt.examples.notes}
-    ids = [row["id"] for row, note in zip(rows, every.notes, strict=True) if id(note) in used]
+        known = {row["label"] for row in rows} | set(given["examples"] if given else ())
+        notes = _notes(rows, recordings)
+        negatives = _notes([row for row in rejected if row["label"] in known], recordings)
+        new = Examples(notes=notes, clips=False, negatives=negatives)
+        learnt = learn(new.at_most(MOST_EXAMPLES)) if given is None else _retrained(project, given, new)
+    numbers = {id(note): row["id"] for row, note in zip(rows, notes, strict=True)}
+    ids = [numbers.get(id(note)) for note in learnt.examples.notes]
     job.tell(0.15, "learnt; saving the model")
     said = [*learnt.remarks, *(str(one.message) for one in told if issubclass(one.category, UserWarning))]
-    run_id = _save_run(project, learnt, rows, {"notes": health_of(learnt.detector, ids), "ids": ids}, said)
+    run_id = _save_run(project, learnt, {"notes": health_of(learnt.detector, ids), "ids": ids, "given": given}, said)
     scan(project, job, run_id, learnt.detector, first)
+
+
+def given_model(project: Project) -> dict[str, Any] | None:
+    """The model that made the results that the project is about: "file" in the project, "path" where it was given,
+    "audio" and how many "examples" of each class it has; None for other projects."""
+    run = project.run()
+    return None if run is None else run["health"].get("given")
+
+
+def _retrained(project: Project, given: dict[str, Any], new: Examples) -> Learnt:
+    """As `outlark train --from` does it: the examples of the given model, and the corrections."""
+    file, path = project.folder / given["file"], Path(given["path"])
+    parent = Parent(path=path if path.parent.is_dir() else file, sha256=sha256_of(file), detector=load(file))
+    folders = {recording.path.parent for recording in project.recordings()}
+    return retrain(parent, new, audio=[*map(Path, given["audio"]), *sorted(folders)], max_examples=MOST_EXAMPLES)
 
 
 def scan(project: Project, job: Job, run_id: int, detector: NoteDetector, first: int | None = None) -> None:
@@ -141,17 +166,13 @@ def store_found(
     project: Project, run_id: int, detector: NoteDetector, recording: Recording,
     segments: Sequence[Segment], kept: KeptScores | None,
 ) -> None:  # fmt: skip
-    """Replace what is known to be in a recording by these segments, and the candidates by those in its scores."""
+    """Replace the detections of a recording by these segments, and its candidates by those in its scores."""
     ids = project.class_ids()
     rows = [_detection(run_id, recording.id, ids, segment) for segment in segments if segment.verdict != SILENCE]
     possible = [] if kept is None else candidates(detector, kept)
     with project.store.writing() as db:
         db.execute("DELETE FROM detection WHERE run_id = ? AND recording_id = ?", (run_id, recording.id))
-        db.executemany(
-            "INSERT INTO detection (run_id, recording_id, class_id, verdict, t0, t1, score, runner_up, "
-            "runner_up_score, reason, low_hz, high_hz) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            rows,
-        )
+        insert_detections(db, rows)
         if kept is not None:
             db.execute("DELETE FROM candidate WHERE run_id = ? AND recording_id = ?", (run_id, recording.id))
             db.executemany(
@@ -164,7 +185,7 @@ def store_found(
 
 
 def candidates(detector: NoteDetector, kept: KeptScores) -> list[Segment]:
-    """What could be notes: segments that reach `FROM` times the thresholds of the training."""
+    """Possible notes: segments that reach `FROM` times the thresholds of training."""
     priors = np.asarray(kept.scores.layout.thresholds) * FROM
     layout = replace(kept.scores.layout, thresholds=priors)
     lower = replace(kept, scores=replace(kept.scores, layout=layout))
@@ -172,7 +193,7 @@ def candidates(detector: NoteDetector, kept: KeptScores) -> list[Segment]:
 
 
 def decide_again(project: Project, job: Job) -> None:
-    """Apply the thresholds that are wanted to all scores that were kept; the model file gets them, too."""
+    """Apply the thresholds that are set to all kept scores, and put them into the model file."""
     run = project.run()
     if run is None or run["model"] is None:
         raise InputError("there is no model to decide with; train one first")
@@ -192,9 +213,6 @@ def decide_again(project: Project, job: Job) -> None:
         db.execute(
             "UPDATE run SET thresholds = ?, sha256 = ? WHERE id = ?", (json.dumps(wanted), sha256_of(path), run["id"])
         )
-
-
-# -------------------------------------------------------------------- inside
 
 
 def _notes(rows: Iterable[Row], recordings: dict[int, Recording]) -> tuple[Example, ...]:
@@ -217,9 +235,7 @@ def _detection(run_id: int, recording_id: int, ids: dict[str, int], s: Segment) 
             s.reason, s.low_hz, s.high_hz)  # fmt: skip
 
 
-def _save_run(
-    project: Project, learnt: Learnt, rows: Sequence[Row], health: dict[str, Any], remarks: Sequence[str]
-) -> int:
+def _save_run(project: Project, learnt: Learnt, health: dict[str, Any], remarks: Sequence[str]) -> int:
     """The model as a file, and a run that has not searched anything yet in place of the one before."""
     detector = learnt.detector
     priors = {str(c): float(t) for c, t in zip(detector.classes_, detector.layout_.thresholds, strict=True)}
@@ -236,7 +252,8 @@ def _save_run(
             (
                 datetime.now(UTC).isoformat(timespec="seconds"), f"models/{path.name}", sha256_of(path),
                 json.dumps([str(c) for c in detector.classes_]), json.dumps(priors),
-                json.dumps([[r["id"], r["class_id"], r["t0"], r["t1"]] for r in rows]), json.dumps(health),
+                json.dumps([[r["id"], r["class_id"], r["t0"], r["t1"]] for r in corrections_of(project)]),
+                json.dumps(health),
                 json.dumps(list(remarks)),
             ),
         )  # fmt: skip
@@ -245,16 +262,18 @@ def _save_run(
     return int(cursor.lastrowid or 0)
 
 
-def health_of(detector: NoteDetector, ids: Sequence[int]) -> dict[str, dict[str, Any]]:
+def health_of(detector: NoteDetector, ids: Sequence[int | None]) -> dict[str, dict[str, Any]]:
     """Annotation id → how the rest of its class sees it: left-out score, and in words what is odd about it.
 
-    The ids are those of the training notes, in the order of the training record.
+    The ids are those of the training notes, in the order of the training record; None for notes of a given model.
     """
     found: dict[str, dict[str, Any]] = {}
     if not isinstance(detector.describer_, MDDKM) or len(ids) != len(detector.training_):
         return found
     judged = {note.note: note for note in detector.describer_.health().notes}
     for number, annotation in enumerate(ids):
+        if annotation is None:
+            continue
         note = judged.get(number)
         if note is None:
             found[str(annotation)] = {"problem": "unlike the other examples; it was not used", "score": None}

@@ -1,1 +1,88 @@
-"""The requests of the page: JSON unless said otherwise; everything is asked for by its number, never by a path."""
+"""What requests may hold."""
+
+from typing import Annotated, Literal
+
+from fastapi import Path, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+#: Whole numbers that SQLite, JSON and JavaScript hold alike.
+MOST = 2**53
+Number = Annotated[int, Field(ge=0, le=MOST)]
+Id = Annotated[int, Path(ge=0, le=MOST)]
+Small = Annotated[int, Path(ge=0, le=2**31)]
+Hertz = Annotated[float, Field(ge=0, le=1e7, allow_inf_nan=False)]
+Seconds = Annotated[float, Query(ge=0, le=1e8, allow_inf_nan=False)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Body(BaseModel):
+    """A body that holds nothing else."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class NewAnnotation(Body):
+    """A note that was marked."""
+
+    recording_id: Number
+    class_id: Number | None
+    t0: Number
+    t1: Number
+    low_hz: Hertz | None = None
+    high_hz: Hertz | None = None
+    role: Literal["example", "truth", "negative"] = "example"
+
+
+class ChangedAnnotation(Body):
+    """What is new about an annotation."""
+
+    class_id: Number | None = None
+    t0: Number | None = None
+    t1: Number | None = None
+
+
+class Verdict(Body):
+    """What a person says of a detection."""
+
+    detection_id: Number
+    verdict: Literal["confirm", "reject", "relabel", "unknown", "unsure"]
+    class_id: Number | None = None
+    queue: Literal["uncertain", "random", "time", "cluster"] = "time"
+
+
+class Verdicts(Body):
+    """Verdicts that were given faster than they were sent."""
+
+    verdicts: list[Verdict] = Field(min_length=1, max_length=200)
+
+
+class NewName(Body):
+    """The name of a class."""
+
+    name: Name
+
+
+class Promotion(Body):
+    """A group of unknown sounds that becomes a class."""
+
+    name: Name
+    keep: list[Number] | None = Field(default=None, max_length=5000)
+    k: int = Field(default=5, ge=1, le=60)
+
+
+class Thresholds(Body):
+    """Class id → score from which on it accepts."""
+
+    values: dict[int, Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]] = Field(min_length=1, max_length=1000)
+
+
+class Start(Body):
+    """What to train with."""
+
+    recording_id: Number | None = None
+
+
+class Token(Body):
+    """The token that outlark printed."""
+
+    token: str = Field(max_length=200)

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from outlark.review import actions
-from outlark.review.api.kinds import ChangedAnnotation, Id, Name, NewAnnotation, NewName, Promotion, Verdict
+from outlark.review.api import ChangedAnnotation, Id, Name, NewAnnotation, NewName, Promotion, Verdict, Verdicts
 from outlark.review.api.recordings import found
 from outlark.review.exporting import import_table
 from outlark.review.project import Project
@@ -22,12 +22,6 @@ def router(project: Project) -> APIRouter:
     def listed(recording_id: Id) -> list[Answer]:
         found(project, recording_id)
         return project.store.rows("SELECT * FROM annotation WHERE recording_id = ? ORDER BY t0, id", recording_id)
-
-    @routes.get("/classes/{class_id}/annotations")
-    def of_class(class_id: Id) -> list[Answer]:
-        return project.store.rows(
-            "SELECT * FROM annotation WHERE class_id = ? AND role IN ('example', 'truth') ORDER BY id", class_id
-        )
 
     @routes.post("/annotations", status_code=201)
     def annotate(body: NewAnnotation) -> Answer:
@@ -47,7 +41,12 @@ def router(project: Project) -> APIRouter:
 
     @routes.post("/reviews", status_code=201)
     def judge(body: Verdict) -> Answer:
-        return actions.judge(project, body.detection_id, body.verdict, body.class_id, body.queue)
+        return actions.judge(project, **body.model_dump())
+
+    @routes.post("/reviews/batch", status_code=201)
+    def judge_all(body: Verdicts) -> Answer:
+        """Several verdicts; each succeeds or fails by itself."""
+        return {"outcomes": actions.judge_all(project, [verdict.model_dump() for verdict in body.verdicts])}
 
     @routes.post("/undo")
     def undo() -> Answer:
@@ -79,7 +78,7 @@ def router(project: Project) -> APIRouter:
 
     @routes.post("/recordings/{recording_id}/import", status_code=201)
     async def take_table(recording_id: Id, request: Request, name: Name = Query()) -> Answer:  # noqa: B008
-        """A table of annotations, as the body."""
+        """An annotation file, as the body."""
         content = await request.body()
         recording = await run_in_threadpool(found, project, recording_id)
         return await run_in_threadpool(import_table, project, name, content, recording)

@@ -1,21 +1,30 @@
-"""Recordings: what is drawn and heard."""
+"""Requests about recordings: what is drawn and heard, exports, and recordings dropped on the page."""
 
+import errno
 import json
+import os
 import re
+import shutil
 from collections.abc import Iterator
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 import numpy as np
-from fastapi import APIRouter, Header, HTTPException, Query, Response
+from fastapi import APIRouter, Header, HTTPException, Query, Request, Response
+from fastapi import Path as InPath
 from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
 
+from outlark.audio.sound_files import is_sound
+from outlark.plain_text import visible
 from outlark.review import media
-from outlark.review.api.kinds import Id, Seconds, Small
-from outlark.review.curves import BINS, FACTOR, curve_tile
+from outlark.review.api import Id, Seconds, Small
+from outlark.review.exporting import SCOPES, export, writable_formats
 from outlark.review.project import Project, Recording
-from outlark.review.spectrogram import COLUMNS, DB_PER_STEP, LOWEST_DB, ROWS, columns_of
+from outlark.review.tiles import BINS, COLUMNS, DB_PER_STEP, FACTOR, LOWEST_DB, ROWS, columns_of, curve_tile
 
-#: Nothing that a recording's number and version name ever changes.
+#: What the id and version of a recording identify never changes.
 FOREVER = {"cache-control": "private, max-age=31536000, immutable"}
 NOT_YET = {"cache-control": "no-store"}
 BINARY = "application/octet-stream"
@@ -51,7 +60,7 @@ def router(project: Project) -> APIRouter:
             "built": pyramid.done / max(1, levels.columns(5)), "error": pyramid.error, "low": low, "high": high,
             "rows": ROWS, "tile_columns": COLUMNS, "lowest_db": LOWEST_DB, "db_per_step": DB_PER_STEP,
             "began": facts.began, "expansion": facts.expansion, "remarks": list(facts.told),
-            "missing": None if recording.path.is_file() else f"{recording.path} is not there any more; put it back",
+            "missing": None if recording.path.is_file() else f"{recording.path} no longer exists; put it back",
         }  # fmt: skip
 
     @routes.get("/tiles/{level}/{number}", response_class=Response)
@@ -68,7 +77,7 @@ def router(project: Project) -> APIRouter:
     def block(
         recording_id: Id, t0: Seconds, t1: Seconds, columns: Annotated[int, Query(ge=2, le=MOST_COLUMNS)] = 96
     ) -> Response:
-        """A thumbnail: so many columns between two times."""
+        """A thumbnail: this many columns between two times."""
         recording = found(project, recording_id)
         if not t0 < t1 <= t0 + 60:
             raise HTTPException(422, "t1 must be later than t0, by up to 60 s")
@@ -118,23 +127,22 @@ def router(project: Project) -> APIRouter:
 
     @routes.get("/clip", response_class=Response)
     def clip(
-        recording_id: Id, t0: Seconds, t1: Seconds,
-        gain: Annotated[float, Query(ge=-60, le=60, allow_inf_nan=False)] = 0.0,
-        low: Annotated[float, Query(ge=0, le=1e7, allow_inf_nan=False)] = 0.0,
-        high: Annotated[float, Query(ge=0, le=1e7, allow_inf_nan=False)] = 0.0,
-    ) -> Response:  # fmt: skip
+        recording_id: Id,
+        t0: Seconds,
+        t1: Seconds,
+    ) -> Response:
         """Up to 30 s as a WAV."""
         recording = found(project, recording_id)
         if not t0 < t1:
             raise HTTPException(422, "t1 must be later than t0")
-        content = media.clip(project.sound(recording), t0, t1, gain_db=gain, low_hz=low, high_hz=high)
+        content = media.clip(project.sound(recording), t0, t1)
         return Response(content, media_type="audio/wav", headers=NOT_YET)
 
     return routes
 
 
 def _range(text: str, total: int) -> tuple[int, int] | None:
-    """First byte, and the one after the last, of a request for one range; None if there is no such.
+    """First byte, and the one after the last, of a request for one range; None for any other.
 
     >>> _range("bytes=0-", 100), _range("bytes=-10", 100), _range("bytes=100-", 100), _range("bytes=0-1,5-6", 100)
     ((0, 100), (90, 100), None, None)
@@ -147,3 +155,79 @@ def _range(text: str, total: int) -> tuple[int, int] | None:
         return (max(0, total - int(last)), total) if int(last) else None
     stop = min(total, int(last) + 1) if last else total
     return (int(first), stop) if int(first) < stop else None
+
+
+#: Largest upload, in bytes.
+MOST_BYTES = 4 * 2**30
+#: Bytes of the disk that stay free.
+SPARE_BYTES = 2**26
+
+
+def file_router(project: Project, most_bytes: int = MOST_BYTES) -> APIRouter:
+    """The requests about exports and uploads."""
+    routes = APIRouter(prefix="/api", tags=["files"])
+
+    @routes.get("/formats")
+    def formats() -> dict[str, Any]:
+        return {"formats": writable_formats(), "scopes": SCOPES}
+
+    @routes.get("/export", response_class=Response)
+    def exported(
+        format: Annotated[str, Query(max_length=40)] = "raven",
+        scope: Literal["corrected", "decided", "reviewed"] = "corrected",
+        recording: Annotated[int | None, Query(ge=0, le=2**53)] = None,
+    ) -> Response:
+        """An annotation file, or an archive of them for all recordings."""
+        chosen = project.recordings() if recording is None else [found(project, recording)]
+        name, content = export(project, format=format, scope=scope, recordings=chosen)
+        disposition = f"attachment; filename*=UTF-8''{quote(name)}"
+        headers = {"content-disposition": disposition, "cache-control": "no-store"}
+        return Response(content, media_type="application/octet-stream", headers=headers)
+
+    @routes.put("/uploads/{name}", status_code=201)
+    async def upload(name: Annotated[str, InPath(max_length=255)], request: Request) -> dict[str, Any]:
+        """A recording, as the body; it is checked before it becomes part of the project."""
+        check_name(name)
+        length = int(request.headers.get("content-length", "0"))
+        folder = project.folder / "uploads"
+        if length > most_bytes:
+            raise HTTPException(413, f"{name} has {length} bytes, more than {most_bytes}; open its folder instead")
+        if length + SPARE_BYTES > shutil.disk_usage(folder).free:
+            raise HTTPException(507, f"there is no room for {name} ({length} bytes) on the disk; free some space")
+        target = folder / name
+        if target.exists():
+            raise HTTPException(409, f"there is a recording {name} already; rename the file")
+        part = folder / f".{os.urandom(8).hex()}.part"
+        try:
+            received = 0
+            with part.open("xb") as file:
+                async for chunk in request.stream():
+                    received += len(chunk)
+                    if received > length:
+                        raise HTTPException(413, f"{name} is longer than announced")
+                    file.write(chunk)
+            if received != length or not length:
+                raise HTTPException(400, f"{name} was cut short on its way: {received} of {length} bytes; try again")
+            os.replace(part, target)
+            try:
+                recording = await run_in_threadpool(project.add, target, name)
+            except BaseException:
+                target.unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            code = 507 if error.errno == errno.ENOSPC else 500
+            raise HTTPException(code, f"{name} cannot be stored ({error.strerror}); free some space") from None
+        finally:
+            part.unlink(missing_ok=True)
+        return {"id": recording.id, "name": recording.name}
+
+    return routes
+
+
+def check_name(name: str) -> None:
+    """Refuse anything but a plain name of a sound file."""
+    plain = (
+        re.fullmatch(r"[^/\\:*?\"<>|\x00-\x1f]+", name) and not name.startswith((".", "-")) and visible(name) == name
+    )
+    if not plain or Path(name).name != name or not is_sound(name) or len(name.encode()) > 200:
+        raise HTTPException(422, f"{name!r:.80} is not the name of a sound file; rename it to something like night.wav")

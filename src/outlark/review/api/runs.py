@@ -6,12 +6,10 @@ from fastapi import APIRouter, HTTPException, Query, Response
 
 from outlark.errors import InputError
 from outlark.review import actions, queues, training
-from outlark.review.api.kinds import Id, Start, Thresholds
+from outlark.review.api import Id, Start, Thresholds
 from outlark.review.api.recordings import found
-from outlark.review.calibration import histograms
-from outlark.review.evidence import speaking_for
 from outlark.review.jobs import Job
-from outlark.review.overview import overview
+from outlark.review.overview import histograms, overview, speaking_for
 from outlark.review.project import Project
 from outlark.storage.model_file import load
 

@@ -1,15 +1,16 @@
 // What people do: mark, label, judge, train, undo. Each is saved at once; verdicts are shown before the answer comes.
 
-import { send } from "./api.js";
+import { send, sendVerdict } from "./api.js";
 import { alertUser, say } from "./dom.js";
 import { askName } from "./dialogs.js";
 import { apply, loadProject, openRecording, setStatuses, watch } from "./load.js";
 import { playNote } from "./player.js";
 import { changed, classOf, samples, seconds, state } from "./state.js";
 import { className } from "./theme.js";
+import { holdTiles } from "./tiles.js";
 import { showNote, span, time, width, x } from "./view.js";
 
-const EDGE_S = 0.005, PAUSE_MS = 90;
+const EDGE_S = 0.005, PAUSE_MS = 90, HOLD_MS = 60;
 
 /** Give the selection a class (null: an unknown note). */
 export async function labelSelection(classId, role = "example") {
@@ -58,7 +59,7 @@ export async function moveEdge(which, direction) {
   const by = direction * EDGE_S;
   if (state.selection) {
     state.selection[which] += by;
-    changed("view");
+    changed("selection", "view");
   } else if (state.annotation !== null) {
     const a = state.annotations.get(state.annotation);
     apply(await send("PATCH", `/api/annotations/${a.id}`, { [which]: Math.max(0, samples(seconds(a[which]) + by)) }));
@@ -94,12 +95,13 @@ export const currentItem = () => state.queue.items[state.queue.at] ?? null;
 
 export async function go(at, play = true) {
   const item = state.queue.items[at];
-  if (!item) { say("The queue ends here"); return; }
+  if (!item) { say("End of the queue"); return; }
   state.queue.at = at;
   state.current = item.id;
   state.selection = null;
   state.annotation = null;
   changed("queue");
+  holdTiles(HOLD_MS);
   if (!(await openRecording(item.recording_id)) || currentItem() !== item) return;
   showNote(seconds(item.t0), seconds(item.t1), Math.min(6, Math.max(span(), 1)));
   state.playhead = seconds(item.t0);
@@ -113,9 +115,9 @@ let soon = 0;
 /** The next item that nobody has judged, from the current one on. */
 export function goNext() {
   const { items, at } = state.queue;
-  const order = [...items.keys()].map((k) => (k + at + 1) % items.length);
-  const next = order.find((k) => items[k].status === "pending");
-  if (next === undefined) { say("All of this queue is reviewed"); changed("queue"); return; }
+  const pending = (item) => item.status === "pending";
+  const after = items.slice(at + 1).findIndex(pending), next = after >= 0 ? at + 1 + after : items.findIndex(pending);
+  if (next < 0) { say("Everything in this queue is reviewed"); changed("queue"); return; }
   go(next);
 }
 
@@ -127,7 +129,7 @@ export function judge(verdict, classId = null) {
   setStatuses({ [item.id]: shown });
   say(`${className(item.class_id)}: ${verdict === "relabel" ? `is ${className(classId)}` : shown}`);
   const body = { detection_id: item.id, verdict, class_id: classId, queue: state.queue.order };
-  send("POST", "/api/reviews", body).then(apply);
+  sendVerdict(body).then(apply);
   goNext();
 }
 
@@ -152,7 +154,7 @@ export async function turn(back) {
   const outcome = await send("POST", back ? "/api/undo" : "/api/redo", {});
   if (!outcome) return;
   if (!outcome.kind) { say(back ? "Nothing to undo" : "Nothing to redo"); return; }
-  say(`${back ? "Undone" : "Done again"}: ${outcome.kind}`);
+  say(`${back ? "Undone" : "Redone"}: ${outcome.kind}`);
   apply(outcome);
   if (outcome.thresholds) decide();
 }
@@ -160,8 +162,8 @@ export async function turn(back) {
 // ------------------------------------------------------------------- model
 
 export async function train() {
-  const few = state.project.classes.filter((c) => c.examples > 0);
-  if (!few.length) { alertUser("There is nothing to learn from yet: drag over a few notes of each class and name them."); return; }
+  const learnable = state.project.classes.some((c) => c.examples > 0 || (state.project.run?.given && c.negatives > 0));
+  if (!learnable) { alertUser("There is nothing to learn from yet: drag over a few notes of each class and name them."); return; }
   watch(await send("POST", "/api/train", { recording_id: state.recording.id }));
 }
 export async function decide() { watch(await send("POST", "/api/decide", {})); }

@@ -27,7 +27,7 @@ export async function askName(question, known = [], proposed = "") {
 
 export async function confirmed(question, action) {
   const shown = open($("dialog"), el("form", { method: "dialog" }, el("h2", {}, question),
-    el("p", {}, "It can be undone (Z)."),
+    el("p", {}, "This can be undone (Z)."),
     el("div", { class: "foot" }, el("button", { value: "" }, "Cancel"), el("button", { class: "primary", value: "ok" }, action))));
   return (await shown) === "ok";
 }
@@ -53,7 +53,7 @@ export async function showExport() {
 
 const KEYS = [
   ["Space", "play or pause"], ["P · L", "play the note · loop it"],
-  ["J K", "next, previous in the queue"], ["G", "next that is not reviewed"],
+  ["J K", "next, previous in the queue"], ["G", "next note to review"],
   ["Y · N", "confirm · reject (not this), then next"], ["1 … 9", "label or relabel as class"],
   ["U · S", "unknown note · cannot tell"], ["Z · Shift+Z", "undo · redo"],
   ["M", "mark onset at the cursor, then end"], [", .", "move the cursor (Shift: faster)"],

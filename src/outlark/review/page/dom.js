@@ -22,10 +22,25 @@ export function alertUser(text) {
   while ($("alerts").children.length > 4) $("alerts").firstChild.remove();
 }
 
+// sizes are remembered: to ask for them in the middle of drawing makes the browser lay out the page each time
+const sizes = new WeakMap();
+let whenResized = () => {};
+const watcher = new ResizeObserver((entries) => {
+  for (const { target } of entries) sizes.set(target, { width: target.clientWidth, height: target.clientHeight });
+  whenResized();
+});
+export function onResize(listener) { whenResized = listener; }
+
+/** Width and height in CSS pixels. */
+export function sizeOf(canvas) {
+  if (!sizes.has(canvas)) { sizes.set(canvas, { width: canvas.clientWidth, height: canvas.clientHeight }); watcher.observe(canvas); }
+  return sizes.get(canvas);
+}
+
 /** A canvas whose pixels are those of the screen; gives its context and size in CSS pixels. */
 export function fitted(canvas) {
   const ratio = window.devicePixelRatio || 1;
-  const width = canvas.clientWidth, height = canvas.clientHeight;
+  const { width, height } = sizeOf(canvas);
   const w = Math.round(width * ratio), h = Math.round(height * ratio);
   if (canvas.width !== w || canvas.height !== h) { canvas.width = w; canvas.height = h; }
   const context = canvas.getContext("2d");
@@ -42,4 +57,16 @@ export function timeText(t, digits = 3) {
   return h ? `${h}:${String(m).padStart(2, "0")}:${s}` : `${m}:${s}`;
 }
 
-export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const colours = new Map();
+/** A colour of the theme, by the name of its CSS variable. */
+export function colour(name) {
+  const key = `${document.documentElement.dataset.theme} ${name}`;
+  if (!colours.has(key)) colours.set(key, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+  return colours.get(key);
+}
+
+/** The same function, called once in the next frame however often it is asked for. */
+export function soon(draw) {
+  let asked = false;
+  return () => { if (!asked) { asked = true; requestAnimationFrame(() => { asked = false; draw(); }); } };
+}

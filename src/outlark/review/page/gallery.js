@@ -12,7 +12,7 @@ let members = [], aside = new Set(), cluster = null;
 
 export async function openGallery(id = null) {
   const { clusters } = state.project;
-  if (!clusters.length) { say("There are no groups of unknown sounds; train first"); return; }
+  if (!clusters.length) { say("There are no groups of unknown sounds yet; train first"); return; }
   cluster = clusters.find((c) => c.id === id) ?? clusters[0];
   members = await get(`/api/clusters/${cluster.id}`);
   aside = new Set();
@@ -31,11 +31,11 @@ function draw() {
   const k = el("input", { type: "number", id: "promote-k", min: 1, max: 60, value: Math.min(CENTRAL, members.length) });
   k.addEventListener("input", mark);
   const form = el("form", { class: "name" }, el("label", { for: "promote-name" }, "Make it a class:"), name,
-    el("label", { for: "promote-k" }, "from the"), k, el("span", {}, "most central sounds"),
+    el("label", { for: "promote-k" }, "from the"), k, el("span", {}, "most typical sounds"),
     el("button", { class: "primary" }, "Make class"), el("span", { class: "push" }), el("button", { type: "button", onclick: () => $("gallery").close() }, "Close"));
   form.addEventListener("submit", (event) => { event.preventDefault(); promote(name.value, Number(k.value)); });
   $("gallery").replaceChildren(el("h2", {}, "Unknown sounds that are alike"),
-    el("p", { class: "empty" }, "Space plays, X leaves a sound aside, arrows move, Enter names. The most central ones (framed) become examples; the rest is for the next round of review."),
+    el("p", { class: "empty" }, "Arrow keys move, Space plays, X sets a sound aside, Enter goes to the name. The framed sounds, which are the most typical, become examples; the others come up in the next round of review."),
     el("div", { class: "pick" }, ...pick), el("div", { class: "grid" }, ...cards), form);
   mark();
 }

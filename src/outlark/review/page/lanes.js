@@ -2,8 +2,8 @@
 
 import { $, colour, el, fitted } from "./dom.js";
 import { duration, priorOf, seconds, state } from "./state.js";
-import { chip, classColour, className, onColour } from "./theme.js";
-import { span, width, x } from "./view.js";
+import { classColour, className, onColour } from "./theme.js";
+import { inView, span, x } from "./view.js";
 
 const LANE = 22, DENSITY_FROM = 0.12;
 const SIGNS = { confirmed: "✓", relabelled: "→", rejected: "✗", unsure: "?" };
@@ -28,16 +28,15 @@ export function drawLanes() {
   const live = state.dragging !== null;
   if (live) drawCandidates(context, lane, w);
   if (state.view.spp > DENSITY_FROM) density(context, lane, w, live);
-  else if (!live) for (const d of state.detections) box(context, d, lane.get(d.class_id), w);
-  else for (const d of state.detections) if (d.class_id == null) box(context, d, lane.get(null), w);
+  else for (const d of inView(state.detections)) if (!live || d.class_id == null) box(context, d, lane.get(d.class_id));
   drawOwn(context, ids.length, w);
   context.fillStyle = colour("--bad");
   context.fillRect(x(state.playhead) - 0.75, 0, 1.5, h);
 }
 
-function box(context, d, lane, w) {
+function box(context, d, lane) {
+  if (lane === undefined) return;
   const a = x(seconds(d.t0)), b = x(seconds(d.t1));
-  if (lane === undefined || b < 0 || a > w) return;
   const wide = Math.max(2, b - a), top = lane * LANE + 3, ink = classColour(d.class_id), sign = SIGNS[d.status];
   context.fillStyle = ink;
   context.strokeStyle = ink;
@@ -109,8 +108,31 @@ function drawOwn(context, lane, w) {
   }
 }
 
+const background = document.createElement("canvas");
+let old = true;
+/** What was found has changed: the bars of the overview are drawn anew. */
+export function renewOverview() { old = true; }
+
 export function drawOverview() {
-  const { context, width: w, height: h } = fitted($("overview"));
+  const canvas = $("overview"), { context, width: w, height: h } = fitted(canvas), whole = duration();
+  if (old || background.width !== canvas.width || background.height !== canvas.height) {
+    Object.assign(background, { width: canvas.width, height: canvas.height });
+    const behind = background.getContext("2d");
+    behind.scale(canvas.width / w, canvas.height / h);
+    drawBars(behind, w, h);
+    old = false;
+  }
+  context.drawImage(background, 0, 0, w, h);
+  const left = (state.view.t0 / whole) * w, wide = Math.max(4, (span() / whole) * w);
+  context.fillStyle = colour("--shade");
+  context.fillRect(left, 0, wide, h);
+  context.strokeStyle = colour("--accent");
+  context.lineWidth = 2;
+  context.strokeRect(left + 1, 1, Math.max(2, wide - 2), h - 2);
+}
+
+/** How much was found when, and where the annotations are. */
+function drawBars(context, w, h) {
   const whole = duration(), every = 5, columns = Math.ceil(w / every);
   const rows = laneIds().map((id) => [id, new Uint16Array(columns)]);
   const of = new Map(rows);
@@ -135,11 +157,4 @@ export function drawOverview() {
     context.fillStyle = classColour(a.class_id);
     context.fillRect((seconds(a.t0) / whole) * w, 0, 2, 6);
   }
-  const left = (state.view.t0 / whole) * w, wide = Math.max(4, (span() / whole) * w);
-  context.fillStyle = colour("--shade");
-  context.fillRect(left, 0, wide, h);
-  context.strokeStyle = colour("--accent");
-  context.lineWidth = 2;
-  context.strokeRect(left + 1, 1, Math.max(2, wide - 2), h - 2);
 }
-export { chip, width };

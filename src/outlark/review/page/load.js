@@ -35,8 +35,8 @@ export async function loadProject() {
 export async function openRecording(id, place = null) {
   const mine = ++opening;
   if (state.recording?.id !== id) {
-    const details = known.get(id)?.details ?? (await get(`/api/recordings/${id}`));
-    const found = known.get(id)?.found ?? (await fetchFound(id));
+    const before = known.get(id);
+    const [details, found] = await Promise.all([before?.details ?? get(`/api/recordings/${id}`), before?.found ?? fetchFound(id)]);
     known.set(id, { details: details.whole ? details : null, found });
     if (mine !== opening) return false;  // another one was asked for meanwhile
     Object.assign(state, { recording: details, selection: null, annotation: null, playhead: 0, markFrom: null });
@@ -80,6 +80,8 @@ export async function loadFound() {
   changed("found", "view");
 }
 
+const byId = (rows) => new Map(rows.map((row) => [row.id, row]));
+
 async function fetchFound(id) {
   const { run } = state.project;
   const [annotations, detections, candidates, levels] = await Promise.all([
@@ -88,13 +90,13 @@ async function fetchFound(id) {
     get(`/api/recordings/${id}/candidates`),
     run ? get(`/api/recordings/${id}/score_levels/${run.id}`) : { levels: 0 },
   ]);
-  return { detections, candidates, scoreLevels: levels, annotations: new Map(annotations.map((a) => [a.id, a])) };
+  return { detections, candidates, scoreLevels: levels, annotations: byId(annotations), detectionOf: byId(detections) };
 }
 
 export async function loadQueue() {
   const { order, of } = state.queue;
   const found = await get(`/api/queue?order=${order}&of=${of}`);
-  Object.assign(state.queue, found);
+  Object.assign(state.queue, found, { itemOf: byId(found.items) });
   state.queue.at = found.items.findIndex((item) => item.id === state.current);
   changed("queue");
 }
@@ -120,8 +122,11 @@ export function apply(outcome) {
 }
 
 export function setStatuses(statuses) {
-  for (const list of [state.queue.items, ...[...known.values()].map(({ found }) => found.detections)])
-    for (const d of list) if (String(d.id) in statuses) d.status = statuses[d.id];
+  for (const [id, status] of Object.entries(statuses))
+    for (const rows of [state.queue.itemOf, ...[...known.values()].map(({ found }) => found.detectionOf)]) {
+      const row = rows.get(Number(id));
+      if (row) row.status = status;
+    }
 }
 
 let timer = 0;

@@ -1,12 +1,12 @@
 // The page: starts everything, and draws when something has changed.
 
 import { train, turn } from "./actions.js";
-import { request, send } from "./api.js";
-import { $, alertUser, el, say } from "./dom.js";
+import { request, unsaved } from "./api.js";
+import { $, alertUser, el, onResize, say, soon } from "./dom.js";
 import { showExport, showKeys } from "./dialogs.js";
 import { openGallery } from "./gallery.js";
 import { playCurrent, startKeys } from "./keys.js";
-import { drawLanes, drawOverview, layOutLanes } from "./lanes.js";
+import { drawLanes, drawOverview, layOutLanes, renewOverview } from "./lanes.js";
 import { apply, keepUpToDate, loadFound, loadProject, loadQueue, openRecording } from "./load.js";
 import { newClass } from "./actions.js";
 import { startPanels } from "./panels.js";
@@ -21,26 +21,25 @@ import { startThresholds } from "./thresholds.js";
 import { recolour } from "./tiles.js";
 import { show, showAll, span, zoom } from "./view.js";
 
-let asked = false;
+/** Milliseconds that the last frames took to draw. */
 export const frames = [];
 
 /** Draw everything, once a frame at most. */
-function draw() {
-  asked = false;
+const drawSoon = soon(() => {
   if (!state.recording || !state.project) return;
   const start = performance.now();
   for (const one of [drawSpectrogram, drawHertz, drawRuler, drawScores, drawScale, drawLanes, drawOverview, drawClock]) one();
   frames.push(performance.now() - start);
   if (frames.length > 2000) frames.shift();
-  document.body.dataset.drawn = String(Number(document.body.dataset.drawn ?? 0) + 1);
-}
-function drawSoon() { if (!asked) { asked = true; requestAnimationFrame(draw); } }
+});
 
 function startControls() {
   const colours = () => { recolour($("palette").value, Number($("brightness").value), Number($("contrast").value)); drawSoon(); };
   for (const id of ["palette", "brightness", "contrast"]) $(id).addEventListener("input", colours);
   on("colours", colours); on("theme", colours); on("recording", colours);
   on("view", drawSoon);
+  onResize(drawSoon);
+  for (const name of ["found", "recording", "project", "theme"]) on(name, renewOverview);
   on("project", layOutLanes);
   on("recording", topChoices);
   $("top").addEventListener("change", () => { state.top = Number($("top").value); drawSoon(); });
@@ -60,6 +59,7 @@ function startControls() {
   $("job-cancel").addEventListener("click", () => request("DELETE", `/api/jobs/${$("job").dataset.id}`).catch((error) => alertUser(error.message)));
   $("import").addEventListener("change", importTable);
   $("upload").addEventListener("change", () => upload([...$("upload").files]));
+  window.addEventListener("beforeunload", (event) => { if (unsaved()) event.preventDefault(); });
   document.addEventListener("dragover", (event) => event.preventDefault());
   document.addEventListener("drop", (event) => { event.preventDefault(); upload([...event.dataTransfer.files]); });
   new ResizeObserver(() => { if (state.recording) show(state.view.t0, Math.min(span(), state.recording.n_samples / state.recording.sample_rate)); }).observe($("tracks"));
@@ -120,4 +120,3 @@ async function start() {
 }
 on("trouble", () => { if (state.recording.error) { alertUser(state.recording.error); state.recording.error = null; } });
 start();
-export { send };

@@ -26,14 +26,16 @@ function drawHeader() {
   if (!project) return;
   const { run } = project, busy = !$("job").hidden;
   const examples = project.classes.reduce((sum, c) => sum + c.examples, 0);
-  const parts = [many(examples, "example")];
-  if (run) parts.push(` · model ${run.id} `);
+  const parts = [many(examples, run?.given ? "correction" : "example")];
+  if (run) parts.push(run.given ? ` to ${run.given}${run.id > 1 ? `, trained again (model ${run.id})` : ""} ` : ` · model ${run.id} `);
   $("model").replaceChildren(...parts);
-  if (run?.new) $("model").append(el("span", { class: "stale" }, `· ${many(run.new, "new example")} since`));
+  if (run?.new) $("model").append(el("span", { class: "stale", title: "since the model was trained" }, `· ${many(run.new, "new label")}`));
   else if (run?.has_model) $("model").append("· up to date");
   const left = run?.has_model ? project.recordings.filter((r) => !r.searched).length : 0;
   if (left && !busy) $("model").append(" ", el("button", { type: "button", onclick: scanRest }, `Search ${many(left, "more recording")}`));
-  $("train").disabled = busy || !examples;
+  $("train").firstChild.textContent = run ? "Train again " : "Train ";
+  $("train").title = run?.given ? `Train ${run.given} again, on its own examples and your corrections (T)` : "Train on your examples (T)";
+  $("train").disabled = busy || !(examples || (run?.given && project.classes.some((c) => c.negatives)));
   $("undo").disabled = !project.undo;
   $("redo").disabled = !project.redo;
 }
@@ -47,15 +49,16 @@ function drawClasses() {
 
 function classRow(c) {
   const estimate = state.project.precision[c.id];
-  const parts = [many(c.examples, "example")];
+  const parts = [c.of_model ? `${many(c.of_model, "example")} of the model` : many(c.examples, "example")];
+  if (c.of_model && c.examples) parts.push(`${c.examples} corrected`);
   if (c.in_model) parts.push(`${c.found} found`);
-  if (c.negatives) parts.push(`${c.negatives} not this`);
+  if (c.negatives) parts.push(`${c.negatives} rejected`);
   if (estimate) parts.push(`precision ${Math.round((100 * estimate.right) / estimate.n)} % (${Math.round(100 * estimate.low)}–${Math.round(100 * estimate.high)})`);
   const odd = c.odd.map((o) => el("button", { class: "odd", type: "button", onclick: () => showExample(o.annotation) }, `example ${o.number} ${o.problem}`));
   const key = keyText(c.id);
   return el("li", {}, el("div", { class: "line" }, chip(c.id), el("span", { class: "name", title: c.name }, c.name), key ? el("kbd", {}, key) : null,
     el("button", { class: "more", type: "button", "aria-label": `Rename or delete ${c.name}`, onclick: () => editClass(c) }, "…")),
-  el("small", {}, parts.join(" · ")), ...odd);
+  el("small", {}, ...parts.flatMap((part, k) => [k ? " · " : null, el("span", {}, part)])), ...odd);
 }
 
 /** Show the example that is odd, in its recording. */
@@ -103,10 +106,10 @@ function drawSteps() {
   if (project.run) return;
   const counts = project.classes.map((c) => c.examples), marked = counts.length > 0 && Math.min(...counts) >= ENOUGH;
   const step = (title, text, now, done) => el("li", { class: now ? "now" : done ? "done" : "" }, el("h3", {}, title), el("p", {}, text));
-  const first = counts.length ? project.classes.map((c) => `${c.name}: ${c.examples}`).join(", ") : "Drag over a note in the spectrogram, then press 1–9 or name it.";
+  const first = counts.length ? project.classes.map((c) => `${c.name}: ${c.examples}`).join(", ") + "." : "Drag over a note in the spectrogram, then press 1–9 or name it.";
   $("steps").replaceChildren(el("ol", {},
     step("1. Mark a few notes", `${first} ${marked ? "" : `About ${ENOUGH} of each class are a good start.`}`, !marked, marked),
-    step("2. Train", "Takes seconds. Needs no examples of anything else.", marked, false),
+    step("2. Train", "Takes seconds, and needs no examples of anything else.", marked, false),
     step("3. Review", "Confirm or correct what was found with one key each, least certain first.", false, false),
     step("4. Discover", "Sounds that belong to no class are grouped; a group can become a class.", false, false)));
   if (marked) $("steps").append(el("p", {}, el("button", { class: "primary wide", type: "button", onclick: train }, "Train now ", el("kbd", {}, "T"))));

@@ -8,11 +8,11 @@ import { changed, duration, on, seconds, state } from "./state.js";
 import { chip, keyText } from "./theme.js";
 import { pan, show, span, time, width, x, zoom } from "./view.js";
 
-const CLICK_PX = 3;
+const CLICK_PX = 3, WIDE = 330;
+let from = null;  // where a drag began
 
 export function startPointer() {
   const canvas = $("spectrogram");
-  let from = null;
   canvas.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
     from = { px: event.offsetX, py: event.offsetY, box: event.shiftKey };
@@ -21,7 +21,6 @@ export function startPointer() {
   canvas.addEventListener("pointermove", (event) => {
     if (!from || Math.abs(event.offsetX - from.px) < CLICK_PX) return;
     state.selection = selected(from, event, canvas.clientHeight);
-    $("floating").hidden = true;
     changed("view");
   });
   canvas.addEventListener("pointerup", (event) => {
@@ -34,7 +33,7 @@ export function startPointer() {
   for (const id of ["spectrogram", "scores", "lanes", "ruler"]) $(id).addEventListener("wheel", wheel, { passive: false });
   $("lanes").addEventListener("click", (event) => clickLane(event));
   startOverview();
-  on("selection", placeFloating);
+  on("selection", fillFloating);
   on("view", placeFloating);
 }
 
@@ -82,9 +81,9 @@ function startOverview() {
 }
 
 /** Buttons beside a fresh selection, for those who do not use keys. */
-function placeFloating() {
+function fillFloating() {
   const box = $("floating"), chosen = state.selection;
-  box.hidden = !chosen || state.dragging !== null;
+  placeFloating();
   if (box.hidden) return;
   const classes = state.project.classes.slice(0, 9).map((c) =>
     el("button", { type: "button", onclick: () => labelSelection(c.id) }, chip(c.id), ` ${c.name} `, el("kbd", {}, keyText(c.id))));
@@ -96,7 +95,12 @@ function placeFloating() {
     el("button", { type: "button", onclick: () => labelSelection(null) }, "Unknown ", el("kbd", {}, "U")),
     ...(over ? [el("button", { type: "button", onclick: notThis }, "Not this ", el("kbd", {}, "N"))] : []),
   );
-  const left = Math.min(Math.max(4, x(chosen.t0)), Math.max(4, width() - 334));
-  box.style.left = `${left}px`;
-  box.style.bottom = "8px";
+}
+
+function placeFloating() {
+  const box = $("floating"), chosen = state.selection;
+  box.hidden = !chosen || state.dragging !== null || from !== null;
+  if (box.hidden) return;
+  const right = x(chosen.t1) + 8, fits = right + WIDE < width();  // beside the note, not over it
+  box.style.left = `${fits ? Math.max(4, right) : Math.max(4, Math.min(x(chosen.t0) - 8, width()) - WIDE)}px`;
 }

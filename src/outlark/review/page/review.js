@@ -2,21 +2,22 @@
 
 import { currentItem, go, goNext, judge } from "./actions.js";
 import { bytes, get } from "./api.js";
-import { $, el, timeText } from "./dom.js";
+import { $, colour, el, soon, timeText } from "./dom.js";
 import { loadQueue } from "./load.js";
 import { playNote } from "./player.js";
 import { classOf, on, state } from "./state.js";
 import { chip, classColour, className, keyText } from "./theme.js";
 import { paint } from "./tiles.js";
 
-const ROWS = 60;
+const ROWS = 60, STEP = 20, PAUSE_MS = 100;
 const SIGNS = { pending: "", confirmed: "✓", rejected: "✗", relabelled: "→", unsure: "?" };
 const WORDS = { pending: "not reviewed", confirmed: "confirmed", rejected: "rejected", relabelled: "relabelled", unsure: "cannot tell" };
 
 export function startReview() {
-  on("queue", draw);
+  const drawSoon = soon(draw);
+  on("queue", drawSoon);
   on("project", drawChoices);
-  on("project", draw);
+  on("project", drawSoon);
   $("queue-of").addEventListener("change", () => { state.queue.of = $("queue-of").value; state.current = null; loadQueue(); });
   $("queue-order").addEventListener("change", () => { state.queue.order = $("queue-order").value; state.current = null; loadQueue(); });
 }
@@ -47,22 +48,44 @@ function estimate(order, of) {
   return order === "random" ? " · verdicts in this order estimate the precision" : "";
 }
 
+/** What the list looks like besides verdicts; while it stays, only rows that have changed are drawn anew. */
+let drawn = "";
+const rows = new Map();
+
 function drawList() {
   const { items, at } = state.queue;
-  const first = Math.max(0, Math.min(at - 8, items.length - ROWS));
+  const first = Math.max(0, Math.min(Math.floor(at / STEP) * STEP - STEP, items.length - ROWS));
   const shown = items.slice(first, first + ROWS);
-  const many = state.project.recordings.length > 1;
-  $("queue").replaceChildren(...shown.map((item, k) => {
-    const rate = rateOf(item.recording_id);
-    const where = many ? `${shortName(item.recording_id)} ` : "";
-    return el("li", { "aria-current": first + k === at ? "true" : null, "data-id": item.id, "data-status": item.status, onclick: () => go(first + k) },
-      chip(item.class_id), el("span", {}, className(item.class_id)), el("span", { role: "img", "aria-label": WORDS[item.status] }, SIGNS[item.status]),
-      el("span", { class: "when" }, `${where}${timeText(item.t0 / rate, 1)}`));
-  }));
-  $("queue").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+  const looks = JSON.stringify([document.documentElement.dataset.theme, state.project.classes.map((c) => [c.id, c.name, c.colour]), shown.map((item) => item.id)]);
+  if (looks !== drawn) {
+    drawn = looks;
+    rows.clear();
+    shown.forEach((item, k) => rows.set(item.id, listRow(item, first + k)));
+    $("queue").replaceChildren(...rows.values());
+  }
+  shown.forEach((item, k) => updateRow(rows.get(item.id), item, first + k === at));
 }
 
-const shortName = (id) => { const r = state.project.recordings.find((one) => one.id === id); return r ? r.short.slice(-6) : ""; };
+function listRow(item, place) {
+  const where = state.project.recordings.length > 1 ? `${shortName(item.recording_id)} ` : "";
+  return el("li", { "data-id": item.id, onclick: () => go(place) }, chip(item.class_id), el("span", {}, className(item.class_id)),
+    el("span", { role: "img", class: "sign" }), el("span", { class: "when" }, `${where}${timeText(item.t0 / rateOf(item.recording_id), 1)}`));
+}
+
+function updateRow(row, item, current) {
+  if (row.dataset.status !== item.status) {
+    row.dataset.status = item.status;
+    const sign = row.querySelector(".sign");
+    sign.setAttribute("aria-label", WORDS[item.status]);
+    sign.textContent = SIGNS[item.status];
+  }
+  if (current === row.hasAttribute("aria-current")) return;
+  if (!current) { row.removeAttribute("aria-current"); return; }
+  row.setAttribute("aria-current", "true");
+  row.scrollIntoView({ block: "nearest" });
+}
+
+const shortName = (id) => { const r = state.project.recordings.find((one) => one.id === id); return r ? `…${r.short.slice(-6)}` : ""; };
 function rateOf(id) {
   if (state.recording?.id === id) return state.recording.sample_rate;
   const r = state.project.recordings.find((one) => one.id === id);
@@ -72,17 +95,18 @@ function rateOf(id) {
 function drawCard() {
   const card = $("card"), item = currentItem() ?? state.detections.find((d) => d.id === state.current) ?? null;
   if (!item) {
+    delete card.dataset.id;
     const left = state.queue.items.filter((one) => one.status === "pending").length;
     card.replaceChildren(left
       ? el("p", {}, el("button", { class: "primary wide", type: "button", onclick: goNext }, "Start reviewing ", el("kbd", {}, "G")))
-      : el("p", {}, state.queue.total ? "All of this queue is reviewed." : "Nothing was found. Lower the threshold, or mark more examples."));
+      : el("p", {}, state.queue.total ? "Everything in this queue is reviewed." : "Nothing was found. Lower the threshold, or mark more examples."));
     return;
   }
   if (card.dataset.id === String(item.id) && card.dataset.status === item.status && card.dataset.theme === document.documentElement.dataset.theme) return;
   Object.assign(card.dataset, { id: item.id, status: item.status, theme: document.documentElement.dataset.theme });
   const canvas = el("canvas", { role: "img", "aria-label": "Spectrogram of the note" });
   const alike = el("div", { class: "alike" });
-  setTimeout(() => { if (card.contains(canvas)) { thumbnail(canvas, item.recording_id, item.t0, item.t1); showAlike(alike, item); } }, 60);
+  setTimeout(() => { if (card.contains(canvas)) { thumbnail(canvas, item.recording_id, item.t0, item.t1); showAlike(alike, item); } }, PAUSE_MS);
   const play = () => playNote(item.recording_id, item.t0 / rateOf(item.recording_id), item.t1 / rateOf(item.recording_id));
   card.replaceChildren(
     el("h3", {}, chip(item.class_id), className(item.class_id), el("span", { class: "quiet" }, item.verdict === "ambiguous" ? "ambiguous" : "")),
@@ -130,7 +154,7 @@ async function showAlike(box, item) {
     thumbnail(canvas, one.recording_id, one.t0, one.t1, 90);
     return el("figure", {}, canvas, el("figcaption", {}, `example at ${timeText(one.t0 / rateOf(one.recording_id), 1)}`));
   });
-  box.replaceChildren(el("p", { class: "quiet" }, "Examples that speak for it"), ...cards);
+  box.replaceChildren(el("p", { class: "quiet" }, "Most similar examples"), ...cards);
 }
 
 /** A small spectrogram with a little around the note. */
@@ -142,7 +166,7 @@ export async function thumbnail(canvas, recording, t0, t1, columns = 160) {
     const data = new Uint8Array(await response.arrayBuffer());
     paint(canvas, data, 256);
     const context = canvas.getContext("2d"), at = (t) => ((t / rate - from) / (to - from)) * columns;
-    context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--accent");
+    context.fillStyle = colour("--accent");
     for (const t of [t0, t1]) context.fillRect(at(t) - 0.5, 0, 1, 256);
   } catch { /* the recording's own trouble is told elsewhere */ }
 }

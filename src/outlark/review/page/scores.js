@@ -5,7 +5,8 @@ import { $, colour, fitted } from "./dom.js";
 import { changed, priorOf, seconds, state } from "./state.js";
 import { axisTitle } from "./spectrogram.js";
 import { classColour, classDash } from "./theme.js";
-import { time, width, x } from "./view.js";
+import { held } from "./tiles.js";
+import { inView, time, width, x } from "./view.js";
 
 const MOST_TILES = 80, STRIPS_FROM = 0.1;
 const tiles = new Map();
@@ -27,6 +28,7 @@ function tile(level, number) {
   const key = `${id}/${run}/${level}/${number}`;
   if (!tiles.has(key)) {
     if (flying >= 8) return null;
+    if (held()) { setTimeout(() => changed("view"), 80); return null; }
     tiles.set(key, null);
     flying += 1;
     bytes(`/api/recordings/${id}/scores/${run}/${level}/${number}`)
@@ -38,28 +40,30 @@ function tile(level, number) {
   return tiles.get(key);
 }
 
-/** The bins in view: time of each, and for each class its largest score relative to training. */
+/**
+ * The bins in view: for each class the largest score of each bin, relative to training (NaN: not there yet); and where
+ * on the screen bin i is, at `left` + i · `step`.
+ */
 function bins() {
   const { levels, factor, bins: perTile, dt, first, classes } = state.scoreLevels;
   let level = 0;
   while (level + 1 < levels && dt * factor ** (level + 1) <= state.view.spp) level += 1;
-  const bin = dt * factor ** level, found = [];
+  const bin = dt * factor ** level;
   const from = Math.max(0, Math.floor((time(0) - first) / bin) - 1), to = Math.ceil((time(width()) - first) / bin) + 1;
   const priors = state.project.run.class_ids.map(priorOf);
+  const values = priors.map(() => new Float32Array(Math.max(0, to - from + 1)).fill(NaN));
   for (let number = Math.floor(from / perTile); number <= Math.floor(to / perTile); number++) {
     const data = tile(level, number);
     if (!data) continue;
-    const n = data.length / (2 * classes);
-    for (let i = Math.max(0, from - number * perTile); i < Math.min(n, to - number * perTile + 1); i++) {
-      const values = priors.map((prior, c) => data[(i * classes + c) * 2 + 1] / prior);
-      found.push([first + (number * perTile + i + 0.5) * bin, values]);
-    }
+    const start = number * perTile, last = Math.min(data.length / (2 * classes), to - start + 1);
+    for (let i = Math.max(0, from - start); i < last; i++)
+      for (let c = 0; c < classes; c++) values[c][start + i - from] = data[(i * classes + c) * 2 + 1] / priors[c];
   }
-  return { found, bin };
+  return { values, left: x(first + (from + 0.5) * bin), step: bin / state.view.spp };
 }
 
 // roots, so that what happens around the threshold is seen beside scores that are many times as high
-const yOf = (value, h) => h - 4 - Math.sqrt(Math.min(Math.max(0, value), highest()) / highest()) * (h - 12);
+const yOf = (value, h, top = highest()) => h - 4 - Math.sqrt(Math.min(Math.max(0, value), top) / top) * (h - 12);
 export const valueAt = (py, h) => Math.min(highest(), Math.max(0.4, Math.max(0, (h - 4 - py) / (h - 12)) ** 2 * highest()));
 
 export function drawScores() {
@@ -72,7 +76,7 @@ export function drawScores() {
     : run.has_model ? "This recording has not been searched yet." : "These results came without scores; train to see them.";
   $("no-scores").hidden = ready;
   if (!ready) return;
-  const { found } = bins();
+  const found = bins();
   if (state.view.spp > STRIPS_FROM) strips(context, found, w, h); else lines(context, found, h);
   const factor = state.dragging ?? state.factor;
   const handle = $("threshold");
@@ -93,37 +97,43 @@ function lines(context, found, h) {
   const ids = state.project.run.class_ids;
   ids.forEach((id, c) => curve(context, found, c, h, classColour(id), 1.4, classDash(id)));
   // the class that was decided for is bold inside its note, as in Figure 1 of the paper
-  for (const d of state.detections) {
+  for (const d of inView(state.detections)) {
     const a = x(seconds(d.t0)), b = x(seconds(d.t1)), c = ids.indexOf(d.class_id);
-    if (c < 0 || b < 0 || a > width()) continue;
+    if (c < 0) continue;
     context.save();
     context.beginPath(); context.rect(a, 0, Math.max(2, b - a), h); context.clip();
-    curve(context, found, c, h, classColour(d.class_id), 4, []);
+    curve(context, found, c, h, classColour(d.class_id), 4, [], a, b);
     context.restore();
   }
 }
 
-function curve(context, found, c, h, ink, thick, dash) {
+/** The curve of a class, or the part of it between two places. */
+function curve(context, { values, left, step }, c, h, ink, thick, dash, a = -Infinity, b = Infinity) {
+  const row = values[c], top = highest();
+  const first = Math.max(0, Math.floor((a - left) / step)), last = Math.min(row.length - 1, Math.ceil((b - left) / step));
   context.strokeStyle = ink; context.lineWidth = thick; context.setLineDash(dash);
   context.beginPath();
-  let before = null;
-  for (const [t, values] of found) {
-    const px = x(t), py = yOf(values[c], h);
-    if (before === null) context.moveTo(px, py); else context.lineTo(px, py);
-    before = t;
+  let down = false;
+  for (let i = first; i <= last; i++) {
+    const value = row[i];
+    if (Number.isNaN(value)) { down = false; continue; }
+    if (down && i < last && value === row[i - 1] && value === row[i + 1]) continue;  // of what is flat, the ends suffice
+    const px = left + i * step, py = yOf(value, h, top);
+    if (down) context.lineTo(px, py); else context.moveTo(px, py);
+    down = true;
   }
   context.stroke();
   context.setLineDash([]);
 }
 
 /** Zoomed out, curves are a solid block: one strip for each class, the darker the higher. */
-function strips(context, found, w, h) {
+function strips(context, { values, left, step }, w, h) {
   const ids = state.project.run.class_ids, high = (h - 8) / ids.length;
   const best = ids.map(() => new Float32Array(Math.ceil(w)));
-  for (const [t, values] of found) {
-    const px = Math.floor(x(t));
-    if (px >= 0 && px < w) values.forEach((v, c) => { best[c][px] = Math.max(best[c][px], v); });
-  }
+  values.forEach((row, c) => row.forEach((v, i) => {
+    const px = Math.floor(left + i * step);
+    if (px >= 0 && px < w && v > best[c][px]) best[c][px] = v;
+  }));
   best.forEach((row, c) => {
     context.fillStyle = classColour(ids[c]);
     row.forEach((v, px) => {

@@ -4,7 +4,7 @@ import { $, colour, fitted, timeText } from "./dom.js";
 import { duration, seconds, state } from "./state.js";
 import { classColour, classGlyph } from "./theme.js";
 import { forgetWanted, pending, tile } from "./tiles.js";
-import { step, time, TIME_STEPS, width, x } from "./view.js";
+import { inView, step, time, TIME_STEPS, width, x } from "./view.js";
 
 /** The coarsest level that has a column for each pixel. */
 function levelFor(spp) {
@@ -53,10 +53,8 @@ function drawLevel(context, k, w, h) {
 function drawBoxes(context, h) {
   const shown = state.view.spp < 0.05;
   context.font = "600 12px system-ui, sans-serif";
-  for (const d of state.detections) {
-    if (!shown || state.dragging !== null) break;
+  for (const d of shown && state.dragging === null ? inView(state.detections) : []) {
     const a = x(seconds(d.t0)), b = x(seconds(d.t1));
-    if (b < 0 || a > width()) continue;
     const low = y(d.low_hz ?? 0, h), high = y(d.high_hz ?? state.top, h);
     context.strokeStyle = classColour(d.class_id);
     context.lineWidth = d.id === state.current ? 3 : 1.25;

@@ -12,7 +12,7 @@ export const state = {
   /** @type {{t0: number, t1: number, low?: number, high?: number} | null} */ selection: null,
   /** @type {number | null} */ annotation: null, // selected annotation
   /** @type {number | null} */ current: null,    // detection under review
-  queue: { items: [], total: 0, reviewed: 0, order: "uncertain", of: "known", at: -1 },
+  queue: { items: [], itemOf: new Map(), total: 0, reviewed: 0, order: "uncertain", of: "known", at: -1 },
   playhead: 0,
   /** @type {number | null} */ markFrom: null,
   factor: 1,                                   // threshold relative to training

@@ -78,8 +78,8 @@ async function load() {
 function draw() {
   const panel = $("panel-thresholds");
   if (panel.hidden) return;
-  if (!found.length) { panel.replaceChildren(el("p", { class: "empty" }, "After training, the scores of each class are shown here, with the threshold from which on a sound is a note of the class.")); return; }
-  panel.replaceChildren(el("p", { class: "empty" }, "How many sounds reach which score. Drag the line to where notes end and other sounds begin."), ...found.map(histogram));
+  if (!found.length) { panel.replaceChildren(el("p", { class: "empty" }, "After training, this shows the scores of each class and the threshold above which a sound counts as a note of the class.")); return; }
+  panel.replaceChildren(el("p", { class: "empty" }, "Number of sounds at each score. Drag the line to where notes end and other sounds begin."), ...found.map(histogram));
 }
 
 function histogram(h) {

@@ -7,7 +7,7 @@ import { isDark } from "./theme.js";
 
 const MOST_TILES = 160, IN_FLIGHT = 10, AGAIN_MS = 400;
 const tiles = new Map();      // key → {bytes, canvas, coloured, columns}; the order is that of use
-let flying = 0, wanted = [];
+let flying = 0, wanted = [], heldUntil = 0;
 let table = new Uint32Array(256), tableNumber = 0;
 
 /** Make the table from bytes to colours anew. */
@@ -32,8 +32,8 @@ export function paint(canvas, data, rows) {
   const context = canvas.getContext("2d");
   const image = context.createImageData(columns, rows);
   const pixels = new Uint32Array(image.data.buffer);
-  for (let c = 0; c < columns; c++)
-    for (let r = 0; r < rows; r++) pixels[(rows - 1 - r) * columns + c] = table[data[c * rows + r]];
+  for (let r = rows - 1, k = 0; r >= 0; r--)
+    for (let at = r; at < data.length; at += rows) pixels[k++] = table[data[at]];
   context.putImageData(image, 0, 0);
 }
 
@@ -58,7 +58,15 @@ export const pending = () => flying + wanted.length;
 export function forgetWanted() { wanted = []; }
 export function clearTiles() { tiles.clear(); wanted = []; }
 
+/** Fetch nothing for a moment: what is judged within it need not be drawn sharply. */
+export function holdTiles(ms) {
+  heldUntil = performance.now() + ms;
+  setTimeout(pump, ms + 1);
+}
+export const held = () => performance.now() < heldUntil;
+
 function pump() {
+  if (held()) return;
   while (flying < IN_FLIGHT && wanted.length) {
     const next = wanted.pop();
     if (!tiles.has(next.key)) load(next);
@@ -72,7 +80,9 @@ async function load({ key, level, number }) {
   try {
     const response = await bytes(`/api/recordings/${id}/tiles/${level}/${number}?v=${version}`);
     const data = new Uint8Array(await response.arrayBuffer());
-    tiles.set(key, { bytes: data, canvas: document.createElement("canvas"), coloured: -1 });
+    const canvas = document.createElement("canvas");
+    paint(canvas, data, state.recording.rows);  // here, not while a frame is drawn
+    tiles.set(key, { bytes: data, canvas, coloured: tableNumber });
     if (response.headers.get("x-incomplete")) setTimeout(() => { tiles.delete(key); changed("view"); }, AGAIN_MS);
     while (tiles.size > MOST_TILES) tiles.delete(tiles.keys().next().value);
   } catch (error) {

@@ -1,11 +1,11 @@
 // One view for all tracks: which part of the recording is shown, and how to move it.
 
-import { $, timeText } from "./dom.js";
+import { $, sizeOf, timeText } from "./dom.js";
 import { changed, duration, state } from "./state.js";
 
 const SHORTEST_S = 0.02;
 
-export const width = () => Math.max(1, $("spectrogram").clientWidth);
+export const width = () => Math.max(1, sizeOf($("spectrogram")).width);
 export const x = (t) => (t - state.view.t0) / state.view.spp;
 export const time = (px) => state.view.t0 + px * state.view.spp;
 export const span = () => state.view.spp * width();
@@ -27,6 +27,19 @@ export const showAll = () => show(0, duration());
 export function showNote(t0, t1, seconds = 6) {
   const wide = Math.max(Math.min(seconds, duration()), 2 * (t1 - t0));
   show((t0 + t1) / 2 - wide / 2, wide);
+}
+
+const longest = new WeakMap();
+/** Those of a list of spans in samples, ordered by onset, that are in view. */
+export function inView(list) {
+  if (!longest.has(list)) longest.set(list, list.reduce((most, d) => Math.max(most, d.t1 - d.t0), 0));
+  const rate = state.recording.sample_rate;
+  return list.slice(firstFrom(list, time(0) * rate - longest.get(list)), firstFrom(list, time(width()) * rate));
+}
+function firstFrom(list, sample) {
+  let low = 0, high = list.length;
+  while (low < high) { const middle = (low + high) >> 1; if (list[middle].t0 < sample) low = middle + 1; else high = middle; }
+  return low;
 }
 
 /** Round steps of an axis: at most one mark every so many pixels. */

@@ -1,8 +1,9 @@
-"""Spectrograms as tiles of bytes: fine levels are computed from the sound when asked for, coarse ones are kept.
+"""Tiles of what is drawn: spectrograms as bytes, and score curves as the least and largest score of each bin.
 
-A tile has `ROWS` frequencies × `COLUMNS` moments; byte b stands for `LOWEST_DB` + b · `DB_PER_STEP`. A column of a
-fine level is one window. One of a kept level is the maximum over the windows that it stands for, so that short notes
-do not vanish; what this lifts the background by is taken off row by row. The page maps bytes to colours.
+A spectrogram tile has `ROWS` frequencies × `COLUMNS` moments; byte b stands for `LOWEST_DB` + b · `DB_PER_STEP`. Fine
+levels are computed from the sound on request: a column is one window. Coarse levels are kept: a column is the maximum
+over its windows, so that short notes do not vanish, less what this adds to the background of each row. The page maps
+bytes to colours.
 """
 
 import threading
@@ -15,7 +16,8 @@ from scipy.fft import rfft
 
 from outlark.audio.sound import AudioFile
 from outlark.commands.excerpt import Sound
-from outlark.commands.plot.figure_numbers import spectrogram_window
+from outlark.commands.plot.figure_numbers import curves, spectrogram_window
+from outlark.detection.scores import ScoreBlock, ScoreLayout, joined_scores
 
 ROWS, COLUMNS = 256, 512
 LOWEST_DB, DB_PER_STEP = -120.0, 0.5
@@ -34,16 +36,6 @@ VERSION = 1
 class Levels:
     """The levels of a recording.
 
-    Attributes
-    ----------
-    window : int
-        Samples of a window.
-    n_samples : int
-    hops : tuple of int
-        Samples from one column to the next, for each level.
-
-    Examples
-    --------
     >>> levels = Levels.of(22050, 22050 * 60)
     >>> levels.window, levels.hops
     (512, (16, 32, 64, 128, 256, 512, 1024, 2048, 4096))
@@ -100,16 +92,7 @@ def levels_of(samples: np.ndarray, window: int, hop: int) -> np.ndarray:
 
 
 class Pyramid:
-    """The kept levels of a recording, in a folder; built in the background, readable while it is.
-
-    Parameters
-    ----------
-    path : Path
-        The recording.
-    folder : Path
-        Where the levels are kept; may be deleted at any time when nobody has it open.
-    levels : Levels
-    """
+    """The kept levels of a recording, in a folder; built in the background, readable while it is."""
 
     def __init__(self, path: Path, folder: Path, levels: Levels) -> None:
         self.levels, self._path, self._folder = levels, path, folder
@@ -224,3 +207,63 @@ class Pyramid:
         )
         low, high = np.quantile(columns, 0.5), np.quantile(columns, 0.998)
         return float(low), float(max(high, low + 60.0))
+
+
+#: Bins that become one on the next level.
+FACTOR = 4
+#: Bins of a tile.
+BINS = 512
+
+
+class CurveKeeper:
+    """Collects score curves block by block; a note that has not ended reaches into the next block."""
+
+    def __init__(self, layout: ScoreLayout) -> None:
+        # a note lasts at most half as long again as the longest training note
+        self._reach = int(1.5 * float(np.max(layout.longest_s)) * layout.frame_rate) + 2
+        self._before: ScoreBlock | None = None
+        self._parts: list[np.ndarray] = []
+
+    def push(self, block: ScoreBlock) -> None:
+        """The scores of the next frames."""
+        if not len(block):
+            return
+        joined = block if self._before is None else joined_scores([self._before, block])
+        n_before = len(joined) - len(block)
+        self._parts.append(curves(joined)[n_before:].astype(np.float32))
+        self._before = ScoreBlock(*(None if column is None else column[-self._reach :] for column in joined))  # type: ignore[arg-type]
+
+    def curves(self, n_classes: int) -> np.ndarray:
+        """All of it, (T, C)."""
+        return np.concatenate([np.empty((0, n_classes), dtype=np.float32), *self._parts])
+
+
+def save_levels(values: np.ndarray, folder: Path) -> int:
+    """Write all resolutions of curves (T, C) to a folder; how many there are.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     n = save_levels(np.arange(2049, dtype=np.float32)[:, np.newaxis], Path(folder))
+    ...     n, np.load(f"{folder}/1.npy")[:2].tolist()
+    (3, [[[0.0, 3.0]], [[4.0, 7.0]]])
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    level, bins = 0, np.stack([values, values], axis=2)
+    np.save(folder / "0.npy", bins)
+    while len(bins) > BINS:
+        starts = np.arange(0, len(bins), FACTOR)
+        least = np.minimum.reduceat(bins[:, :, 0], starts, axis=0)
+        most = np.maximum.reduceat(bins[:, :, 1], starts, axis=0)
+        level, bins = level + 1, np.stack([least, most], axis=2)
+        np.save(folder / f"{level}.npy", bins)
+    return level + 1
+
+
+def curve_tile(folder: Path, level: int, number: int) -> np.ndarray | None:
+    """Bins of a tile, float32 (n, C, 2); None where there is no such tile."""
+    try:
+        bins = np.load(folder / f"{level}.npy", mmap_mode="r")
+    except FileNotFoundError:
+        return None
+    found = np.array(bins[number * BINS : (number + 1) * BINS])
+    return found if len(found) else None
