@@ -142,7 +142,7 @@ def test_list_methods():
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["-m", "magic"], "there is no method 'magic'; take one of mddkm-paper"),
+        (["-m", "magic"], "there is no method 'magic'; choose one of mddkm-paper"),
         (["-m", "note:mddkm:rules"], "the decoder 'notes' is for the front end 'note'"),
         (["synthetic", "great-tits"], "'synthetic' and other data together"),
         (["--known", "song"], "synthetic has no class 'song'; it has tuti-D"),

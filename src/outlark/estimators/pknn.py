@@ -1,7 +1,7 @@
 """Possibilistic K-nearest neighbours as a scikit-learn classifier."""
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -16,7 +16,7 @@ from outlark.errors import InputError
 from outlark.estimators.checks import check_groups, check_magnitude, check_one_kind, encode_labels, refuse
 from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, class_thresholds
 from outlark.maths import pknn
-from outlark.maths.notes import leave_out_parts, merge_copies
+from outlark.maths.notes import leave_out_folds, leave_out_parts, merge_copies
 
 #: τ of Sec. 4.2. It is a possibility of the plain form, so it depends on the units of the features.
 PAPER_THRESHOLD = 0.0015
@@ -151,7 +151,7 @@ class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
         self.prototype_labels_ = self.classes_[owners]
 
         left_out = np.full(len(samples), np.nan)
-        for out in _folds(parts):
+        for out in leave_out_folds(parts, MAX_REFITS):
             model = self._trained(np.delete(samples, out, axis=0), np.delete(labels, out), counts, seed)
             left_out[out] = self._own_scores(model, samples[out], labels[out])
         self.left_out_scores_ = [left_out[(labels == c) & ~np.isnan(left_out)] for c in range(len(self.classes_))]
@@ -222,13 +222,3 @@ def _notes(X: np.ndarray, labels: np.ndarray, groups: np.ndarray, classes: np.nd
             stacklevel=3,
         )
     return parts
-
-
-def _folds(parts: Sequence[Sequence[np.ndarray]]) -> Iterator[np.ndarray]:
-    """Row numbers to leave out together: note i of every class in fold ``i mod n_folds``, at most `MAX_REFITS` folds.
-
-    Up to ten notes a class thus loses one note at a time; beyond, several.
-    """
-    n_folds = min(MAX_REFITS, max((len(notes) for notes in parts), default=0))
-    for fold in range(n_folds):
-        yield np.sort(np.concatenate([note for notes in parts for note in notes[fold::n_folds]]))

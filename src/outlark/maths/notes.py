@@ -1,6 +1,6 @@
 """Notes as groups of samples: which samples are left out together, and subsets that keep notes whole."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -44,6 +44,16 @@ def leave_out_parts(groups: np.ndarray) -> list[np.ndarray]:
         n = len(groups)
         parts = np.array_split(np.arange(n), min(BLOCKS, n)) if n > 1 else []
     return parts
+
+
+def leave_out_folds(parts: Sequence[Sequence[np.ndarray]], most: int) -> Iterator[np.ndarray]:
+    """Rows to leave out together: part i of every class is in fold ``i mod n_folds``, with at most this many folds.
+
+    Up to `most` parts, a class thus loses one part at a time.
+    """
+    n_folds = min(most, max((len(of_class) for of_class in parts), default=0))
+    for fold in range(n_folds):
+        yield np.sort(np.concatenate([part for of_class in parts for part in of_class[fold::n_folds]]))
 
 
 def same_samples(*tables: np.ndarray) -> np.ndarray:
