@@ -14,8 +14,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dsyrk, dtrsm
 
-from outlark.maths.kernel import Kernel
 from outlark.maths.rows import blocks
+from outlark.maths.scoring import Kernel
 
 #: Landmarks that are proposed at once.
 PROPOSALS = 100

@@ -20,12 +20,11 @@ from scipy.linalg import eigh, qr
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
 
-from outlark.maths.class_model import ClassModel, far_distance, lowest_distance
-from outlark.maths.description import describe
+from outlark.maths.description import ClassModel, describe, far_distance, lowest_distance
 from outlark.maths.gp import regularised_factor
-from outlark.maths.kernel import Kernel
 from outlark.maths.landmarks import CANDIDATES, Landmarks, pick
 from outlark.maths.rows import BLOCK_ROWS
+from outlark.maths.scoring import Kernel
 
 #: "auto" describes classes of up to so many samples exactly: below, landmarks are no faster.
 EXACT_UP_TO = 3000
