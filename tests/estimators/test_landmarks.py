@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from outlark import MDDKM, InputError
-from outlark.estimators import health, hyper_parameters
+from outlark.estimators import health, training
 from outlark.estimators.checks import check_memory
 from outlark.maths import rows, sparse
 from outlark.maths.sparse import LandmarkDescription, Setting
@@ -340,7 +340,7 @@ def test_blocks_are_not_asked_for_when_a_parameter_is_wrong():
 
 @pytest.mark.usefixtures("always_on_disk")
 def test_memory_does_not_grow_with_the_rows_on_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr(hyper_parameters, "MOST_SAMPLES", 300)
+    monkeypatch.setattr(training, "MOST_SAMPLES", 300)
     monkeypatch.setattr("outlark.maths.landmarks.CANDIDATES", 200)
     d = 200
 
