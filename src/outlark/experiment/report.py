@@ -59,7 +59,7 @@ nav ol { columns: 16rem; max-width: 46rem; }
 .note { color: #5b6570; font-size: .875rem; margin: .4rem 0; }
 .scroll { overflow-x: auto; margin: 1rem 0 .75rem; }
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; font-weight: 600; padding-bottom: .4rem; }
+caption { text-align: left; font-weight: 600; padding-bottom: .4rem; white-space: nowrap; }
 th, td { padding: .3rem .75rem; text-align: right; white-space: nowrap; font-weight: 400; }
 thead th { white-space: normal; font-weight: 600; vertical-align: bottom; border-bottom: 2px solid #d4d9de; }
 .words { text-align: left; }
@@ -193,7 +193,7 @@ def _what(results: Results) -> str:
         f'<p>The experiment of Sec. 4 of <a href="{PAPER_LINK}">the paper</a> on {len(data.notes)} notes of '
         f"{len(data.counts)} classes, repeated for {number_of(len(results.seeds), 'seed')}.</p>\n"
     )
-    differs = f"<p>What differs from the paper:</p>\n{_list(changes)}" if changes else "<p>The paper's protocol.</p>\n"
+    differs = f"<p>What differs from the paper:</p>\n{_list(changes)}" if changes else "<p>The protocol is the paper's.</p>\n"
     remarks = f"<p>Remarks on the data:</p>\n{_list(data.remarks)}" if data.remarks else ""
     protocol = f"<p>{html.escape(' '.join(_protocol_in_words(results)))}</p>\n"
     return start + protocol + differs + table_classes(data).html() + remarks
