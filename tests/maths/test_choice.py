@@ -47,6 +47,13 @@ def test_folds_keep_notes_whole_and_leave_something_of_every_class(counts, seed)
         assert set(labels[fold != f]) == set(labels)
 
 
+def test_notes_are_dealt_out_over_five_folds(rng):
+    _, labels, groups = notes(rng, [3, 5, 12], n=2)
+    fold = note_folds(labels, groups, rng)
+    assert [len(np.unique(fold[labels == c])) for c in range(3)] == [3, 5, 5]
+    assert np.bincount(fold[labels == 2]).tolist() == [6, 6, 4, 4, 4]  # samples of 12 notes
+
+
 def test_noise_asks_for_a_larger_regulariser_than_smooth_notes(rng):
     """ρ follows the data: overlapping clouds need smoothing, clean paths do not."""
     ratios = (1e-1, 1e-6)

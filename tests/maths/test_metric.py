@@ -77,6 +77,15 @@ def test_units_do_not_matter(rng, metric):
     np.testing.assert_allclose(other @ other.T, one @ one.T, atol=1e-9)
 
 
+@pytest.mark.parametrize(("share", "together"), [(0.24, False), (0.26, True)])
+def test_features_share_a_unit_while_a_quarter_of_them_carries_the_distance(rng, share, together):
+    """Of 100 features that vary alike, a share varies and the others hardly do."""
+    X, labels = rng.choice([-1.0, 1.0], size=(400, 100)), np.arange(400) % 2
+    X[:, round(100 * share) :] *= 1e-6
+    assert participation(X, labels) == pytest.approx(share, rel=0.01)
+    assert ("euclidean" in candidate_metrics(X, labels)) == together
+
+
 def test_enough_samples_for_a_covariance_are_five_for_each_feature(rng):
     X, labels = rng.normal(size=(20, 4)), np.arange(20) % 2
     assert candidate_metrics(X, labels)[0] == "whiten"

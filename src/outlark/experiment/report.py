@@ -193,7 +193,9 @@ def _what(results: Results) -> str:
         f'<p>The experiment of Sec. 4 of <a href="{PAPER_LINK}">the paper</a> on {len(data.notes)} notes of '
         f"{len(data.counts)} classes, repeated for {number_of(len(results.seeds), 'seed')}.</p>\n"
     )
-    differs = f"<p>What differs from the paper:</p>\n{_list(changes)}" if changes else "<p>The protocol is the paper's.</p>\n"
+    differs = "<p>The protocol is the paper's.</p>\n"
+    if changes:
+        differs = f"<p>What differs from the paper:</p>\n{_list(changes)}"
     remarks = f"<p>Remarks on the data:</p>\n{_list(data.remarks)}" if data.remarks else ""
     protocol = f"<p>{html.escape(' '.join(_protocol_in_words(results)))}</p>\n"
     return start + protocol + differs + table_classes(data).html() + remarks
