@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 from outlark import PKNN, NoteClassifier
 from outlark.audio.sound import read
 from outlark.embeddings import BirdNET, is_there
-from outlark.experiment.describers import ClassMahalanobis, ClassSVM, NearestNeighbour
+from outlark.experiment.rivals import ClassMahalanobis, ClassSVM, NearestNeighbour
 from outlark.metrics import accuracy_known, auroc, oscr
 
 #: Groups that a species must have, and test clips of each species.

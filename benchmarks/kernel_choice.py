@@ -21,7 +21,7 @@ from outlark import MDDKM, metrics
 from outlark.maths.choice import RATIOS, WORTHWHILE, left_out_auc, note_folds
 from outlark.maths.gp import learn, target
 from outlark.maths.metric import feature_map, mapped
-from outlark.metrics.confusion import aligned_table
+from outlark.metrics.windows import aligned_table
 
 FACTORS = (1.0, 0.5, 0.25)
 #: (ρ, multiple of ℓ) → AUC of left-out samples of the known classes, AUROC.

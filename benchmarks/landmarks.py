@@ -35,7 +35,7 @@ import outlark
 from outlark import MDDKM
 from outlark.experiment.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, note
 from outlark.features.hlds import HLDSFrontEnd
-from outlark.metrics.confusion import aligned_table
+from outlark.metrics.windows import aligned_table
 
 ROWS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 EXACT_ROWS, COMPARED = 30_000, 30_000

@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 
 import outlark
 from outlark import metrics
-from outlark.metrics.confusion import aligned_table
+from outlark.metrics.windows import aligned_table
 
 METRICS = {
     "AUROC": metrics.auroc,

@@ -16,7 +16,7 @@ from outlark.experiment.dataset import Dataset
 from outlark.experiment.methods import METHODS
 from outlark.experiment.protocol import Protocol
 from outlark.experiment.run import run
-from outlark.experiment.tables import table_2, table_tests
+from outlark.experiment.tables import Table, table_2, table_tests
 
 #: At most so many test notes of a class: enough, and a run of minutes.
 MAX_TEST = 15
@@ -40,6 +40,16 @@ SETS: dict[str, tuple[Callable[[], Dataset], dict[str, int]]] = {
 }
 
 
+def markdown(table: Table) -> str:
+    """Headings of blocks in italics, the best cells bold."""
+    rows = [table.head, ["---", *["---:"] * (len(table.head) - 1)]]
+    for i, row in enumerate(table.rows):
+        cells = [f"**{cell}**" if (i, n) in table.best else cell for n, cell in enumerate(row)]
+        rows.append([f"*{cell}*" if cell and i in table.blocks else cell for cell in cells])
+    lines = [f"**{table.title}**", "", *(f"| {' | '.join(row)} |" for row in rows)]
+    return "\n".join([*lines, *(f"\n{note}" for note in table.notes)])
+
+
 def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", choices=tuple(SETS), default=list(SETS), metavar="SET")
@@ -59,7 +69,7 @@ def main(arguments: Sequence[str]) -> None:
         if "mddkm" in options.methods and len(options.methods) > 1:
             tables.append(table_tests(results, "mddkm"))
         for table in tables:
-            print(table.markdown() if options.markdown else table.text(), end="\n\n", flush=True)
+            print(markdown(table) if options.markdown else table.text(), end="\n\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_limits
 
 from outlark import MDDKM, PKNN, NoteDetector
 from outlark.experiment.dataset import Dataset
-from outlark.experiment.outcome import LEVELS, outcome
 from outlark.experiment.protocol import Protocol, draw
+from outlark.experiment.results import LEVELS, outcome
 
 ROWS: Mapping[str, tuple[Callable[[], MDDKM | PKNN], Sequence[float]]] = {
     "paper": (MDDKM.paper, (1, 300)),

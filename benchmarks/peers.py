@@ -16,9 +16,10 @@ from sklearn.neighbors import KernelDensity, LocalOutlierFactor
 
 from outlark import MDDKM, OCCGP, PKNN
 from outlark.experiment import rivals
-from outlark.experiment.rivals import Scorer
 from outlark.maths.pknn import default_counts, possibilities, train
 
+#: Samples (n, d) to scores (n,) or (n, C), high = member.
+Scorer = Callable[[np.ndarray], np.ndarray]
 Fit = Callable[[np.ndarray, np.ndarray, int], Scorer | None]
 
 
@@ -114,6 +115,11 @@ def _one_class_svm(X: np.ndarray, seed: int) -> Scorer:
     return rivals.one_class_svm(X).decision_function
 
 
+def _mahalanobis(X: np.ndarray, seed: int) -> Scorer:
+    distance = rivals.mahalanobis(X)
+    return lambda X_test: -distance(X_test)
+
+
 def _gp_classifier(X: np.ndarray, y: np.ndarray, seed: int) -> Scorer | None:
     return rivals.gp_classifier(X, y).predict_proba if len(np.unique(y)) > 1 else None
 
@@ -127,11 +133,11 @@ METHODS: dict[str, Fit] = {
     "MDD-KM literal": _mddkm_literal,
     "OCC-GP ensemble": _per_class(_occgp),
     "PKNN": _pknn,
-    "k-NN": _per_class(lambda X, seed: rivals.nearest_neighbour(X)),
+    "k-NN": _per_class(lambda X, seed: lambda Z: -rivals.nearest_distance(X, Z)),
     "one-class SVM": _per_class(_one_class_svm),
     "LOF": _per_class(_local_outlier_factor),
     "isolation forest": _per_class(_isolation_forest),
-    "Mahalanobis": _per_class(lambda X, seed: rivals.mahalanobis(X)),
+    "Mahalanobis": _per_class(_mahalanobis),
     "GMM": _per_class(_gaussian_mixture),
     "KDE": _per_class(_kernel_density),
     "GP classifier": _gp_classifier,

@@ -37,10 +37,10 @@ from outlark import PKNN
 from outlark.detection.detector import NoteDetector
 from outlark.embeddings import BirdNET, is_there
 from outlark.experiment.methods import method
-from outlark.experiment.outcome import OOD, events_of, inside, labels_at
+from outlark.experiment.results import OOD, events_of, inside, labels_at
 from outlark.experiment.template_matching import TemplateMatching
 from outlark.metrics import EventScores, event_f, match_events, note_f, note_labels, window_f
-from outlark.metrics.confusion import aligned_table
+from outlark.metrics.windows import aligned_table
 from outlark.segments import Segment
 
 WINDOW_S = 0.005
@@ -58,9 +58,9 @@ ROWS: dict[str, tuple[str, Callable[[], Any]]] = {
     "paper-pknn": ("literal paper, PKNN", lambda: NoteDetector.paper(PKNN.paper())),
     OURS: ("outlark, defaults", NoteDetector),
     **({"two-stages": ("outlark, then BirdNET", _two_stages)} if is_there() else {}),
-    "pknn": ("whole notes, PKNN", lambda: NoteDetector(describer=PKNN())),
-    "knn": ("whole notes, k-NN", method("knn").make),
-    "svm": ("whole notes, one-class SVM", method("svm").make),
+    "pknn": ("note-level, PKNN", lambda: NoteDetector(describer=PKNN())),
+    "knn": ("note-level, k-NN", method("knn").make),
+    "svm": ("note-level, one-class SVM", method("svm").make),
     "templates": ("template matching", TemplateMatching),
     "templates-hand": ("template matching, .6 by hand", lambda: TemplateMatching(threshold=0.6)),
 }

@@ -22,7 +22,7 @@ from outlark.detection.projections import Projections
 from outlark.detection.scores import Scores
 from outlark.features import spectrum
 from outlark.features.note import NoteFrontEnd
-from outlark.metrics.confusion import aligned_table
+from outlark.metrics.windows import aligned_table
 from outlark.segments import Segment
 
 #: Scores may differ by this much.

@@ -44,7 +44,7 @@ from outlark.detection.detector import NoteDetector
 from outlark.experiment.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.maths.hlds import PAPER_LAYERS, kalman_filter, system
-from outlark.metrics.confusion import aligned_table
+from outlark.metrics.windows import aligned_table
 from outlark.storage import model_file
 
 WINDOW, HOP, LEAST, SURE = 96, 48, 35, 60

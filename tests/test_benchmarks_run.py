@@ -248,7 +248,7 @@ def test_a_row_without_any_draw_of_a_set_is_said(tmp_path, capsys):
     results = [made_up("spoken-digits", row, [0, 1]) for row in ("default", "svm")]
     a = written(tmp_path / "a.csv", *results, made_up("clo-flight-calls", "default", [0, 1]))
     real_notes.main(["--join", a])
-    assert "whole notes, one-class SVM: draws missing (all), paired only with" in capsys.readouterr().out
+    assert "note-level, one-class SVM: draws missing (all), paired only with" in capsys.readouterr().out
 
 
 def test_files_that_cannot_be_joined(tmp_path):

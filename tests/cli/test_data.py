@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from outlark.cli.data import FIRST, SETS
 from outlark.cli.main import main
-from outlark.experiment.great_tits_files import SONGS, WHEEL, labels
+from outlark.experiment.great_tits import WHEEL, labels, songs
 from tests.experiment.test_great_tits import fetched
 from tests.recordings_on_disk import environment
 
@@ -57,7 +57,7 @@ def test_get_to_a_folder_and_again(cache, tmp_path):
     told = json.loads(done.stdout)
     assert told.keys() == {"name", "folder", "replaced", "next"}
     assert (told["name"], told["folder"], told["replaced"]) == ("great-tits", str(tmp_path / "tits"), [])
-    assert len(list(Path(told["folder"]).glob("*.wav"))) == len(SONGS)
+    assert len(list(Path(told["folder"]).glob("*.wav"))) == len(songs())
     (tmp_path / "tits" / FIRST).write_text("mine")
     again = data("get", "great-tits", "--to", tmp_path / "tits")
     assert f"{FIRST} was changed: replaced, and kept as {FIRST}.old\n" in again.stderr
@@ -88,7 +88,7 @@ def test_list(cache):
 
 def test_what_is_said_of_it_is_true(cache):
     notes, types = len(labels()), len({row["Annotation"] for row in labels()})
-    assert SETS["great-tits"].startswith(f"{len(SONGS)} songs of two great tits, {notes} notes of {types} types")
+    assert SETS["great-tits"].startswith(f"{len(songs())} songs of two great tits, {notes} notes of {types} types")
     size = sum(path.stat().st_size for path in (cache / "great-tits").iterdir())
     assert f"; {size / 1e6:.0f} MB, {(cache / WHEEL).stat().st_size / 1e6:.0f} MB to fetch" in SETS["great-tits"]
 
@@ -97,7 +97,7 @@ def test_without_network(cache):
     shutil.rmtree(cache)
     done = data("get", "great-tits", "--json")
     assert done.exit_code == 1
-    assert "could not be fetched; pip said: 'ERROR: " in json.loads(done.stdout)["error"]
+    assert "could not be downloaded; pip said: 'ERROR: " in json.loads(done.stdout)["error"]
 
 
 def test_with_a_wheel(cache, tmp_path):
@@ -106,7 +106,7 @@ def test_with_a_wheel(cache, tmp_path):
     assert data("get", "great-tits", "--wheel", tmp_path / "w.whl").exit_code == 0
     assert data("where", "great-tits").exit_code == 0
     done = data("get", "great-tits", "--wheel", __file__, "--to", tmp_path / "other")
-    assert "this is not the pykanto-0.1.8" in done.stderr
+    assert "this is not the expected pykanto-0.1.8" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -142,8 +142,8 @@ def test_list_methods():
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["-m", "magic"], "there is no method 'magic'; take one of mddkm-paper"),
-        (["-m", "note:mddkm:rules"], "the decoder 'notes' is for the front end 'note'"),
+        (["-m", "magic"], "there is no method 'magic'; choose one of mddkm-paper"),
+        (["-m", "note:mddkm:rules"], "the front end 'note' and the decoder 'notes' only work together"),
         (["synthetic", "great-tits"], "'synthetic' and other data together"),
         (["--known", "song"], "synthetic has no class 'song'; it has tuti-D"),
         (["--train", "9"], "notes of 'tuti-F' to train on, expected 9"),
@@ -170,7 +170,7 @@ def test_a_sweep_that_cannot_be_done_is_told_before_the_work(tmp_path):
     folder = clips(tmp_path / "clips", {"tuti-F": 4, "cach-E": 4, "cach-C": 4, "cach-D": 4})
     done = experiment(folder, "--sweep", "contamination", "-m", "templates", "--seeds", 50, "-o", tmp_path / "out")
     assert done.exit_code == 1
-    assert "sweep over contamination, which trains on 8 notes of each class" in done.stderr
+    assert "sweep over contamination, which trains on 8 notes per class" in done.stderr
     assert not (tmp_path / "out").exists()
 
 

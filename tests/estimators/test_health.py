@@ -88,6 +88,17 @@ def test_with_two_notes_nothing_is_trimmed(rng):
     assert "few notes: not trimmed" in str(model.health())
 
 
+@pytest.mark.parametrize(("n_notes", "trimmed"), [(7, []), (8, [(0, 0)])])
+def test_trimming_needs_eight_notes(rng, n_notes, trimmed):
+    """In a smaller class an odd note may be one of two variants: it is reported, but kept."""
+    X, y, groups = notes(rng, [n_notes, n_notes])
+    X[groups == 0] = note(rng, 5)
+    model = MDDKM(trim=True).fit(X, y, groups)
+    assert model.trimmed_ == trimmed
+    reported = [(s.label, s.note) for s in MDDKM().fit(X, y, groups).health().suspects]
+    assert (0, 0) in reported
+
+
 def test_trimming_stops_at_its_share(rng):
     X, y, _, groups = contaminated(rng, per_class=10, wrong=4)
     model = MDDKM(trim=0.1).fit(X, y, groups)
@@ -140,6 +151,8 @@ def test_a_sample_that_is_everywhere_makes_no_duplicates(rng):
     X[::12] = 0.0
     health = MDDKM().fit(X, y, groups).health()
     assert health.duplicates == []
+    X[np.arange(len(X)) % 12 < 6] = 0.0  # half of every note is digital silence
+    assert MDDKM().fit(X, y, groups).health().duplicates == []
 
 
 def test_an_odd_note_is_reported_without_other_classes(rng):

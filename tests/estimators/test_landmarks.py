@@ -13,16 +13,16 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from outlark import MDDKM, InputError
-from outlark.estimators import hyper_parameters
+from outlark.estimators import health, training
 from outlark.estimators.checks import check_memory
-from outlark.maths import robust, rows, sparse
+from outlark.maths import rows, sparse
 from outlark.maths.sparse import LandmarkDescription, Setting
 from outlark.storage.model_file import load_estimator, save
 from tests.estimators.test_health import contaminated, mislabelled
 from tests.storage.test_estimators import attributes, same
 from tests.toy_notes import note, notes
 
-INEXACT = "ignore:class .* landmarks leave out"
+INEXACT = "ignore:class .* landmarks miss"
 
 
 @pytest.mark.filterwarnings(INEXACT)
@@ -121,7 +121,7 @@ def test_the_same_seed_gives_the_same_model(data, fresh):
 
 
 def test_landmarks_that_do_not_suffice_are_told(data):
-    with pytest.warns(UserWarning, match=r"class \d: 3 landmarks leave out .* give more landmarks=") as told:
+    with pytest.warns(UserWarning, match=r"class \d: 3 landmarks miss .* give more landmarks=") as told:
         model = MDDKM(landmarks=3).fit(*data)
     assert {warning.filename for warning in told} == {__file__}
     with pytest.warns(UserWarning, match="class 5: 3 landmarks") as told:
@@ -173,7 +173,7 @@ def test_health_is_that_of_the_exact_model(rng):
 
 @pytest.mark.parametrize("many", [10**6, 100])
 def test_trimming_finds_wrong_notes_one_by_one_or_several_at_once(rng, monkeypatch, many):
-    monkeypatch.setattr(robust, "MANY_SAMPLES", many)
+    monkeypatch.setattr(health, "MANY_SAMPLES", many)
     X, y, truth, groups = contaminated(rng)
     rounds = []
     described = sparse.describe_class
@@ -189,7 +189,7 @@ def test_notes_of_a_large_class_are_compared_on_some_of_their_samples(rng, monke
     X, y, groups = notes(rng, [20, 20])
     for g in (3, 7):  # two of one foreign kind vouch for each other
         X[groups == g] = note(rng, 5)
-    monkeypatch.setattr(robust, "COMPARED_ROWS", 60)
+    monkeypatch.setattr(health, "COMPARED_ROWS", 60)
     suspects = {(s.label, s.note) for s in MDDKM(landmarks=100).fit(X, y, groups).health().suspects}
     assert {(0, 3), (0, 7)} <= suspects
     assert len(suspects) <= 6
@@ -310,7 +310,7 @@ def with_nan(X):
     [
         (lambda X, y, g: [], "there are no samples"),
         (lambda X, y, g: [(X[:0], y[:0])], "there are no samples"),
-        (lambda X, y, g: [(X[:1], y[:1])], "a single sample together"),
+        (lambda X, y, g: [(X[:1], y[:1])], "contain a single sample"),
         (lambda X, y, g: [(X, y), X], r"block 2: found ndarray; give blocks \(X, y\)"),
         (lambda X, y, g: [(X, y, g, g)], r"block 1: found 4 entries; give blocks"),
         (lambda X, y, g: [(X, y), (X[:, :3], y)], r"block 2: X has 3 features, but MDDKM is expecting 4"),
@@ -340,7 +340,7 @@ def test_blocks_are_not_asked_for_when_a_parameter_is_wrong():
 
 @pytest.mark.usefixtures("always_on_disk")
 def test_memory_does_not_grow_with_the_rows_on_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr(hyper_parameters, "MOST_SAMPLES", 300)
+    monkeypatch.setattr(training, "MOST_SAMPLES", 300)
     monkeypatch.setattr("outlark.maths.landmarks.CANDIDATES", 200)
     d = 200
 

@@ -418,7 +418,7 @@ def test_adding_a_class_leaves_the_other_scores_alone(fitted, rng):
     assert np.all(model.predict(note(rng, 5)) == -5)
     with pytest.raises(InputError, match="class already"):
         model.add_class(more, 0)
-    with pytest.raises(InputError, match="name it alike"):
+    with pytest.raises(InputError, match="give a label of that type"):
         model.add_class(more, "wren")
 
 
@@ -619,7 +619,7 @@ def test_labels_of_different_kinds(iris):
 @pytest.mark.parametrize("make", [MDDKM, PKNN, OCCGP])
 def test_sample_weights_are_refused(iris, make):
     X, y = iris
-    with pytest.raises(InputError, match=rf"{make.__name__} does not use sample_weight: .*leave out the samples"):
+    with pytest.raises(InputError, match=rf"{make.__name__} does not use sample_weight: .*omit the samples"):
         make().fit(X, y, sample_weight=np.ones(150))
     with pytest.raises(TypeError, match="unexpected keyword argument 'weights'"):
         make().fit(X, y, weights=np.ones(150))

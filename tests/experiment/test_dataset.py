@@ -64,7 +64,7 @@ def test_groups_choose_the_clips_and_tell_what_is_known(tmp_path, head):
     assert [(n.label, n.group) for n in data.notes] == [("cach-E", "x"), ("tuti-F", "y"), ("tuti-F", "z")]
     assert data.known == ("cach-E",)
     assert data.grouped
-    assert data.remarks == (f"2 of 5 clips left out: {table} does not list them",)
+    assert data.remarks == (f"2 of 5 clips skipped: {table} does not list them",)
 
 
 def test_a_role_needs_no_column_of_labels(tmp_path):
@@ -76,7 +76,7 @@ def test_a_role_needs_no_column_of_labels(tmp_path):
 def test_an_empty_clip_is_named(tmp_path):
     folder = clip_folder(tmp_path, {"tuti-F": 2})
     soundfile.write(folder / "tuti-F" / "none.wav", np.zeros(0), SAMPLE_RATE)
-    with pytest.raises(InputError, match=r"none.wav holds no samples"):
+    with pytest.raises(InputError, match=r"none.wav contains no samples"):
         Dataset.from_folder(folder)
 
 
@@ -104,10 +104,10 @@ def test_what_cannot_be_used_is_told(tmp_path):
         Dataset.from_folder(folder, known=["song"])
     with pytest.raises(InputError, match="named twice: tuti-F, tuti-F"):
         Dataset.from_folder(folder, known=["tuti-F", "tuti-F"])
-    with pytest.raises(InputError, match="holds clips, not tables of marks"):
+    with pytest.raises(InputError, match="contains clips, not annotation files"):
         Dataset.from_recordings([folder])
     table = tmp_path / "groups.csv"
-    with pytest.raises(InputError, match=r"groups cannot be read \(.*No such file"):
+    with pytest.raises(InputError, match=r"cannot read the groups \(.*No such file"):
         Dataset.from_folder(folder, groups=table)
     table.write_text("clip,bird\na,b\n")
     with pytest.raises(InputError, match=r"columns 'file' \(or 'recording'\) and 'group'.*found 'clip', 'bird'"):

@@ -86,7 +86,9 @@ def test_every_front_end_goes_with_every_describer(front, describer):
     assert detector.decisions.decoder == ("notes" if front == "note" else "rules")
 
 
-@pytest.mark.parametrize("spec", ["hlds:knn:viterbi", "hlds:platt-reject:rules", "hlds-top:occgp:paper", "hlds:svm"])
+@pytest.mark.parametrize(
+    "spec", ["hlds:knn:viterbi", "hlds:platt-reject:rules", "hlds-top:occgp:paper", "hlds:svm", "hlds:mahalanobis"]
+)
 def test_specifications_run(spec, clip):
     audio, _ = clip
     assert trained(spec).detect(audio, SAMPLE_RATE)[-1].end == len(audio)
@@ -124,13 +126,13 @@ def test_left_out_thresholds_are_learnt():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("mdkm", "no method 'mdkm'; take one of mddkm-paper.*FRONT:DESCRIBER"),
-        ("hdls:knn", "no front end 'hdls'; take one of note, hlds, hlds-top"),
-        ("hlds:nn", "no describer 'nn'; take one of mddkm, .*platt-reject"),
-        ("hlds:knn:rule", "no way to decide 'rule'; take one of rules, paper, viterbi, notes"),
-        ("hlds:knn:viterbi:x", "no way to decide 'viterbi:x'"),
-        ("note:knn:viterbi", "take notes$"),
-        ("hlds:knn:notes", "take rules, paper or viterbi$"),
+        ("mdkm", "no method 'mdkm'; choose one of mddkm-paper.*FRONT:DESCRIBER"),
+        ("hdls:knn", "no front end 'hdls'; choose one of note, hlds, hlds-top"),
+        ("hlds:nn", "no describer 'nn'; choose one of mddkm, .*platt-reject"),
+        ("hlds:knn:rule", "no decision rule 'rule'; choose one of rules, paper, viterbi, notes"),
+        ("hlds:knn:viterbi:x", "no decision rule 'viterbi:x'"),
+        ("note:knn:viterbi", "choose notes$"),
+        ("hlds:knn:notes", "choose rules, paper or viterbi$"),
         ("", "no method ''"),
     ],
 )

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from outlark.errors import InputError
 from outlark.experiment.dataset import Dataset
-from outlark.experiment.joining import Note
 from outlark.experiment.protocol import Protocol, draw
+from outlark.experiment.synthetic import Note
 
 DATA = Dataset.synthetic()
 
@@ -121,7 +121,7 @@ def test_contamination():
     ("settings", "message"),
     [
         ({"n_train": 0}, "n_train=0: expected a whole number, 1 or more"),
-        ({"contamination": 2}, "contamination=2 leaves no right note among 2"),
+        ({"contamination": 2}, "contamination=2 leaves no correct note among 2"),
         ({"n_known": 0}, "n_known=0"),
     ],
 )
@@ -134,7 +134,7 @@ def test_too_few_notes():
     with pytest.raises(InputError, match=r"4 notes of 'cach-Z' to train on, expected 5"):
         draw(DATA, Protocol(n_train=5), 1)
     with pytest.raises(
-        InputError, match=r"made has 0 classes with more than 2 notes, of two groups or more: .* expected 3 known ones"
+        InputError, match=r"made has 0 classes with more than 2 notes, of two groups or more, .* expected 3 known ones"
     ):
         draw(grouped(1, 4, 3), Protocol(), 1)
     with pytest.raises(InputError, match=r"has 3 other classes, expected n_unknown=9"):

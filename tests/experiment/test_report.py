@@ -15,13 +15,12 @@ import sklearn
 from matplotlib.image import imread
 
 from outlark.errors import InputError
-from outlark.experiment.pictures import figure_1
+from outlark.experiment.figures import figure_1
 from outlark.experiment.protocol import Protocol, draw
-from outlark.experiment.report import report, write_report
-from outlark.experiment.report_words import MADE_UP, change_words
-from outlark.experiment.sweep import Sweep
+from outlark.experiment.report import SYNTHETIC, changes_in_words, report, write_report
+from outlark.experiment.run import Sweep
 from outlark.version import __version__
-from tests.experiment.made_up_results import (
+from tests.experiment.example_results import (
     DETECTORS,
     SMALL,
     fitted,
@@ -74,7 +73,7 @@ def whole():
     drawn = draw(results.data, SMALL, seed=1)
     figure = figure_1(drawn, {one.title: fitted(one, drawn) for one in DETECTORS[:2]})
     at = [with_mistakes(results.data, replace(SMALL, snr_db=snr)) for snr in (None, 10.0)]
-    one = Sweep(name="snr", title="signal to noise ratio", unit="dB", values=(None, 10.0), results=tuple(at))
+    one = Sweep(name="snr", values=(None, 10.0), results=tuple(at))
     return report(results, sweeps=[one], figure=figure, command="outlark experiment --seeds 3 > a & b")
 
 
@@ -112,7 +111,7 @@ def test_pictures_are_sharp_and_of_sensible_size(whole):
 
 def test_it_tells_what_was_done(whole):
     text = Page(whole).text
-    assert MADE_UP in text
+    assert SYNTHETIC in text
     assert "2 notes of each of the 3 known classes (tuti-D, tuti-F, cach-Z)" in text
     assert "at most 2 test notes of each class" in text
     assert "outlark experiment --seeds 3 > a & b" in text
@@ -128,19 +127,19 @@ def test_it_tells_what_was_done(whole):
     ]:
         assert f"{name} {version}" in text
     for title in ("whole notes, seed 1", "literal, seed 1"):
-        assert f"Notes by what they were called: {title}" in text
+        assert f"True and assigned class of the notes: {title}" in text
 
 
 def test_made_up_notes_are_called_so_on_top_and_others_are_not(whole):
-    assert whole.index(MADE_UP.replace("'", "&#x27;")) < whole.index("<nav")
+    assert whole.index(SYNTHETIC.replace("'", "&#x27;")) < whole.index("<nav")
     other = Page(report(with_mistakes(renamed({})))).text
-    assert "made up" not in other
+    assert "synthetic, and" not in other
     assert "Experiment on renamed" in other
 
 
 def test_a_folder_that_is_called_synthetic_is_not_made_up():
     data = replace(renamed({"cach-E": "a real note"}), name="synthetic")
-    assert "made up" not in report(with_mistakes(data))
+    assert "synthetic, and" not in report(with_mistakes(data))
 
 
 def test_names_are_escaped():
@@ -157,13 +156,13 @@ def test_names_are_escaped():
 def test_what_was_not_asked_for_has_no_section():
     page = Page(report(with_mistakes(synthetic(), methods=[("mddkm", "ours")])))
     assert page.ids == ["what", "table-2", "table-1", "learnt", "versions"]
-    assert "The same again" not in page.text
+    assert "To repeat it" not in page.text
 
 
 @pytest.mark.parametrize("make", [without_known, synthetic], ids=["drawn", "named"])
 def test_a_single_seed_and_known_classes_that_are_drawn(make):
     page = Page(report(with_mistakes(make(), seeds=(4,))))
-    assert "repeated for one seed" in page.text
+    assert "repeated for 1 seed" in page.text
     assert ("drawn anew" in page.text) == (make is without_known)
 
 
@@ -179,11 +178,11 @@ def test_every_change_of_the_protocol_is_told():
         n_unknown=9,
         max_test=8,
     )
-    words = change_words(other)
+    words = changes_in_words(other)
     assert len(words) == len(vars(other))
     for number, said in zip(("4", "0.25", "12.5", "0.75", "3", "7", "6", "9", "8"), words, strict=True):
         assert re.search(rf"(?<![\d.]){re.escape(number)}(?![\d.])", said)
-    assert change_words(Protocol()) == []
+    assert changes_in_words(Protocol()) == []
 
 
 def test_the_same_bytes_each_time_and_nothing_left_beside(tmp_path):

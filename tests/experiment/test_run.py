@@ -10,12 +10,9 @@ from scipy.stats import ttest_rel, wilcoxon
 from outlark.errors import InputError
 from outlark.experiment import run as module
 from outlark.experiment.dataset import Dataset
-from outlark.experiment.kept import Kept
-from outlark.experiment.outcome import OOD, STEP_S, WINDOW_S, outcome, window_times
 from outlark.experiment.protocol import Protocol, draw
-from outlark.experiment.results import OVER_ALL, OVER_KNOWN
-from outlark.experiment.run import run
-from outlark.experiment.sweep import SETTINGS, sweep
+from outlark.experiment.results import OOD, OVER_ALL, OVER_KNOWN, STEP_S, WINDOW_S, outcome, window_times
+from outlark.experiment.run import SETTINGS, Kept, run, sweep
 from outlark.segments import Segment
 
 SMALL = Protocol(max_test=3)
@@ -152,9 +149,9 @@ def test_a_sweep_leaves_out_what_cannot_be_drawn():
     data = Dataset.synthetic()
     found = sweep("shots", data, SMALL, methods=["templates"], seeds=(1,), values=(2, 3, 4, 50))
     assert found.values == (2, 3)  # of cach-Z there are four, one of which must be left to test on
-    with pytest.raises(InputError, match="synthetic has not enough notes for any value of the sweep over shots"):
+    with pytest.raises(InputError, match="synthetic has too few notes for any value of the sweep over shots"):
         sweep("shots", data, SMALL, methods=["templates"], seeds=(1,), values=(50,))
-    with pytest.raises(InputError, match=r"'loudness' cannot be swept; there are snr, shots, gap"):
+    with pytest.raises(InputError, match=r"'loudness' cannot be swept; choose one of snr, shots, gap"):
         sweep("loudness", data, methods=["templates"], seeds=(1,))
     assert SETTINGS["contamination"].base == {"n_train": 8}
 

@@ -10,13 +10,11 @@ import pytest
 from scipy.stats import ttest_rel
 
 from outlark.errors import InputError
-from outlark.experiment.outcome import outcome, window_times
 from outlark.experiment.protocol import Protocol, draw
-from outlark.experiment.results import PAPER, Results
+from outlark.experiment.results import Results, outcome, window_times
 from outlark.experiment.synthetic import KNOWN
-from outlark.experiment.table import NOTHING
-from outlark.experiment.tables import table_1, table_2, table_classes, table_learnt, table_tests
-from tests.experiment.made_up_results import DETECTORS, SMALL, renamed, run, synthetic, with_mistakes, without_known
+from outlark.experiment.tables import NOTHING, PAPER, table_1, table_2, table_classes, table_learnt, table_tests
+from tests.experiment.example_results import DETECTORS, SMALL, renamed, run, synthetic, with_mistakes, without_known
 
 
 def called(segments, time_s):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
@@ -76,6 +76,19 @@ def test_learnt_length_scale_is_stationary_or_on_its_bound(X, ratio):
     assert gradient[0] + gradient[2] == pytest.approx(0.0, abs=1e-4)
     on_bound = min(theta.length_scale / low, high / theta.length_scale) < 1.01
     assert on_bound or abs(gradient[1]) < 1e-2
+
+
+def test_the_bounds_are_a_hundredth_and_ten_times_the_median_distance(X):
+    distances = pdist(X)
+    np.testing.assert_allclose(length_scale_bounds(X), np.median(distances) * np.array([0.01, 10.0]))
+    doubled = np.concatenate([X, X])  # distances of 0 do not count
+    assert length_scale_bounds(doubled)[1] == pytest.approx(10.0 * np.median(pdist(doubled)[pdist(doubled) > 0]))
+
+
+def test_a_target_that_only_grows_flatter_ends_at_the_upper_bound(X):
+    """A constant target is best explained by the largest length scale; the search stops at its bound, not before."""
+    theta = learn(X, ratio=1e-2, y=np.ones(len(X)))
+    assert theta.length_scale == pytest.approx(10.0 * np.median(pdist(X)), rel=1e-3)
 
 
 def test_learnt_length_scale_is_the_best_of_a_fine_grid(X):

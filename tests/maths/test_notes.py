@@ -1,4 +1,4 @@
-"""Samples that are the same: all distances are the oracle; many samples close together are no copies of each other."""
+"""Notes as groups of samples: copies against all distances, what is left out together, and balanced subsets."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,17 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist, pdist
 
 from outlark.maths import rows
-from outlark.maths.notes import SAME_SAMPLE, merge_copies, same_samples
+from outlark.maths.notes import (
+    SAME_SAMPLE,
+    balanced_subset,
+    draw_notes,
+    leave_out_folds,
+    leave_out_parts,
+    merge_copies,
+    parts_of,
+    same_samples,
+)
+from tests.toy_notes import notes
 
 
 def by_all_distances(X):
@@ -56,3 +66,64 @@ def test_copies_in_a_large_class_are_found(rng):
     together = merge_copies(X, np.arange(len(X)))
     np.testing.assert_array_equal(together[:3000], together[10_000:13_000])
     np.testing.assert_array_equal(together[:50], together[13_000:])
+
+
+def test_subset_is_balanced_and_keeps_notes_whole(rng):
+    _, labels, groups = notes(rng, [20, 3, 20], n=10)
+    rows = balanced_subset(labels, groups, 130, rng)
+    counts = np.bincount(labels[rows])
+    assert counts.sum() <= 130
+    assert counts.tolist() == [50, 30, 50]
+    for g in np.unique(groups[rows]):
+        assert np.sum(groups[rows] == g) == 10
+    np.testing.assert_array_equal(rows, np.sort(rows))
+
+
+def test_drawing_thins_only_when_needed(rng):
+    groups = np.repeat(np.arange(5), 4)
+    assert len(draw_notes(groups, 2, 100, rng)) == 8
+    assert len(np.unique(groups[draw_notes(groups, 3, 6, rng)])) <= 3
+    assert len(draw_notes(groups, 3, 6, rng)) == 6
+
+
+def test_what_is_left_out():
+    assert [p.tolist() for p in leave_out_parts(np.array([1, 1, 2]))] == [[0, 1], [2]]
+    assert len(leave_out_parts(np.zeros(23))) == 5
+    assert leave_out_parts(np.zeros(1)) == []
+
+
+def test_copies_are_one_note():
+    X = np.arange(12.0).reshape(6, 2)
+    assert merge_copies(X, np.arange(6)).tolist() == list(range(6))
+    doubled = np.concatenate([X, X[:2]])
+    assert merge_copies(doubled, np.arange(8)).tolist() == [0, 1, 2, 3, 4, 5, 0, 1]
+    # notes of three samples: the second shares one with the first, the third two
+    X = np.array([[0.0], [1.0], [2.0], [2.0], [3.0], [4.0], [0.0], [1.0], [9.0]])
+    first, second, third = merge_copies(X, np.repeat([7, 8, 9], 3))[[0, 3, 6]]
+    assert first == third != second
+
+
+def test_the_same_samples_are_those_of_brute_force(rng):
+    X = rng.normal(size=(60, 3))
+    X = np.concatenate([X, X[:20] + 1e-6, X[:10]])
+    limit = 1e-3 * np.median(cdist(X, X))
+    number = same_samples(X)
+    np.testing.assert_array_equal(number[:, None] == number, cdist(X, X) < limit)
+    assert same_samples(np.zeros((3, 2))).tolist() == [0, 0, 0]
+
+
+def test_blocks_are_consecutive():
+    parts = leave_out_parts(np.zeros(10))
+    assert [p.tolist() for p in parts] == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
+
+
+def test_parts_keep_the_order_of_appearance():
+    parts = parts_of(np.array([5, 5, 2, 9, 2]))
+    assert [part.tolist() for part in parts] == [[0, 1], [2, 4], [3]]
+
+
+def test_folds_leave_out_a_note_of_each_class_at_a_time():
+    parts = [[np.array([0, 1]), np.array([4])], [np.array([2]), np.array([3]), np.array([5])]]
+    assert [out.tolist() for out in leave_out_folds(parts, 10)] == [[0, 1, 2], [3, 4], [5]]
+    assert [out.tolist() for out in leave_out_folds(parts, 2)] == [[0, 1, 2, 5], [3, 4]]
+    assert list(leave_out_folds([[], []], 10)) == []

@@ -85,7 +85,7 @@ def test_nothing_to_keep_is_an_error():
 def test_a_full_disk_is_told_with_what_to_do(monkeypatch):
     with Path("/dev/full").open("wb") as full:
         monkeypatch.setattr("tempfile.TemporaryFile", lambda: nullcontext(full))
-        with pytest.raises(InputError, match=r"cannot be kept in .*No space left.* after 10,000 rows.*TMPDIR"):
+        with pytest.raises(InputError, match=r"cannot store .*No space left.* after 10,000 rows.*TMPDIR"):
             spooled(iter([np.ones((10_000, 10))]))
         with suppress(OSError):  # what is still to be written
             full.close()

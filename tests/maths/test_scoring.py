@@ -10,8 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from outlark.maths.description import describe, distances, score
 from outlark.maths.gp import ratio_from_condition
-from outlark.maths.kernel import Kernel
-from outlark.maths.scoring import distances_to_all
+from outlark.maths.scoring import Kernel, distances_to_all
 
 RNG = np.random.default_rng(7)
 CLASSES = [RNG.normal(size=(70, 5)), RNG.normal(loc=2.0, size=(33, 5)), RNG.normal(size=(1, 5))]

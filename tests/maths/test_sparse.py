@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlark.maths import sparse
-from outlark.maths.description import describe, distances, left_out_distances, score, shares
+from outlark.maths.description import describe, distances, left_out_distances, score, scores, shares
 from outlark.maths.gp import squared_exponential
 from outlark.maths.landmarks import pick
 from outlark.maths.scoring import distances_to_all
@@ -157,6 +157,15 @@ def test_auto_is_exact_for_small_classes_and_takes_landmarks_for_large_ones(rng,
     model = describe_class(hard, setting)
     assert len(model.points) == 500 // 3
     assert model.trace > sparse.ENOUGH * 0.1 * 500
+
+
+def test_auto_scores_are_nearly_those_of_the_exact_model(rng, monkeypatch):
+    monkeypatch.setattr(sparse, "EXACT_UP_TO", 300)
+    monkeypatch.setattr(sparse, "EXACT_IF_NEEDED", 300)
+    X, Z = rng.normal(size=(900, 2)), rng.normal(size=(200, 2))
+    auto, exact = (describe_class(X, Setting(3.0, 0.1, landmarks=landmarks)) for landmarks in ("auto", None))
+    assert len(auto.points) < 150
+    assert np.median(np.abs(scores(auto, Z) - scores(exact, Z))) < 0.005
 
 
 @pytest.mark.parametrize(("n", "landmarks", "m"), [(50, None, 50), (50, 50, 50), (50, 49, 49), (50, 1, 1)])

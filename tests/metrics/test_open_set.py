@@ -231,7 +231,22 @@ def test_macro_f_is_that_of_scikit_learn(data: Data) -> None:
     report = metrics.open_set_report(*data, predicted, -1)
     true = np.where(np.isin(y, classes), y, -1)
     for labels, value in [(classes, report.macro_f_classes), ([*classes, -1], report.macro_f_open)]:
-        assert value == pytest.approx(f1_score(true, predicted, labels=labels, average="macro", zero_division=0.0))
+        expected = f1_score(true, predicted, labels=labels, average="macro", zero_division=np.nan)
+        assert value == pytest.approx(expected, nan_ok=True)
+
+
+def test_a_category_that_does_not_occur_has_no_f_in_any_metric() -> None:
+    """Neither punished nor rewarded: the mean is over what occurs, in the report as in `window_f` and `note_f`."""
+    y, predicted, scores = ["a", "a", "?"], ["a", "a", "?"], [[2.0, 0.0], [2.0, 0.0], [0.0, 0.0]]
+    report = metrics.open_set_report(y, scores, ["a", "b"], predicted, "?")
+    assert (report.macro_f_classes, report.macro_f_open) == (1.0, 1.0)
+    for function in (metrics.window_f, metrics.note_f):
+        found = function(y, predicted, ["a", "b"], "?")
+        assert np.isnan(found.per_class[1])
+        assert (found.macro_known, found.macro_all) == (1.0, 1.0)
+        assert report.chance["macro_f_open"] == found.chance["macro_all"]
+    closed = metrics.open_set_report(["a", "b"], scores[:2], ["a", "b"], ["a", "a"], "?")
+    assert closed.macro_f_classes == closed.macro_f_open == pytest.approx(1 / 3)
 
 
 def test_report_without_unknowns_or_without_knowns_says_what_it_can() -> None:

@@ -180,8 +180,8 @@ def test_the_mean_of_the_second_table():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((["a"], ["a", "b"], CLASSES), "1 true but 2 predicted"),
-        (([["a"]], ["a"], CLASSES), r"true labels has shape \(1, 1\)"),
+        ((["a"], ["a", "b"], CLASSES), "y_true has 1 labels but y_pred has 2"),
+        (([["a"]], ["a"], CLASSES), r"y_true has shape \(1, 1\)"),
         ((["a"], ["a"], []), "classes is empty"),
         ((["a"], ["a"], ["a", "a"]), "a label twice"),
         ((["a"], ["a"], CLASSES, "b"), "'b' is one of the classes"),

@@ -25,7 +25,7 @@ def command(output: str, **given: Any) -> None:
     'outlark experiment' does the same with more methods, or with your own notes.
     """
     from outlark.experiment.dataset import Dataset
-    from outlark.experiment.output import write
+    from outlark.experiment.report import write
     from outlark.experiment.run import run
 
     start, folder = time.monotonic(), new_folder(output)

@@ -18,10 +18,9 @@ from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
     from outlark.experiment.dataset import Dataset
-    from outlark.experiment.kept import Kept
     from outlark.experiment.protocol import Protocol
     from outlark.experiment.results import Results
-    from outlark.experiment.sweep import Sweep
+    from outlark.experiment.run import Kept, Sweep
 
 #: A sweep on the made-up notes has so many more notes of each known class, to train on up to ten and still test.
 MORE_NOTES = 14
@@ -102,12 +101,10 @@ def command(data: tuple[str, ...], **given: Any) -> None:
         _list_methods(given["as_json"])
         return
     start = time.monotonic()
-    from outlark.experiment.kept import Kept
     from outlark.experiment.methods import METHODS, method
-    from outlark.experiment.output import write
     from outlark.experiment.protocol import draw
-    from outlark.experiment.run import run
-    from outlark.experiment.sweep import possible_values
+    from outlark.experiment.report import write
+    from outlark.experiment.run import Kept, possible_values, run
 
     chosen = list(given["methods"]) or list(METHODS)
     protocol, found = _protocol(given), data_of(data, given)
@@ -190,7 +187,7 @@ def _protocol(given: Mapping[str, Any]) -> "Protocol":
 def _swept(
     name: str, data: "Dataset", protocol: "Protocol", methods: Sequence[str], given: Mapping[str, Any], kept: "Kept"
 ) -> "Sweep":
-    from outlark.experiment.sweep import sweep
+    from outlark.experiment.run import sweep
 
     seeds = range(1, given["sweep_seeds"] + 1)
     with counted(given["quiet"], f"of the sweep over {name}") as watch, told_when_stopped(kept):

@@ -22,8 +22,7 @@ from scipy.sparse import csr_array
 from outlark.detection.span_lengths import SpanLengths
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.note import NoteFrontEnd, cumulated, root_of_change
-from outlark.maths.class_model import ClassModel
-from outlark.maths.description import score
+from outlark.maths.description import ClassModel, score
 
 #: Training samples that are projected at once: bounds the memory, and stays in the cache.
 SAMPLES_AT_ONCE = 64

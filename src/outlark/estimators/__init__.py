@@ -1,1 +1,1 @@
-"""Layer 1: thin scikit-learn estimators around `outlark.maths`."""
+"""scikit-learn estimators around `outlark.maths`."""

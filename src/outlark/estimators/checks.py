@@ -1,8 +1,8 @@
-"""Checks that the estimators share: what was found, what was expected, what to do."""
+"""Checks of parameters, samples, labels and groups that the estimators share, and samples that come in blocks."""
 
 import numbers
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from outlark.errors import InputError
+from outlark.maths.rows import spooled
 from outlark.maths.sparse import Setting
 
 #: xᵀx is squared in the cost: beyond these magnitudes it leaves the range of double precision.
 SMALLEST_MAGNITUDE, LARGEST_MAGNITUDE = 1e-75, 1e75
+BLOCKS_HINT = "give blocks (X, y) or (X, y, groups)"
 
 
 def check_hyper_parameters(model: BaseEstimator) -> None:
@@ -64,18 +66,9 @@ def check_magnitude(X: np.ndarray) -> None:
 def check_memory(
     class_sizes: Sequence[int], classes: Sequence[Any], sparse: Setting | None = None, n_features: int = 0
 ) -> None:
-    """Refuse classes whose models this machine cannot hold, before hours of work or a killed process.
+    """Refuse classes whose models do not fit into memory, before hours of work or a killed process.
 
-    A class of n samples that is described exactly keeps one n × n matrix, and while it is described three more of them
-    are there; with m landmarks it is two m × m matrices and some more of them.
-
-    Parameters
-    ----------
-    class_sizes, classes : how many samples each class has, and its name
-    sparse : Setting, optional
-        How classes are described, where they need not be described exactly.
-    n_features : int
-        Of samples that are held in memory; 0 for those on disk.
+    `sparse` is how classes are described if not exactly; `n_features` is 0 for samples on disk.
     """
     setting = Setting(1.0, 1.0) if sparse is None else sparse
     kept, more = np.array([setting.bytes_for(n) for n in class_sizes]).T
@@ -98,9 +91,9 @@ def check_memory(
 
 
 def free_memory() -> float:
-    """Bytes that this process may still take, as far as the system tells; infinite where it does not."""
+    """Bytes that this process may still allocate; infinite where the system does not say."""
     found = [np.inf]
-    with suppress(OSError, ValueError, AttributeError):  # no such thing on this system
+    with suppress(OSError, ValueError, AttributeError):  # not on every system
         found.append(os.sysconf("SC_PHYS_PAGES") * float(os.sysconf("SC_PAGE_SIZE")))
     with suppress(OSError, StopIteration, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
@@ -109,7 +102,7 @@ def free_memory() -> float:
 
 
 def check_one_kind(y: Any, name: str = "y") -> None:
-    """Refuse labels of several kinds: NumPy would make text of ``[1, "a"]`` without a word."""
+    """Refuse labels of several kinds: NumPy would silently turn ``[1, "a"]`` into text."""
     values = y if isinstance(y, list | tuple) else y.tolist() if getattr(y, "dtype", None) == np.dtype("O") else []
     kinds = {_kind(label) for label in values}
     if len(kinds) > 1:
@@ -122,11 +115,11 @@ def _kind(label: Any) -> str:
 
 
 def refuse(unused: dict[str, Any], estimator: BaseEstimator) -> None:
-    """Refuse what `fit` was given and cannot use, sample weights with a reason."""
+    """Refuse arguments of `fit` that it does not use."""
     name = type(estimator).__name__
     if "sample_weight" in unused:
         raise InputError(
-            f"{name} does not use sample_weight: every training sample describes its class alike; leave out the "
+            f"{name} does not use sample_weight: all training samples describe their class equally; omit the "
             "samples that should not count, or let outlark find odd ones with MDDKM(trim=True)"
         )
     if unused:
@@ -141,7 +134,7 @@ def encode_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_groups(groups: ArrayLike | None, X: np.ndarray) -> np.ndarray:
-    """One note id for each sample; every sample its own note when left out."""
+    """One note id for each sample; by default every sample is a note of its own."""
     if groups is None:
         return np.arange(len(X))
     notes = np.asarray(groups)
@@ -153,7 +146,7 @@ def check_groups(groups: ArrayLike | None, X: np.ndarray) -> np.ndarray:
 
 
 def single_note_message(label: Any, n_samples: int) -> str:
-    """What to tell when a threshold cannot be learnt by leaving notes out."""
+    """The warning that a threshold cannot be learnt by leaving notes out."""
     if n_samples == 1:
         return (
             f"class {label} has a single sample: its threshold cannot be learnt and is half the score of that sample; "
@@ -166,9 +159,58 @@ def single_note_message(label: Any, n_samples: int) -> str:
 
 
 def inexact_message(label: Any, n_landmarks: int, lost: float) -> str:
-    """What to tell when landmarks leave out more than they should; `lost` is tr(K - Q) as a share of ρn."""
+    """The warning that there are too few landmarks; `lost` is tr(K - Q) as a share of ρn."""
     return (
-        f"class {label}: {n_landmarks} landmarks leave out {lost:.2g} of what the regulariser allows for "
-        "(tr(K - Q)/ρn), which is about the error of its scores; give more landmarks=, a larger sigma_reg=, or "
-        "landmarks=None (exact)"
+        f"class {label}: {n_landmarks} landmarks miss {lost:.2g} of what the regulariser allows for (tr(K - Q)/ρn), "
+        "which is about the error of its scores; give more landmarks=, a larger sigma_reg=, or landmarks=None (exact)"
     )
+
+
+def collected(
+    blocks: Iterable[Any], validated: Callable[[ArrayLike, bool], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """All blocks (X, y) or (X, y, groups) as one table: X in an unnamed file, y and groups in memory.
+
+    `validated` takes X and whether it is the first, and returns it as an array (n, d) of finite numbers.
+    """
+    y: list[np.ndarray] = []
+    groups: list[np.ndarray] = []
+
+    def samples() -> Iterator[np.ndarray]:
+        for number, block in enumerate(blocks, start=1):
+            X, labels, notes = _entries(block, number)
+            if np.shape(X)[:1] == (0,):
+                continue
+            try:
+                rows = validated(X, not y)
+                y.append(_column(labels, len(rows)))
+                if notes is not None:
+                    groups.append(check_groups(notes, rows))
+            except ValueError as error:
+                raise InputError(f"block {number}: {error}") from error
+            if len(groups) not in (0, len(y)):
+                raise InputError(f"block {number}: some blocks have groups and others do not; {BLOCKS_HINT}, all alike")
+            yield rows
+
+    X = spooled(samples())
+    if len(X) == 1:
+        raise InputError("the blocks contain a single sample; give at least two")
+    # NumPy would silently turn blocks of numbers and of text into text.
+    for name, columns in (("y", y), ("groups", groups)):
+        check_one_kind([column.tolist()[0] for column in columns], f"{name} of the blocks")
+    return X, np.concatenate(y), np.concatenate(groups) if groups else None
+
+
+def _entries(block: Any, number: int) -> tuple[Any, Any, Any]:
+    if not isinstance(block, tuple | list) or len(block) not in (2, 3):
+        found = f"{len(block)} entries" if isinstance(block, tuple | list) else type(block).__name__
+        raise InputError(f"block {number}: found {found}; {BLOCKS_HINT}")
+    return (*block, None) if len(block) == 2 else tuple(block)
+
+
+def _column(labels: ArrayLike, n: int) -> np.ndarray:
+    check_one_kind(labels)
+    column = np.asarray(labels)
+    if column.shape != (n,):
+        raise InputError(f"y has the shape {column.shape} for {n} samples; give one label for each sample")
+    return column

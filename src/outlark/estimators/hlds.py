@@ -17,7 +17,7 @@ from outlark.maths.hlds import (
     reduce_system,
 )
 
-#: What a layer tells about the band below a unit of the top layer, from the bottom up.
+#: What each layer follows in the band below a unit of the top layer, from the bottom up.
 MEANING = ("level", "slope", "curvature")
 
 
@@ -32,12 +32,12 @@ class HLDS(TransformerMixin, BaseEstimator):
     ----------
     layers : "auto" or sequence of int
         Sizes from the bottom layer, as wide as the input, up; each a multiple of the next. "auto" takes a quarter and
-        an eighth of the input, which makes the paper's 96, 24, 12 of 96, and three layers as wide as the input where
-        that is no multiple of eight.
+        an eighth of the input, which gives the paper's 96, 24, 12 for 96, and three layers as wide as the input where
+        that is not a multiple of eight.
     output : "all", "top", "bottom" or a sequence of layer numbers counted from the bottom
         Which layers the features come from.
     lag : int
-        Steps to wait before a feature is given, so that it is not late; 0 is the paper's filter.
+        Steps by which features are delayed so that they can be smoothed; 0 is the paper's filter.
 
     Attributes
     ----------
@@ -74,8 +74,8 @@ class HLDS(TransformerMixin, BaseEstimator):
         check_layers(self.layers_)
         if self.layers_[0] != d:
             raise InputError(
-                f"X has {d} features, but the bottom layer has {self.layers_[0]} units; give layers=({d}, …) or other "
-                "input"
+                f"X has {d} features, but the bottom layer has {self.layers_[0]} units; give layers=({d}, …) or "
+                "other input"
             )
         if self.lag < 0:
             raise InputError(f"lag={self.lag!r} must be 0 or more steps")

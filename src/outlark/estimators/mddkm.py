@@ -14,7 +14,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outlark.errors import InputError
-from outlark.estimators.blocks import collected
 from outlark.estimators.checks import (
     check_choice,
     check_groups,
@@ -23,26 +22,26 @@ from outlark.estimators.checks import (
     check_magnitude,
     check_memory,
     check_one_kind,
+    collected,
     encode_labels,
     refuse,
 )
-from outlark.estimators.evidence import Evidence, Health, evidence, examine
+from outlark.estimators.health import Evidence, Health, evidence, examine
 from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, temperature
 from outlark.estimators.training import doubts, taken_in, train
 from outlark.files.fields import plain
-from outlark.maths.class_model import ClassModel
-from outlark.maths.description import score
+from outlark.maths.description import ClassModel, score
 from outlark.maths.metric import mapped
 from outlark.maths.rows import joined, on_disk
 from outlark.maths.scoring import Distances
 from outlark.maths.sparse import Setting
 from outlark.maths.threads import one_blas_thread
 
-#: "Well-conditioned" (Alg. 1, caption) for the method to the letter. Its τ = 1.8/μ is of use only where μ, the best
+#: "Well-conditioned" (Alg. 1, caption) for the method as published. Its τ = 1.8/μ is only useful where μ, the best
 #: score of a training frame, is between 2 and 3: far above, everything is accepted, below 1.34 nothing. This bound
 #: gives 2.4 (docs/decisions/006-made-up-notes.md).
 PAPER_CONDITION = 1e3
-#: What is prepared for scoring, for models that have been used: made once, and not part of them.
+#: Prepared scorers of models that have been used, kept outside the models.
 _KEPT: "WeakKeyDictionary[MDDKM, Distances]" = WeakKeyDictionary()
 
 
@@ -55,52 +54,52 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
     .. math:: score_c(x) = -\log\sqrt{d_c(x)/σ²},\quad
               d_c(x) = κ(x, x) - κ(X_c, x)ᵀ (κ(X_c, X_c) + σ_{reg}² I)^{-1} κ(X_c, x)
 
-    with ``κ(a, b) = σ² exp(-‖a - b‖²/ℓ²)``. ``MDDKM.paper()`` is the method to the letter of the paper; the defaults
-    are what works best (docs/decisions say what differs and why).
+    with ``κ(a, b) = σ² exp(-‖a - b‖²/ℓ²)``. ``MDDKM.paper()`` is the method as published; the defaults are what
+    works best (docs/decisions says what differs and why).
 
     Parameters
     ----------
     sigma, length_scale : float, optional
-        σ and ℓ in the paper's meaning; learnt by minimising the cost (Eq. 7) when left out.
+        σ and ℓ in the paper's meaning; learnt by minimising the cost (Eq. 7) by default.
     sigma_reg : "auto", "condition" or float
         σ_reg. "auto" chooses the ratio σ_reg²/σ² by leave-note-out among a few; "condition" takes the smallest that
         keeps the condition number of the kernel matrix below `condition` (the caption of Alg. 1).
     metric : "auto", "euclidean", "within" or "whiten"
         "euclidean" takes features as they are; "within" divides each by its spread within the classes; "whiten" undoes
-        their covariance within the classes. "auto" chooses by leaving notes out; it means "euclidean" when σ, ℓ or
+        their covariance within the classes. "auto" chooses by leaving notes out; it is "euclidean" when σ, ℓ or
         σ_reg is given, because these are in the units of X.
     target : "centered" or "paper"
         y of Eq. (8): ``‖x - x̄‖²``, which does not depend on where the origin lies, or ``xᵀx``.
     center : bool
         Centre the kernel in the feature space: the distance is then the kernel Mahalanobis distance proper.
     balance : "size", "subsample" or None
-        What to do about classes of different size, which score differently for that reason alone. "size" corrects the
+        How to treat classes of different size, which score differently for that reason alone. "size" corrects the
         scores; "subsample" keeps as many notes and samples of each class as the smallest has; None is the paper.
     trim : bool or float
-        Leave out odd and mislabelled training notes, at most this share of a class (True: 0.2). Classes with fewer
-        than 8 notes are never trimmed. `health` reports them in any case.
+        Drop odd and mislabelled training notes, at most this share of a class (True: 0.2). Classes with fewer than 8
+        notes are never trimmed. `health` reports such notes in any case.
     threshold : "leave-note-out", "paper", "paper-normalized", "paper-raw", float, sequence or mapping
-        Where a class begins to accept; see `outlark.estimators.open_set.class_thresholds`. Takes effect in `fit`.
+        The score from which a class accepts; see `outlark.estimators.open_set.class_thresholds`. Takes effect in `fit`.
     quantile : float
         For "leave-note-out": the share of new samples of a class that may fall below its threshold; with fewer than
         1/quantile - 1 training samples it is 1/(n + 1) on average, and varies a good deal.
     outlier_label : label, optional
         What `predict` answers when no class accepts the sample. None: always one of the classes.
     condition : float
-        Bound on the condition number of the kernel matrix. At 1e8 the scores are the same to 1e-6 on any BLAS; at 1e10
-        no longer (docs/decisions).
+        Bound on the condition number of the kernel matrix. At 1e8 the scores agree to 1e-6 on any BLAS; at 1e10 no
+        longer (docs/decisions).
     landmarks : "auto", int or None
-        By how many of its samples a class is described. Exactly, with all of them, costs n³ time and n² memory for a
-        class of n samples; with m landmarks it is n m² and m². "auto" is exact up to 3,000 samples of a class and then
-        takes as many landmarks as its certificate asks for, at most 2,000 (docs/decisions/012-landmarks.md); None is
-        always exact. A class of no more samples than landmarks is exact.
+        The number of samples that describe a class. All n of them cost n³ time and n² memory; m landmarks cost n m² and
+        m². "auto" is exact up to 3,000 samples of a class and then takes as many landmarks as its certificate asks for,
+        at most 2,000 (docs/decisions/012-landmarks.md); None is always exact, and so is a class of no more samples than
+        landmarks.
     precision : "double" or "single"
-        "single" scores about twice as fast, with an error in the score of typically 1e-5 and at worst 1e-3. It changes
-        nothing for large classes or a small ρ, where the error would be larger.
+        "single" scores about twice as fast, with an error in the score of typically 1e-5 and at worst 1e-3. It has no
+        effect on large classes or a small ρ, where the error would be larger.
     max_samples : int
-        Hyper-parameters are learnt on at most this many samples, evenly from the classes. All samples describe.
+        Hyper-parameters are learnt on at most this many samples, evenly from the classes.
     random_state : int
-        Seed of the subsets that are drawn, and of the landmarks.
+        Seed for random subsets and landmarks.
 
     Attributes
     ----------
@@ -112,19 +111,19 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         What the features are multiplied by before distances are taken.
     thresholds_ : ndarray (C,)
     size_factors_ : ndarray (C,)
-        What the score of each class is multiplied by on account of its size.
+        The factor of the score of each class that corrects for its size.
     descriptions_ : list of Description or LandmarkDescription
     n_landmarks_ : ndarray (C,)
-        By how many samples each class is described: all of its own where it is exact.
+        The number of samples that describe each class: all of them where it is exact.
     certificates_ : ndarray (C,)
-        ``tr(K - Q)/σ²`` of each class, what its landmarks cannot tell of its samples; 0 where it is exact. Scores are
-        those of the exact model to about ``certificates_ / (n σ_reg²/σ²)`` for a class of n samples.
+        ``tr(K - Q)/σ²`` of each class, what its landmarks miss of its samples; 0 where it is exact. Scores are those of
+        the exact model to about ``certificates_ / (n σ_reg²/σ²)`` for a class of n samples.
     left_out_scores_ : list of ndarray
-        For each class, the scores of its training samples under a description without their note.
+        For each class, the scores of its training samples under a model without their note.
     left_out_note_scores_ : list of ndarray
         The same, averaged over each note.
     trials_ : list of Trial
-        The settings that were tried and their leave-note-out AUC.
+        The settings tried and their leave-note-out AUC.
     trimmed_ : list of (label, note)
 
     Examples
@@ -181,7 +180,7 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
 
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
-        """The method to the letter: Alg. 1 with σ_reg from a condition bound, nothing balanced, exact, τ = 1.8/μ."""
+        """The method as published: Alg. 1 with σ_reg from a condition bound, unbalanced, exact, τ = 1.8/μ."""
         literal: dict[str, Any] = {
             "sigma_reg": "condition",
             "condition": PAPER_CONDITION,
@@ -199,17 +198,11 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like (n, d)
-            Of a large `numpy.memmap` only blocks of rows are in memory at a time; what is kept of its samples lies in
-            a temporary file.
+            A large `numpy.memmap` is read in blocks of rows, and its samples are kept in a temporary file.
         y : array-like (n,)
             Class labels.
         groups : array-like (n,), optional
-            Note ids: samples of one note are left out together. Left out: every sample is a note of its own.
-
-        Raises
-        ------
-        InputError
-            When a parameter or the data cannot be used; the message says which and what to do.
+            Note ids: samples of one note are left out together. By default every sample is a note of its own.
         """
         refuse(unused, self)
         self._check_parameters()
@@ -221,13 +214,13 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
     def fit_blocks(self, blocks: Iterable[tuple[ArrayLike, ...]]) -> Self:
         """As `fit`, from blocks of samples that need not fit into memory together.
 
-        The same model as `fit` makes of all blocks one below the other, however they are split. They are read once
-        and kept in a temporary file (8 d bytes for each sample; the environment variable TMPDIR says where).
+        The model is that of `fit` on all blocks stacked, however they are split. They are read once and kept in a
+        temporary file (8 d bytes for each sample, in TMPDIR).
 
         Parameters
         ----------
         blocks : iterable of (X, y) or (X, y, groups)
-            As in `fit`. A note may go on in the next block.
+            As in `fit`. A note may continue in the next block.
 
         Examples
         --------
@@ -258,17 +251,12 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
 
         .. math:: P(c|x) = \frac{e^{s_c/T}}{\sum_b e^{s_b/T} + e^{τ/T}},\quad P(none|x) = 1 - \sum_c P(c|x)
 
-        "None of these" scores what the best class needs to accept, τ; T is the one number with which left-out training
-        samples are accepted with the highest probability. No unknowns are used, so the mass of "none" is what it would
-        be if unknowns were as frequent as a class; where they are rarer or more frequent, it is too large or too small.
+        "None of these" has the score that the best class needs to accept, τ; T maximises the probability with which
+        left-out training samples are accepted. No unknowns are used, so the probability of "none" is that of unknowns
+        as frequent as a class; where they are rarer or more frequent, it is too large or too small.
 
         With ``outlier_label=None`` there is no such answer and the rows sum to one. Otherwise they sum to less, and
-        what is missing is the probability of `outlier_label`.
-
-        Raises
-        ------
-        InputError
-            When no training sample could be left out.
+        the rest is the probability of `outlier_label`.
 
         Examples
         --------
@@ -288,33 +276,30 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         return softmax(exponents, axis=1)[:, :-1]
 
     def explain(self, X: ArrayLike, n_notes: int = 3) -> list[list[Evidence]]:
-        """For each sample the training notes of its best class that speak most for it, with their share of the score.
+        """For each sample the most influential training notes of its best class, with their share of the score.
 
-        The shares of all notes of the class sum to one. In a class that is described by landmarks, each landmark speaks
-        for the note that it is of, and notes without any have no share.
+        The shares of all notes of the class sum to one. In a class with landmarks, each landmark counts for the note it
+        is of, and notes without any have no share.
         """
         best = self.class_scores(X).argmax(axis=1)
         Z = self._validated(X)
         found: list[list[Evidence]] = [[] for _ in Z]
         for c in np.unique(best):
             rows = np.flatnonzero(best == c)
-            told = evidence(plain(self.classes_[c]), self.descriptions_[c], self.notes_[c], Z[rows])
-            for row, notes in zip(rows, told, strict=True):
+            of_class = evidence(plain(self.classes_[c]), self.descriptions_[c], self.notes_[c], Z[rows])
+            for row, notes in zip(rows, of_class, strict=True):
                 found[row] = notes[:n_notes]
         return found
 
     def plain_samples(self) -> list[np.ndarray] | None:
-        """Of each class what the kernel is taken with, (n, d), if scores depend on nothing but distances to it.
-
-        None for a metric that changes distances, and for a centred kernel.
-        """
+        """The samples that describe each class, (n, d), if scores depend only on distances to them, else None."""
         check_is_fitted(self)
         if self.center or self.feature_map_.ndim != 1 or (self.feature_map_ != 1.0).any():
             return None
         return [description.points + self._origin for description in self.descriptions_]
 
     def health(self) -> Health:
-        """What is odd about the training notes: left-out scores, suspected mislabels, duplicates, class overlap."""
+        """Left-out scores, suspected mislabels, duplicates and class overlap of the training notes."""
         check_is_fitted(self)
         return examine(self.classes_, self.descriptions_, self.notes_, self.size_factors_, self.thresholds_)
 
@@ -325,7 +310,9 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
             raise InputError(f"{name!r} is a class already; use add_note to give it more examples")
         check_outlier_label(self.outlier_label, np.array([name]))
         if isinstance(name, str) != isinstance(self.classes_.tolist()[0], str):
-            raise InputError(f"{name!r} is not of the kind of the classes {self.classes_.tolist()}; name it alike")
+            raise InputError(
+                f"{name!r} is not of the type of the classes {self.classes_.tolist()}; give a label of that type"
+            )
         every = sorted([*self.classes_.tolist(), name])
         classes = np.array(every, dtype=object if self.classes_.dtype.kind == "O" else None)
         c = every.index(name)
@@ -334,7 +321,7 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
     def add_note(self, X: ArrayLike, name: Any, note: Any = None) -> Self:
         """Give class `name` one more training note with Θ frozen: the scores of the other classes do not move.
 
-        `note` is the id of the note; a fresh one is made up when it is left out.
+        `note` is the id of the note; a new one is made by default.
         """
         Z = self._validated(X)
         if name not in self.classes_.tolist():
@@ -382,7 +369,7 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         )
         with one_blas_thread():
             self._fit(samples, labels, notes)
-        return self._told(range(len(self.classes_)))
+        return self._warned(range(len(self.classes_)))
 
     def _fit(self, samples: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
         train(self, samples, labels, notes)
@@ -391,10 +378,10 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         """Put a class made of Z in the place of one class, or of none, and leave the others alone."""
         with one_blas_thread():
             new = taken_in(self, place, Z, notes, classes)
-        self.__dict__.update(new.__dict__)  # made aside: whatever goes wrong, this model stays as it was
-        return self._told([place.start])
+        self.__dict__.update(new.__dict__)  # if anything fails before, this model is unchanged
+        return self._warned([place.start])
 
-    def _told(self, classes: Sequence[int]) -> Self:
+    def _warned(self, classes: Sequence[int]) -> Self:
         for message in doubts(self, classes):
             warnings.warn(message, UserWarning, stacklevel=4)  # where fit, fit_blocks, add_class or add_note was called
         return self

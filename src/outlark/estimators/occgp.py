@@ -1,5 +1,16 @@
-"""OCC-GP: one-class classification with a Gaussian process, the C = 1 case of MDD-KM (Sec. 2.2)."""
+"""OCC-GP: one-class classification with a Gaussian process, the C = 1 case of MDD-KM (Kemmler et al. 2013; Sec. 2.2).
 
+The process is trained on the value 1 at every sample and is 0 far from all of them. At a new sample its prediction has
+the mean ``μ = 1ᵀPk`` and the variance ``d = 1 - kᵀPk`` (in units of σ²), ``P = (K/σ² + ρI)⁻¹``. Four measures, all high
+for members, can be its score:
+
+- ``mean``: μ
+- ``variance``: -d, the measure of the paper
+- ``ratio``: μ/√d
+- ``probability``: the density of the value 1 under ``N(μ, d + ρ)``; variances in units of σ², whatever σ is
+"""
+
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,12 +22,13 @@ from outlark.errors import InputError
 from outlark.estimators.checks import check_groups, check_hyper_parameters, check_magnitude, check_memory, refuse
 from outlark.estimators.open_set import low_end
 from outlark.maths.choice import RATIOS
-from outlark.maths.description import describe
-from outlark.maths.gp import learn, ratio_from_condition, target
+from outlark.maths.description import Description, describe
+from outlark.maths.gp import learn, ratio_from_condition, squared_exponential, target
 from outlark.maths.metric import candidate_metrics, feature_map, mapped
 from outlark.maths.notes import balanced_subset, leave_out_parts, merge_copies
-from outlark.maths.one_class import MEASURES, left_out_predict, measure, predict
 from outlark.maths.threads import one_blas_thread
+
+MEASURES = ("mean", "variance", "ratio", "probability")
 
 
 class OCCGP(OutlierMixin, BaseEstimator):
@@ -28,7 +40,7 @@ class OCCGP(OutlierMixin, BaseEstimator):
     Parameters
     ----------
     measure : "variance", "mean", "ratio" or "probability"
-        What of the prediction is the score; see `outlark.maths.one_class`. "variance" is the paper's.
+        The score; see `outlark.estimators.occgp`. "variance" is the paper's.
     sigma, length_scale, sigma_reg, metric, target, condition, max_samples, random_state
         As in `outlark.MDDKM`; with one class there is nothing to choose by, so ``sigma_reg="auto"`` is σ_reg² = .1 σ².
     quantile : float
@@ -126,3 +138,41 @@ class OCCGP(OutlierMixin, BaseEstimator):
 
     def _mapped(self, X: np.ndarray) -> np.ndarray:
         return mapped(X - self._origin, self.feature_map_)
+
+
+def measure(name: str, mean: np.ndarray, variance: np.ndarray, ratio: float) -> np.ndarray:
+    """One of `MEASURES` from the predictive mean and variance.
+
+    >>> measure("ratio", np.array([0.8]), np.array([0.16]), 0.1)
+    array([2.])
+    """
+    if name == "mean":
+        return mean
+    if name == "variance":
+        return -variance
+    if name == "ratio":
+        return mean / np.sqrt(variance)
+    total = variance + ratio
+    return np.exp(-0.5 * (1.0 - mean) ** 2 / total) / np.sqrt(2.0 * np.pi * total)
+
+
+def predict(description: Description, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Predictive mean and variance at the rows of Z, each (m,)."""
+    V = description.L_inv @ squared_exponential(description.X, Z, description.ell)
+    mean = description.L_inv.sum(axis=1) @ V
+    return mean, np.maximum(1.0 - np.einsum("ij,ij->j", V, V), description.floor)
+
+
+def left_out_predict(description: Description, parts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The same at the training samples, each under the process without its part.
+
+    Closed form: ``μ₋G = 1 - (P_GG)⁻¹ (P1)_G`` and ``Cov₋G = (P_GG)⁻¹ - ρI``.
+    """
+    P = description.precision
+    P_ones = P.sum(axis=1)
+    mean, variance = np.empty(len(P)), np.empty(len(P))
+    for G in parts:
+        P_GG_inv = np.linalg.inv(P[np.ix_(G, G)])
+        mean[G] = 1.0 - P_GG_inv @ P_ones[G]
+        variance[G] = np.diag(P_GG_inv) - description.ratio
+    return mean, np.maximum(variance, description.floor)

@@ -1,4 +1,4 @@
-"""What every open-set classifier of outlark shares: from class scores to labels, memberships, verdicts and p-values.
+"""What the open-set classifiers share: from class scores to labels, memberships, verdicts and p-values.
 
 A subclass has, once fitted, ``classes_`` (C,), ``thresholds_`` (C,), ``left_out_scores_`` (the scores of the training
 samples under a model that has not seen their note) and a method ``class_scores(X)`` → (n, C), high = member.
@@ -18,7 +18,7 @@ from outlark.verdict_names import AMBIGUOUS, KNOWN, UNKNOWN
 
 
 class OpenSetMixin:
-    """Decisions from commensurable class scores; see the module docstring for what a subclass provides."""
+    """Decisions from class scores; see the module docstring for what a subclass provides."""
 
     classes_: np.ndarray
     thresholds_: np.ndarray
@@ -28,7 +28,7 @@ class OpenSetMixin:
     outlier_label: Any
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
-        raise TypeError("a subclass of OpenSetMixin defines class_scores")
+        raise NotImplementedError
 
     @property
     def offset_(self) -> float:
@@ -36,14 +36,14 @@ class OpenSetMixin:
         return float(np.min(self.thresholds_))
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
-        """The score of the best class, shape (n,): the larger, the more the sample resembles something known."""
+        """The score of the best class, shape (n,): the larger, the more the sample resembles a known class."""
         return self.class_scores(X).max(axis=1)
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """``class_scores - offset_``, shape (n, C).
 
-        With two classes, as scikit-learn has it, shape (n,): the score of the second less that of the first. With one
-        class, shape (n,): ``score_samples - offset_``.
+        With two classes, by scikit-learn's convention, shape (n,): the score of the second minus that of the first.
+        With one class, shape (n,): ``score_samples - offset_``.
         """
         scores = self.class_scores(X)
         if len(self.classes_) == 2:
@@ -74,18 +74,18 @@ class OpenSetMixin:
         return np.array([UNKNOWN, KNOWN, AMBIGUOUS])[np.minimum(accepting, 2)]
 
     def p_values(self, X: ArrayLike, groups: ArrayLike | None = None) -> np.ndarray:
-        """Conformal p-values: how usual a score this low is among the training notes of the class when left out.
+        """Conformal p-values: how common a score this low is among the left-out training notes of the class.
 
         ``p_c = (1 + #{notes of c that score no higher}) / (n_notes + 1)``: accepting where ``p_c > ε`` misses about a
-        share ε of the true notes of class c. Nothing is promised about how many unknown notes are accepted. The
-        smallest value is ``1/(n_notes + 1)``: p-values say little below about 20 notes for each class.
+        share ε of the true notes of class c. There is no guarantee for unknown notes. The smallest value is
+        ``1/(n_notes + 1)``: p-values are of little use below about 20 notes for each class.
 
         Parameters
         ----------
         X : array-like (n, d)
         groups : array-like (n,), optional
-            Note ids: the rows of one note are averaged, compared with the left-out notes, and the result has a row for
-            each note, in order of appearance. Without them every row is compared with the left-out samples.
+            Note ids: the rows of one note are averaged and compared with the left-out notes, and the result has a row
+            for each note, in order of appearance. By default every row is compared with the left-out samples.
 
         Returns
         -------
@@ -105,7 +105,7 @@ class OpenSetMixin:
 
 
 def with_outliers(classes: np.ndarray, index: np.ndarray, outlying: np.ndarray, outlier_label: Any) -> np.ndarray:
-    """``classes[index]`` with `outlier_label` where `outlying`, in a dtype wide enough for both.
+    """``classes[index]`` with `outlier_label` where `outlying`, in a dtype that fits both.
 
     >>> with_outliers(np.array(["A", "B"]), np.array([0, 1]), np.array([False, True]), "unknown")
     array(['A', 'unknown'], dtype='<U7')
@@ -118,7 +118,6 @@ def with_outliers(classes: np.ndarray, index: np.ndarray, outlying: np.ndarray, 
 
 
 def check_outlier_label(outlier_label: Any, classes: np.ndarray) -> None:
-    """Refuse an outlier label that is also the name of a class."""
     if outlier_label is not None and any(outlier_label == c for c in classes.tolist()):
         raise InputError(
             f"outlier_label={outlier_label!r} is also a class in y; choose a label that is not one of "
@@ -143,9 +142,9 @@ def class_thresholds(
         - ``"leave-note-out"``: the `low_end` of the scores that the class's own training samples get from a model
           that has not seen their note. Needs no unknowns.
         - ``"paper"``: ``1.8/μ`` with μ the highest score of a training sample under its own class (Sec. 4.2).
-        - ``"paper-normalized"``: the other reading of the same line, ``score/μ ≥ 1.8/μ``, so 1.8.
-        - ``"paper-raw"``: ``1.8/μ`` where scores and μ are ``-log √d`` as printed, in the units of σ: not divided by
-          σ², so that it depends on the loudness of the sound. For `MDDKM` alone.
+        - ``"paper-normalized"``: another reading of the same line, ``score/μ ≥ 1.8/μ``, so 1.8.
+        - ``"paper-raw"``: ``1.8/μ`` where scores and μ are ``-log √d`` as printed, not divided by σ², so that it
+          depends on the loudness of the sound. For `MDDKM` only.
         - a number for all classes, a sequence in the order of `classes`, or a mapping from class to number.
     left_out : sequence of arrays
         For each class the left-out scores of its samples; empty where they could not be computed.
@@ -187,9 +186,9 @@ def class_thresholds(
 def low_end(scores: np.ndarray, quantile: float) -> float:
     """The score below which a new sample of the class falls with a probability of at most `quantile`.
 
-    It is the ⌊q(n + 1)⌋-th smallest of the n left-out scores: a new one is as likely to take any of the n + 1 places
-    among them. The quantile of the n scores themselves would reject .17 of new samples in place of .10 at n = 10. With
-    fewer than 1/q - 1 scores it is the lowest, below which 1/(n + 1) fall.
+    It is the ⌊q(n + 1)⌋-th smallest of the n left-out scores: a new one is equally likely to take any of the n + 1
+    places among them. The quantile of the n scores themselves would reject .17 of new samples instead of .10 at n = 10.
+    With fewer than 1/q - 1 scores it is the lowest, below which 1/(n + 1) fall.
 
     >>> low_end(np.arange(1.0, 20.0), 0.1), low_end(np.arange(1.0, 6.0), 0.1)
     (2.0, 1.0)
@@ -199,7 +198,7 @@ def low_end(scores: np.ndarray, quantile: float) -> float:
 
 
 def temperature(left_out: Sequence[np.ndarray], thresholds: np.ndarray) -> float:
-    """T that makes left-out samples most probable, ``P = 1/(1 + exp(-(score - τ)/T))``; classes count alike.
+    """T that makes left-out samples most probable, ``P = 1/(1 + exp(-(score - τ)/T))``; classes have equal weight.
 
     >>> round(temperature([np.array([0.0, 1.0, 2.0, 3.0])], np.array([0.5])), 2)
     0.65
@@ -215,7 +214,7 @@ def temperature(left_out: Sequence[np.ndarray], thresholds: np.ndarray) -> float
     def surprise(log_t: float) -> float:
         return float(np.average(np.logaddexp(0.0, -x / np.exp(log_t)), weights=weight))
 
-    # Where all margins are positive a smaller T is always better: a hundredth of the largest is sure enough.
+    # Where all margins are positive a smaller T is always better: a hundredth of the largest margin is small enough.
     bounds = np.log(0.01 * spread), np.log(10.0 * spread)
     return float(np.exp(minimize_scalar(surprise, bounds=bounds, method="bounded").x))
 
@@ -224,7 +223,7 @@ def _left_out_quantiles(left_out: Sequence[np.ndarray], best_on_train: np.ndarra
     if not 0.0 <= quantile <= 1.0:
         raise InputError(f"quantile={quantile!r} must lie between 0 and 1")
     tau = np.array([low_end(scores, quantile) if len(scores) else np.nan for scores in left_out])
-    # A class of a single sample has nothing to leave out: half the score of that sample is a guess, and is said so.
+    # A class of a single sample has nothing to leave out: half the score of that sample is a guess (with a warning).
     tau = np.where(np.isnan(tau), 0.5 * best_on_train, tau)
-    # A left-out sample of score 0 says nothing; without this a class would accept everything, however far.
+    # With a threshold of 0 a class would accept everything, however far.
     return np.maximum(tau, np.finfo(float).eps)

@@ -1,7 +1,7 @@
 """Possibilistic K-nearest neighbours as a scikit-learn classifier."""
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -16,7 +16,7 @@ from outlark.errors import InputError
 from outlark.estimators.checks import check_groups, check_magnitude, check_one_kind, encode_labels, refuse
 from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, class_thresholds
 from outlark.maths import pknn
-from outlark.maths.notes import leave_out_parts, merge_copies
+from outlark.maths.notes import leave_out_folds, leave_out_parts, merge_copies
 
 #: τ of Sec. 4.2. It is a possibility of the plain form, so it depends on the units of the features.
 PAPER_THRESHOLD = 0.0015
@@ -31,8 +31,7 @@ class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
        π_c(x) = \frac1K \sum_{k=1}^{K} \frac{u_c(p_k)}{1 + [\max(0, ‖x - p_k‖ - η_1)/η_2]^{2/(m-1)}}
 
     over the K prototypes nearest to x. The prototypes are the units of one self-organising map for each class, u are
-    fuzzy labels by Keller's rule. Distances are Euclidean and the features are taken as they come: standardise them
-    first if their units differ.
+    fuzzy labels by Keller's rule. Distances are Euclidean: standardise features whose units differ.
 
     Parameters
     ----------
@@ -72,11 +71,6 @@ class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
         For each class the mean left-out score of each of its notes.
     n_features_in_ : int
 
-    Raises
-    ------
-    InputError
-        In `fit`: a parameter out of its range, groups of the wrong length, or an outlier label that is a class.
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -112,9 +106,9 @@ class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
 
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
-        """The paper's reading: plain weights and τ = .0015; `parameters` go on top.
+        """As published: plain weights and τ = .0015; `parameters` override.
 
-        Both are in the units of the features: the same sound 300 times as loud, or in 16-bit numbers, gives other
+        Both are in the units of the features: the same sound 300 times as loud, or as 16-bit integers, gives different
         answers (docs/paper-to-code.md). The defaults of `PKNN` do not depend on units.
         """
         return cls(**{"eta": "plain", "threshold": "paper", **parameters})
@@ -127,13 +121,7 @@ class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
         X : array-like (n, d)
         y : array-like (n,)
         groups : array-like (n,), optional
-            The note that each sample comes from, so that the samples of one note are left out together. By default
-            each sample is a note of its own.
-
-        Warns
-        -----
-        UserWarning
-            For a class with several samples of a single note: blocks of consecutive samples stand in for its notes.
+            Note ids: samples of one note are left out together. By default every sample is a note of its own.
         """
         refuse(unused, self)
         check_one_kind(y)
@@ -151,7 +139,7 @@ class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
         self.prototype_labels_ = self.classes_[owners]
 
         left_out = np.full(len(samples), np.nan)
-        for out in _folds(parts):
+        for out in leave_out_folds(parts, MAX_REFITS):
             model = self._trained(np.delete(samples, out, axis=0), np.delete(labels, out), counts, seed)
             left_out[out] = self._own_scores(model, samples[out], labels[out])
         self.left_out_scores_ = [left_out[(labels == c) & ~np.isnan(left_out)] for c in range(len(self.classes_))]
@@ -188,9 +176,7 @@ class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
             if name == "n_prototypes" and value is None:
                 continue
             if not isinstance(value, Integral) or int(value) < 1:
-                raise InputError(
-                    f"{name}={value!r} must be a whole number of at least 1; leave it out for a good start"
-                )
+                raise InputError(f"{name}={value!r} must be a whole number of at least 1; omit it for the default")
         if self.eta not in ("scaled", "plain"):
             raise InputError(f"eta={self.eta!r} is not known; use 'scaled' or 'plain'")
         if not (isinstance(self.m, Real) and 1.0 < float(self.m) < np.inf):
@@ -222,13 +208,3 @@ def _notes(X: np.ndarray, labels: np.ndarray, groups: np.ndarray, classes: np.nd
             stacklevel=3,
         )
     return parts
-
-
-def _folds(parts: Sequence[Sequence[np.ndarray]]) -> Iterator[np.ndarray]:
-    """Row numbers to leave out together: note i of every class in fold ``i mod n_folds``, at most `MAX_REFITS` folds.
-
-    Up to ten notes a class thus loses one note at a time; beyond, several.
-    """
-    n_folds = min(MAX_REFITS, max((len(notes) for notes in parts), default=0))
-    for fold in range(n_folds):
-        yield np.sort(np.concatenate([note for notes in parts for note in notes[fold::n_folds]]))

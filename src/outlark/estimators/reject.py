@@ -1,4 +1,4 @@
-"""Any classifier with a reject option, so that it can be compared with a data description on equal terms."""
+"""Any classifier with a reject option, to compare with a data description on equal terms."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
@@ -8,23 +8,19 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.model_selection import BaseCrossValidator, LeaveOneOut, StratifiedKFold, check_cv
+from sklearn.model_selection import LeaveOneOut, StratifiedKFold, check_cv
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outlark.errors import InputError
-from outlark.estimators.open_set import check_outlier_label, with_outliers
+from outlark.estimators.open_set import OpenSetMixin, check_outlier_label
 
 METHODS = ("class_scores", "decision_function", "predict_proba")
 
 
-class RejectOption(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    r"""Classifier that answers ``outlier_label`` when its best score is below a threshold.
-
-    .. math::
-        \hat y(x) = \begin{cases} \arg\max_c s_c(x) & \max_c s_c(x) \ge θ \\
-        \text{outlier\_label} & \text{otherwise} \end{cases}
+class RejectOption(OpenSetMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    r"""Classifier that answers ``outlier_label`` when its best score is below one threshold for all classes.
 
     Parameters
     ----------
@@ -33,8 +29,8 @@ class RejectOption(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     outlier_label : label, optional
         Answer for a rejected sample, not one of the classes. None: nothing is rejected (closed set).
     threshold : float or "quantile"
-        θ, or "quantile": the ``quantile`` of the best scores of the training samples, each scored by a clone that was
-        fitted without it.
+        "quantile": the ``quantile`` of the best scores of the training samples, each scored by a clone fitted without
+        it.
     quantile : float
         Share of the training samples that the threshold would reject, in [0, 1].
     cv : int, splitter or iterable, optional
@@ -47,18 +43,10 @@ class RejectOption(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     estimator_ : the fitted clone
-    classes_ : ndarray (C,)
+    classes_, thresholds_ : ndarray (C,)
     offset_ : float
-        The threshold θ.
+        The threshold.
     method_ : str
-        Where the scores come from.
-    n_features_in_ : int
-
-    Raises
-    ------
-    InputError
-        In `fit`: a parameter out of its range, an ``outlier_label`` that is a class, an estimator without the method or
-        with scores that are not one per class, or "quantile" when every class has only one sample.
 
     Examples
     --------
@@ -86,17 +74,7 @@ class RejectOption(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.method = method
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit a clone of the estimator and find the threshold.
-
-        Parameters
-        ----------
-        X : array-like (n, n_features)
-        y : array-like (n,)
-
-        Returns
-        -------
-        self
-        """
+        """Fit a clone of the estimator and find the threshold."""
         samples, labels = validate_data(self, X, y, **self._accepted_input())
         check_classification_targets(labels)
         check_outlier_label(self.outlier_label, np.unique(labels))
@@ -106,48 +84,16 @@ class RejectOption(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.classes_ = self.estimator_.classes_
         _check_columns(self.estimator_, self.method_, samples[:1])
         by_quantile = self.threshold == "quantile"
-        self.offset_ = self._held_out_quantile(samples, labels) if by_quantile else float(self.threshold)
+        threshold = self._held_out_quantile(samples, labels) if by_quantile else float(self.threshold)
+        self.thresholds_ = np.full(len(self.classes_), threshold)
+        self.left_out_scores_ = self.left_out_note_scores_ = [np.empty(0)] * len(self.classes_)  # p-values are unknown
         return self
 
     def class_scores(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Score of every class, high = member.
-
-        A two-class ``decision_function`` f becomes the columns [-f, f]; all else comes as the estimator gives it.
-
-        Parameters
-        ----------
-        X : array-like (n, n_features)
-
-        Returns
-        -------
-        ndarray (n, C)
-        """
+        """Score of every class (n, C), high = member; a two-class ``decision_function`` f becomes [-f, f]."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, **self._accepted_input())
         return _class_scores(self.estimator_, self.method_, X)
-
-    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Best score of each sample (n,): what the threshold is compared with."""
-        return self.class_scores(X).max(axis=1)
-
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Class scores minus the threshold (n, C): all entries negative means rejected.
-
-        Two classes, by scikit-learn's convention: score of the second minus score of the first, (n,). The threshold
-        cancels there; ask `score_samples` whether a sample is rejected. One class: (n,).
-        """
-        scores = self.class_scores(X)
-        if scores.shape[1] == 2:
-            return scores[:, 1] - scores[:, 0]
-        return (scores - self.offset_)[:, 0] if scores.shape[1] == 1 else scores - self.offset_
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Class of the best score (n,), or ``outlier_label`` where that score is below the threshold."""
-        scores = self.class_scores(X)
-        if self.outlier_label is None:
-            return self.classes_[scores.argmax(axis=1)]
-        rejected = scores.max(axis=1) < self.offset_
-        return with_outliers(self.classes_, scores.argmax(axis=1), rejected, self.outlier_label)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -172,10 +118,12 @@ class RejectOption(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise InputError(f"threshold is {self.threshold!r}, expected a number or 'quantile'.")
 
     def _held_out_quantile(self, X: Any, y: NDArray[Any]) -> float:
+        pairwise = get_tags(self).input_tags.pairwise
         best = []
         for train, test in _splits(X, y, self.cv):
-            model = clone(self.estimator).fit(_part(self, X, train, train), y[train])
-            best.append(_class_scores(model, self.method_, _part(self, X, test, train)).max(axis=1))
+            kept, held_out = (X[rows][:, train] if pairwise else X[rows] for rows in (train, test))
+            model = clone(self.estimator).fit(kept, y[train])
+            best.append(_class_scores(model, self.method_, held_out).max(axis=1))
         return float(np.quantile(np.concatenate(best), self.quantile))
 
 
@@ -196,23 +144,17 @@ def _class_scores(estimator: Any, method: str, X: Any) -> NDArray[np.float64]:
 
 def _check_columns(estimator: Any, method: str, X: Any) -> None:
     n_classes, n_columns = len(estimator.classes_), _class_scores(estimator, method, X).shape[1]
-    # Three classes have three pairs: there the number of columns does not tell one score per pair from one per class.
-    ovo = method == "decision_function" and n_classes == 3 and _is_set(estimator, "decision_function_shape", "ovo")
-    if n_columns != n_classes or ovo:
+    # Three classes have three pairs: the number of columns does not tell one score per pair from one per class.
+    shapes = [v for name, v in estimator.get_params().items() if name.endswith("decision_function_shape")]
+    if n_columns != n_classes or (method == "decision_function" and n_classes == 3 and "ovo" in shapes):
         raise InputError(
             f"{type(estimator).__name__} gives {n_columns} scores per sample, expected one for each of the "
             f"{n_classes} classes. Use decision_function_shape='ovr' or method='predict_proba'."
         )
 
 
-def _is_set(estimator: Any, parameter: str, value: str) -> bool:
-    """Whether the estimator, or one inside it, has this parameter at this value."""
-    found = [v for name, v in estimator.get_params().items() if name == parameter or name.endswith(f"__{parameter}")]
-    return any(isinstance(v, str) and v == value for v in found)
-
-
 def _splits(X: Any, y: NDArray[Any], cv: Any) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Train and test indices; by default the only sample of a class is in every training part."""
+    """Train and test indices; by default the only sample of a class is always in the training part."""
     if cv is not None:
         yield from check_cv(cv, y, classifier=True).split(X, y)
         return
@@ -223,16 +165,9 @@ def _splits(X: Any, y: NDArray[Any], cv: Any) -> Iterator[tuple[NDArray[np.intp]
             "every class has only one sample, so none can be held out to find the threshold. "
             "Give the threshold as a number, or more samples."
         )
-    for train, test in _default_folds(counts[counts > 1]).split(several, y[several]):
+    fewest = int(counts[counts > 1].min())
+    folds = StratifiedKFold(min(5, fewest), shuffle=True, random_state=0)
+    if fewest < 5 and len(several) <= 100:
+        folds = LeaveOneOut()
+    for train, test in folds.split(several, y[several]):
         yield np.sort(np.concatenate([several[train], single])), several[test]
-
-
-def _default_folds(counts: NDArray[np.int64]) -> BaseCrossValidator:
-    if counts.min() < 5 and counts.sum() <= 100:
-        return LeaveOneOut()
-    return StratifiedKFold(int(min(5, counts.min())), shuffle=True, random_state=0)
-
-
-def _part(estimator: Any, X: Any, rows: NDArray[np.intp], train: NDArray[np.intp]) -> Any:
-    part = X[rows]
-    return part[:, train] if get_tags(estimator).input_tags.pairwise else part

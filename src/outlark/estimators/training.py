@@ -1,4 +1,4 @@
-"""What `MDDKM` makes of its training samples: class models, what their sizes do, left-out scores, thresholds."""
+"""Alg. 1 for `MDDKM`: metric, regulariser and Θ, then class models, size factors, left-out scores and thresholds."""
 
 import copy
 from collections.abc import Iterator, Sequence
@@ -7,38 +7,44 @@ from typing import Any
 import numpy as np
 
 from outlark.estimators.checks import inexact_message, single_note_message
-from outlark.estimators.hyper_parameters import learn_all, relearn
+from outlark.estimators.health import trim
 from outlark.estimators.open_set import class_thresholds
+from outlark.maths.choice import RATIOS, Trial, choose
 from outlark.maths.description import left_out_scores, scores
-from outlark.maths.notes import draw_notes, leave_out_parts, merge_copies
-from outlark.maths.robust import trim
+from outlark.maths.gp import learn, ratio_from_condition, target
+from outlark.maths.metric import feature_map, mapped
+from outlark.maths.notes import balanced_subset, draw_notes, leave_out_parts, merge_copies
 from outlark.maths.rows import gathered
 from outlark.maths.size import size_factor, size_of, smallest
 from outlark.maths.sparse import describe_class
 
-#: The largest share of a class's notes that ``trim=True`` leaves out.
+#: Samples on which the metric and the regulariser are chosen.
+CHOICE_SAMPLES = 300
+#: At most this many samples are used, evenly from the classes; Θ itself is learnt on `max_samples` of them.
+MOST_SAMPLES = 20_000
+#: The largest share of a class's notes that ``trim=True`` drops.
 TRIM_SHARE = 0.2
-#: Landmarks of which ``tr(K - Q)`` is a larger share of ρn than this are worth a warning.
+#: Landmarks whose ``tr(K - Q)`` is a larger share of ρn than this are worth a warning.
 DOUBTFUL = 0.05
 
 
 def train(model: Any, X: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
-    """Alg. 1. X may be a memory map: its rows are taken in blocks."""
-    learn_all(model, X, labels, notes)
+    """Alg. 1. X may be a memory map: its rows are read in blocks."""
+    _learn_all(model, X, labels, notes)
     every = [np.flatnonzero(labels == c) for c in range(len(model.classes_))]
-    if model.trim:  # it judges notes by the models that they make
+    if model.trim:  # notes are judged by the models made from them
         _describe_classes(model, X, every, notes)
     rows = _kept_rows(model, every, notes)
     fewer = sum(map(len, rows)) < len(X)
     if model.trim and fewer:
-        relearn(model, X, np.sort(np.concatenate(rows)), labels, notes)
+        _relearn(model, X, np.sort(np.concatenate(rows)), labels, notes)
     if not model.trim or fewer:
         _describe_classes(model, X, rows, notes)
     model.thresholds_ = _thresholds(model)
 
 
 def taken_in(model: Any, place: slice, Z: np.ndarray, notes: np.ndarray, classes: np.ndarray) -> Any:
-    """A copy of the model with a class made of Z in the place of one class, or of none; the others as they were."""
+    """A copy of the model with a class made of Z in the place of one class, or of none; the others are unchanged."""
     new = copy.copy(model)
     for name in ("descriptions_", "notes_", "_together", "left_out_scores_", "left_out_note_scores_"):
         entries = list(getattr(model, name))
@@ -55,7 +61,7 @@ def taken_in(model: Any, place: slice, Z: np.ndarray, notes: np.ndarray, classes
 
 
 def doubts(model: Any, classes: Sequence[int]) -> Iterator[str]:
-    """What is to be told of classes whose threshold is a guess, or whose landmarks leave out too much."""
+    """Warnings about classes whose threshold is a guess, or whose landmarks are too few."""
     learnt = isinstance(model.threshold, str) and model.threshold == "leave-note-out"
     for c in classes:
         description, label = model.descriptions_[c], model.classes_[c]
@@ -66,14 +72,80 @@ def doubts(model: Any, classes: Sequence[int]) -> Iterator[str]:
             yield inexact_message(label, len(description.rows), lost)
 
 
+def _learn_all(model: Any, X: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
+    few = _subset(model, labels, notes)
+    samples = np.asarray(X[few], dtype=np.float64)
+    _choose_metric_and_ratio(model, samples, labels[few], notes[few], n_samples=len(X))
+    _learn_theta(model, samples, labels[few], notes[few])
+
+
+def _relearn(model: Any, X: np.ndarray, rows: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
+    """Θ again, from these rows alone; the metric and the ratio stay."""
+    few = rows[_subset(model, labels[rows], notes[rows])]
+    _learn_theta(model, np.asarray(X[few], dtype=np.float64), labels[few], notes[few])
+
+
+def _choose_metric_and_ratio(model: Any, X: np.ndarray, labels: np.ndarray, groups: np.ndarray, n_samples: int) -> None:
+    """Alg. 1, lines 2-5: set `metric_`, `_ratio` (None: σ_reg is given) and `trials_`, by leave-note-out for "auto"."""
+    given = (model.sigma, model.length_scale, None if isinstance(model.sigma_reg, str) else model.sigma_reg)
+    metric = "euclidean" if model.metric == "auto" and any(v is not None for v in given) else model.metric
+    trials: list[Trial] = []
+    model.metric_, model._ratio, model.trials_ = metric, None, trials
+    if not isinstance(model.sigma_reg, str):
+        return
+    floor = ratio_from_condition(n_samples, model.condition)
+    ratios = (*(r for r in RATIOS if r > floor), floor) if model.sigma_reg == "auto" else (floor,)
+    rng = np.random.default_rng(model.random_state)
+    apart = np.empty(len(X), int)
+    for c in range(len(model.classes_)):
+        own = labels == c
+        apart[own] = np.unique(merge_copies(X[own], groups[own]), return_inverse=True)[1]
+    rows = balanced_subset(labels, apart, max(CHOICE_SAMPLES, 4 * len(model.classes_)), rng)
+    winner, model.trials_ = choose(
+        X[rows],
+        labels[rows],
+        apart[rows],
+        metric=metric,
+        ratios=ratios,
+        target_of=lambda Z: _target(model, Z),
+        fixed={"sigma": model.sigma, "length_scale": model.length_scale},
+        rng=rng,
+    )
+    model.metric_, model._ratio = winner.metric, winner.ratio
+
+
+def _learn_theta(model: Any, X: np.ndarray, labels: np.ndarray, groups: np.ndarray) -> None:
+    """Alg. 1, line 6: set `feature_map_`, `_origin` and Θ from the samples of all classes."""
+    model.feature_map_ = feature_map(model.metric_, X, labels)
+    model._origin = X.mean(axis=0)
+    rows = balanced_subset(labels, groups, model.max_samples, np.random.default_rng(model.random_state))
+    theta = learn(
+        mapped(X[rows] - model._origin, model.feature_map_),
+        y=_target(model, mapped(X[rows], model.feature_map_)),
+        ratio=model._ratio,
+        sigma=model.sigma,
+        length_scale=model.length_scale,
+        sigma_reg=None if isinstance(model.sigma_reg, str) else float(model.sigma_reg),
+    )
+    model.sigma_, model.length_scale_, model.sigma_reg_ = theta
+
+
+def _target(model: Any, Z: np.ndarray) -> np.ndarray:
+    return target(Z if model.target == "paper" else Z - Z.mean(axis=0))
+
+
+def _subset(model: Any, labels: np.ndarray, notes: np.ndarray) -> np.ndarray:
+    return balanced_subset(labels, notes, MOST_SAMPLES, np.random.default_rng(model.random_state))
+
+
 def _describe_classes(model: Any, X: np.ndarray, rows: Sequence[np.ndarray], notes: np.ndarray) -> None:
-    """Alg. 1, line 7: every class on its own, and what its size does to its score."""
+    """Alg. 1, line 7: every class on its own, and the effect of its size on its score."""
     C = len(rows)
     for name in ("descriptions_", "notes_", "_together", "left_out_scores_", "left_out_note_scores_"):
         setattr(model, name, [None] * C)
     left_out = [_describe_class(model, c, gathered(X, rows[c], model._mapped), notes[rows[c]]) for c in range(C)]
     sizes = [size_of(together) for together in model._together]
-    # A single note is no size to compare at: nothing of its kind can be left out.
+    # A single note is no reference: it cannot be left out.
     model.reference_size_ = smallest([size for size in sizes if size.n_notes > 1] or sizes)
     model.size_factors_ = np.array([_size_factor(model, c, left_out[c]) for c in range(C)])
     for c in range(C):
@@ -81,7 +153,7 @@ def _describe_classes(model: Any, X: np.ndarray, rows: Sequence[np.ndarray], not
 
 
 def _describe_class(model: Any, c: int, Z: np.ndarray, notes: np.ndarray) -> np.ndarray:
-    """Set the model of class c, and return the scores of its samples without their note."""
+    """Set the model of class c and return the scores of its samples without their note."""
     description = describe_class(Z, model._setting)
     # A note and its copies are left out together.
     together = merge_copies(description.X, notes)
@@ -97,7 +169,7 @@ def _keep_left_out(model: Any, c: int, left_out: np.ndarray) -> None:
 
 
 def _size_factor(model: Any, c: int, left_out: np.ndarray) -> float:
-    """What the score of class c is multiplied by; see `outlark.maths.size`."""
+    """See `outlark.maths.size`."""
     if model.balance != "size":
         return 1.0
     samples = [description.X for description in model.descriptions_]
@@ -106,7 +178,7 @@ def _size_factor(model: Any, c: int, left_out: np.ndarray) -> float:
 
 
 def _kept_rows(model: Any, rows: Sequence[np.ndarray], notes: np.ndarray) -> list[np.ndarray]:
-    """The rows of each class that describe: all of them but for `trim` and ``balance="subsample"``."""
+    """The rows that describe each class: all of them but for `trim` and ``balance="subsample"``."""
     kept, model.trimmed_ = list(rows), []
     if model.trim:
         share = TRIM_SHARE if model.trim is True else float(model.trim)
@@ -129,7 +201,7 @@ def _kept_rows(model: Any, rows: Sequence[np.ndarray], notes: np.ndarray) -> lis
 
 def _thresholds(model: Any) -> np.ndarray:
     learnt = isinstance(model.threshold, str) and model.threshold == "leave-note-out"
-    # The best score of a training sample is computed where it counts: that takes as long as leaving notes out.
+    # The best score of a training sample is computed only where needed: it takes as long as leaving notes out.
     best_on_train = [
         np.nan if learnt and len(left_out) else factor * scores(description, description.X).max()
         for description, left_out, factor in zip(

@@ -1,4 +1,4 @@
-"""Labelled notes to experiment on: made up, in folders of clips, or marked in recordings."""
+"""Labelled notes to experiment on: synthetic, in folders of clips, or annotated in recordings."""
 
 import csv
 import os
@@ -15,12 +15,12 @@ from outlark.audio.sound import read
 from outlark.commands.train.examples import Example, find_examples
 from outlark.errors import InputError
 from outlark.experiment import synthetic
-from outlark.experiment.joining import Note
+from outlark.experiment.synthetic import Note
 from outlark.files.places import NOT_REGULAR, is_endless
 
 #: The category of what is none of the known classes.
 OOD = "OOD"
-#: The made-up notes of the experiment; docs/decisions/006-made-up-notes.md says how they were settled.
+#: Seed of the synthetic notes; docs/decisions/006-made-up-notes.md says how they were settled.
 NOTES_SEED = 4
 
 
@@ -36,7 +36,7 @@ class Dataset:
     known : tuple of str or None
         The classes to train on; None: drawn anew for each seed.
     remarks : tuple of str
-        What was left out, guessed or odd.
+        What was skipped, guessed or odd.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Dataset:
 
     @property
     def labels(self) -> list[str]:
-        """Of all classes: the known ones first, as they were given, then the rest, sorted."""
+        """All classes: the known ones first, in the given order, then the rest, sorted."""
         first = list(self.known or ())
         return first + sorted({note.label for note in self.notes} - set(first))
 
@@ -64,14 +64,14 @@ class Dataset:
 
     @property
     def grouped(self) -> bool:
-        """Whether it is known where each note is from."""
+        """Whether the group of every note is known."""
         return all(note.group is not None for note in self.notes)
 
     @classmethod
     def synthetic(cls, seed: int = NOTES_SEED, *, variation: float = 1.0, more_known: int = 0) -> Self:
-        """The made-up notes of `outlark.experiment.synthetic`, with the classes and class sizes of Sec. 4.1.
+        """The notes of `outlark.experiment.synthetic`, with the classes and class sizes of Sec. 4.1.
 
-        `more_known` notes of each known class come on top, for experiments that train on more than the paper's two.
+        `more_known` adds notes to each known class, for experiments that train on more than the paper's two.
         """
         counts = {name: n + more_known * (name in synthetic.KNOWN) for name, n in synthetic.CLASSES.items()}
         notes = tuple(synthetic.notes(seed, variation=variation, counts=counts))
@@ -86,25 +86,23 @@ class Dataset:
         known: Sequence[str] | None = None,
         name: str | None = None,
     ) -> Self:
-        """Clips, one note in each, in one sub-folder for each class.
+        """Clips of one note each, in one sub-folder for each class.
 
         Parameters
         ----------
         folder : path
         groups : path, optional
-            A CSV file of which clip is from which bird, recording or session, so that training and test share none:
-            the columns `file` or `recording` (path within the folder, or name) and `group` or `source_group`. Clips
-            that it does not list are left out. A column `role` that says `known` names the known classes.
+            A CSV file with the bird, recording or session of each clip, so that training and test share none: columns
+            `file` or `recording` (path within the folder, or name) and `group` or `source_group`. Clips that it does
+            not list are skipped. Rows whose column `role` is `known` define the known classes.
         known : sequence of str, optional
-            Classes to train on; left out, they are drawn.
-
-        Raises
-        ------
-        InputError
+            Classes to train on; drawn at random by default.
         """
         found = find_examples([folder])
         if not found.clips:
-            raise InputError(f"{folder} holds tables, not a sub-folder of clips for each class; use from_recordings")
+            raise InputError(
+                f"{folder} contains annotation files, not a sub-folder of clips for each class; use from_recordings"
+            )
         notes, remarks = list(found.notes), list(found.remarks)
         of_clip: Mapping[Path, str] = {}
         if groups is not None:
@@ -112,7 +110,7 @@ class Dataset:
             of_clip = _groups_of([note.recording for note in notes], table, Path(groups))
             n_all, notes = len(notes), [note for note in notes if note.recording in of_clip]
             if len(notes) < n_all:
-                remarks.append(f"{n_all - len(notes)} of {n_all} clips left out: {groups} does not list them")
+                remarks.append(f"{n_all - len(notes)} of {n_all} clips skipped: {groups} does not list them")
             known = known or _known_in(table, Path(groups), notes)
         sounds = [read(note.recording) for note in notes]
         return cls._of(notes, sounds, [of_clip.get(n.recording) for n in notes], remarks, known, name or _name(folder))
@@ -127,29 +125,29 @@ class Dataset:
         known: Sequence[str] | None = None,
         name: str | None = None,
     ) -> Self:
-        """Notes marked in recordings, cut out.
+        """Notes cut out of annotated recordings.
 
         Parameters
         ----------
         tables : paths
-            Tables in any format, or folders of them.
+            Annotation files in any format, or folders of them.
         audio : paths
-            Where the recordings are, if not beside the tables.
+            Where the recordings are, if not beside the annotation files.
         groups : path, optional
-            A CSV file with the columns `recording` and `group`. Left out: every recording is a group of its own.
+            A CSV file with the columns `recording` and `group`; by default every recording is a group of its own.
         known : sequence of str, optional
-            Classes to train on; left out, they are drawn.
+            Classes to train on; drawn at random by default.
         """
         asked = [Path(table) for table in tables]
         found = find_examples(asked, audio=audio)
         if found.clips:
-            raise InputError(f"{asked[0]} holds clips, not tables of marks; use from_folder")
+            raise InputError(f"{asked[0]} contains clips, not annotation files; use from_folder")
         recordings = sorted({note.recording for note in found.notes})
         of_recording = {path: path.stem for path in recordings}
         if groups is not None:
             of_recording |= _groups_of(recordings, _group_table(Path(groups)), Path(groups))
-        heard = {path: read(path) for path in recordings}
-        sounds = [_cut(note, *heard[note.recording]) for note in found.notes]
+        audio_of = {path: read(path) for path in recordings}
+        sounds = [_cut(note, *audio_of[note.recording]) for note in found.notes]
         of_notes = [of_recording[note.recording] for note in found.notes]
         return cls._of(found.notes, sounds, of_notes, list(found.remarks), known, name or _name(asked[0]))
 
@@ -175,10 +173,10 @@ class Dataset:
         name: str,
     ) -> Self:
         if not notes:
-            raise InputError(f"no notes are left of {name}: {'; '.join(remarks)}")
+            raise InputError(f"{name} has no usable notes: {'; '.join(remarks)}")
         for note, (samples, _) in zip(notes, sounds, strict=True):
             if not len(samples):
-                raise InputError(f"{note.recording} holds no samples; remove it")
+                raise InputError(f"{note.recording} contains no samples; remove it")
         rate = min(rate for _, rate in sounds)
         cut = tuple(
             Note(note.label, _at_rate(samples, own, rate), group)
@@ -186,7 +184,7 @@ class Dataset:
         )
         data = cls(name=name, notes=cut, sample_rate=rate, remarks=tuple(remarks))
         if OOD in data.counts:
-            raise InputError(f"{name} has a class {OOD!r}, which is what unknown notes are called here; rename it")
+            raise InputError(f"{name} has a class {OOD!r}, the name for unknown notes here; rename it")
         return data if known is None else data.with_known(known)
 
 
@@ -212,7 +210,7 @@ def _group_table(path: Path) -> list[dict[str, str]]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: the groups cannot be read ({error})") from None
+        raise InputError(f"{path}: cannot read the groups ({error})") from None
     columns = list(rows[0]) if rows else []
     if _column(columns, "file", "recording") is None or _column(columns, "group", "source_group") is None:
         raise InputError(
@@ -227,7 +225,7 @@ def _column(columns: Sequence[str], *names: str) -> str | None:
 
 
 def _groups_of(paths: Sequence[Path], rows: Sequence[Mapping[str, str]], table: Path) -> dict[Path, str]:
-    """The group of each file that the table lists by a path or a name that the file's path ends with."""
+    """The group of each file that the table lists, by name or by the end of its path."""
     columns = list(rows[0])
     file, group = _column(columns, "file", "recording"), _column(columns, "group", "source_group")
     assert file is not None
@@ -245,7 +243,7 @@ def _groups_of(paths: Sequence[Path], rows: Sequence[Mapping[str, str]], table: 
 
 
 def _known_in(rows: Sequence[Mapping[str, str]], table: Path, notes: Sequence[Example]) -> list[str] | None:
-    """The classes of the clips that a table calls known in its column `role`; None without it."""
+    """The classes of the clips whose `role` in the table is known; None without such a column."""
     chosen = [row for row in rows if row.get("role") == "known"]
     if not chosen:
         return None

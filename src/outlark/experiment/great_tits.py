@@ -1,36 +1,41 @@
-"""Twenty real songs of great tits with the notes marked, to try things on.
+"""Twenty songs of great tits with annotated notes, to try outlark on.
 
-The songs are not part of outlark: they are taken from the wheel of pykanto on PyPI, once, and kept. The labels are.
+The songs are not part of outlark: they come from the wheel of pykanto on PyPI, downloaded once and cached. The
+annotations are outlark's own.
 """
 
+import csv
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from decimal import Decimal
+from functools import cache
+from importlib.resources import files
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkdtemp
+from tempfile import TemporaryDirectory
+from zipfile import ZipFile
 
 from outlark.errors import InputError
-from outlark.experiment.great_tits_files import (
-    FROM_WHEEL,
-    PROJECT,
-    SONGS,
-    VERSION,
-    WHEEL,
-    WHEEL_SHA256,
-    files_of_wheel,
-    own_files,
-    sha256_of,
-)
 from outlark.files.aside import written_aside
 from outlark.files.places import cache_folder
 
 NAME = "great-tits"
+#: The wheel that contains the songs, on PyPI.
+PROJECT, VERSION = "pykanto", "0.1.8"
+WHEEL = f"{PROJECT}-{VERSION}-py3-none-any.whl"
+WHEEL_SHA256 = "44b0df060e83087950fd5b6780bbc3bc13f3122abdadb1cb7f979e641adc3077"
 PAGE = f"https://pypi.org/project/{PROJECT}/{VERSION}/#files"
-#: A file that was changed is not lost when it is replaced: it gets this behind its name.
+RECORDINGS, LICENSE = "pykanto/data/segmented/great_tit/WAV", f"{PROJECT}-{VERSION}.dist-info/LICENSE"
+#: All notes of all songs, as Raven shows them when the songs are opened in sequence, by name.
+LABELS = "great_tits.Table.1.selections.txt"
+TABLE_ENDING = ".Table.1.selections.txt"
+START, END, OFFSET, FILE = "Begin Time (s)", "End Time (s)", "File Offset (s)", "Begin File"
+#: Appended to the name of a changed file when `get` replaces it.
 OLD = ".old"
 
 
@@ -40,153 +45,145 @@ def get(
     wheel: str | PathLike[str] | None = None,
     watch: Callable[[str], None] | None = None,
 ) -> Path:
-    """The folder with the songs, their tables and `groups.csv`; made, or mended, if need be.
+    """The folder with the songs, their selection tables and `groups.csv`; created or completed as needed.
 
-    What is there and as it should be is left alone, and then no network is needed. A file of ours that was changed is
-    replaced, and kept with `.old` behind its name; all other files in the folder are left alone.
+    A complete folder needs no network. A changed file is replaced and kept with `.old` appended to its name; other
+    files in the folder are left alone.
 
     Parameters
     ----------
     folder : path, optional
-        One that does not exist, is empty, or holds the songs already. Without it: `usual_folder()`.
+        A folder that does not exist, is empty, or holds the songs already; `usual_folder()` by default.
     wheel : path, optional
-        The wheel of pykanto, if it is at hand; else pip fetches it (8 MB), and it is kept in `cache_folder()`.
+        The wheel of pykanto; without it pip downloads the wheel (8 MB), which is then cached.
     watch : function of a str, optional
-        Is told what is being done.
-
-    Returns
-    -------
-    Path
-        The folder.
-
-    Raises
-    ------
-    InputError
-        If the wheel cannot be fetched or is another one, or the folder holds other things. Nothing is changed then.
+        Called with a description of each step.
     """
-    tell = watch or (lambda text: None)
+    report = watch or (lambda text: None)
     target = usual_folder() if folder is None else Path(folder)
     wrong = missing_or_changed(target)
     if not wrong:
         return target
     _check_place(target)
-    content = own_files()
-    if not FROM_WHEEL.keys().isdisjoint(wrong):
-        content |= files_of_wheel(_checked(Path(wheel)) if wheel is not None else _kept_wheel(tell))
-    tell(f"writing {len(wrong)} files to {target}")
-    if target.is_dir() and any(target.iterdir()):
-        # looked at again: another process may have been at work meanwhile
-        _mend(target, {name: content[name] for name in missing_or_changed(target) if name in content})
-    else:
-        _lay_down(target, content)
+    content = _own_files()
+    if not set(wrong) <= content.keys():
+        content |= _songs_of(_checked(Path(wheel)) if wheel is not None else _cached_wheel(report))
+    report(f"writing {len(wrong)} files to {target}")
+    target.mkdir(parents=True, exist_ok=True)
+    for name in wrong:
+        with written_aside(target / name) as aside:
+            aside.write_bytes(content[name])
+            if (target / name).is_file():
+                shutil.copyfile(target / name, target / f"{name}{OLD}")
     return target
 
 
 def usual_folder() -> Path:
-    """Where the songs are if no other folder was chosen."""
+    """Where the songs are unless another folder was chosen."""
     return cache_folder() / NAME
 
 
 def missing_or_changed(folder: Path) -> list[str]:
-    """Names of the files that are not there, or not as they should be."""
-    expected = FROM_WHEEL | {name: sha256_of(content) for name, content in own_files().items()}
-    return [name for name, sha256 in expected.items() if _sha256_in(folder / name) != sha256]
+    """Names of files that are missing, and of annotation files that were changed."""
+    own = _own_files()
+    return [
+        name
+        for name in [*songs(), "LICENSE", *own]
+        if not (path := folder / name).is_file() or (name in own and path.read_bytes() != own[name])
+    ]
 
 
-def _sha256_in(path: Path) -> str | None:
-    return sha256_of(path.read_bytes()) if path.is_file() else None
+def songs() -> list[str]:
+    """The file names of the songs."""
+    return list(dict.fromkeys(row[FILE] for row in labels()))
 
 
-# ---------------------------------------------------------------------- the wheel
+@cache
+def labels() -> list[dict[str, str]]:
+    """The rows of the selection table of all notes."""
+    text = files("outlark.experiment").joinpath(LABELS).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines(), delimiter="\t"))
 
 
-def _checked(wheel: Path) -> Path:
-    found = _sha256_in(wheel)
-    if found is None:
-        raise InputError(f"{wheel}: there is no such file; give the wheel {WHEEL}, which is at {PAGE}")
-    if found != WHEEL_SHA256:
-        raise InputError(
-            f"{wheel}: this is not the {WHEEL} that is expected: its SHA-256 is {found}, not {WHEEL_SHA256}; "
-            f"get it again from {PAGE}"
-        )
-    return wheel
+def tables() -> dict[str, bytes]:
+    """The selection table of each song, by file name; times are relative to the start of the song.
+
+    Examples
+    --------
+    >>> print(tables()["2021-B32-0415_05-15.Table.1.selections.txt"].decode().splitlines()[1].expandtabs(1))
+    1 Spectrogram 1 1 0.3394 0.4545 2950 4350 2021-B32-0415_05-15.wav B32-a
+    """
+    return {Path(song).stem + TABLE_ENDING: _table([r for r in labels() if r[FILE] == song]) for song in songs()}
 
 
-def _kept_wheel(tell: Callable[[str], None]) -> Path:
-    """The wheel in the cache, fetched if it is not there or damaged."""
-    kept = cache_folder() / WHEEL
-    if _sha256_in(kept) == WHEEL_SHA256:
-        return kept
-    if find_spec("pip") is None:
-        raise InputError(
-            f"the songs come with {PROJECT} {VERSION}, and {sys.executable} has no pip to fetch it; install pip with "
-            f"'{sys.executable} -m ensurepip', or get the wheel from {PAGE} and give it with --wheel FILE"
-        )
-    tell(f"fetching {PROJECT} {VERSION}, 8 MB")
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=kept.parent, prefix=".outlark-") as aside:
-        os.replace(_checked(_fetched(Path(aside))), kept)
-    return kept
+def _table(rows: list[dict[str, str]]) -> bytes:
+    columns = [column for column in rows[0] if column != OFFSET]
+    lines = ["\t".join(columns)]
+    for number, row in enumerate(rows, start=1):
+        start = Decimal(row[OFFSET])
+        end = start + Decimal(row[END]) - Decimal(row[START])
+        within = {**row, "Selection": str(number), START: str(start), END: str(end)}
+        lines.append("\t".join(within[column] for column in columns))
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
-def _fetched(folder: Path) -> Path:
-    """The wheel as pip brings it, in a folder of its own."""
-    what = ["download", "--no-deps", "--only-binary=:all:", "--dest", ".", f"{PROJECT}=={VERSION}"]
-    how = ["--no-input", "--disable-pip-version-check"]
-    # in that folder, because Python would take modules from the one that the user is in
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", *how, *what], cwd=folder, capture_output=True, stdin=subprocess.DEVNULL
-    )
-    wheel = folder / WHEEL
-    if done.returncode or not wheel.is_file():
-        said = (done.stderr.strip() or done.stdout.strip() or b"nothing").decode(errors="replace").splitlines()[-1]
-        raise InputError(
-            f"{PROJECT} {VERSION}, which the songs come with, could not be fetched; pip said: {said.strip()!r}; "
-            f"connect to the internet once and try again, or get the wheel from {PAGE} and give it with --wheel FILE"
-        )
-    return wheel
+def _own_files() -> dict[str, bytes]:
+    """What outlark adds to the songs: a selection table for each, which bird sings, and a README."""
+    groups = "".join(f"{song},{song.split('-')[1]}\n" for song in songs())
+    readme = files("outlark.experiment").joinpath("great_tits.README.md").read_bytes()
+    return {"groups.csv": f"recording,group\n{groups}".encode(), "README.md": readme, **tables()}
 
 
-# --------------------------------------------------------------------- the folder
+def _songs_of(wheel: Path) -> dict[str, bytes]:
+    with ZipFile(wheel) as archive:
+        return {"LICENSE": archive.read(LICENSE), **{name: archive.read(f"{RECORDINGS}/{name}") for name in songs()}}
 
 
 def _check_place(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give a folder that does not exist yet")
-    if folder.is_dir() and any(folder.iterdir()) and not any((folder / name).exists() for name in SONGS):
-        raise InputError(f"{folder} holds other things and no songs; give a folder that does not exist yet")
+    if folder.is_dir() and any(folder.iterdir()) and not any((folder / name).exists() for name in songs()):
+        raise InputError(f"{folder} contains other files and none of the songs; give a folder that does not exist yet")
 
 
-def _lay_down(folder: Path, content: Mapping[str, bytes]) -> None:
-    """All files at once, in a folder that is new or empty."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(mkdtemp(dir=folder.parent, prefix=".outlark-"))
-    try:
-        for name, data in content.items():
-            (aside / name).write_bytes(data)
-        aside.chmod(0o777 & ~_umask())
-        if folder.is_dir():
-            folder.rmdir()
-        aside.rename(folder)
-    except BaseException as error:
-        shutil.rmtree(aside, ignore_errors=True)
-        # another process may have been faster
-        if not isinstance(error, OSError) or missing_or_changed(folder):
-            raise
+def _checked(wheel: Path) -> Path:
+    if not wheel.is_file():
+        raise InputError(f"{wheel}: there is no such file; give the wheel {WHEEL}, available at {PAGE}")
+    found = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    if found != WHEEL_SHA256:
+        raise InputError(
+            f"{wheel}: this is not the expected {WHEEL}: its SHA-256 is {found}, not {WHEEL_SHA256}; "
+            f"download it again from {PAGE}"
+        )
+    return wheel
 
 
-def _umask() -> int:
-    """The rights that new files do not get; mkdtemp gives a folder to its owner alone."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
+def _cached_wheel(report: Callable[[str], None]) -> Path:
+    """The wheel in the cache, downloaded if it is missing or damaged."""
+    cached = cache_folder() / WHEEL
+    if cached.is_file() and hashlib.sha256(cached.read_bytes()).hexdigest() == WHEEL_SHA256:
+        return cached
+    if find_spec("pip") is None:
+        raise InputError(
+            f"the songs come with {PROJECT} {VERSION}, and {sys.executable} has no pip to download it; install pip "
+            f"with '{sys.executable} -m ensurepip', or download the wheel from {PAGE} and give it with --wheel FILE"
+        )
+    report(f"downloading {PROJECT} {VERSION}, 8 MB")
+    cached.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=cached.parent, prefix=".outlark-") as aside:
+        os.replace(_checked(_downloaded(Path(aside))), cached)
+    return cached
 
 
-def _mend(folder: Path, content: Mapping[str, bytes]) -> None:
-    """Write these files; what is there in place of one is kept beside it."""
-    for name, data in content.items():
-        path = folder / name
-        with written_aside(path) as aside:
-            aside.write_bytes(data)
-            if path.is_file():
-                shutil.copyfile(path, folder / f"{name}{OLD}")
+def _downloaded(folder: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "--no-input", "--disable-pip-version-check", "download", "--no-deps"]
+    command += ["--only-binary=:all:", "--dest", ".", f"{PROJECT}=={VERSION}"]
+    # in that folder, because Python would import modules from the user's
+    done = subprocess.run(command, cwd=folder, capture_output=True, stdin=subprocess.DEVNULL)
+    if done.returncode or not (folder / WHEEL).is_file():
+        said = (done.stderr.strip() or done.stdout.strip() or b"nothing").decode(errors="replace").splitlines()[-1]
+        raise InputError(
+            f"{PROJECT} {VERSION}, which contains the songs, could not be downloaded; pip said: {said.strip()!r}; "
+            f"connect to the internet and try again, or download the wheel from {PAGE} and give it with --wheel FILE"
+        )
+    return folder / WHEEL

@@ -1,4 +1,4 @@
-"""Who trains, who tests (Sec. 4.3): a few notes of each known class, and all the rest, one after the other."""
+"""Training and test notes (Sec. 4.3): a few notes of each known class train, all the rest form the test clip."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -9,38 +9,38 @@ import numpy as np
 
 from outlark.errors import InputError
 from outlark.experiment.dataset import Dataset
-from outlark.experiment.joining import Note, concatenate
+from outlark.experiment.synthetic import Note, concatenate
 from outlark.plain_text import number_of
 from outlark.segments import Segment
 
 #: At least this share of the groups is kept for training.
 TRAIN_SHARE = 1 / 3
-#: Pieces whose loudness tells how faint the faintest sound of a note is, s.
+#: Length of the pieces in which the faintest sound of a note is sought, s.
 PIECE_S = 0.001
 
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
-    """What is done with a data set; as it stands, the experiment of the paper.
+    """How a data set is used; the defaults are the experiment of the paper.
 
     Parameters
     ----------
     n_train : int
         Training notes of each known class.
     gap_s : float
-        Silence between the test notes: none in the paper.
+        Silence between the test notes.
     snr_db : float, optional
-        White noise over training and test clips alike; None: nothing is added.
+        White noise in training and test clips alike; None: none.
     reverb_s : float
         Seconds of reverberation over the test clip.
     contamination : int
-        So many training notes of each class are of a class that is not known: mislabelled.
+        Training notes of each class that are mislabelled: they belong to an unknown class.
     imbalance : int
-        The first known class has so many times the training notes of the others.
+        The first known class has this many times the training notes of the others.
     n_known, n_unknown : int
-        For data sets that do not say what is known: so many classes of each are drawn. 0 unknown: all others.
+        Classes to draw where the data set does not name the known ones; 0 unknown: all others.
     max_test : int
-        At most so many test notes of each class; 0: all.
+        Test notes of each class at most; 0: all.
     """
 
     n_train: int = 2
@@ -63,7 +63,7 @@ class Protocol:
             raise InputError(f"snr_db={self.snr_db!r}: expected a number of decibels, or None for no noise")
         if self.contamination >= self.n_train > 0 and self.contamination:
             raise InputError(
-                f"contamination={self.contamination} leaves no right note among {self.n_train} training notes"
+                f"contamination={self.contamination} leaves no correct note among {self.n_train} training notes"
             )
 
     def changes(self) -> dict[str, object]:
@@ -80,11 +80,11 @@ class Draw:
     ----------
     known : tuple of str
     train : list of Note
-        Labelled as a method is told: contaminated notes lie.
+        With the labels that a method sees, wrong ones included.
     audio : ndarray (n,)
         The test clip.
     truth : list of Segment
-        Its notes.
+        The notes in it.
     sample_rate : int
     """
 
@@ -96,7 +96,7 @@ class Draw:
 
 
 def draw(data: Dataset, protocol: Protocol, seed: int) -> Draw:
-    """The repetition of a seed: the same for the same data, protocol and seed.
+    """The training notes and the test clip for a seed.
 
     Where groups are known, training and test notes are never of the same group.
 
@@ -116,7 +116,9 @@ def draw(data: Dataset, protocol: Protocol, seed: int) -> Draw:
     train, test = _contaminated(train, test, known, protocol, rng)
     missing = [label for label in known if all(note.label != label for note in test)]
     if missing:
-        raise InputError(f"no note of {missing[0]!r} is left to test on; train on fewer of {data.name}, or name others")
+        raise InputError(
+            f"no note of {missing[0]!r} is left to test on; train on fewer of {data.name}, or choose other classes"
+        )
     tested = _at_most(test, protocol.max_test, rng)
     order = rng.permutation(len(tested))
     audio, truth = concatenate(
@@ -134,15 +136,15 @@ def draw(data: Dataset, protocol: Protocol, seed: int) -> Draw:
 
 
 def _classes(data: Dataset, protocol: Protocol, rng: np.random.Generator) -> tuple[tuple[str, ...], set[str]]:
-    """The known classes, and all that take part."""
+    """The known classes, and all classes that take part."""
     if data.known is not None:
         return data.known, set(data.labels)
     able = [label for label in data.labels if _can_be_known(data, label, protocol)]
     if len(able) < protocol.n_known:
         raise InputError(
             f"{data.name} has {number_of(len(able), 'class')} with more than {number_of(protocol.n_train, 'note')}"
-            f"{', of two groups or more' if data.grouped else ''}: enough to train and to test on; expected "
-            f"{protocol.n_known} known ones. Ask for fewer known classes (n_known), or fewer training notes (n_train)"
+            f"{', of two groups or more' if data.grouped else ''}, enough to train and test on; expected "
+            f"{protocol.n_known} known ones. Ask for fewer known classes (n_known) or fewer training notes (n_train)"
         )
     known = tuple(sorted(rng.choice(able, protocol.n_known, replace=False).tolist()))
     others = [label for label in data.labels if label not in known]
@@ -153,7 +155,7 @@ def _classes(data: Dataset, protocol: Protocol, rng: np.random.Generator) -> tup
 
 
 def _can_be_known(data: Dataset, label: str, protocol: Protocol) -> bool:
-    """Whether there are more notes than are trained on, from two groups at least."""
+    """Whether there are more notes than training takes, from at least two groups."""
     own = [note for note in data.notes if note.label == label]
     return len(own) > protocol.n_train and (not data.grouped or len({note.group for note in own}) > 1)
 
@@ -161,10 +163,10 @@ def _can_be_known(data: Dataset, label: str, protocol: Protocol) -> bool:
 def _sides(
     notes: Sequence[Note], wanted: dict[str, int], rng: np.random.Generator, data: Dataset
 ) -> tuple[list[Note], list[Note]]:
-    """Notes that may train and notes that may test: all for both without groups, else of different groups.
+    """Notes that may train and notes that may test: all for both without groups, else from different groups.
 
-    Groups come in random order; the first third, and more until there are enough training notes, is for training, as
-    long as a known class keeps a group for the test.
+    In random order, the first third of the groups, and more until there are enough training notes, is for training, as
+    long as every known class keeps a group for the test.
     """
     if not data.grouped:
         return list(notes), list(notes)
@@ -193,7 +195,9 @@ def _training(notes: Sequence[Note], wanted: dict[str, int], rng: np.random.Gene
     for label, n in wanted.items():
         own = [i for i, note in enumerate(notes) if note.label == label]
         if len(own) < n or (len(own) == n == len(notes)):
-            raise InputError(f"{len(own)} notes of {label!r} to train on, expected {n}; ask for fewer, or name others")
+            raise InputError(
+                f"{len(own)} notes of {label!r} to train on, expected {n}; ask for fewer, or choose other classes"
+            )
         chosen += rng.choice(own, n, replace=False).tolist()
     return [notes[i] for i in chosen], [note for i, note in enumerate(notes) if i not in chosen]
 
@@ -201,7 +205,7 @@ def _training(notes: Sequence[Note], wanted: dict[str, int], rng: np.random.Gene
 def _contaminated(
     train: list[Note], test: list[Note], known: tuple[str, ...], protocol: Protocol, rng: np.random.Generator
 ) -> tuple[list[Note], list[Note]]:
-    """The last training notes of each class are replaced by notes of unknown classes, which leave the test."""
+    """Replace the last training notes of each class by notes of unknown classes, which are then not tested on."""
     if not protocol.contamination:
         return train, test
     of_class: dict[str, list[Note]] = defaultdict(list)
@@ -222,7 +226,7 @@ def _contaminated(
 
 
 def _at_most(notes: Sequence[Note], n: int, rng: np.random.Generator) -> list[Note]:
-    """At most n notes of each class, drawn; all of them for 0."""
+    """At most n notes of each class, drawn at random; all of them for 0."""
     if not n:
         return list(notes)
     of_class: dict[str, list[Note]] = defaultdict(list)
@@ -238,7 +242,7 @@ def _noisy(note: Note, snr_db: float, rng: np.random.Generator) -> Note:
 
 
 def _faint(notes: Sequence[Note], rate: int) -> float:
-    """Loudness of the faintest piece of a note, rms, the middle one of all: what the silence between notes holds."""
+    """Median rms of the faintest piece of each note: the level of the silence between notes."""
     n = max(1, round(PIECE_S * rate))
     pieces = [note.samples[: len(note.samples) // n * n].reshape(-1, n) for note in notes if len(note.samples) >= n]
     return float(np.median([np.sqrt(np.mean(of_note**2, axis=1)).min() for of_note in pieces]))

@@ -1,8 +1,8 @@
-"""What came out of an experiment: Table 1, Table 2, paired tests, CSV and JSON."""
+"""The results of an experiment: what each method found (Sec. 4.3), Tables 1 and 2, paired tests, CSV and JSON."""
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -12,26 +12,117 @@ import numpy as np
 from scipy.stats import ttest_rel, wilcoxon
 
 from outlark.errors import InputError
-from outlark.experiment.dataset import Dataset
+from outlark.experiment.dataset import OOD, Dataset
 from outlark.experiment.methods import Method
-from outlark.experiment.outcome import LEVELS, OOD, Outcome
-from outlark.experiment.protocol import Protocol
+from outlark.experiment.protocol import Draw, Protocol
 from outlark.files.aside import written_aside
-from outlark.metrics.confusion import ConfusionMatrix
+from outlark.metrics import ConfusionMatrix, Events, FScores, event_f, note_f, note_labels, window_f
 from outlark.metrics.windows import mean_of_defined
+from outlark.segments import Segment
 
+#: The paper's sliding window and its step, s: 96 and 48 samples at 22,050 Hz, for all methods.
+WINDOW_S, STEP_S = 96 / 22050, 48 / 22050
+MIDDLE_S = 47.5 / 22050
+MIN_IOU = 0.5
+LEVELS = ("window", "note")
 OVER_KNOWN, OVER_ALL = "macro, known", "macro, with OOD"
 #: What the paper calls overall, by level.
 OVERALL = {"window": OVER_ALL, "note": OVER_KNOWN}
-#: Table 2 of the paper, on recordings that are not public: level → method → F of each class, OOD and overall.
-PAPER = {
-    "window": {"MDD-KM": (0.88, 0.77, 0.89, 0.89, 0.85), "PKNN": (0.84, 0.73, 0.91, 0.83, 0.83)},
-    "note": {"MDD-KM": (0.92, 0.87, 0.95, None, 0.91), "PKNN": (0.89, 0.86, 0.96, None, 0.90)},
-}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Outcome:
+    """One method on one seed.
+
+    Attributes
+    ----------
+    method : str
+    seed : int
+    known : tuple of str
+    f : mapping from "window" and "note" to FScores
+    event_f : float
+        At IoU .5, all classes pooled.
+    settings : mapping
+        What the method learnt: thresholds, hyper-parameters.
+    """
+
+    method: str
+    seed: int
+    known: tuple[str, ...]
+    f: Mapping[str, FScores]
+    event_f: float
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    def overall(self, level: str) -> float:
+        """The mean that the paper reports: over the classes and OOD for windows, over the classes for notes."""
+        return self.category(level, OVERALL[level])
+
+    def category(self, level: str, name: str) -> float:
+        """F of a known class, of `OOD`, or one of the means `OVER_KNOWN` and `OVER_ALL`."""
+        means = {OVER_KNOWN: self.f[level].macro_known, OVER_ALL: self.f[level].macro_all}
+        return means[name] if name in means else self.categories(level)[name]
+
+    def categories(self, level: str) -> dict[str, float]:
+        """F of each known class, then of `OOD`."""
+        scores = self.f[level]
+        return {**dict(zip(self.known, scores.per_class.tolist(), strict=True)), OOD: scores.unknown}
+
+
+def outcome(
+    method: str, seed: int, drawn: Draw, found: Sequence[Segment], settings: Mapping[str, object] | None = None
+) -> Outcome:
+    """Score what a method found in the test clip. A known or ambiguous segment counts for its label.
+
+    Examples
+    --------
+    >>> from outlark.experiment.protocol import draw
+    >>> drawn = draw(Dataset.synthetic(), Protocol(), seed=1)
+    >>> right = [segment for segment in drawn.truth if segment.label in drawn.known]
+    >>> judged = outcome("the truth", 1, drawn, right)
+    >>> judged.overall("window"), judged.overall("note"), judged.event_f
+    (1.0, 1.0, 1.0)
+    """
+    notes = [segment for segment in found if segment.verdict in ("known", "ambiguous")]
+    wanted = [segment for segment in drawn.truth if segment.label in drawn.known]
+    times = window_times(len(drawn.audio) / drawn.sample_rate)
+    answers = labels_at(times, notes)
+    numbers = np.full(len(times), -1)
+    for number, segment in enumerate(drawn.truth):
+        numbers[inside(times, segment)] = number
+    votes = note_labels(answers, numbers, drawn.known, OOD, n_notes=len(drawn.truth))
+    by_level = {
+        "window": window_f(labels_at(times, wanted), answers, drawn.known, OOD),
+        "note": note_f(np.array([s.label for s in drawn.truth]), np.array(votes), drawn.known, OOD),
+    }
+    events = event_f(events_of(wanted), events_of(notes), MIN_IOU, classes=drawn.known)
+    return Outcome(
+        method=method, seed=seed, known=drawn.known, f=by_level, event_f=events.pooled.f, settings=dict(settings or {})
+    )
+
+
+def window_times(seconds: float) -> np.ndarray:
+    """The middle of each sliding window, s: between two samples, so never on the edge of a note."""
+    return MIDDLE_S + STEP_S * np.arange(max(0, int((seconds - WINDOW_S) / STEP_S) + 1))
+
+
+def inside(times: np.ndarray, segment: Segment) -> np.ndarray:
+    return (times >= segment.start_s) & (times < segment.end_s)
+
+
+def labels_at(times: np.ndarray, segments: Iterable[Segment]) -> np.ndarray:
+    """The label of the segment at each time, else `OOD`."""
+    labels = np.full(len(times), OOD, dtype=object)
+    for segment in segments:
+        labels[inside(times, segment)] = segment.label
+    return labels
+
+
+def events_of(segments: Iterable[Segment]) -> Events:
+    return Events.from_rows((s.start_s, s.end_s, s.label) for s in segments)
 
 
 class Comparison(NamedTuple):
-    """One method less another over the seeds: mean difference, p of the paired t test and of Wilcoxon's."""
+    """One method minus another over the seeds: mean difference, p of the paired t test and of Wilcoxon's."""
 
     difference: float
     t_p: float
@@ -40,17 +131,7 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Results:
-    """The outcomes of methods × seeds.
-
-    Attributes
-    ----------
-    data : Dataset
-    protocol : Protocol
-    methods : sequence of Method
-    seeds : tuple of int
-    outcomes : sequence of Outcome
-        Seed by seed, method by method.
-    """
+    """The outcomes of methods × seeds, seed by seed and method by method."""
 
     data: Dataset
     protocol: Protocol
@@ -72,30 +153,30 @@ class Results:
         return found
 
     def categories(self) -> list[str]:
-        """The columns of Table 2: the known classes where every seed has the same, and `OOD`."""
+        """The columns of Table 2: the known classes, if they are the same for every seed, and `OOD`."""
         known = {one.known for one in self.outcomes}
         return [*(known.pop() if len(known) == 1 else ()), OOD]
 
     def mean_f(self, method: str, level: str, category: str) -> float:
-        """Mean over the seeds of the F of a category, or of `OVER_KNOWN`, `OVER_ALL`; seeds without it are left out."""
+        """Mean over the seeds that have the category; see `Outcome.category`."""
         return mean_of_defined(self.values(method, level, category))
 
     def values(self, method: str, level: str, category: str) -> np.ndarray:
         """Seed by seed, (n_seeds,)."""
-        return np.array([_f_of(one, level, category) for one in self.of(method)])
+        return np.array([one.category(level, category) for one in self.of(method)])
 
     def overall(self, method: str, level: str) -> np.ndarray:
-        """What the paper calls overall, seed by seed: with OOD for windows, without for notes."""
+        """What the paper calls overall, seed by seed."""
         return self.values(method, level, OVERALL[level])
 
     def confusion(self, method: str, seed: int | None = None) -> ConfusionMatrix:
-        """Table 1: notes of each class by what they were called; of one seed, or of all together."""
+        """Table 1: true by assigned class of the notes, for one seed or summed over all."""
         found = [one for one in self.of(method) if seed in (None, one.seed)]
         if not found:
             raise InputError(f"seed {seed} was not run; there are {', '.join(map(str, self.seeds))}")
         columns = self.categories()
         if len(columns) == 1 and seed is None:
-            raise InputError("the known classes differ from seed to seed: a confusion matrix is of one seed")
+            raise InputError("the known classes differ from seed to seed; name a seed")
         matrices = [one.f["note"].confusion for one in found]
         rows = [label for label in self.data.labels if any(label in m.row_labels for m in matrices)]
         counts = np.zeros((len(rows), matrices[0].counts.shape[1]), dtype=np.int64)
@@ -105,7 +186,7 @@ class Results:
         return ConfusionMatrix(counts, tuple(rows), matrices[0].column_labels)
 
     def compare(self, ours: str, other: str, level: str) -> Comparison:
-        """Paired over the seeds. Seeds share notes, so they are no independent trials: p is a rough guide."""
+        """Paired over the seeds. Seeds share notes and are not independent trials: p is a rough guide."""
         difference = self.overall(ours, level) - self.overall(other, level)
         if len(difference) < 2:
             return Comparison(float(difference.mean()), float("nan"), float("nan"))
@@ -121,10 +202,10 @@ class Results:
         """Every F of every seed: the same bytes for the same data, protocol, methods and seeds."""
         write_rows(path, ["seed", "method", "level", "category", "f"], self.rows())
 
-    def write_json(self, path: str | PathLike[str], **more: object) -> None:
-        """All of it, with the protocol, what was learnt and the counts of Table 1."""
+    def write_json(self, path: str | PathLike[str]) -> None:
+        """Everything, with the protocol, what was learnt and the counts of Table 1."""
         with written_aside(Path(path)) as aside:
-            aside.write_text(json.dumps({**self.content(), **more}, indent=1) + "\n", encoding="utf-8")
+            aside.write_text(json.dumps(self.content(), indent=1) + "\n", encoding="utf-8")
 
     def content(self) -> dict[str, object]:
         """What `write_json` writes."""
@@ -143,16 +224,16 @@ class Results:
         }
 
     def rows(self) -> Iterator[tuple[int, str, str, str, str]]:
-        """Seed, method, level, category and F, as they are written."""
+        """Seed, method, level, category and F, as written to CSV."""
         for one in self.outcomes:
             for level in LEVELS:
                 for category in [*one.known, OOD, OVER_KNOWN, OVER_ALL]:
-                    yield one.seed, one.method, level, category, _number(_f_of(one, level, category))
+                    yield one.seed, one.method, level, category, _number(one.category(level, category))
             yield one.seed, one.method, "event", "pooled", _number(one.event_f)
 
 
 def write_rows(path: str | PathLike[str], head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a CSV file, whole or not at all."""
+    """Write a CSV file atomically."""
     with (
         written_aside(Path(path)) as aside,
         aside.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
@@ -162,15 +243,8 @@ def write_rows(path: str | PathLike[str], head: Sequence[str], rows: Iterable[Se
         writer.writerows(rows)
 
 
-def _f_of(one: Outcome, level: str, category: str) -> float:
-    scores = one.f[level]
-    if category in (OVER_KNOWN, OVER_ALL):
-        return scores.macro_known if category == OVER_KNOWN else scores.macro_all
-    return one.categories(level)[category]
-
-
 def _number(f: float) -> str:
-    """Rounded, so that the last bits of other processors do not show; empty for what is not defined."""
+    """Rounded, so that results do not depend on the processor; empty where F is undefined."""
     return "" if np.isnan(f) else f"{f:.9f}"
 
 

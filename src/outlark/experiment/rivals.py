@@ -1,15 +1,21 @@
-"""The methods that MDD-KM is compared with, each fitted in one call: on the samples of a class, or of all classes.
+"""The rivals of MDD-KM: class models that take its place in a detector.
 
-Settings are the usual ones for a few dozen samples per class, the same for all data.
+A class model stands in for MDD-KM in `NoteDetector(describer=…)`: samples in, class scores out. The more a sample
+resembles a class the higher its score, and near 0 means that it resembles nothing. Distances d become
+``1/(1 + (d/s)²)``: 1 at a training sample, ½ at the distance s of silence, which all front ends put at the origin. Each
+class is modelled alone or against the others, so **the scores of two classes are not on one scale**, unlike those of
+`outlark.MDDKM`. Settings are the usual ones for few samples in many dimensions, the same for all data.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import cholesky, solve_triangular
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.exceptions import ConvergenceWarning
@@ -17,46 +23,256 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.metrics import pairwise_distances
 from sklearn.svm import SVC, OneClassSVM
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from outlark.maths.notes import balanced_subset, leave_out_parts, merge_copies
+from outlark.errors import InputError
+from outlark.estimators.checks import check_groups, encode_labels
+from outlark.estimators.occgp import OCCGP
+from outlark.estimators.open_set import class_thresholds
+from outlark.maths.description import score
+from outlark.maths.notes import balanced_subset, leave_out_folds, leave_out_parts, merge_copies
+from outlark.maths.threads import one_blas_thread
 
-#: Samples (n, d) to scores (n,), high = member.
-Scorer = Callable[[np.ndarray], np.ndarray]
-#: A covariance is shrunk at least this much: with two samples Ledoit and Wolf's rule sees no need to.
+LEARNT = "leave-note-out"
+#: Refits without some of the notes, for the thresholds, and folds for Platt's sigmoid.
+MAX_REFITS, PLATT_FOLDS = 10, 5
+#: A covariance is shrunk at least this much: with two samples the rule of Ledoit and Wolf sees no need to.
 LEAST_SHRINKAGE = 1e-3
-#: A GP classifier takes the cube of the number of samples, for every class and step: it gets so many, drawn evenly.
+#: A GP classifier costs the cube of the number of samples, for every class and step: it gets this many, evenly drawn.
 GP_SAMPLES = 300
-PLATT_FOLDS = 5
 
 
-def nearest_neighbour(X: np.ndarray) -> Scorer:
-    """Minus the Euclidean distance to the nearest sample."""
-    return partial(_minus_nearest, X)
+class ClassModels(BaseEstimator):
+    """What all rivals of MDD-KM share: `fit`, thresholds from left-out notes, and `class_scores`.
 
+    Parameters
+    ----------
+    threshold : "leave-note-out", number, sequence or mapping
+        "leave-note-out": for each class the `quantile` of the scores of its samples under a model fitted without their
+        note (without a block of samples where a class has a single note, which flatters it). A number saves the refits:
+        note-level detectors have thresholds of their own.
+    quantile : float
+        Share of left-out training samples that "leave-note-out" rejects.
 
-def mahalanobis(X: np.ndarray) -> Scorer:
-    """Minus the Mahalanobis distance from the mean, with the covariance of Ledoit and Wolf.
-
-    Minus the Euclidean distance where all samples are the same.
+    Attributes
+    ----------
+    classes_, thresholds_ : ndarray (C,)
+    left_out_note_scores_ : list of ndarray
+        With "leave-note-out": for each class the mean left-out score of each of its notes.
     """
+
+    needs_two_classes = False
+
+    def __init__(
+        self, *, threshold: str | float | Sequence[float] | Mapping[Any, float] = LEARNT, quantile: float = 0.1
+    ) -> None:
+        self.threshold = threshold
+        self.quantile = quantile
+
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+        """Model the classes; `groups` are note ids, by default one for each sample."""
+        samples, targets = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(targets)
+        self.classes_, labels = encode_labels(targets)
+        notes = check_groups(groups, samples)
+        self._check()
+        parts = note_parts(samples, labels, notes)
+        learnt = isinstance(self.threshold, str)
+        with one_blas_thread():
+            self._fit(samples, labels, notes)
+            left_out = self._left_out(samples, labels, notes, parts) if learnt else np.full(len(samples), np.nan)
+            own = _own(self._scores(samples), labels)
+        if learnt:
+            self.left_out_note_scores_ = [np.array([left_out[note].mean() for note in of_class]) for of_class in parts]
+        self.thresholds_ = class_thresholds(
+            self.threshold,
+            classes=self.classes_,
+            left_out=[left_out[(labels == c) & ~np.isnan(left_out)] for c in range(len(self.classes_))],
+            best_on_train=np.array([own[labels == c].max() for c in range(len(self.classes_))]),
+            quantile=self.quantile,
+        )
+        return self
+
+    def class_scores(self, X: ArrayLike) -> np.ndarray:
+        """How much every sample resembles every class, at least 0, shape (n, C)."""
+        check_is_fitted(self)
+        return self._scores(validate_data(self, X, reset=False, dtype=np.float64))
+
+    def _fit(self, X: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
+        raise NotImplementedError
+
+    def _scores(self, X: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _left_out(
+        self, X: np.ndarray, labels: np.ndarray, notes: np.ndarray, parts: Sequence[Sequence[np.ndarray]]
+    ) -> np.ndarray:
+        """The score of each sample for its own class without its part, (n,); NaN where nothing can be left out."""
+        found = np.full(len(X), np.nan)
+        for out in leave_out_folds(parts, MAX_REFITS):
+            kept = np.setdiff1d(np.arange(len(X)), out)
+            refitted = clone(self)
+            refitted._fit(X[kept], labels[kept], notes[kept])
+            found[out] = _own(refitted._scores(X[out]), labels[out])
+        return found
+
+    def _check(self) -> None:
+        if isinstance(self.threshold, str) and self.threshold != LEARNT:
+            raise InputError(
+                f"threshold={self.threshold!r} is not known; use {LEARNT!r}, a number, or one number for each class"
+            )
+        if self.needs_two_classes and len(self.classes_) == 1:
+            raise InputError(
+                f"{type(self).__name__} separates classes from one another, but the only class is "
+                f"{self.classes_.tolist()[0]!r}; give examples of a second one, or choose another method"
+            )
+
+
+class NearestNeighbour(ClassModels):
+    """The Euclidean distance to the nearest sample of the class.
+
+    >>> model = NearestNeighbour(threshold=0.5).fit([[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
+    >>> model.class_scores([[0.0, 1.0], [0.0, 0.0]]).round(2)
+    array([[1.  , 0.33],
+           [0.5 , 0.5 ]])
+    """
+
+    def _fit(self, X: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
+        self._unit = float(np.sqrt(np.mean(np.einsum("ij,ij->i", X, X))))
+        self._of_class = [X[labels == c] for c in range(labels.max() + 1)]
+
+    def _scores(self, X: np.ndarray) -> np.ndarray:
+        return np.column_stack([_similarity(nearest_distance(own, X), self._unit) for own in self._of_class])
+
+
+class ClassMahalanobis(ClassModels):
+    """The Mahalanobis distance from the mean of the class, with the covariance of Ledoit and Wolf."""
+
+    def _fit(self, X: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
+        self._distances = [mahalanobis(X[labels == c]) for c in range(labels.max() + 1)]
+        silence = np.zeros((1, X.shape[1]))
+        # A member lies √d from the mean. Where the mean is near the origin this is the larger of the two.
+        self._units = [float(np.hypot(distance(silence)[0], X.shape[1] ** 0.5)) for distance in self._distances]
+
+    def _scores(self, X: np.ndarray) -> np.ndarray:
+        found = zip(self._distances, self._units, strict=True)
+        return np.column_stack([_similarity(distance(X), unit) for distance, unit in found])
+
+
+class ClassSVM(ClassModels):
+    """A one-class SVM for each class, ν = .1; with this kernel (RBF) it is the same as SVDD, a ball in feature space.
+
+    The score is ``Σ α_i k(x_i, x) / ρ``: 1 at the border of the class, 0 far away.
+    """
+
+    def _fit(self, X: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
+        self._machines = [one_class_svm(X[labels == c]) for c in range(labels.max() + 1)]
+
+    def _scores(self, X: np.ndarray) -> np.ndarray:
+        return np.column_stack([machine.score_samples(X) / machine.offset_[0] for machine in self._machines])
+
+
+class IndependentOCCGP(ClassModels):
+    """One `outlark.OCCGP` for each class, each with its own hyper-parameters (Sec. 2.2): not commensurable.
+
+    The score is MDD-KM's, ``-log √(d_c/σ_c²)``. Left-out scores are in closed form, with the hyper-parameters kept.
+    `sigma`, `sigma_reg`, `metric` and `target` are those of `outlark.OCCGP`.
+    """
+
+    def __init__(
+        self,
+        *,
+        sigma: float | None = None,
+        sigma_reg: float | str = "auto",
+        metric: str = "auto",
+        target: str = "centered",
+        threshold: str | float | Sequence[float] | Mapping[Any, float] = LEARNT,
+        quantile: float = 0.1,
+    ) -> None:
+        super().__init__(threshold=threshold, quantile=quantile)
+        self.sigma = sigma
+        self.sigma_reg = sigma_reg
+        self.metric = metric
+        self.target = target
+
+    @classmethod
+    def paper(cls) -> Self:
+        """The settings of ``MDDKM.paper()``, with thresholds from left-out notes."""
+        return cls(sigma_reg="condition", metric="euclidean", target="paper")
+
+    def _fit(self, X: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
+        settings = {name: getattr(self, name) for name in ("sigma", "sigma_reg", "metric", "target")}
+        rows = [np.flatnonzero(labels == c) for c in range(labels.max() + 1)]
+        if min(len(r) for r in rows) == 1:
+            raise InputError("a class has a single sample, too few to learn a length scale; give it a second one")
+        self._models = [OCCGP(**settings).fit(X[r], groups=notes[r]) for r in rows]
+
+    def _scores(self, X: np.ndarray) -> np.ndarray:
+        return np.column_stack([score(-model.score_samples(X)) for model in self._models])
+
+    def _left_out(
+        self, X: np.ndarray, labels: np.ndarray, notes: np.ndarray, parts: Sequence[Sequence[np.ndarray]]
+    ) -> np.ndarray:
+        found = np.full(len(X), np.nan)
+        for c, model in enumerate(self._models):
+            if len(parts[c]):
+                found[labels == c] = score(-model.left_out_scores_)
+        return found
+
+
+class GPReject(ClassModels):
+    """A Gaussian process classifier (Laplace), one class against the rest: its probabilities.
+
+    They sum to 1, so a sample that resembles nothing has about 1/C, not 0.
+    """
+
+    needs_two_classes = True
+
+    def _fit(self, X: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
+        self._classifier = gp_classifier(X, labels, notes)
+
+    def _scores(self, X: np.ndarray) -> np.ndarray:
+        return self._classifier.predict_proba(X)
+
+
+class PlattReject(ClassModels):
+    """For each class an SVM against the rest, with Platt's probability; they do not sum to 1."""
+
+    needs_two_classes = True
+
+    def _fit(self, X: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
+        self._machines = platt_svm(X, labels, notes)
+
+    def _scores(self, X: np.ndarray) -> np.ndarray:
+        return membership_probabilities(self._machines, X)
+
+
+def nearest_distance(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """The Euclidean distance of every row of Z to the nearest sample of X."""
+    return pairwise_distances(Z, X).min(axis=1)
+
+
+def mahalanobis(X: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """The Mahalanobis distance from the mean, or the Euclidean one where all samples are the same."""
     mean = X.mean(axis=0)
     S = (X - mean).T @ (X - mean) / len(X)
     shrinkage = max(float(ledoit_wolf_shrinkage(X)) if len(X) > 1 else 1.0, LEAST_SHRINKAGE)
     variance = float(np.trace(S)) / len(S)
     covariance = (1.0 - shrinkage) * S + shrinkage * variance * np.eye(len(S))
     root = np.eye(len(S)) if variance == 0.0 else solve_triangular(cholesky(covariance).T, np.eye(len(S)), lower=True)
-    return partial(_minus_length, mean, root)
+    return partial(_length, mean, root)
 
 
 def one_class_svm(X: np.ndarray) -> OneClassSVM:
-    """ν = .1 and scikit-learn's usual width; the zero of its decision function is the border of the class."""
+    """ν = .1 and scikit-learn's default width; the zero of its decision function is the border of the class."""
     return OneClassSVM(gamma="scale", nu=0.1).fit(X)
 
 
 def gp_classifier(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> GaussianProcessClassifier:
     """Laplace GP classifiers, one against the rest; amplitude and one length scale by marginal likelihood.
 
-    The search starts at the median distance, with no restarts: a restart costs as much again and the start is good.
+    The search starts at the median distance, without restarts: a restart costs as much again and the start is good.
     """
     notes = np.arange(len(X)) if groups is None else groups
     rows = balanced_subset(y, notes, GP_SAMPLES, np.random.default_rng(0))
@@ -72,17 +288,18 @@ def gp_classifier(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None
 def platt_svm(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> list[CalibratedClassifierCV]:
     """For each class an SVM against the rest, whose decisions Platt's sigmoid turns into a probability.
 
-    Margins of one class against the rest fall far away from it. The votes between pairs of classes, of which
-    scikit-learn makes the decisions of a single SVM for all, do not: they are as sure of a note that nobody knows.
+    Margins of one class against the rest fall far away from it. The votes between pairs of classes that scikit-learn's
+    multi-class SVM decides by do not: they are just as sure of an unknown note.
 
-    With groups the sigmoid is fitted to decisions on notes that were held out; five stratified folds otherwise.
+    With groups the sigmoid is fitted to decisions on held-out notes; five stratified folds otherwise.
     """
     folds = None
     if groups is not None:
         _, number, counts = np.unique(y, return_inverse=True, return_counts=True)
-        single = np.flatnonzero(counts[number] == 1)  # cannot be held out and kept: it stands for two
+        single = np.flatnonzero(counts[number] == 1)  # cannot be held out and kept: it is doubled
         X, y, groups = (np.concatenate([values, values[single]]) for values in (X, y, groups))
-        folds = _folds(note_parts(X, y, groups), len(X))
+        every = np.arange(len(X))
+        folds = [(np.setdiff1d(every, out), out) for out in leave_out_folds(note_parts(X, y, groups), PLATT_FOLDS)]
     machine = CalibratedClassifierCV(SVC(C=10.0, gamma="scale"), method="sigmoid", ensemble=False, cv=folds)
     return [clone(machine).fit(X, y == label) for label in np.unique(y)]
 
@@ -105,19 +322,15 @@ def note_parts(X: np.ndarray, y: np.ndarray, groups: np.ndarray) -> list[list[np
     return found
 
 
-def _minus_nearest(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    return -pairwise_distances(Z, X).min(axis=1)
+def _length(mean: np.ndarray, root: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    return np.linalg.norm((Z - mean) @ root.T, axis=1)
 
 
-def _minus_length(mean: np.ndarray, root: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    return -np.linalg.norm((Z - mean) @ root.T, axis=1)
+def _similarity(distances: np.ndarray, unit: float) -> np.ndarray:
+    """From 1 at no distance through ½ at the unit towards 0."""
+    return 1.0 / (1.0 + (distances / (unit or 1.0)) ** 2)
 
 
-def _folds(parts: Sequence[Sequence[np.ndarray]], n_samples: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Train and test rows: notes are held out whole, and some of each class is always kept."""
-    fold = np.empty(n_samples, dtype=int)
-    n_folds = min(PLATT_FOLDS, max(len(of_class) for of_class in parts))
-    for of_class in parts:
-        for i, part in enumerate(of_class):
-            fold[part] = i % n_folds
-    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
+def _own(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The score of each sample for its own class."""
+    return scores[np.arange(len(labels)), labels]

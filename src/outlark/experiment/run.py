@@ -1,7 +1,15 @@
-"""Methods × seeds: the experiment of Sec. 4.3, repeated."""
+"""Methods × seeds: the experiment of Sec. 4.3, repeated, and at several values of one setting."""
 
+import hashlib
+import json
+import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from os import PathLike
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -10,11 +18,10 @@ from threadpoolctl import threadpool_limits
 
 from outlark.errors import InputError
 from outlark.experiment.dataset import Dataset
-from outlark.experiment.kept import Kept, key_of
 from outlark.experiment.methods import Method, method
-from outlark.experiment.outcome import Outcome, outcome
 from outlark.experiment.protocol import Draw, Protocol, draw
-from outlark.experiment.results import Results
+from outlark.experiment.results import Outcome, Results, outcome, write_rows
+from outlark.metrics.windows import ConfusionMatrix, f_of_confusion
 
 Watch = Callable[[int, int], None]
 
@@ -27,12 +34,9 @@ def run(
     seeds: Iterable[int] = range(1, 51),
     n_jobs: int = 1,
     watch: Watch | None = None,
-    kept: Kept | None = None,
+    kept: "Kept | None" = None,
 ) -> Results:
     """Every method on the draws of every seed.
-
-    The results have the F of each method and seed (`values`, `mean_f`), confusion matrices and paired comparisons, and
-    write themselves to CSV and JSON; `outlark.experiment.tables` makes tables of them.
 
     Parameters
     ----------
@@ -44,14 +48,14 @@ def run(
     seeds : sequence of int
         1 to 50 by default.
     n_jobs : int
-        Processes. The results do not depend on it.
+        Number of processes. The results do not depend on it.
     watch : function of two numbers, optional
-        Is told how many seeds of how many are done.
+        Called with the number of finished seeds and of all seeds.
     kept : Kept, optional
-        Where each seed is kept as soon as it is done; those that are there already are not run again.
+        Where each seed is stored as soon as it is finished; stored seeds are not run again.
     """
     if isinstance(methods, str):
-        raise InputError(f"methods={methods!r}: expected a list of names, also for one")
+        raise InputError(f"methods={methods!r}: expected a list of names, even for one method")
     chosen = [method(name) for name in dict.fromkeys(methods)]
     seeds = tuple(dict.fromkeys(seeds))
     if not chosen or not seeds:
@@ -60,9 +64,8 @@ def run(
         raise InputError(f"seed {min(seeds)}: expected whole numbers, 0 or more")
     protocol = Protocol() if protocol is None else protocol
     key = key_of(data, protocol, [one.name for one in chosen]) if kept is not None else ""
-    before = {seed: found for seed in seeds if kept is not None and (found := kept.get(key, seed)) is not None}
-    to_do = [seed for seed in seeds if seed not in before]
-    by_seed = dict(before)
+    by_seed = {seed: found for seed in seeds if kept is not None and (found := kept.get(key, seed)) is not None}
+    to_do = [seed for seed in seeds if seed not in by_seed]
     for seed, found in zip(to_do, _on_each_seed(data, protocol, chosen, to_do, n_jobs), strict=True):
         by_seed[seed] = found
         if kept is not None:
@@ -76,7 +79,7 @@ def run(
 def fitted(chosen: Method, drawn: Draw) -> Any:
     """A detector of the method, trained on the training notes of a draw."""
     with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of single notes: the protocol asks for them
+        warnings.simplefilter("ignore", UserWarning)  # about single notes: the protocol asks for them
         return chosen.make().fit(
             [note.samples for note in drawn.train], [note.label for note in drawn.train], drawn.sample_rate
         )
@@ -104,7 +107,7 @@ def _seed(data: Dataset, protocol: Protocol, names: Sequence[str], seed: int) ->
 
 
 def settings(detector: Any) -> dict[str, object]:
-    """What was learnt, as far as the detector tells: thresholds, ℓ, σ_reg²/σ²."""
+    """What the detector learnt, as far as it has them: thresholds, ℓ, σ, σ_reg."""
     learnt: dict[str, object] = {}
     layout = getattr(detector, "layout_", None)
     if layout is not None:
@@ -116,3 +119,198 @@ def settings(detector: Any) -> dict[str, object]:
         if isinstance(value, float | np.floating):
             learnt[name.rstrip("_")] = float(value)
     return learnt
+
+
+# ---------------------------------------------------------------------- finished seeds
+
+
+class Kept:
+    """The outcomes of finished seeds, one line of JSON each, so that an interrupted experiment can resume.
+
+    A line only counts for the same notes, protocol, methods and code, so that versions are never mixed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "seeds_done.jsonl"
+        content = self.path.read_bytes() if self.path.is_file() else b""
+        self._found = dict(_stored(content))
+        self._truncated = content != b"" and not content.endswith(b"\n")
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def get(self, key: str, seed: int) -> list[Outcome] | None:
+        return self._found.get((key, seed))
+
+    def add(self, key: str, seed: int, outcomes: Sequence[Outcome]) -> None:
+        """Store the outcomes of a seed; they are on disk when this returns."""
+        line = json.dumps({"key": key, "seed": seed, "outcomes": [_as_row(one) for one in outcomes]})
+        try:
+            with open(self.path, "ab") as file:
+                file.write(b"\n" * self._truncated + line.encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise InputError(f"cannot write {self.path} ({error.strerror}); choose another --output") from None
+        self._found[key, seed], self._truncated = list(outcomes), False
+
+    def remove(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+
+def _stored(content: bytes) -> Iterator[tuple[tuple[str, int], list[Outcome]]]:
+    """The seeds that are stored; truncated or foreign lines are ignored."""
+    for line in content.splitlines():
+        try:
+            row = json.loads(line)
+            yield (str(row["key"]), int(row["seed"])), [_from_row(one) for one in row["outcomes"]]
+        except (ValueError, KeyError, TypeError):
+            continue
+
+
+def key_of(data: Dataset, protocol: Protocol, methods: Sequence[str]) -> str:
+    """A digest of everything that the outcomes of a seed depend on."""
+    sha = hashlib.sha256()
+    for part in (_code(), data.sample_rate, data.known, protocol, list(methods)):
+        sha.update(f"{part!r}\n".encode())
+    for note in data.notes:
+        sha.update(f"{note.label!r} {note.group!r} {note.samples.dtype} {len(note.samples)}\n".encode())
+        sha.update(np.ascontiguousarray(note.samples).tobytes())
+    return sha.hexdigest()
+
+
+@cache
+def _code() -> str:
+    """A digest of outlark as installed here."""
+    sha = hashlib.sha256()
+    package = Path(__file__).parents[1]
+    for path in sorted(package.rglob("*.py")):
+        sha.update(str(path.relative_to(package)).encode() + path.read_bytes())
+    return sha.hexdigest()
+
+
+def _as_row(one: Outcome) -> dict[str, Any]:
+    matrices = {level: scores.confusion for level, scores in one.f.items()}
+    counts = {level: (m.counts.tolist(), m.row_labels, m.column_labels) for level, m in matrices.items()}
+    return {**vars(one), "event_f": float(one.event_f), "settings": dict(one.settings), "f": counts}
+
+
+def _from_row(row: dict[str, Any]) -> Outcome:
+    f = {level: f_of_confusion(_matrix(*counts)) for level, counts in row["f"].items()}
+    return Outcome(**{**row, "known": tuple(row["known"]), "f": f})
+
+
+def _matrix(counts: list[list[int]], rows: list[str], columns: list[str]) -> ConfusionMatrix:
+    return ConfusionMatrix(np.reshape(counts, (len(rows), len(columns))).astype(np.int64), tuple(rows), tuple(columns))
+
+
+# ---------------------------------------------------------------------- sweeps
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A setting of the protocol that can be swept: its name in `Protocol`, default values, and what goes with it."""
+
+    parameter: str
+    title: str
+    unit: str = ""
+    values: tuple[Any, ...]
+    base: Mapping[str, Any] = field(default_factory=dict)
+
+
+#: Name on the command line → what is swept.
+SETTINGS: Mapping[str, Setting] = MappingProxyType(
+    {
+        "snr": Setting(
+            parameter="snr_db",
+            title="signal-to-noise ratio",
+            unit="dB",
+            values=(40.0, 30.0, 20.0, 15.0, 10.0, 5.0, 0.0),
+        ),
+        "shots": Setting(parameter="n_train", title="training notes per class", values=(1, 2, 3, 4, 5, 6, 8, 10)),
+        "gap": Setting(
+            parameter="gap_s", title="silence between notes", unit="s", values=(0.0, 0.02, 0.05, 0.1, 0.2, 0.5)
+        ),
+        "contamination": Setting(
+            parameter="contamination",
+            title="mislabelled notes among 8 training notes per class",
+            values=(0, 1, 2, 3),
+            base={"n_train": 8},
+        ),
+        "imbalance": Setting(
+            parameter="imbalance",
+            title="training notes of the first class relative to the others",
+            values=(1, 2, 3, 5, 8),
+        ),
+    }
+)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Sweep:
+    """The results at each value of a setting."""
+
+    name: str
+    values: tuple[Any, ...]
+    results: tuple[Results, ...]
+
+    def write_csv(self, path: str | PathLike[str]) -> None:
+        """Every F of every seed at every value."""
+        found = zip(self.values, self.results, strict=True)
+        rows = ((value, *row) for value, results in found for row in results.rows())
+        write_rows(path, [SETTINGS[self.name].parameter, "seed", "method", "level", "category", "f"], rows)
+
+
+def sweep(
+    name: str,
+    data: Dataset,
+    protocol: Protocol | None = None,
+    *,
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    values: Sequence[Any] | None = None,
+    n_jobs: int = 1,
+    watch: Watch | None = None,
+    kept: Kept | None = None,
+) -> Sweep:
+    """Run the experiment at each value of one of `SETTINGS` that the data set has enough notes for."""
+    base, chosen = possible_values(name, data, protocol, seeds, values)
+    found = []
+    for number, value in enumerate(chosen):
+
+        def report(done: int, total: int, before: int = number) -> None:
+            if watch is not None:
+                watch(before * total + done, len(chosen) * total)
+
+        changed = replace(base, **{SETTINGS[name].parameter: value})
+        found.append(run(data, changed, methods=methods, seeds=seeds, n_jobs=n_jobs, watch=report, kept=kept))
+    return Sweep(name=name, values=chosen, results=tuple(found))
+
+
+def possible_values(
+    name: str,
+    data: Dataset,
+    protocol: Protocol | None,
+    seeds: Sequence[int],
+    values: Sequence[Any] | None = None,
+) -> tuple[Protocol, tuple[Any, ...]]:
+    """The protocol of a sweep, and the values for which there are enough notes."""
+    if name not in SETTINGS:
+        raise InputError(f"{name!r} cannot be swept; choose one of {', '.join(SETTINGS)}")
+    setting = SETTINGS[name]
+    base = replace(Protocol() if protocol is None else protocol, **setting.base)
+    asked = setting.values if values is None else values
+    chosen = tuple(value for value in asked if _can_be_drawn(data, base, setting, value, seeds))
+    if not chosen:
+        with_base = f", which trains on {base.n_train} notes per class" if setting.base else ""
+        raise InputError(f"{data.name} has too few notes for any value of the sweep over {name}{with_base}")
+    return base, chosen
+
+
+def _can_be_drawn(data: Dataset, base: Protocol, setting: Setting, value: Any, seeds: Sequence[int]) -> bool:
+    try:
+        for seed in seeds:
+            draw(data, replace(base, **{setting.parameter: value}), seed)
+    except InputError:
+        return False
+    return True

@@ -1,40 +1,53 @@
-"""Made-up notes in place of the paper's: eight classes with its names and class sizes.
+"""Synthetic notes in place of the paper's recordings: eight classes with its names and class sizes.
 
-The recordings of Sec. 4.1 are not public. These notes are stand-ins, drawn from what is published about the calls of
-the tufted titmouse (tuti) and the Carolina chickadee (cach): what is a harmonic stack, a chevron, a whistle or a buzz,
-and about where in the spectrum. **They are not recordings, and a number obtained on them is not the paper's number.**
-They serve to run the experiment from end to end, and to compare methods with one another on the same sounds.
+The recordings of Sec. 4.1 are not public. These notes are stand-ins, modelled on published descriptions of the calls of
+the tufted titmouse (tuti) and the Carolina chickadee (cach): harmonic stacks, chevrons, whistles and buzzes, at about
+the right frequencies. **They are not recordings, and results on them are not the paper's results.** They let the
+experiment run from end to end and compare methods on the same sounds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+from scipy.interpolate import PchipInterpolator
+from scipy.signal import butter, fftconvolve, sosfilt
 
 from outlark.errors import InputError
-from outlark.experiment.joining import FLOOR, Note, concatenate
-from outlark.experiment.sounds import RECIPES, SAMPLE_RATE, Hand
-
-__all__ = ["CLASSES", "KNOWN", "SAMPLE_RATE", "UNKNOWN", "Note", "concatenate", "note", "notes"]
+from outlark.segments import Segment
 
 KNOWN = ("tuti-D", "tuti-F", "cach-Z")
 UNKNOWN = ("tuti-A", "tuti-Z", "cach-C", "cach-D", "cach-E")
-#: Class → number of instances, as in Sec. 4.1.
+#: Class → number of notes, as in Sec. 4.1.
 CLASSES: Mapping[str, int] = MappingProxyType(dict(zip(KNOWN + UNKNOWN, (15, 6, 4, 4, 4, 6, 7, 10), strict=True)))
+SAMPLE_RATE = 22050
+HIGHEST = 0.45 * SAMPLE_RATE  # Hz; keeps clear of the Nyquist frequency
+FLOOR = 3e-4  # rms of the recorder's own noise, about 60 dB below the notes: "nearly noiseless"
+REVERB_DB = -6.0  # energy of the reverberation relative to the direct sound
+
+
+@dataclass(frozen=True, eq=False)
+class Note:
+    """One note: its class, its samples (n,), and, where known, the bird, recording or session that it comes from."""
+
+    label: str
+    samples: np.ndarray
+    group: str | None = None
 
 
 def notes(seed: int = 0, *, variation: float = 1.0, counts: Mapping[str, int] | None = None) -> list[Note]:
-    """All instances, class by class in the order of `CLASSES`.
+    """All notes, class by class in the order of `CLASSES`.
 
-    Instance i of a class depends on `seed`, the class and i only: more of one class changes nothing in the others.
+    Note i of a class depends on `seed`, the class and i only: asking for more of one class does not change the others.
 
     Parameters
     ----------
     seed : int
     variation : float
         Scales the spread within a class, see `note`.
-    counts : mapping from class to number of instances, default `CLASSES`
-        Classes that it does not name are left out.
+    counts : mapping from class to number of notes, default `CLASSES`
+        Classes that it does not name are omitted.
 
     Examples
     --------
@@ -45,7 +58,7 @@ def notes(seed: int = 0, *, variation: float = 1.0, counts: Mapping[str, int] | 
     for name, count in counts.items():
         _check_class(name)
         if count < 0:
-            raise InputError(f"counts[{name!r}]={count}: expected 0 or more instances")
+            raise InputError(f"counts[{name!r}]={count}: expected 0 or more notes")
     return [
         Note(name, note(name, np.random.default_rng([seed, c, i]), variation=variation))
         for c, name in enumerate(CLASSES)
@@ -54,19 +67,15 @@ def notes(seed: int = 0, *, variation: float = 1.0, counts: Mapping[str, int] | 
 
 
 def note(name: str, rng: np.random.Generator, *, variation: float = 1.0) -> np.ndarray:
-    """One instance of a class: a stand-in, not a recording.
+    """One note of a class, (n,), within [-1, 1] and .15 to .45 s long.
 
     Parameters
     ----------
     name : one of `CLASSES`
     rng : numpy.random.Generator
     variation : float, 0 to 3
-        Scales how much instances differ in pitch (±.7 %), length (±3 %), loudness (±1.2 dB), modulation, onset,
-        decay and jitter. With 0, they differ in phases and noise only.
-
-    Returns
-    -------
-    samples : ndarray of shape (n,), within [-1, 1], n about .15 to .45 s
+        Scales how much notes differ in pitch (±.7 %), length (±3 %), loudness (±1.2 dB), modulation, onset, decay and
+        jitter. With 0, they differ in phase and noise only.
 
     Examples
     --------
@@ -77,12 +86,221 @@ def note(name: str, rng: np.random.Generator, *, variation: float = 1.0) -> np.n
     _check_class(name)
     if not 0 <= variation <= 3:
         raise InputError(f"variation={variation!r}: expected a number from 0 to 3; 1 is natural")
-    hand = Hand(rng, variation)
-    sound = RECIPES[name](hand)
+    hand = _Hand(rng, variation)
+    sound = _RECIPES[name](hand)
     loudness = min(hand.near(0.35, 0.14), 0.95)
     return loudness * sound / np.abs(sound).max() + FLOOR * rng.standard_normal(len(sound))
+
+
+def concatenate(
+    notes: Sequence[Note],
+    *,
+    gap_s: float = 0.0,
+    edge_s: float = 0.0,
+    snr_db: float | None = None,
+    reverb_s: float = 0.0,
+    rng: np.random.Generator | None = None,
+    sample_rate: int = SAMPLE_RATE,
+    floor: float = FLOOR,
+) -> tuple[np.ndarray, list[Segment]]:
+    """One clip of the notes in the given order, and the segment of each (Sec. 4.3).
+
+    By default the notes follow each other without a gap, as in the paper. The clip is scaled down as a whole where it
+    would leave [-1, 1].
+
+    Parameters
+    ----------
+    notes : sequence of Note
+    gap_s, edge_s : float
+        Seconds between notes; before the first and after the last. They hold faint noise, never digital silence.
+    snr_db : float, optional
+        Adds white noise over the whole clip, this far below the mean power within the notes.
+    reverb_s : float
+        Seconds until the reverberation has fallen by 60 dB. The clip grows by as much; the segments stay those of the
+        direct sound.
+    rng : numpy.random.Generator
+        Needed for everything but plain joining.
+    sample_rate : int
+    floor : float
+        Root mean square of the noise in gaps and edges.
+
+    Examples
+    --------
+    >>> audio, spans = concatenate([Note("a", np.ones(90)), Note("b", np.zeros(50))])
+    >>> spans[0].start, spans[0].end == spans[1].start, spans[1].end == len(audio)
+    (0, True, True)
+    """
+    lengths = {"gap_s": gap_s, "edge_s": edge_s, "reverb_s": reverb_s}
+    for name, value in lengths.items():
+        if not 0 <= value < np.inf:
+            raise InputError(f"{name}={value!r}: expected a number of seconds, 0 or more")
+    if len(notes) == 0:
+        raise InputError("no notes to join: expected at least one")
+    if rng is None:
+        if snr_db is not None or any(lengths.values()):
+            raise InputError("gaps, edges, noise and reverberation are random: pass rng=np.random.default_rng(seed)")
+        rng = np.random.default_rng(0)  # draws nothing
+    gap, edge, tail = (round(value * sample_rate) for value in lengths.values())
+    ends = edge + np.cumsum([len(n.samples) + gap for n in notes]) - gap
+    segments = [
+        Segment(start=int(end) - len(n.samples), end=int(end), sample_rate=sample_rate, label=n.label)
+        for n, end in zip(notes, ends, strict=True)
+    ]
+    inside = np.zeros(int(ends[-1]) + edge, dtype=bool)
+    audio = np.zeros(len(inside))
+    for n, s in zip(notes, segments, strict=True):
+        inside[s.start : s.end] = True
+        audio[s.start : s.end] = n.samples
+    audio[~inside] = floor * rng.standard_normal(np.count_nonzero(~inside))
+    if tail:
+        audio = fftconvolve(audio, _room(tail, rng))
+    if snr_db is not None:
+        noise = rng.standard_normal(len(audio))
+        power = np.mean(audio[: len(inside)][inside] ** 2)
+        audio = audio + noise * np.sqrt(power / np.mean(noise**2) / 10 ** (snr_db / 10))
+    return audio / max(1.0, float(np.abs(audio).max())), segments
+
+
+def _room(tail: int, rng: np.random.Generator) -> np.ndarray:
+    """Impulse response of shape (tail + 1,): the direct sound, then noise that falls by 60 dB."""
+    late = rng.standard_normal(tail) * 10 ** (-3 * np.arange(1, tail + 1) / tail)
+    return np.concatenate([[1.0], late * np.sqrt(10 ** (REVERB_DB / 10) / np.sum(late**2))])
 
 
 def _check_class(name: str) -> None:
     if name not in CLASSES:
         raise InputError(f"{name!r} is not a class of notes: expected one of {', '.join(CLASSES)}")
+
+
+class _Hand:
+    """The building blocks of a note, each (n,), with the variation from one note to the next."""
+
+    def __init__(self, rng: np.random.Generator, variation: float) -> None:
+        self.rng, self.variation = rng, variation
+
+    def near(self, value: float, share: float) -> float:
+        """The value, off by up to `share`: .1 is about 10 %."""
+        return float(value * np.exp(self.variation * share * self.rng.uniform(-1, 1)))
+
+    def length(self, seconds: float) -> int:
+        return round(SAMPLE_RATE * self.near(seconds, 0.03))
+
+    def jitter(self, n: int, share: float, step_s: float = 0.005) -> np.ndarray:
+        """A factor that wanders about 1 within the note."""
+        knots = self.rng.uniform(-1, 1, size=int(n / SAMPLE_RATE / step_s) + 2)
+        steps = np.linspace(0, n, len(knots))
+        return np.exp(self.variation * share * np.interp(np.arange(n), steps, knots))
+
+    def contour(self, n: int, *points: tuple[float, float]) -> np.ndarray:
+        """Pitch in Hz through points (part of the length, Hz): moved by .7 %, bent by .35 %, warped in time."""
+        at, pitch = zip(*points, strict=True)
+        warp = self.near(1.0, 0.03)
+        bent = [self.near(hz, 0.0035) for hz in pitch]
+        curve = PchipInterpolator(at, bent)(np.linspace(0, 1, n) ** warp)
+        return np.minimum(self.near(1.0, 0.007) * self.jitter(n, 0.0008) * curve, HIGHEST)
+
+    def stack(self, pitch: np.ndarray, centre: float, width: float) -> np.ndarray:
+        """All harmonics of a pitch, strong around `centre` (Hz), weak beyond `width`, each of its own strength."""
+        centre, width = self.near(centre, 0.008), self.near(width, 0.02)
+        phase = 2 * np.pi * np.cumsum(pitch) / SAMPLE_RATE
+        total = np.zeros(len(pitch))
+        for k in range(1, int(HIGHEST / pitch.max()) + 1):
+            strength = self.near(1.0, 0.07) * np.exp(-0.5 * ((k * pitch - centre) / width) ** 2)
+            strength *= self.jitter(len(pitch), 0.05, step_s=0.02)
+            total += strength * np.sin(k * phase + self.rng.uniform(0, 2 * np.pi))
+        return total / np.std(total)
+
+    def whistle(self, pitch: np.ndarray) -> np.ndarray:
+        """A pure tone."""
+        return np.sqrt(2) * np.sin(2 * np.pi * np.cumsum(pitch) / SAMPLE_RATE + self.rng.uniform(0, 2 * np.pi))
+
+    def hiss(self, n: int, low: float, high: float) -> np.ndarray:
+        """Noise through a band filter, Hz."""
+        move = self.near(1.0, 0.008)
+        band = butter(3, [low * move, min(high * move, HIGHEST)], "bandpass", fs=SAMPLE_RATE, output="sos")
+        noise = sosfilt(band, self.rng.standard_normal(n))
+        return noise / np.std(noise)
+
+    def buzz(self, n: int, rate: float, depth: float) -> np.ndarray:
+        """Loudness that goes up and down `rate` times a second, by a part `depth`."""
+        beats = np.cumsum(self.near(rate, 0.017) * self.jitter(n, 0.01)) / SAMPLE_RATE + self.rng.uniform()
+        return 1 - min(self.near(depth, 0.04), 1.0) * (0.5 + 0.5 * np.cos(2 * np.pi * beats))
+
+    def shape(self, n: int) -> np.ndarray:
+        """Loudness over the note: onset in 10 ms, decay in 20 ms, falling by 1.5 dB from end to end, with flutter."""
+        t = np.arange(n) / SAMPLE_RATE
+        onset, decay = self.near(0.01, 0.07), self.near(0.02, 0.07)
+        ends = np.minimum(t / onset, 1), np.minimum((t[-1] - t) / decay, 1)
+        sag = 10 ** (-self.near(1.5, 0.1) / 20 * t / t[-1])
+        return np.prod(np.sin(np.pi / 2 * np.array(ends)) ** 2, axis=0) * sag * self.jitter(n, 0.03)
+
+
+def _tuti_d(hand: _Hand) -> np.ndarray:
+    """Hoarse harmonic stack, low: every .5 kHz from 1.8 to 3.6 kHz, noisy."""
+    n = hand.length(0.245)
+    tone = hand.stack(hand.contour(n, (0, 490), (0.2, 525), (0.7, 505), (1, 460)), 2700, 620)
+    return (tone + 0.35 * hand.hiss(n, 1400, 4000)) * hand.shape(n)
+
+
+def _tuti_f(hand: _Hand) -> np.ndarray:
+    """Short whistle: a brief rise, then down from 6.2 to 5 kHz, with breath and a faint tone an octave below."""
+    n = hand.length(0.165)
+    pitch = hand.contour(n, (0, 5600), (0.2, 6200), (0.6, 5700), (1, 5000))
+    return (hand.whistle(pitch) + 0.1 * hand.whistle(pitch / 2) + 0.25 * hand.hiss(n, 4600, 6700)) * hand.shape(n)
+
+
+def _cach_z(hand: _Hand) -> np.ndarray:
+    """Buzz ("zeet"): a high tone near 8 kHz whose loudness goes up and down about 170 times a second."""
+    n = hand.length(0.25)
+    tone = hand.whistle(hand.contour(n, (0, 7650), (0.3, 8050), (0.8, 8150), (1, 7850)))
+    return (tone + 0.02 * hand.hiss(n, 6100, 9700)) * hand.buzz(n, 170, 0.5) * hand.shape(n)
+
+
+def _tuti_a(hand: _Hand) -> np.ndarray:
+    """Noisy chevron: up from 5.3 to 8.2 kHz and down again, with a tone an octave below."""
+    n = hand.length(0.155)
+    pitch = hand.contour(n, (0, 5300), (0.45, 8200), (0.6, 8100), (1, 5500))
+    return (hand.whistle(pitch) + 0.35 * hand.whistle(pitch / 2) + 0.9 * hand.hiss(n, 4700, 8500)) * hand.shape(n)
+
+
+def _tuti_z(hand: _Hand) -> np.ndarray:
+    """Very high, thin whistle near 9.5 kHz with breath around it, falling a little."""
+    n = hand.length(0.195)
+    tone = hand.whistle(hand.contour(n, (0, 9700), (0.4, 9600), (1, 9400)))
+    return (tone + 0.45 * hand.hiss(n, 9000, 9850)) * hand.shape(n)
+
+
+def _cach_c(hand: _Hand) -> np.ndarray:
+    """Noisy chevron with harmonics: up and down steeply, 2.4 to 6 kHz."""
+    n = hand.length(0.18)
+    tone = hand.stack(hand.contour(n, (0, 1150), (0.4, 2000), (0.55, 1950), (1, 1000)), 3900, 1700)
+    return (tone + 0.5 * hand.hiss(n, 2400, 6100)) * hand.shape(n)
+
+
+def _cach_d(hand: _Hand) -> np.ndarray:
+    """Harmonic stack ("dee"): every .4 kHz from 3.3 to 5.7 kHz, steady, long and noisy."""
+    n = hand.length(0.4)
+    tone = hand.stack(hand.contour(n, (0, 385), (0.12, 412), (0.8, 405), (1, 390)), 4500, 1050)
+    return (tone + 0.45 * hand.hiss(n, 3300, 5700)) * hand.shape(n)
+
+
+def _cach_e(hand: _Hand) -> np.ndarray:
+    """Whistle of two harmonics with a brief upward onset that then falls slowly: 4 to 3.4 and 8 to 6.8 kHz."""
+    n = hand.length(0.245)
+    pitch = hand.contour(n, (0, 3650), (0.08, 4050), (0.5, 3750), (1, 3450))
+    return (hand.whistle(pitch) + 0.8 * hand.whistle(2 * pitch) + 0.02 * hand.hiss(n, 6300, 8300)) * hand.shape(n)
+
+
+#: Class → how a note of it is made.
+_RECIPES: Mapping[str, Callable[[_Hand], np.ndarray]] = MappingProxyType(
+    {
+        "tuti-D": _tuti_d,
+        "tuti-F": _tuti_f,
+        "cach-Z": _cach_z,
+        "tuti-A": _tuti_a,
+        "tuti-Z": _tuti_z,
+        "cach-C": _cach_c,
+        "cach-D": _cach_d,
+        "cach-E": _cach_e,
+    }
+)

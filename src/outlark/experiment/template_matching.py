@@ -1,8 +1,6 @@
-"""Template matching, what one would use instead of a description: every example slides along the recording.
+"""Template matching, the usual alternative to class models: every example slides along the recording.
 
-`TemplateMatching` cuts every example out of its spectrogram. It hears the same spectra as `NoteFrontEnd`, its notes go
-through the same decoder, and its thresholds are found in the same way as those of `detection.note_level`, so that
-what differs is the score alone.
+Spectra, decoder and the way thresholds are learnt are those of note-level detection, so only the score differs.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,12 +25,12 @@ from outlark.detection.training import Material, at_one_rate, check_marks, check
 from outlark.features.base import Frames
 from outlark.segments import Segment
 
-#: A patch this many times weaker than the strongest has no shape to compare: what is left of it is rounding.
+#: A patch weaker than this share of the strongest is rounding error and has no shape to compare.
 NOTHING = 1e-4
 
 
 class Template(NamedTuple):
-    """An example: its spectra (n, bands), its class, and where it was taken from (recording, first frame)."""
+    """An example: its spectra (n, bands), its class, and where it comes from (recording, first frame)."""
 
     spectra: np.ndarray
     label: Any
@@ -46,7 +44,7 @@ class TemplateMatching(BaseEstimator):
     Parameters
     ----------
     threshold : float, optional
-        The same for all classes. Left out: found from the training recordings.
+        The same for all classes; by default learnt from the training recordings.
 
     Attributes
     ----------
@@ -60,7 +58,7 @@ class TemplateMatching(BaseEstimator):
         self.threshold = threshold
 
     def fit(self, clips: Sequence[ArrayLike], labels: Sequence[Any], sample_rate: int) -> Self:
-        """Learn from clips that each hold one note."""
+        """Learn from clips of one note each."""
         return self._fit(join_clips([mono(c) for c in clips], list(labels), sample_rate, GAP_S))
 
     def fit_recordings(
@@ -69,13 +67,13 @@ class TemplateMatching(BaseEstimator):
         segments: Sequence[Iterable[Segment]],
         sample_rate: int | Sequence[int],
     ) -> Self:
-        """Learn from notes marked in longer recordings, of one rate or each of its own."""
+        """Learn from notes annotated in longer recordings."""
         rates = np.broadcast_to(sample_rate, len(recordings)).tolist()
         marks = check_marks(segments, len(recordings))
         return self._fit(at_one_rate([mono(r) for r in recordings], rates, marks, min(rates)))
 
     def detect(self, audio: ArrayLike, sample_rate: int) -> list[Segment]:
-        """The segments of a recording, in samples of the rate of the training recordings."""
+        """The segments of a recording, in samples at the rate of the training recordings."""
         check_is_fitted(self)
         samples = resample(mono(audio), sample_rate, self.front_end_.sample_rate_)
         block = self._scores(self.front_end_.transform(samples))
@@ -117,7 +115,7 @@ class TemplateMatching(BaseEstimator):
         return raised(note_thresholds(own, self._scores_of_the_rest(frames)))
 
     def _left_out_scores(self, label: Any, frames: Sequence[Frames]) -> np.ndarray:
-        """The best score of each example near its mark, by the other examples of its class."""
+        """The best score that the other examples of its class give each example near its annotation."""
         examples = [t for t in self.templates_ if t.label == label]
         if len(examples) == 1:
             return np.array([SINGLE_NOTE_SHARE])
@@ -130,7 +128,7 @@ class TemplateMatching(BaseEstimator):
         return np.array(found)
 
     def _scores_of_the_rest(self, frames: Sequence[Frames]) -> list[np.ndarray]:
-        """For each class the peaks of its scores in the training recordings where none of its notes is marked."""
+        """For each class the peaks of its scores in the training recordings outside its annotated notes."""
         found = [[np.zeros(1)] for _ in self.classes_]
         for r, recording in enumerate(frames):
             values = self._scores(recording).values

@@ -1,1 +1,1 @@
-"""Layer 0: the paper's equations as pure functions (NumPy and SciPy only)."""
+"""The equations of the paper, and what they need, as pure functions of arrays."""

@@ -1,8 +1,8 @@
 """Choosing the metric and the regulariser from the training notes alone.
 
-The paper's cost sets ℓ and σ but says nothing about σ_reg (its target has no noise) nor about the units of the
-features. Both are chosen by how well the description of a class tells its own notes, *left out*, from left-out notes of
-the other classes: these stand in for the unknowns, of which nothing may be used.
+The paper's cost sets ℓ and σ but not σ_reg (its target has no noise), nor the units of the features. Both are chosen by
+how well the model of a class separates its own *left-out* notes from left-out notes of the other classes, which stand
+in for the unknowns.
 """
 
 from collections.abc import Callable
@@ -16,17 +16,17 @@ from outlark.maths.gp import learn
 from outlark.maths.metric import candidate_metrics, feature_map, mapped
 from outlark.maths.notes import leave_out_parts
 
-#: The regularisers ρ = σ_reg²/σ² that are tried besides the smallest that the condition bound allows, largest first.
+#: The regularisers ρ = σ_reg²/σ² to try besides the smallest that the condition bound allows, largest first.
 RATIOS = (1e-1, 1e-2, 1e-4)
 #: ρ while the metric is chosen.
 MIDDLE_RATIO = 1e-2
 FOLDS = 5
-#: A smaller ρ is taken only if it lowers the error, 1 - AUC, to this share: less is chance with few notes.
+#: A smaller ρ is only chosen if it lowers the error, 1 - AUC, below this share: less is chance with few notes.
 WORTHWHILE = 0.9
 
 
 class Trial(NamedTuple):
-    """One setting that was tried, and the mean AUC over classes of left-out notes against those of other classes."""
+    """A setting, and the mean AUC over classes of left-out notes against those of other classes."""
 
     metric: str
     ratio: float
@@ -65,7 +65,7 @@ def left_out_auc(X: np.ndarray, labels: np.ndarray, fold: np.ndarray, metric: st
     d = np.full((len(X), len(classes)), np.nan)
     for f in np.unique(fold):
         out = fold == f
-        if out.all():  # one sample for each class: nothing stays to describe with
+        if out.all():  # one sample for each class: nothing is left to describe
             continue
         by = feature_map(metric, X[~out], labels[~out])
         Z_in, Z_out = mapped(X[~out], by), mapped(X[out], by)
@@ -91,7 +91,7 @@ def choose(
     fixed: dict[str, float | None],
     rng: np.random.Generator,
 ) -> tuple[Trial, list[Trial]]:
-    """Choose the metric first, at a middling ρ, then ρ, from the largest down.
+    """Choose the metric first, at an intermediate ρ, then ρ, from the largest down.
 
     With a single class there is nothing to choose by: the largest ρ.
 
@@ -104,11 +104,7 @@ def choose(
         y of Eq. (8).
     fixed : hyper-parameters to hold fixed, as in `outlark.maths.gp.learn`
 
-    Returns
-    -------
-    winner : Trial
-    trials : list of Trial
-        All that were tried, for the record.
+    Returns the winner, and all settings that were tried.
     """
     trials: list[Trial] = []
     fold = note_folds(labels, groups, rng)

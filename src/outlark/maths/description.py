@@ -9,15 +9,89 @@ distance lies between ``ρ/(n + ρ)`` (n copies of the sample itself) and 1 (not
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg.lapack import dtrtri
 from scipy.spatial.distance import cdist
 
-from outlark.maths.class_model import ClassModel, centring_term, far_distance, lowest_distance
 from outlark.maths.gp import regularised_factor, squared_exponential
 from outlark.maths.rows import blocks
+
+#: Below this a centred distance is rounding.
+CENTRED_FLOOR = 1e-12
+
+
+class ClassModel(Protocol):
+    """The model of a class of n samples by m of them: exact (m = n, `Description`) or by landmarks (`maths.sparse`).
+
+    The distance is ``d = 1 - ‖L_inv k‖²``, where k holds the kernel between the sample and `points`.
+    """
+
+    @property
+    def X(self) -> np.ndarray:
+        """The samples of the class, in the units in which ℓ is given, (n, d)."""
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Which of the samples are `points`, (m,)."""
+
+    @property
+    def points(self) -> np.ndarray:
+        """What the kernel is taken with, (m, d)."""
+
+    @property
+    def ell(self) -> float: ...
+
+    @property
+    def ratio(self) -> float:
+        """ρ."""
+
+    @property
+    def L_inv(self) -> np.ndarray:
+        """A lower triangle, (m, m)."""
+
+    @property
+    def center(self) -> bool:
+        """Whether the kernel is centred in the feature space."""
+
+    @property
+    def P_ones(self) -> np.ndarray:
+        """The vector v for which ``vᵀk`` is 1ᵀPk, (m,)."""
+
+    @property
+    def ones_P_ones(self) -> float:
+        """1ᵀP1."""
+
+    @property
+    def floor(self) -> float:
+        """The smallest value that a distance can have."""
+
+    @property
+    def far(self) -> float:
+        """The distance of a sample that resembles nothing."""
+
+    @property
+    def trace(self) -> float:
+        """``tr(K - Q)/σ²``, what the points miss of the samples; 0 when it is exact."""
+
+    def left_out(self, parts: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """For each part the distances of its samples under the model without this part."""
+
+
+def lowest_distance(model: ClassModel) -> float:
+    """The distance that n copies of a sample leave; a centred one is 0 at the mean, up to rounding."""
+    return CENTRED_FLOOR if model.center else model.ratio / (len(model.X) + model.ratio)
+
+
+def far_distance(model: ClassModel) -> float:
+    """1, and a little more when the kernel is centred."""
+    return 1.0 + float(centring_term(np.zeros(1), model)[0]) if model.center else 1.0
+
+
+def centring_term(ones_P_k: np.ndarray, model: ClassModel) -> np.ndarray:
+    """What centring adds to the distance; see `distances`."""
+    return (1.0 - ones_P_k) ** 2 / model.ones_P_ones - model.ratio / len(model.X)
 
 
 class Description(NamedTuple):
@@ -67,15 +141,10 @@ class Description(NamedTuple):
 
     @property
     def floor(self) -> float:
-        """The smallest value that a distance can have: what n copies of the sample itself would leave.
-
-        A centred distance is 0 at the mean; there it is what rounding leaves.
-        """
         return lowest_distance(self)
 
     @property
     def far(self) -> float:
-        """The distance of a sample that resembles nothing: 1, and a little more when the kernel is centred."""
         return far_distance(self)
 
     @property
@@ -107,11 +176,6 @@ class Description(NamedTuple):
 def describe(X: np.ndarray, ell: float, ratio: float, center: bool = False) -> Description:
     """Factor ``K/σ² + ρI`` of the samples of one class.
 
-    Raises
-    ------
-    InputError
-        When ρ is too small for the matrix to be factored in double precision.
-
     Examples
     --------
     >>> description = describe(np.array([[0.0], [1.0]]), ell=1.0, ratio=0.1)
@@ -126,13 +190,8 @@ def describe(X: np.ndarray, ell: float, ratio: float, center: bool = False) -> D
 def distances(model: ClassModel, Z: np.ndarray) -> np.ndarray:
     """Eq. (11) in units of σ², for every row of Z.
 
-    Where the model is centred, the kernel is centred in the feature space, which is the case in which the predictive
-    variance *is* the kernel Mahalanobis distance. Centring costs one vector: ``d + (1 - 1ᵀPk)² / (1ᵀP1) - ρ/n``,
-    ``P = (K/σ² + ρI)⁻¹``.
-
-    Returns
-    -------
-    ndarray (m,)
+    With a kernel centred in the feature space, the predictive variance *is* the kernel Mahalanobis distance. Centring
+    costs one vector: ``d + (1 - 1ᵀPk)² / (1ᵀP1) - ρ/n``, ``P = (K/σ² + ρI)⁻¹``.
     """
     d = np.ones(len(Z))
     for block in blocks(len(Z)):
@@ -151,12 +210,8 @@ def left_out_distances(model: ClassModel, parts: Sequence[np.ndarray]) -> np.nda
     ----------
     model : ClassModel
     parts : sequence of index arrays
-        Samples that are left out together; none in two parts, and no part all of them.
-
-    Returns
-    -------
-    ndarray (n,)
-        NaN for a sample that is in no part.
+        Samples that are left out together; parts are disjoint, and none is the whole class. A sample in no part gets
+        NaN.
 
     Examples
     --------
@@ -185,10 +240,6 @@ def distances_without(P: np.ndarray, part: np.ndarray, k: np.ndarray) -> np.ndar
     k : ndarray (n, m)
         The kernel between the samples of the description and the new ones.
 
-    Returns
-    -------
-    ndarray (m,)
-
     Examples
     --------
     >>> X, Z = np.array([[0.0], [0.1], [5.0]]), np.array([[4.0]])
@@ -206,7 +257,7 @@ def distances_without(P: np.ndarray, part: np.ndarray, k: np.ndarray) -> np.ndar
 
 
 def score(d: np.ndarray, far: float | np.ndarray = 1.0) -> np.ndarray:
-    """``-log √(d/σ²)`` ≥ 0: zero means "knows nothing about this", larger means nearer to the class."""
+    """``-log √(d/σ²)`` ≥ 0: zero for a sample that resembles nothing, larger nearer to the class."""
     return np.maximum(-0.5 * np.log(d / far), 0.0)
 
 
@@ -221,11 +272,10 @@ def left_out_scores(model: ClassModel, parts: Sequence[np.ndarray]) -> np.ndarra
 
 
 def shares(model: ClassModel, Z: np.ndarray) -> np.ndarray:
-    """How much each of the `points` takes off the distance of each row of Z, as a share of the whole, (m, rows of Z).
+    """How much each of the `points` reduces the distance of each row of Z, as a share of the whole, (m, rows of Z).
 
-    For the plain kernel they take off ``k_i (L_invᵀ L_inv k)_i``, in all ``1 - d``. The shares do not change when k is
-    multiplied by a number, so it is taken relative to the nearest point: however far a row lies, its column sums to
-    one.
+    For the plain kernel the reductions are ``k_i (L_invᵀ L_inv k)_i``, in all ``1 - d``. Shares do not depend on the
+    scale of k, so it is taken relative to the nearest point: however far a row lies, its column sums to one.
 
     >>> description = describe(np.array([[0.0], [1.0]]), ell=1.0, ratio=0.1)
     >>> np.abs(shares(description, np.array([[0.5], [99.0]]))).round(3)

@@ -23,7 +23,7 @@ from scipy.spatial.distance import cdist, pdist, squareform
 
 from outlark.errors import InputError
 
-#: ℓ is sought between these multiples of the median distance between training samples. Ten times that distance makes
+#: ℓ is sought between these multiples of the median distance between training samples; ten times that distance makes
 #: all samples look alike.
 LENGTH_SCALE_BOUNDS = (1e-2, 1e1)
 #: Samples on which the coarse grid over ℓ, and the first search, are computed before the fine search on all of them.
@@ -63,7 +63,7 @@ def ratio_from_condition(n_samples: int, condition: float) -> float:
     """The smallest ρ for which ``K/σ² + ρI`` is certain to have a condition number below `condition`.
 
     The eigenvalues of ``K/σ²`` lie in [0, N], so ``cond ≤ (N + ρ)/ρ``. This is the caption of Alg. 1 ("the smallest
-    value that makes the matrix well-conditioned") with the bound declared; the cost cannot do it, because y is a
+    value that makes the matrix well-conditioned") with an explicit bound; the cost cannot set it, because y is a
     polynomial without noise and a free σ_reg runs to whatever floor the optimiser has.
 
     >>> ratio_from_condition(100, 1e8) < 1.1e-6
@@ -73,13 +73,7 @@ def ratio_from_condition(n_samples: int, condition: float) -> float:
 
 
 def regularised_factor(K: np.ndarray, ratio: float) -> np.ndarray:
-    """The lower Cholesky factor of ``K + ρI``; K is overwritten.
-
-    Raises
-    ------
-    InputError
-        When ρ is too small for the matrix to be factored in double precision.
-    """
+    """The lower Cholesky factor of ``K + ρI``; K is overwritten."""
     K.flat[:: len(K) + 1] += ratio
     try:
         return cholesky(K, lower=True, overwrite_a=True, check_finite=False)
@@ -91,19 +85,7 @@ def regularised_factor(K: np.ndarray, ratio: float) -> np.ndarray:
 
 
 def cost(X: np.ndarray, y: np.ndarray, theta: HyperParameters) -> tuple[float, np.ndarray]:
-    """The cost g(Θ) of Eq. (7) and its gradient.
-
-    Parameters
-    ----------
-    X : ndarray (n, d)
-    y : ndarray (n,)
-    theta : HyperParameters
-
-    Returns
-    -------
-    g : float
-    gradient : ndarray (3,)
-        With respect to (log σ, log ℓ, log σ_reg).
+    """The cost g(Θ) of Eq. (7), and its gradient with respect to (log σ, log ℓ, log σ_reg).
 
     Examples
     --------
@@ -118,7 +100,7 @@ def cost(X: np.ndarray, y: np.ndarray, theta: HyperParameters) -> tuple[float, n
     factor = theta.sigma * regularised_factor(K / theta.sigma**2, theta.ratio), True
     alpha = cho_solve(factor, y)
     g = float(y @ alpha + 2.0 * np.log(np.diag(factor[0])).sum())  # Eq. (7)
-    # ∂g/∂θ = tr((K_reg⁻¹ - αᵀα) ∂K_reg/∂θ)
+    # ∂g/∂θ = tr((K_reg⁻¹ - ααᵀ) ∂K_reg/∂θ)
     M = cho_solve(factor, np.eye(len(X))) - np.outer(alpha, alpha)
     gradient = np.array(
         [
@@ -163,12 +145,7 @@ def learn(
     sigma, length_scale, sigma_reg : float, optional
         Values to hold fixed.
     y : ndarray (n,), optional
-        The target; Eq. (8) when left out.
-
-    Raises
-    ------
-    InputError
-        When ℓ is to be learnt and all samples are the same.
+        The target; Eq. (8) by default.
 
     Examples
     --------
@@ -195,7 +172,7 @@ def learn(
 
 
 def length_scale_bounds(X: np.ndarray) -> tuple[float, float]:
-    """The declared bounds of the search: `LENGTH_SCALE_BOUNDS` times the median distance between distinct samples."""
+    """The bounds of the search: `LENGTH_SCALE_BOUNDS` times the median distance between distinct samples."""
     distances = pdist(X[:: max(1, len(X) // 1000)])
     distances = distances[distances > 0]
     if distances.size == 0:

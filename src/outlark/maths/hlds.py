@@ -9,7 +9,7 @@ r"""Hierarchical linear dynamical system (Sec. 2.1): the Kalman filter that turn
    y_t = H x_t + ε^y_t                                  (Eq. 3)
 
 for two hidden layers, and in the same way for any number. Written as one state (Eqs. 4-5) it is an ordinary Kalman
-filter: `system` and `kalman_filter`. With H = I and one noise variance for each layer it falls apart into one small
+filter: `system` and `kalman_filter`. With H = I and one noise variance for each layer it separates into one small
 filter for each unit of the top layer, driven by the mean of the inputs below that unit: `reduce_system`. Its gain
 settles within a few dozen steps, and from then on it is a fixed recursive filter: `SettledFilter`.
 
@@ -27,7 +27,7 @@ from outlark.errors import InputError
 
 #: Layers of the paper, from the bottom up: |DCT| of 96 samples, then 24, then 12 (Sec. 4.2).
 PAPER_LAYERS = (96, 24, 12)
-#: Steps after which the gain is taken as settled; its change is below 1e-14 long before.
+#: Steps after which the gain counts as settled; its change is below 1e-14 long before.
 SETTLING_STEPS = 200
 
 
@@ -79,11 +79,11 @@ def system(
     ----------
     layers : from the bottom up
     innovation : r of each layer, from the bottom up
-        Proportional to the size of the layer when left out (Sec. 4.2); a common constant does not change the filter.
+        By default proportional to the size of the layer (Sec. 4.2); a common factor does not change the filter.
     observation : r^y
-        Proportional to the size of the bottom layer when left out.
+        By default proportional to the size of the bottom layer.
     H : ndarray (m, layers[0])
-        The identity when left out.
+        The identity by default.
 
     Examples
     --------
@@ -107,13 +107,7 @@ def system(
 
 
 def kalman_filter(model: System, y: np.ndarray) -> np.ndarray:
-    """The filtered states ``E[s_t | y_1 … y_t]``, shape (T, n_states): the textbook recursion.
-
-    Parameters
-    ----------
-    model : System
-    y : ndarray (T, m)
-    """
+    """The filtered states ``E[s_t | y_1 … y_t]`` of y (T, m), shape (T, n_states): the textbook recursion."""
     F, H, Q, R = model
     s, P = np.zeros(len(F)), Q
     states = np.empty((len(y), len(F)))
@@ -132,8 +126,8 @@ def reduce_system(
 ) -> System:
     """The filter of one unit of the top layer and the *means* of the units below it: L states, top first.
 
-    Exact for H = I and one noise variance for each layer: the mean of a group hears of nothing but the mean of its
-    inputs. The variances of means are those of units divided by their number.
+    Exact for H = I and one noise variance for each layer: the mean of a group depends on the mean of its inputs alone.
+    The variances of means are those of units divided by their number.
 
     >>> reduce_system((96, 24, 12)).F
     array([[1. , 0. , 0. ],
@@ -175,7 +169,7 @@ def gains(model: System, n_steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 class SettledFilter:
-    """`kalman_filter` of a reduced system for many groups at once, as a stream: any blocks give the same numbers.
+    """`kalman_filter` of a reduced system for many groups at once, as a stream; results do not depend on the blocks.
 
     The first `SETTLING_STEPS` steps use the exact gains. Then the gain K no longer changes,
     ``s_t = A s_{t-1} + K y_t`` with ``A = (I - KH)F``, and every state is one recursive filter with the denominator
@@ -219,7 +213,7 @@ class SettledFilter:
             self._step += 1
             states[t] = self._s
         if n_start < len(means):
-            from scipy.signal import lfilter  # takes long to import, and most models never need it
+            from scipy.signal import lfilter  # slow to import, and most models never need it
 
             if self._zi is None:
                 self._zi = self._memory()
@@ -228,7 +222,7 @@ class SettledFilter:
         return states
 
     def _memory(self) -> np.ndarray:
-        """What the recursive filters must remember to go on from the present state, (L, L, n_groups)."""
+        """The initial conditions of the recursive filters for the present state, (L, L, n_groups)."""
         free = self._powers @ self._s  # the next L states without input, (L, L, n_groups)
         L = len(self._a) - 1
         memory = np.zeros((L, L, self._s.shape[1]))
@@ -245,10 +239,10 @@ def smoother_gain(model: System) -> np.ndarray:
 
 
 class FixedLagSmoother:
-    """States that have heard `lag` further steps: ``s_{t|t+lag} = s_t + Σ_j C^j (s_{t+j} - F s_{t+j-1})``.
+    """States given `lag` further steps: ``s_{t|t+lag} = s_t + Σ_j C^j (s_{t+j} - F s_{t+j-1})``.
 
-    A filter is late by nature; a smoother waits a little and is not. As a stream: `push` gives the states of `lag`
-    steps before, `finish` the last ones, which hear what there is.
+    A filter lags behind; a smoother waits a little and does not. As a stream: `push` gives the states of `lag` steps
+    before, `finish` the last ones, which use what there is.
     """
 
     def __init__(self, model: System, lag: int, n_groups: int) -> None:

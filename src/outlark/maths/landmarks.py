@@ -1,10 +1,10 @@
-"""Landmarks: a few samples of a class that stand for all of them, picked by randomly pivoted Cholesky.
+"""Landmarks: a few samples of a class that represent all of them, picked by randomly pivoted Cholesky.
 
-With the landmarks U, ``Q = K_nU K_UU⁻¹ K_Un`` is what they tell of the kernel matrix K of all n samples, and
-``tr(K - Q)`` what they cannot tell. The next landmark is a sample drawn with a probability in proportion to its own
+With the landmarks U, ``Q = K_nU K_UU⁻¹ K_Un`` is what they capture of the kernel matrix K of all n samples, and
+``tr(K - Q)`` what they miss. The next landmark is a sample drawn with a probability in proportion to its own
 part of that, its *residual* ``1 - q_iᵀq_i`` (Chen, Epperly, Tropp, Webber 2024). Many are proposed at once and each is
-accepted with the probability that it would still have had, so that they are drawn as if one by one, in products of
-matrices (Epperly, Tropp, Webber 2024).
+accepted with the probability that it would still have had: the same distribution as one by one, in matrix products
+(Epperly, Tropp, Webber 2024).
 """
 
 from collections.abc import Iterator
@@ -14,15 +14,15 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dsyrk, dtrsm
 
-from outlark.maths.kernel import Kernel
 from outlark.maths.rows import blocks
+from outlark.maths.scoring import Kernel
 
 #: Landmarks that are proposed at once.
 PROPOSALS = 100
-#: Landmarks are picked among so many samples at a time, drawn in proportion to their residuals.
+#: Landmarks are picked among this many samples at a time, drawn in proportion to their residuals.
 CANDIDATES = 8000
-#: With more samples than candidates, this share of the landmarks at most is picked before all samples are looked at:
-#: the rest is for what is rare and was not among the first candidates.
+#: With more samples than candidates, at most this share of the landmarks is picked before all samples are considered:
+#: the rest is for rare samples that were not among the first candidates.
 FIRST_SHARE = 0.75
 ROUNDS = 4
 #: A residual below this share of ρ, or below rounding, adds nothing.
@@ -30,7 +30,7 @@ SMALLEST_RESIDUAL, ROUNDING = 1e-8, 1e-13
 
 
 class Landmarks(NamedTuple):
-    """Some samples of a class, and all of its samples as these see them.
+    """Some samples of a class, and all of its samples as projected on them.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ def pick(X: np.ndarray, ell: float, ratio: float, *, most: int, enough: float, r
         ℓ and ρ.
     most : int
     enough : float
-        In units of σ²; 0: as many landmarks as there may be, or as double precision can tell apart.
+        In units of σ²; 0: as many landmarks as allowed, or as double precision can separate.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def pick(X: np.ndarray, ell: float, ratio: float, *, most: int, enough: float, r
 
 
 def project(X: np.ndarray, rows: np.ndarray, L: np.ndarray, ell: float, ratio: float) -> Landmarks:
-    """All samples as the landmarks see them: n m² operations for A, and as many for AAᵀ."""
+    """Project all samples on the landmarks: n m² operations for A, and as many for AAᵀ."""
     m = len(rows)
     AAT, A_ones, residuals = np.zeros((m, m), order="F"), np.zeros(m), np.empty(len(X))
     for block, A in _in_blocks(X, rows, L, ell, ratio):
@@ -128,10 +128,7 @@ def _left(A: np.ndarray) -> np.ndarray:
 
 
 def _drawn(residuals: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None]:
-    """Rows to pick from, and what the residual of each is to be multiplied by so that they sum to that of the class.
-
-    All rows, and None, where they are few.
-    """
+    """Rows to pick from, and weights that make their residuals sum to that of the class; all and None if few."""
     n = len(residuals)
     if n <= CANDIDATES:
         return np.arange(n), None
@@ -195,7 +192,7 @@ class _Candidates:
 
 
 def _accepted(G: np.ndarray, most: int, smallest: float, rng: np.random.Generator) -> tuple[list[int], np.ndarray]:
-    """Each proposed sample with the probability that those before it have left it, and the Cholesky factor of these.
+    """Accept each proposed sample with the probability that those before have left it; with their Cholesky factor.
 
     `G` holds the residual kernel between the proposed samples.
     """

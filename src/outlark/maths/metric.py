@@ -1,14 +1,14 @@
-"""In what units distances are measured before Eq. (6).
+"""The units in which distances are measured before Eq. (6).
 
-The squared exponential kernel adds up squared differences over the features, so a feature in millimetres weighs a
-million times more than the same feature in metres. Either all features share a unit ("euclidean", the paper), or each
+The squared exponential kernel sums squared differences over the features, so a feature in millimetres weighs a million
+times more than the same feature in metres. Either all features share a unit ("euclidean", the paper), or each
 is divided by how much it varies *within* the classes ("within"), or their covariance within the classes is undone as
 well ("whiten"). All classes share one metric, so their scores stay commensurable.
 """
 
 import numpy as np
 
-#: Below this share of features that effectively carry the distance, features are taken not to share a unit.
+#: Below this share of features that effectively carry the distance, features are assumed to have different units.
 PARTICIPATION_FLOOR = 0.25
 #: A covariance matrix of the features is trusted from this many samples for each feature.
 SAMPLES_PER_FEATURE = 5
@@ -26,7 +26,7 @@ def within_class_scale(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """The fourth root of the mean fourth power of the deviations from the class mean, shape (d,).
 
     The fourth power rather than the second: a feature that is zero but for one sample in a hundred has a tiny standard
-    deviation, and dividing by that would let it rule every distance. Features that never vary get the root mean
+    deviation, and dividing by that would let it dominate every distance. Features that never vary get the root mean
     square of the other scales.
 
     Examples
@@ -49,7 +49,7 @@ def within_class_scale(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
 def participation(X: np.ndarray, labels: np.ndarray) -> float:
     """The share of features that effectively carry Euclidean distances within classes: ``(Σv)²/(d Σv²)``, in (0, 1].
 
-    1 when all features vary alike, 1/d when a single one rules.
+    1 when all features vary alike, 1/d when a single one dominates.
 
     >>> X = np.array([[0.0, 0.0], [1.0, 1000.0], [2.0, 0.0], [3.0, 1000.0]])
     >>> round(participation(X, np.zeros(4)), 2)
@@ -103,9 +103,9 @@ def mapped(X: np.ndarray, by: np.ndarray) -> np.ndarray:
 def candidate_metrics(X: np.ndarray, labels: np.ndarray) -> list[str]:
     """The metrics to choose from, the one that wins a tie first.
 
-    "euclidean" is no candidate where a few features rule the distances: two *known* classes can often be told apart
-    by those few alone, an unknown one cannot. "whiten" needs enough samples for a covariance matrix. With a single
-    class there is nothing to choose by.
+    "euclidean" is not a candidate where a few features dominate the distances: two *known* classes can often be told
+    apart by those few alone, an unknown one cannot. "whiten" needs enough samples for a covariance matrix. With a
+    single class there is nothing to choose by.
     """
     one_unit = participation(X, labels) >= PARTICIPATION_FLOOR
     if len(np.unique(labels)) == 1:

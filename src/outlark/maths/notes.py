@@ -1,6 +1,6 @@
-"""Notes as groups of samples: which samples are left out together, and subsets that keep notes whole."""
+"""Notes as groups of samples: what is left out together, copies, and subsets that keep notes whole."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -16,9 +16,9 @@ BLOCKS = 5
 SAME_SAMPLE = 1e-3
 #: Rows on which that median is taken.
 TYPICAL_ROWS = 300
-#: One pair of near samples for so many samples is not worth a doubt whether they are copies.
+#: Up to one pair of near samples for this many samples, all pairs are taken as copies.
 SOME_PAIRS = 20
-#: Directions in which rows are compared before they are compared in all.
+#: Projections on which rows are compared before they are compared in full.
 SHADOWS = 4
 
 
@@ -46,11 +46,21 @@ def leave_out_parts(groups: np.ndarray) -> list[np.ndarray]:
     return parts
 
 
+def leave_out_folds(parts: Sequence[Sequence[np.ndarray]], most: int) -> Iterator[np.ndarray]:
+    """Rows to leave out together: part i of every class is in fold ``i mod n_folds``, with at most this many folds.
+
+    Up to `most` parts, a class thus loses one part at a time.
+    """
+    n_folds = min(most, max((len(of_class) for of_class in parts), default=0))
+    for fold in range(n_folds):
+        yield np.sort(np.concatenate([part for of_class in parts for part in of_class[fold::n_folds]]))
+
+
 def same_samples(*tables: np.ndarray) -> np.ndarray:
     """A number for each row, the same for rows that are the same up to `SAME_SAMPLE`; numbered as they appear.
 
-    Rows of several tables are counted through. Besides a few numbers for each row, nothing is kept in memory: rows that
-    are near have near shadows in a few directions, so that only rows whose shadows are near have to be compared.
+    Rows of several tables are numbered consecutively. Only a few numbers for each row are kept in memory: rows that are
+    near have near projections, so only rows with near projections are compared.
 
     >>> same_samples(np.array([[3.0], [1.0], [3.0], [3.0 + 1e-9]]))
     array([0, 1, 0, 0])
@@ -72,9 +82,9 @@ def same_samples(*tables: np.ndarray) -> np.ndarray:
 
 
 def _radius_of_copies(tree: cKDTree, radius: float) -> float:
-    """The radius, or less where so many samples lie so closely that neighbours are as near as copies are.
+    """The radius, or less where samples are so dense that neighbours are as near as copies.
 
-    Ten times as near, such neighbours are a tenth as many, or fewer; copies are as many as before.
+    At a tenth of the radius such neighbours are a tenth as many, or fewer; copies are as many as before.
 
     >>> _radius_of_copies(cKDTree(np.linspace(0, 1, 10_001)[:, np.newaxis]), 1e-2) < 1e-4
     True
@@ -89,7 +99,7 @@ def _radius_of_copies(tree: cKDTree, radius: float) -> float:
 
 
 class _Rows:
-    """The rows of several tables, counted through, taken in blocks."""
+    """The rows of several tables, numbered consecutively."""
 
     def __init__(self, tables: Sequence[np.ndarray]) -> None:
         self.tables, self.width = tables, tables[0].shape[1]
@@ -121,8 +131,8 @@ def merge_copies(X: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """Note ids in which a note and its copy are one note, so that they are left out together.
 
     Two notes are copies when at least half of the samples of one occur in the other as well, up to `SAME_SAMPLE`: a
-    clip that was converted and back differs in its last digits. Left out alone, a note whose copy stays would score as
-    if it had been seen.
+    converted clip differs in its last digits. Left out alone, a note whose copy stays would score as if it had been
+    seen.
 
     >>> merge_copies(np.array([[0.0], [1.0], [1e-6]]), np.array([5, 6, 7]))
     array([0, 1, 0])

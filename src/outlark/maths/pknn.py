@@ -56,9 +56,9 @@ class Prototypes(NamedTuple):
 def default_counts(class_sizes: np.ndarray, K: int) -> np.ndarray:
     """How many prototypes each class gets: half as many as the smallest class has samples, at most 50, for all alike.
 
-    Two samples to a prototype, so that it still averages something: with four samples for each class and scaled
-    weights, samples as their own prototypes had AUROC .91 against .93. A class too small for K prototypes gets what it
-    can and does not take the others below K.
+    Two samples to a prototype, so that it still averages: with four samples for each class and scaled weights, samples
+    as their own prototypes had AUROC .91 against .93. A class too small for K prototypes gets as many as it can and
+    does not take the others below K.
 
     >>> default_counts(np.array([40, 800]), K=5), default_counts(np.array([1, 6, 800]), K=5)
     (array([20, 20]), array([1, 3, 5]))
@@ -69,9 +69,6 @@ def default_counts(class_sizes: np.ndarray, K: int) -> np.ndarray:
 
 def grid_shape(P: int) -> tuple[int, int]:
     """The most nearly square grid of exactly P units.
-
-    A unit of a square grid has four neighbours to average with, one of a chain two; measured, it hardly matters. A
-    prime P leaves only the chain.
 
     >>> grid_shape(12), grid_shape(7)
     ((3, 4), (1, 7))
@@ -87,10 +84,7 @@ def som_prototypes(X: np.ndarray, P: int, seed: int) -> np.ndarray:
     units nor offset matter; the features keep their relative magnitude. The map starts from P distinct samples laid out
     along the two principal axes, its neighbourhood shrinks to a third and its learning rate falls to zero.
 
-    Returns
-    -------
-    ndarray (min(P, number of distinct samples), d)
-        With no more distinct samples than P, these samples: there is nothing to summarise. With P = 1, the mean.
+    With no more distinct samples than P, these samples: there is nothing to summarise. With P = 1, the mean.
 
     Examples
     --------
@@ -132,20 +126,7 @@ def keller_labels(
 ) -> np.ndarray:
     """Keller's rule: ``u_j = .51 [j own] + .49 n_j/K``, n_j of the K nearest training samples being of class j.
 
-    Parameters
-    ----------
-    points : ndarray (P_total, d)
-    owners : ndarray (P_total,), int
-    X : ndarray (n, d)
-    labels : ndarray (n,), int
-        Class numbers from 0 to n_classes - 1.
-    n_classes, K : int
-        K is reduced to n where there are fewer samples.
-
-    Returns
-    -------
-    ndarray (P_total, n_classes)
-        Rows sum to one.
+    Shape (P_total, n_classes); rows sum to one. K is reduced to n where there are fewer samples.
 
     Examples
     --------
@@ -165,8 +146,8 @@ def keller_labels(
 def eta_of(points: np.ndarray, owners: np.ndarray, X: np.ndarray, labels: np.ndarray, form: EtaForm) -> Eta:
     """η₁ = mean and η₂ = 3·sd of the distance from a sample to the nearest prototype of its class; "plain" has η₂ = 1.
 
-    Classes count alike, whatever their size. A prototype that is the sample itself does not count: it would make the
-    distances vanish as P nears n_c. η₂ is at least η₁/4, for the sd of a handful of distances may be near 0 by chance.
+    Classes have equal weight. A prototype that is the sample itself does not count: it would make the distances vanish
+    as P nears n_c. η₂ is at least η₁/4, for the sd of a handful of distances may be near 0 by chance.
     Where there are no distances (one distinct sample in each class) η₁ = 0 and η₂ is that of the nearest prototypes.
 
     Examples

@@ -1,4 +1,4 @@
-"""Rows of tables that may be larger than memory: in blocks, and in files that have no name.
+"""Rows of tables that may be larger than memory: in blocks, and in unnamed temporary files.
 
 A table counts as *on disk* when it is a memory map of more than `IN_MEMORY` bytes; smaller ones are read.
 """
@@ -10,9 +10,9 @@ import numpy as np
 
 from outlark.errors import InputError
 
-#: Rows that are taken at once.
+#: Rows read at once.
 BLOCK_ROWS = 4096
-#: A memory map of at most so many bytes is read into memory.
+#: A memory map of at most this many bytes is read into memory.
 IN_MEMORY = 2**26
 
 
@@ -34,7 +34,7 @@ def on_disk(X: np.ndarray) -> bool:
 
 
 def gathered(X: np.ndarray, rows: np.ndarray, of: Callable[[np.ndarray], np.ndarray] | None = None) -> np.ndarray:
-    """``of(X[rows])`` in double precision: in memory, or in a file without a name if X is on disk.
+    """``of(X[rows])`` in double precision: in memory, or in an unnamed file if X is on disk.
 
     Examples
     --------
@@ -42,29 +42,21 @@ def gathered(X: np.ndarray, rows: np.ndarray, of: Callable[[np.ndarray], np.ndar
     array([[30.],
            [10.]])
     """
-    of = _as_it_is if of is None else of
+    of = np.asarray if of is None else of
     if not on_disk(X):
         return np.ascontiguousarray(of(X[rows]), dtype=np.float64)
     return spooled(of(X[rows[block]]) for block in blocks(len(rows)))
 
 
 def joined(X: np.ndarray, more: np.ndarray) -> np.ndarray:
-    """Both tables, one below the other: in memory, or in a file without a name if X is on disk."""
+    """Both tables stacked: in memory, or in an unnamed file if X is on disk."""
     if not on_disk(X):
         return np.concatenate([X, more])
     return spooled(piece for table in (X, more) for piece in (table[block] for block in blocks(len(table))))
 
 
 def spooled(pieces: Iterator[np.ndarray]) -> np.ndarray:
-    """The pieces (n_i, d), one below the other, as a memory map of a file that goes when nobody uses it any more.
-
-    It lies where Python keeps temporary files; the environment variable TMPDIR says where.
-
-    Raises
-    ------
-    InputError
-        When there is no piece, or no room for them.
-    """
+    """The pieces (n_i, d), stacked, as a memory map of a temporary file (in TMPDIR) that disappears with it."""
     n, d = 0, 0
     with tempfile.TemporaryFile() as file:
         try:
@@ -74,13 +66,9 @@ def spooled(pieces: Iterator[np.ndarray]) -> np.ndarray:
             file.flush()
         except OSError as error:
             raise InputError(
-                f"the samples cannot be kept in {tempfile.gettempdir()} ({error.strerror or error}) after {n:,} rows; "
+                f"cannot store the samples in {tempfile.gettempdir()} ({error.strerror or error}) after {n:,} rows; "
                 "free some space, or set the environment variable TMPDIR to a folder on a larger disk"
             ) from error
         if n == 0 or d == 0:
             raise InputError("there are no samples; give at least one block with rows and columns")
         return np.asarray(np.memmap(file, dtype=np.float64, mode="r", shape=(n, d)))
-
-
-def _as_it_is(X: np.ndarray) -> np.ndarray:
-    return X

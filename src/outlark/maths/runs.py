@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Runs(NamedTuple):
-    """Maximal runs of equal values: ``values[starts[i]:ends[i]]`` are all ``run_values[i]``."""
+    """Maximal runs of equal values: items ``starts[i]`` to ``ends[i]`` of the sequence are all ``values[i]``."""
 
     starts: np.ndarray
     ends: np.ndarray

@@ -1,24 +1,71 @@
-"""Eq. (11) for many samples and many classes: blocks of rows, memory that does not grow, all cores.
+"""Eqs. (6) and (11) for many samples and many classes: in blocks of rows, in constant memory, on all cores.
 
-`Distances` gives what `outlark.maths.description.distances` gives for each class, only faster: squared
-distances come from a matrix product, the kernel is computed in place in a buffer that stays in the cache, and the
-triangle of ``L⁻¹`` is used in two pieces so that its empty quarter is not multiplied.
+`Distances` gives what `outlark.maths.description.distances` gives for each class, only faster: squared distances come
+from a matrix product where that is accurate enough, the kernel is computed in place in a buffer that stays in the
+cache, and the triangle of ``L⁻¹`` is used in two pieces so that its empty quarter is not multiplied.
 """
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
-from outlark.maths.class_model import ClassModel, centring_term
-from outlark.maths.kernel import Kernel
+from outlark.maths.description import ClassModel, centring_term
 from outlark.maths.threads import blas_threads, one_blas_thread
 
 BLOCK_ROWS = 1024
+#: Relative error of a distance that the matrix-product form of ‖a - b‖² may cause before the direct form is used.
+PRODUCT_TOLERANCE = 1e-8
 #: Single precision is for classes whose distances cannot fall below this: its error in the score is about 1e-7/d.
 SINGLE_FLOOR = 5e-4
 #: Beyond this many length scales every kernel value is 0; there squares are still finite in single precision.
 FAR = 1e6
+
+
+class Kernel:
+    """``exp(-‖z - x‖²/ℓ²)`` for the rows z of a block and fixed points x.
+
+    Parameters
+    ----------
+    points : ndarray (n, d)
+    ell : float
+    ratio : float
+        ρ: errors below 1e-8 of it do not matter.
+    single : bool
+        Single precision, where the product form is accurate enough.
+
+    Examples
+    --------
+    >>> Kernel(np.zeros((1, 2)), ell=1.0, ratio=0.1)(np.ones((1, 2))).round(4)
+    array([[0.1353]])
+    """
+
+    def __init__(self, points: np.ndarray, ell: float, ratio: float, single: bool = False) -> None:
+        self.points, self.ell = points, ell
+        self.origin = points.mean(axis=0)
+        X = (points - self.origin) / ell
+        norms = np.einsum("ij,ij->i", X, X)
+        # ‖z‖² + ‖x‖² - 2zx cancels: its error, eps · spread², is felt in d relative to ρ.
+        self.by_product = np.finfo(float).eps * float(norms.max(initial=0.0)) < PRODUCT_TOLERANCE * ratio
+        self.dtype = np.dtype(np.float32 if single and self.by_product else np.float64)
+        # exp(-‖z - x‖²) = exp([z, 1, ‖z‖²] · [2x, -‖x‖², -1]): one product with the points as columns
+        columns = np.column_stack([2.0 * X, -norms, -np.ones(len(X))]).T
+        self._columns = np.ascontiguousarray(columns, self.dtype)
+
+    def __call__(self, Z: np.ndarray) -> np.ndarray:
+        """The kernel values of a block of rows, shape (rows, n)."""
+        if not self.by_product:
+            exponent = cdist(Z / self.ell, self.points / self.ell, "sqeuclidean")
+            np.negative(exponent, out=exponent)
+        else:
+            row = np.empty((len(Z), Z.shape[1] + 2), self.dtype)
+            np.subtract(Z, self.origin, out=row[:, :-2], casting="same_kind")
+            row[:, :-2] *= 1.0 / self.ell
+            row[:, -2] = 1.0
+            np.einsum("ij,ij->i", row[:, :-2], row[:, :-2], out=row[:, -1])
+            exponent = row @ self._columns
+        return np.exp(exponent, out=exponent)
 
 
 class _Scorer:
@@ -91,7 +138,7 @@ class Distances:
         return d
 
     def _within_reach(self, Z: np.ndarray) -> np.ndarray:
-        """Z with values so large that their squares would overflow brought in to where every kernel value is 0, too."""
+        """Z with values whose squares would overflow clipped to where every kernel value is 0 as well."""
         centre, reach = self._centre, self._reach
         if Z.size == 0 or max(Z.max() - centre.min(), centre.max() - Z.min()) <= reach:
             return Z
@@ -105,13 +152,5 @@ def distances_to_all(
     single: bool = False,
     block_rows: int = BLOCK_ROWS,
 ) -> np.ndarray:
-    """What `Distances` gives for one call, shape (m, C).
-
-    Examples
-    --------
-    >>> from outlark.maths.description import describe
-    >>> distances_to_all([describe(np.array([[0.0]]), 1.0, 0.1)], np.array([[0.0], [3.0]])).round(3)
-    array([[0.091],
-           [1.   ]])
-    """
+    """`Distances` for a single call, shape (m, C)."""
     return Distances(descriptions, single=single, block_rows=block_rows)(Z)

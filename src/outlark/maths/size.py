@@ -1,12 +1,12 @@
 """Making class scores commensurable when classes differ in size.
 
-d_c shrinks as n_c grows, because the scatter in the feature space is a sum and not a mean: a class with more or
-longer examples looks nearer to everything. The remedy keeps all samples and multiplies the class's score by
+d_c shrinks as n_c grows, because the scatter in the feature space is a sum, not a mean: a class with more or longer
+examples looks nearer to everything. The remedy keeps all samples and multiplies the score of the class by
 
     a_c = m_c(reference size) / m_c(its own size),
 
-where m_c(n) is the mean score of left-out notes of the class when it is described by n samples. A factor, so that 0
-stays 0; and only the effect of size is taken out, not how compact a class is.
+where m_c(n) is the mean score of left-out notes of the class when n samples describe it. A factor keeps 0 at 0, and
+removes only the effect of size, not how compact a class is.
 """
 
 from collections.abc import Sequence
@@ -19,21 +19,20 @@ from outlark.maths.notes import draw_notes, leave_out_parts
 from outlark.maths.rows import gathered
 from outlark.maths.sparse import EXACT_UP_TO, Setting, describe_class
 
-#: Sizes that differ by less than this factor are taken as the same.
+#: Sizes that differ by less than this factor count as the same.
 SAME_SIZE = 1.05
-#: At most so many random subsets of a class are described; of a large class, as many as have so many samples together.
+#: Most random subsets of a class to describe, and most samples that those of a large class have together.
 MOST_SUBSETS, ENOUGH_SAMPLES = 50, 20_000
 
 
 class Size(NamedTuple):
-    """How much a class is described by."""
+    """The size of the description of a class."""
 
     n_notes: int
     n_samples: int
 
 
 def size_of(groups: np.ndarray) -> Size:
-    """The number of notes and of samples."""
     return Size(len(np.unique(groups)), len(groups))
 
 
@@ -100,7 +99,7 @@ def size_factor(
 def _growth(
     c: int, samples: Sequence[np.ndarray], notes: Sequence[np.ndarray], reference: Size, setting: Setting
 ) -> float:
-    """The factor of a class that is smaller than the reference: the others say how a score grows with size."""
+    """The factor of a class smaller than the reference, from how the scores of the others grow with size."""
     own = size_of(notes[c])
     if own.n_notes == 1:  # two notes, of which one is left out, are described by one
         own = Size(2, 2 * own.n_samples)

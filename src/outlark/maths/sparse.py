@@ -1,6 +1,6 @@
 r"""The model of a class by landmarks (the paper's future work: "sparsification"), for classes of any size.
 
-Only the landmarks U are described, and all samples have a say in what is known about them. With ``K_UU = L Lᵀ``,
+Only the landmarks U are described, and all samples determine what is known about them. With ``K_UU = L Lᵀ``,
 ``A = L⁻¹K_Un``, ``q = L⁻¹k_U*`` and everything in units of σ²:
 
 .. math::
@@ -9,7 +9,7 @@ Only the landmarks U are described, and all samples have a say in what is known 
 
 (deterministic training conditional; Seeger et al. 2003, Quiñonero-Candela and Rasmussen 2005). It lies between
 ρ/(n + ρ) and 1, is 1 far from everything, and Eq. (11) itself where the landmarks are all samples. It costs n m² in
-place of n³. ``tr(K - Q)`` says how much of the class the landmarks cannot tell: the *certificate*.
+place of n³. ``tr(K - Q)``, the *certificate*, says how much of the class the landmarks miss.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,18 +20,17 @@ from scipy.linalg import eigh, qr
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
 
-from outlark.maths.class_model import ClassModel, far_distance, lowest_distance
-from outlark.maths.description import describe
+from outlark.maths.description import ClassModel, describe, far_distance, lowest_distance
 from outlark.maths.gp import regularised_factor
-from outlark.maths.kernel import Kernel
 from outlark.maths.landmarks import CANDIDATES, Landmarks, pick
 from outlark.maths.rows import BLOCK_ROWS
+from outlark.maths.scoring import Kernel
 
-#: "auto" describes classes of up to so many samples exactly: below, landmarks are no faster.
+#: "auto" describes classes of up to this many samples exactly: below, landmarks are no faster.
 EXACT_UP_TO = 3000
-#: Above, and up to here, it does so where landmarks do not reach the certificate: exactness is still cheap.
+#: Up to here it does so where landmarks do not reach the certificate: an exact model is still cheap.
 EXACT_IF_NEEDED = 6000
-#: "auto" takes at most so many landmarks, and at most this share of the samples.
+#: "auto" takes at most this many landmarks, and at most this share of the samples.
 MOST_LANDMARKS, MOST_OF_CLASS = 2000, 1 / 3
 #: "auto" stops when ``tr(K - Q)`` is at most this share of ρn.
 ENOUGH = 0.003
@@ -71,7 +70,7 @@ class Setting(NamedTuple):
         return None if n <= self.landmarks else int(self.landmarks)
 
     def bytes_for(self, n: int) -> tuple[float, float]:
-        """What the model of a class of n samples takes besides the samples, and how much more while it is made."""
+        """Memory for the model of a class of n samples besides the samples, and how much more while it is made."""
         m = self.most(n)
         if m is None or (isinstance(self.landmarks, str) and n <= EXACT_IF_NEEDED):
             return 8.0 * n**2, 24.0 * n**2
@@ -79,7 +78,7 @@ class Setting(NamedTuple):
 
 
 class LandmarkDescription(NamedTuple):
-    """A class by m of its n samples; see the module docstring.
+    """The model of a class by m of its n samples; see the module docstring.
 
     Attributes
     ----------
@@ -198,7 +197,7 @@ class LandmarkDescription(NamedTuple):
 
 
 def describe_class(X: np.ndarray, setting: Setting) -> ClassModel:
-    """The model of a class: exact, or by landmarks, as the setting says of a class of this size.
+    """The model of a class: exact or by landmarks, depending on the setting and the size of the class.
 
     Examples
     --------
@@ -244,7 +243,7 @@ def describe_by_landmarks(
 
 
 def _chunks(parts: Sequence[np.ndarray], m: int) -> Iterator[list[int]]:
-    """The numbers of the parts, together such as are about as long and have at most `BLOCK_ROWS` samples."""
+    """The numbers of the parts, in groups of similar length with at most `BLOCK_ROWS` samples."""
     sizes = np.array([len(G) for G in parts])
     chunk: list[int] = []
     for i in np.argsort(sizes, kind="stable").tolist():

@@ -1,7 +1,7 @@
 """How many threads BLAS may use.
 
-Many small factorisations are slower with several BLAS threads than with one, and on a busy machine a hundred times
-slower, because the threads wait for each other; and with one thread a fit gives the same numbers everywhere.
+Many small factorisations are slower with several BLAS threads than with one, a hundred times slower on a busy machine,
+because the threads wait for each other; and with one thread a fit gives the same numbers everywhere.
 """
 
 import threading
@@ -23,8 +23,8 @@ def blas_threads() -> int:
 def one_blas_thread() -> Iterator[bool]:
     """Hold BLAS to one thread; True if it is this call that does so.
 
-    The number of BLAS threads belongs to the whole process, so only one call at a time may set it; a call that finds
-    it taken goes on with things as they are.
+    The number of BLAS threads is that of the whole process, so only one call at a time may set it; others leave it as
+    it is.
     """
     if not _LIMITED.acquire(blocking=False):
         yield False

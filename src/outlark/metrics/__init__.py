@@ -1,20 +1,35 @@
-"""How good scores, decisions and found events are, beside the chance level where there is one (NumPy and SciPy)."""
+"""How good scores, decisions and found events are, beside the chance level where there is one."""
 
-from outlark.metrics.confusion import ConfusionMatrix, open_set_confusion_matrix
-from outlark.metrics.events import EventScores, Rates, TimeErrors, event_f, onset_offset_errors
-from outlark.metrics.matching import Events, Matching, match_events
+from outlark.metrics.events import (
+    Events,
+    EventScores,
+    Matching,
+    Rates,
+    TimeErrors,
+    event_f,
+    match_events,
+    onset_offset_errors,
+)
 from outlark.metrics.open_set import (
+    OpenSetReport,
     accuracy_known,
     augrc,
     aurc,
     auroc,
     ccr_at_fpr,
     fpr_at_tpr,
+    open_set_report,
     oscr,
     oscr_curve,
 )
-from outlark.metrics.open_set_report import OpenSetReport, open_set_report
-from outlark.metrics.windows import FScores, note_f, note_labels, window_f
+from outlark.metrics.windows import (
+    ConfusionMatrix,
+    FScores,
+    note_f,
+    note_labels,
+    open_set_confusion_matrix,
+    window_f,
+)
 
 __all__ = [
     "ConfusionMatrix",

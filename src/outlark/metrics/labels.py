@@ -1,6 +1,6 @@
-"""Checks of labels and scores that the metrics share."""
+"""Labels and scores as the metrics take them, checked."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,12 +9,8 @@ from outlark.errors import InputError
 
 
 def label_list(labels: ArrayLike, name: str) -> list[Hashable]:
-    """Labels as a list of Python values.
+    """Labels as a list of Python values; an array would turn ``[0, "unknown"]`` into text.
 
-    Not an array: NumPy would turn ``[0, "unknown"]`` into text, and 0 would no longer be the class 0.
-
-    Examples
-    --------
     >>> label_list([0, "unknown"], "y_true")
     [0, 'unknown']
     """
@@ -25,13 +21,7 @@ def label_list(labels: ArrayLike, name: str) -> list[Hashable]:
 
 
 def label_index(classes: ArrayLike) -> dict[Hashable, int]:
-    """Column of each class.
-
-    Examples
-    --------
-    >>> label_index(["a", "b"])
-    {'a': 0, 'b': 1}
-    """
+    """Column of each class."""
     names = label_list(classes, "classes")
     if not names:
         raise InputError("classes is empty, expected at least one known class. Give the labels of the score columns.")
@@ -44,13 +34,7 @@ def label_index(classes: ArrayLike) -> dict[Hashable, int]:
 
 
 def score_table(class_scores: ArrayLike, n_classes: int) -> NDArray[np.float64]:
-    """Scores as floats (n, C), none of them NaN; infinities are fine (a log density of zero is one).
-
-    Examples
-    --------
-    >>> score_table([[1, 0], [0, 2]], 2).shape
-    (2, 2)
-    """
+    """Scores as floats (n, C), none of them NaN; infinities are fine (the log of a density of 0)."""
     scores = np.asarray(class_scores, dtype=float)
     if scores.ndim != 2 or scores.shape[1] != n_classes:
         raise InputError(
@@ -63,19 +47,17 @@ def score_table(class_scores: ArrayLike, n_classes: int) -> NDArray[np.float64]:
         rows = np.flatnonzero(np.isnan(scores).any(axis=1))
         raise InputError(
             f"class_scores has NaN in {len(rows)} of {len(scores)} rows, first in row {rows[0]}. "
-            "Repair the scorer or leave those samples out."
+            "Fix the scorer or omit those samples."
         )
     return scores
 
 
 def share(value: float, name: str) -> float:
-    """A share, checked to be in [0, 1].
-
-    Examples
-    --------
-    >>> share(0.95, "tpr")
-    0.95
-    """
     if not 0 <= value <= 1:
         raise InputError(f"{name} is {value}, expected a share between 0 and 1.")
     return float(value)
+
+
+def sorted_labels(labels: Iterable[Hashable]) -> list[Hashable]:
+    """Sorted by type first, since a text and a number cannot be compared."""
+    return sorted(set(labels), key=lambda label: (type(label).__name__, label))

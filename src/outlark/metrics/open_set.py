@@ -11,6 +11,8 @@ curve is straight between its points. When m classes share the best score and th
 counts as 1/m correct. So a scorer that says the same of everything gets exactly the chance level of every metric.
 """
 
+from collections.abc import Hashable
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +20,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from outlark.errors import InputError
 from outlark.metrics.labels import label_index, label_list, score_table, share
-
-Floats = NDArray[np.float64]
+from outlark.metrics.windows import (
+    ConfusionMatrix,
+    Floats,
+    aligned_table,
+    f_of_confusion,
+    open_set_confusion_matrix,
+)
 
 
 def auroc(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> float:
@@ -27,22 +34,13 @@ def auroc(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> flo
 
     .. math:: P(s > s') + \tfrac12 P(s = s'), \quad s \text{ of a known},\ s' \text{ of an unknown sample}
 
-    where s is the best score of a sample. Chance: .5.
+    where s is the best score of a sample. Chance: .5; higher is better. Needs a known and an unknown sample.
 
     Parameters
     ----------
     y_true : array-like (n,)
     class_scores : array-like (n, C)
     classes : array-like (C,)
-
-    Returns
-    -------
-    float in [0, 1], higher is better
-
-    Raises
-    ------
-    InputError
-        If shapes do not fit, a score is NaN, or there is no known or no unknown sample.
 
     Examples
     --------
@@ -61,7 +59,7 @@ def oscr_curve(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -
         \mathrm{CCR}(θ) = \frac{|\{\text{known, accepted, right class}\}|}{|\{\text{known}\}|}, \qquad
         \mathrm{FPR}(θ) = \frac{|\{\text{unknown, accepted}\}|}{|\{\text{unknown}\}|}
 
-    Parameters and errors are those of `auroc`.
+    Parameters are those of `auroc`.
 
     Returns
     -------
@@ -83,7 +81,7 @@ def oscr(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> floa
     r"""Area under the open-set classification curve, :math:`\int \mathrm{CCR}\, d\,\mathrm{FPR}`.
 
     Never above the accuracy on the knowns, which it reaches when every unknown scores below every known.
-    Chance: 1/(2C). Parameters and errors are those of `auroc`; higher is better.
+    Chance: 1/(2C). Parameters are those of `auroc`; higher is better.
 
     Examples
     --------
@@ -99,7 +97,7 @@ def fpr_at_tpr(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike, *
 
     The smallest such share: the threshold is the highest that accepts enough knowns. When knowns and unknowns tie
     there, the part of the tied group that is needed is taken at random, in expectation. Chance: ``tpr``. Parameters
-    and errors are those of `auroc`, and ``tpr`` must be in [0, 1]; lower is better.
+    are those of `auroc`, and ``tpr`` must be in [0, 1]; lower is better.
 
     Examples
     --------
@@ -118,7 +116,7 @@ def ccr_at_fpr(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike, *
     """Share of the knowns that is accepted and rightly classified where the share ``fpr`` of the unknowns is accepted.
 
     The largest such share: the threshold is the lowest that accepts no more unknowns. Ties of knowns and unknowns as in
-    `fpr_at_tpr`. Chance: ``fpr / C``. Parameters and errors are those of `auroc`, and ``fpr`` must be in [0, 1];
+    `fpr_at_tpr`. Chance: ``fpr / C``. Parameters are those of `auroc`, and ``fpr`` must be in [0, 1];
     higher is better.
 
     Examples
@@ -140,7 +138,7 @@ def aurc(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> floa
     where E(k) is the number of errors among the k most confident samples: accepted unknowns, and knowns put in the
     wrong class. Chance: the error rate of a guess, 1 - (share of knowns)/C. Defined without unknowns too.
 
-    Parameters and errors are those of `auroc`, but one sample of any kind is enough; lower is better.
+    Parameters are those of `auroc`, but one sample of any kind is enough; lower is better.
 
     Examples
     --------
@@ -159,7 +157,7 @@ def augrc(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> flo
     The joint probability of being accepted and wrong (wrong as in `aurc`), averaged over the coverages 0 to 1: the
     mean share of silent failures. Half the error rate by chance, half its square at best. Defined without unknowns too.
 
-    Parameters and errors are those of `auroc`, but one sample of any kind is enough; lower is better.
+    Parameters are those of `auroc`, but one sample of any kind is enough; lower is better.
 
     Examples
     --------
@@ -176,7 +174,7 @@ def augrc(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> flo
 def accuracy_known(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> float:
     """Share of the known samples whose best score is that of their class (closed set: nothing is rejected).
 
-    Chance: 1/C. Parameters and errors are those of `auroc`, but no unknown is needed; higher is better.
+    Chance: 1/C. Parameters are those of `auroc`, but no unknown is needed; higher is better.
 
     Examples
     --------
@@ -187,6 +185,153 @@ def accuracy_known(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLik
     if not judged.known.any():
         raise InputError(_none_of("known", classes))
     return float(judged.credit.sum() / judged.known.sum())
+
+
+@dataclass(frozen=True)
+class OpenSetReport:
+    """What `open_set_report` returns. NaN: undefined for these samples.
+
+    Attributes
+    ----------
+    n_known, n_unknown : int
+    auroc, oscr, fpr_at_95_tpr, ccr_at_1_fpr, ccr_at_10_fpr, aurc, augrc, accuracy_known : float
+        See the functions of these names; the numbers are per cent.
+    macro_f_classes, macro_f_open : float
+        Mean F over the classes, and over the classes and the unknown category, of those that occur; NaN without
+        predictions.
+    chance : dict of str to float
+        The value of each metric for a constant scorer.
+    confusion : ConfusionMatrix or None
+    """
+
+    n_known: int
+    n_unknown: int
+    auroc: float
+    oscr: float
+    fpr_at_95_tpr: float
+    ccr_at_1_fpr: float
+    ccr_at_10_fpr: float
+    aurc: float
+    augrc: float
+    accuracy_known: float
+    macro_f_classes: float
+    macro_f_open: float
+    chance: dict[str, float]
+    confusion: ConfusionMatrix | None
+
+    def as_dict(self) -> dict[str, float]:
+        """Flat, for a table row: the counts, every metric, and its chance level as ``<metric>_chance``."""
+        numbers = {field.name: getattr(self, field.name) for field in fields(self)[:-2]}
+        return numbers | {f"{name}_chance": value for name, value in self.chance.items()}
+
+    def __str__(self) -> str:
+        rows = [["", "value", "chance", "better"]]
+        for name, chance in self.chance.items():
+            value = getattr(self, name)
+            if not np.isnan(value):
+                rows.append([_TITLES[name], f"{value:.3f}", f"{chance:.3f}", "low" if name in _LOW else "high"])
+        head = f"{self.n_known} known and {self.n_unknown} unknown samples"
+        tables = [aligned_table(rows)] if self.confusion is None else [aligned_table(rows), str(self.confusion)]
+        return "\n\n".join([head, *tables])
+
+
+def open_set_report(
+    y_true: ArrayLike,
+    class_scores: ArrayLike,
+    classes: ArrayLike,
+    y_pred: ArrayLike | None = None,
+    unknown_label: Hashable = None,
+) -> OpenSetReport:
+    """Every open-set metric of one scorer, with its chance level; prints as a table.
+
+    Chance is a constant scorer: its scores do not separate known from unknown, and it picks the right one of C classes
+    once in C. For the F scores it is the same predictions in shuffled order: a label that is true for the share p and
+    predicted for the share q has F = 2pq/(p + q). As in `window_f`, F means are over the categories that occur. What
+    needs unknowns (or knowns) is NaN without them.
+
+    Parameters
+    ----------
+    y_true : array-like (n,)
+        True labels; every label that is not one of ``classes`` is an unknown.
+    class_scores : array-like (n, C)
+        High = member.
+    classes : array-like (C,)
+    y_pred : array-like (n,), optional
+        Predicted labels, for the confusion matrix and the F scores.
+    unknown_label : label, optional
+        What ``y_pred`` calls a rejected sample; not needed when it rejects none.
+
+    Examples
+    --------
+    >>> report = open_set_report(["a", "b", "?", "?"], [[3, 0], [0, 2], [1, 1], [0, 2]], ["a", "b"])
+    >>> report.auroc, report.chance["auroc"]
+    (0.875, 0.5)
+    >>> print(str(report)[:95])
+    2 known and 2 unknown samples
+    <BLANKLINE>
+                                    value  chance  better
+    AUROC ...
+    """
+    known = label_index(classes)
+    n_known = sum(label in known for label in label_list(y_true, "y_true"))
+    n_unknown = len(label_list(y_true, "y_true")) - n_known
+    data = (y_true, class_scores, classes)
+    values = {
+        "aurc": aurc(*data),
+        "augrc": augrc(*data),
+        "accuracy_known": accuracy_known(*data) if n_known else np.nan,
+        **(_separation(*data) if n_known and n_unknown else dict.fromkeys(_SEPARATION, np.nan)),
+    }
+    chance = _chance(n_known / (n_known + n_unknown), len(known))
+    f = None
+    if y_pred is not None:
+        f = f_of_confusion(open_set_confusion_matrix(y_true, y_pred, classes, unknown_label))
+    for name, ours in (("macro_f_classes", "macro_known"), ("macro_f_open", "macro_all")):
+        values[name], chance[name] = (np.nan, np.nan) if f is None else (getattr(f, ours), f.chance[ours])
+    confusion = None if f is None else f.confusion
+    return OpenSetReport(n_known, n_unknown, **values, chance=chance, confusion=confusion)
+
+
+_TITLES = {
+    "auroc": "AUROC",
+    "oscr": "OSCR",
+    "fpr_at_95_tpr": "FPR at 95 % TPR",
+    "ccr_at_1_fpr": "CCR at 1 % FPR",
+    "ccr_at_10_fpr": "CCR at 10 % FPR",
+    "aurc": "AURC",
+    "augrc": "AUGRC",
+    "accuracy_known": "accuracy on knowns",
+    "macro_f_classes": "macro F, classes",
+    "macro_f_open": "macro F, classes and unknown",
+}
+_LOW = ("fpr_at_95_tpr", "aurc", "augrc")
+_SEPARATION = ("auroc", "oscr", "fpr_at_95_tpr", "ccr_at_1_fpr", "ccr_at_10_fpr")
+
+
+def _separation(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> dict[str, float]:
+    data = (y_true, class_scores, classes)
+    return {
+        "auroc": auroc(*data),
+        "oscr": oscr(*data),
+        "fpr_at_95_tpr": fpr_at_tpr(*data, tpr=0.95),
+        "ccr_at_1_fpr": ccr_at_fpr(*data, fpr=0.01),
+        "ccr_at_10_fpr": ccr_at_fpr(*data, fpr=0.1),
+    }
+
+
+def _chance(known_share: float, n_classes: int) -> dict[str, float]:
+    accuracy = 1 / n_classes
+    error = 1 - known_share * accuracy
+    return {
+        "auroc": 0.5,
+        "oscr": accuracy / 2,
+        "fpr_at_95_tpr": 0.95,
+        "ccr_at_1_fpr": 0.01 * accuracy,
+        "ccr_at_10_fpr": 0.1 * accuracy,
+        "aurc": error,
+        "augrc": error / 2,
+        "accuracy_known": accuracy,
+    }
 
 
 def _none_of(kind: str, classes: ArrayLike) -> str:

@@ -1,4 +1,8 @@
-"""F scores of windows and of whole notes, with and without the unknown category (Sec. 4.3, Tables 1 and 2)."""
+"""The confusion matrix with an unknown category, and F scores of windows and notes (Sec. 4.3, Tables 1 and 2).
+
+A category that is neither true nor predicted anywhere has an undefined F, NaN: there was nothing to get right and
+nothing was got wrong, so 0 would punish and 1 would reward for no reason. Means are over the defined values.
+"""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -8,18 +12,103 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from outlark.errors import InputError
-from outlark.metrics.confusion import ConfusionMatrix, aligned_table, open_set_confusion_matrix
-from outlark.metrics.labels import label_index, label_list
+from outlark.metrics.labels import label_index, label_list, sorted_labels
 
 Floats = NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class ConfusionMatrix:
+    """Counts of true labels (rows) by predicted labels (columns; the last column is the unknown category).
+
+    Attributes
+    ----------
+    counts : ndarray (n_rows, C + 1) of int
+    row_labels : tuple (n_rows,)
+    column_labels : tuple (C + 1,)
+    """
+
+    counts: NDArray[np.int64]
+    row_labels: tuple[Hashable, ...]
+    column_labels: tuple[Hashable, ...]
+
+    def __str__(self) -> str:
+        rows = [["true \\ predicted", *map(str, self.column_labels)]]
+        rows += [[str(label), *map(str, row)] for label, row in zip(self.row_labels, self.counts, strict=True)]
+        return aligned_table(rows)
+
+
+def open_set_confusion_matrix(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    classes: ArrayLike,
+    unknown_label: Hashable,
+    *,
+    rows: Literal["classes", "all"] = "classes",
+) -> ConfusionMatrix:
+    """Confusion matrix of C known classes and the unknown category.
+
+    Parameters
+    ----------
+    y_true : array-like (n,)
+        True labels; every label that is not one of ``classes`` is an unknown.
+    y_pred : array-like (n,)
+        Predicted labels: ``classes`` and ``unknown_label``, nothing else.
+    classes : array-like (C,)
+    unknown_label : label
+        What ``y_pred`` calls a rejected sample.
+    rows : {"classes", "all"}
+        "classes": the unknowns share the last row, so that the counts are (C + 1, C + 1). "all": each unknown label
+        has its own row, sorted, below the known classes.
+
+    Examples
+    --------
+    >>> print(open_set_confusion_matrix(["a", "b", "x", "y"], ["a", "?", "b", "?"], ["a", "b"], "?", rows="all"))
+    true \\ predicted  a  b  ?
+    a                 1  0  0
+    b                 0  0  1
+    x                 0  1  0
+    y                 0  0  1
+    """
+    columns = _columns(classes, unknown_label)
+    known = tuple(columns)[:-1]
+    if rows not in ("classes", "all"):
+        raise InputError(f"rows is {rows!r}, expected 'classes' or 'all'.")
+    true, predicted = label_list(y_true, "y_true"), label_list(y_pred, "y_pred")
+    if len(true) != len(predicted):
+        raise InputError(f"y_true has {len(true)} labels but y_pred has {len(predicted)}. Give one of each per sample.")
+    strange = sorted({repr(label) for label in predicted if label not in columns})
+    if strange:
+        raise InputError(
+            f"y_pred has the labels {', '.join(strange)}, expected only {list(columns)}. "
+            "Check classes and unknown_label."
+        )
+    others = sorted_labels(set(true) - set(known)) if rows == "all" else [unknown_label]
+    row_of = {label: row for row, label in enumerate([*known, *others])}
+    counts = np.zeros((len(row_of), len(columns)), dtype=np.int64)
+    for label, answer in zip(true, predicted, strict=True):
+        counts[row_of.get(label, len(known)), columns[answer]] += 1
+    return ConfusionMatrix(counts, tuple(row_of), tuple(columns))
+
+
+def aligned_table(rows: list[list[str]]) -> str:
+    """Rows of cells as text: the first column left-aligned, the others right-aligned.
+
+    >>> print(aligned_table([["", "hits"], ["robin", "12"]]))
+           hits
+    robin    12
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
+        for row in rows
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
 @dataclass(frozen=True, eq=False)
 class FScores:
-    """F per class, of the unknown category, and their means; what `window_f` and `note_f` find.
-
-    NaN: a category that is neither true nor predicted anywhere. There was nothing to get right and nothing was got
-    wrong, so 0 would punish and 1 would reward for no reason; the means leave it out.
+    """F per class, of the unknown category, and their means; NaN for a category that does not occur.
 
     Attributes
     ----------
@@ -58,7 +147,8 @@ def window_f(true: ArrayLike, predicted: ArrayLike, classes: ArrayLike, unknown_
 
     .. math:: F_c = \frac{TP_c}{TP_c + (FP_c + FN_c)/2}
 
-    A note that is found late, or left early, loses windows: segmentation counts as well as naming.
+    A note that is found late, or left early, loses windows: segmentation counts as well as classification. Unknowns
+    share one row of the confusion matrix.
 
     Parameters
     ----------
@@ -66,17 +156,7 @@ def window_f(true: ArrayLike, predicted: ArrayLike, classes: ArrayLike, unknown_
         Label of each window; every label that is not one of ``classes`` counts as unknown.
     classes : array-like (C,)
     unknown_label : label
-        The name of the unknown category in what is printed.
-
-    Returns
-    -------
-    FScores
-        Unknowns share one row of its confusion matrix.
-
-    Raises
-    ------
-    InputError
-        If the lengths differ, ``classes`` is empty or has a label twice, or ``unknown_label`` is a class.
+        The name of the unknown category in printed output.
 
     Examples
     --------
@@ -99,30 +179,19 @@ def note_labels(
 ) -> list[Hashable]:
     """One label per true note: the one that most of its windows have.
 
-    The unknown category has a vote like every class. When it ties with a class, the class wins; when classes tie, the
-    first in the order of ``classes``. A note without windows is unknown: nothing was found there.
+    The unknown category votes like every class. When it ties with a class, the class wins; when classes tie, the first
+    in the order of ``classes``. A note without windows is unknown: nothing was found there.
 
     Parameters
     ----------
     predicted : array-like (n_windows,)
         Label of each window; every label that is not one of ``classes`` counts as unknown.
     note_of_window : array-like (n_windows,) of int
-        Number of the true note that each window lies in, 0 ... n_notes - 1; -1 outside the notes.
+        Number of the true note that contains each window, 0 ... n_notes - 1; -1 outside the notes.
     classes : array-like (C,)
     unknown_label : label
     n_notes : int, optional
         By default one more than the largest number in ``note_of_window``.
-
-    Returns
-    -------
-    list (n_notes,)
-        Of ``classes`` and ``unknown_label``.
-
-    Raises
-    ------
-    InputError
-        If the lengths differ, ``note_of_window`` is not made of integers from -1 to n_notes - 1, ``classes`` is empty
-        or has a label twice, or ``unknown_label`` is a class.
 
     Examples
     --------
@@ -150,7 +219,8 @@ def note_f(
 
     .. math:: F_c = \frac{TP_c}{TP_c + (FP_c + FN_c)/2}
 
-    An unknown note that is labelled c is a false positive of c. The paper reports ``macro_known``.
+    An unknown note that is labelled c is a false positive of c. The paper reports ``macro_known``. Each unknown label
+    has its own row of the confusion matrix, as in Table 1.
 
     Parameters
     ----------
@@ -158,17 +228,7 @@ def note_f(
         Label of each note (see `note_labels`); every label that is not one of ``classes`` counts as unknown.
     classes : array-like (C,)
     unknown_label : label
-        The name of the unknown category in what is printed.
-
-    Returns
-    -------
-    FScores
-        Each unknown label has its own row of the confusion matrix, as in Table 1.
-
-    Raises
-    ------
-    InputError
-        As `window_f`.
+        The name of the unknown category in printed output.
 
     Examples
     --------
@@ -188,8 +248,6 @@ def note_f(
 def ratio(part: ArrayLike, whole: ArrayLike) -> Floats:
     """Part of the whole; NaN where the whole is zero.
 
-    Examples
-    --------
     >>> ratio([1, 0], [2, 0])
     array([0.5, nan])
     """
@@ -200,8 +258,6 @@ def ratio(part: ArrayLike, whole: ArrayLike) -> Floats:
 def mean_of_defined(values: Floats) -> float:
     """Mean of the values that are not NaN; NaN when there are none.
 
-    Examples
-    --------
     >>> mean_of_defined(np.array([1.0, np.nan, 0.5]))
     0.75
     """
@@ -217,18 +273,19 @@ def _f_scores(
     rows: Literal["classes", "all"],
 ) -> FScores:
     columns = _columns(classes, unknown_label)
-    true, predicted = label_list(y_true, "the true labels"), label_list(y_pred, "the predicted labels")
-    if len(true) != len(predicted):
-        raise InputError(f"There are {len(true)} true but {len(predicted)} predicted labels. Give as many of each.")
-    predicted = [label if label in columns else unknown_label for label in predicted]
-    confusion = open_set_confusion_matrix(true, predicted, classes, unknown_label, rows=rows)  # type: ignore[arg-type]
-    n_classes = len(columns) - 1
-    counts = np.vstack([confusion.counts[:n_classes], confusion.counts[n_classes:].sum(axis=0)])
-    return f_of_counts(counts, tuple(columns)[:-1], confusion)
+    predicted = [label if label in columns else unknown_label for label in label_list(y_pred, "the predicted labels")]
+    return f_of_confusion(open_set_confusion_matrix(y_true, predicted, classes, unknown_label, rows=rows))  # type: ignore[arg-type]
+
+
+def f_of_confusion(confusion: ConfusionMatrix) -> FScores:
+    """F from a confusion matrix; the rows below those of the classes are all unknown."""
+    classes = confusion.column_labels[:-1]
+    counts = confusion.counts[: len(classes)]
+    return f_of_counts(np.vstack([counts, confusion.counts[len(classes) :].sum(axis=0)]), classes, confusion)
 
 
 def f_of_counts(counts: NDArray[np.int64], classes: tuple[Hashable, ...], confusion: ConfusionMatrix) -> FScores:
-    """F from how often each answer was given to each label, (C + 1, C + 1): the classes, then all the rest."""
+    """F from the counts of each answer to each label, (C + 1, C + 1): the classes, then all the rest."""
     n_true, n_predicted = counts.sum(axis=1), counts.sum(axis=0)
     # F = TP / (TP + (FP + FN)/2): the denominator is the mean of the two totals.
     f = ratio(counts.diagonal(), (n_true + n_predicted) / 2)

@@ -4,8 +4,7 @@ import numpy as np
 
 from outlark.errors import ModelFileError
 from outlark.files.fields import Fields
-from outlark.maths.class_model import ClassModel
-from outlark.maths.description import Description
+from outlark.maths.description import ClassModel, Description
 from outlark.maths.sparse import LandmarkDescription
 
 #: The arrays that only a model by landmarks has.

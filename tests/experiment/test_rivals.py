@@ -1,4 +1,4 @@
-"""The describers of the comparison: oracles, invariants, and the few samples that whole notes give."""
+"""The rivals of MDD-KM: oracles, invariants, and the few samples that note-level detection gives."""
 
 import pickle
 
@@ -12,15 +12,19 @@ from sklearn.svm import SVC, OneClassSVM
 from outlark import OCCGP
 from outlark.errors import InputError
 from outlark.estimators.open_set import low_end
-from outlark.experiment.describers import (
+from outlark.experiment.rivals import (
+    GP_SAMPLES,
     ClassMahalanobis,
     ClassSVM,
     GPReject,
     IndependentOCCGP,
     NearestNeighbour,
     PlattReject,
+    gp_classifier,
+    mahalanobis,
+    note_parts,
+    platt_svm,
 )
-from outlark.experiment.rivals import GP_SAMPLES, gp_classifier, mahalanobis, note_parts, platt_svm
 
 ALONE = (NearestNeighbour, ClassMahalanobis, ClassSVM, IndependentOCCGP)
 ALL = (*ALONE, GPReject, PlattReject)
@@ -62,7 +66,7 @@ def test_mahalanobis_is_that_of_an_inverse(rng):
         Z = rng.normal(size=(10, X.shape[1]))
         offsets = Z - X.mean(axis=0)
         expected = np.sqrt(np.einsum("ij,jk,ik->i", offsets, np.linalg.inv(model.covariance_), offsets))
-        np.testing.assert_allclose(-mahalanobis(X)(Z), expected, rtol=1e-6)
+        np.testing.assert_allclose(mahalanobis(X)(Z), expected, rtol=1e-6)
 
 
 def test_mahalanobis_scores_one_at_the_mean_and_less_than_half_beyond_silence(rng):
@@ -76,10 +80,10 @@ def test_mahalanobis_scores_one_at_the_mean_and_less_than_half_beyond_silence(rn
 @pytest.mark.parametrize("n", [1, 2])
 def test_mahalanobis_of_one_or_two_samples_knows_far_from_near(rng, n):
     X = rng.normal(size=(n, 5))
-    score_of = mahalanobis(X)
-    near, far = score_of(X.mean(axis=0, keepdims=True)), score_of(X[:1] + 100 * rng.normal(size=(1, 5)))
+    distance = mahalanobis(X)
+    near, far = distance(X.mean(axis=0, keepdims=True)), distance(X[:1] + 100 * rng.normal(size=(1, 5)))
     assert near[0] == pytest.approx(0.0, abs=1e-9)
-    assert far[0] < -10
+    assert far[0] > 10
 
 
 def test_svm_is_that_of_scikit_learn(rng):

@@ -10,15 +10,14 @@ from matplotlib.colors import to_hex
 
 from outlark.commands.plot.figure_panels import COLOURS
 from outlark.errors import InputError
+from outlark.experiment.figures import bars, chosen_excerpt, curves, figure_1
 from outlark.experiment.methods import METHODS
-from outlark.experiment.pictures import bars, curves, figure_1
 from outlark.experiment.protocol import Protocol, draw
-from outlark.experiment.stretch_picture import chosen_stretch
-from outlark.experiment.sweep import Sweep
+from outlark.experiment.run import Sweep
 from outlark.experiment.synthetic import KNOWN
 from outlark.segments import Segment
 from tests.commands.test_figure import overlapping
-from tests.experiment.made_up_results import DETECTORS, fitted, renamed, run, synthetic, with_mistakes, without_known
+from tests.experiment.example_results import DETECTORS, fitted, renamed, run, synthetic, with_mistakes, without_known
 
 ALL = [(one.name, one.title) for one in METHODS.values()]
 
@@ -29,12 +28,12 @@ def png(figure):
     return file.getvalue()
 
 
-def swept(values, results, name="snr", unit="dB"):
-    return Sweep(name=name, title="signal to noise ratio", unit=unit, values=values, results=tuple(results))
+def swept(values, results, name="snr"):
+    return Sweep(name=name, values=values, results=tuple(results))
 
 
-def named(axis):
-    return [text for text in axis.texts if text.get_text()]
+def named(figure):
+    return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 # --- Figure 1 -------------------------------------------------------------------------------------------------------
@@ -58,26 +57,26 @@ def picture(drawn, detectors):
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_the_stretch_has_all_known_classes_and_several_others(seed):
     drawn = draw(synthetic(), Protocol(), seed)
-    notes = chosen_stretch(drawn)
+    notes = chosen_excerpt(drawn)
     assert 9 <= len(notes) <= 11
     labels = {note.label for note in notes}
     assert set(KNOWN) <= labels
     assert len(labels - set(KNOWN)) >= 3
     at = drawn.truth.index(notes[0])
     assert notes == drawn.truth[at : at + len(notes)]
-    assert notes == chosen_stretch(draw(synthetic(), Protocol(), seed))
+    assert notes == chosen_excerpt(draw(synthetic(), Protocol(), seed))
 
 
 def test_a_stretch_with_more_unknown_classes_is_better(drawn):
     labels = ["tuti-D", "tuti-F", "cach-Z", *["x"] * 8, "tuti-D", "tuti-F", "cach-Z", *"xyzwxyz"]
     truth = [Segment(start=100 * i, end=100 * (i + 1), sample_rate=1000, label=name) for i, name in enumerate(labels)]
-    notes = chosen_stretch(replace(drawn, truth=truth))
+    notes = chosen_excerpt(replace(drawn, truth=truth))
     assert {note.label for note in notes} == {*KNOWN, *"xyzw"}
 
 
 def test_a_short_clip_is_shown_whole(drawn):
     short = replace(drawn, truth=drawn.truth[:4])
-    assert chosen_stretch(short) == drawn.truth[:4]
+    assert chosen_excerpt(short) == drawn.truth[:4]
 
 
 def test_panels_have_units_and_titles(picture, drawn, detectors):
@@ -86,11 +85,11 @@ def test_panels_have_units_and_titles(picture, drawn, detectors):
     assert [axis.get_title(loc="left") for axis in scores] == ["(b) scores: literal", "(b) scores: whole notes"]
     assert lanes.get_xlabel() == "time in the test clip, s"
     assert [tick.get_text() for tick in lanes.get_yticklabels()] == ["truth", *detectors]
-    assert spectrogram.get_title(loc="left") == f"(a) {len(chosen_stretch(drawn))} of the 50 notes of the test clip"
+    assert spectrogram.get_title(loc="left") == f"(a) {len(chosen_excerpt(drawn))} of the 50 notes of the test clip"
 
 
 def test_lanes_show_the_truth_and_what_each_method_found(picture, drawn, detectors):
-    shown = chosen_stretch(drawn)
+    shown = chosen_excerpt(drawn)
     start_s, end_s = shown[0].start_s, shown[-1].end_s
     lanes = picture.axes[3]
     colours = dict(zip(drawn.known, COLOURS, strict=False))
@@ -198,21 +197,19 @@ def test_curves_hold_the_means_with_bands():
             spread = [np.std([o.overall(level) for o in one.outcomes if o.method == method.name], ddof=1) for one in at]
             box = band.get_paths()[0].vertices
             assert np.ptp(box[box[:, 0] == 0.0, 1]) == pytest.approx(2 * spread[0] / np.sqrt(2))
-        assert [text.get_text() for text in named(axis)] == [
-            one.title for one in sorted(at[0].methods, key=lambda m: np.mean(at[-1].overall(m.name, level)))
-        ]
     assert [tick.get_text() for tick in figure.axes[1].get_xticklabels()] == ["0", "0.1", "no noise"]
-    assert figure.axes[1].get_xlabel() == "signal to noise ratio, dB"
+    assert figure.axes[1].get_xlabel() == "signal-to-noise ratio, dB"
+    assert named(figure) == [one.title for one in at[0].methods]
 
 
 @pytest.mark.parametrize("seeds", [(1, 2), (3,)])
 def test_fourteen_curves_have_names_that_do_not_overlap(seeds):
     one = with_mistakes(synthetic(), seeds=seeds, methods=ALL)
-    figure = curves(swept((1, 2), [one, one], name="shots", unit=""))
+    figure = curves(swept((1, 2), [one, one], name="shots"))
     assert overlapping(figure) == []
-    assert len(named(figure.axes[0])) == len(ALL)
+    assert len(named(figure)) == len(ALL)
     figure.canvas.draw()
-    for text in named(figure.axes[0]):
+    for text in figure.legends[0].get_texts():
         box = text.get_window_extent()
         assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
         assert 0 <= box.y0 < box.y1 <= figure.bbox.y1

@@ -5,11 +5,10 @@ from functools import cache
 
 from outlark import NoteDetector
 from outlark.experiment.dataset import Dataset
-from outlark.experiment.joining import Note
 from outlark.experiment.methods import Method
-from outlark.experiment.outcome import outcome
 from outlark.experiment.protocol import Protocol, draw
-from outlark.experiment.results import Results
+from outlark.experiment.results import Results, outcome
+from outlark.experiment.synthetic import Note
 from outlark.experiment.template_matching import TemplateMatching
 
 DETECTORS = (

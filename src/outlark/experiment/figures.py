@@ -1,0 +1,331 @@
+"""The figures of the experiment: an excerpt of the test clip (Figure 1), Table 2 as dots, and curves over a setting."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outlark.commands.excerpt import Sound
+from outlark.commands.plot.figure_panels import (
+    COLOURS,
+    HATCHES,
+    LINES,
+    MOST_CLASSES,
+    SMALL,
+    TINY,
+    Found,
+    Look,
+    Stretch,
+    draw_scores,
+    draw_spectrogram,
+    legend,
+)
+from outlark.commands.plot.figure_panels import WIDTH as FIGURE_1_WIDTH
+from outlark.errors import InputError
+from outlark.experiment.protocol import Draw
+from outlark.experiment.results import LEVELS, OOD, OVERALL, Results
+from outlark.experiment.run import SETTINGS, Sweep
+from outlark.experiment.tables import LEVEL_TITLES, standard_error
+from outlark.metrics.windows import mean_of_defined
+from outlark.plain_text import visible
+from outlark.segments import Segment
+from outlark.verdict_names import AMBIGUOUS, SILENCE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+
+#: Fewest and most notes in the excerpt, and as many unknown classes as are worth having in it.
+FEWEST_NOTES, MOST_NOTES, SEVERAL = 9, 11, 4
+HEIGHTS, LANE = (2.0, 1.7), 0.32
+PALE, DARK, LINE = "#d8d8d8", "#222222", "#bbbbbb"
+#: Frame scores fluctuate quickly: finer lines.
+FINER = 0.6
+#: The share of a bar that a name may fill, and the fewest letters worth printing.
+FILLED, FEWEST_LETTERS = 0.94, 3
+WIDTH, PANEL, ROW = 9.0, 2.6, 0.34
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+GREY = "#666666"
+LONGEST = 38
+#: Vertical offsets of the seeds within a row, so that equal ones do not hide each other.
+SPREAD = (0.0, 0.14, -0.14, 0.07, -0.07, 0.21, -0.21)
+
+
+def figure_1(drawn: Draw, detectors: Mapping[str, Any]) -> "Figure":
+    """An excerpt of the test clip as in Figure 1 of the paper.
+
+    (a) The spectrogram; (b) for each method the score of each class, the leading one bold, thresholds dotted; (c) the
+    truth and the decisions of each method. Methods without scores have decisions only.
+
+    Parameters
+    ----------
+    drawn : Draw
+    detectors : mapping from title to detector
+        Fitted to the training notes of the draw.
+    """
+    import matplotlib.style
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    if not detectors:
+        raise InputError("no detectors to plot; give at least one, fitted to the training notes of the draw")
+    shown = chosen_excerpt(drawn)
+    seen = _excerpt(drawn, shown)
+    found = {title: _found(detector, drawn) for title, detector in detectors.items()}
+    looks = _looks(drawn, shown)
+    scored = {title: one for title, (one, _) in found.items() if one is not None}
+    lanes = {"truth": shown} | {title: segments for title, (_, segments) in found.items()}
+    heights = [HEIGHTS[0], *[HEIGHTS[1]] * len(scored), 0.3 + LANE * len(lanes)]
+    with matplotlib.style.context("default"):
+        figure = Figure(figsize=(FIGURE_1_WIDTH, sum(heights) + 0.35 * len(heights) + 0.4), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots(len(heights), sharex=True, height_ratios=heights)
+        draw_spectrogram(axes[0], seen)
+        _title(axes[0], f"(a) {len(shown)} of the {len(drawn.truth)} notes of the test clip")
+        for axis, (title, one) in zip(axes[1:], scored.items(), strict=False):
+            _draw_class_scores(axis, seen, one, looks)
+            _title(axis, f"(b) scores: {title}")
+        _title(axes[-1], "(c) truth and decisions")
+        names = _draw_lanes(axes[-1], lanes, looks, seen)
+        for axis in axes[:-1]:
+            _draw_borders(axis, shown)
+        axes[-1].set_xlabel("time in the test clip, s", fontsize=SMALL)
+        axes[-1].set_xlim(seen.start_s, seen.end_s)
+        figure.align_ylabels(axes[:-1])
+        _fit(figure, axes[-1], names)
+    return figure
+
+
+def chosen_excerpt(drawn: Draw) -> list[Segment]:
+    """Nine to eleven consecutive notes: every known class, then several unknown ones, then as many of both as possible.
+
+    The shortest and earliest of the best; the whole clip if it has fewer notes.
+    """
+    truth = drawn.truth
+    if len(truth) <= FEWEST_NOTES:
+        return list(truth)
+    excerpts = [truth[at : at + n] for n in range(FEWEST_NOTES, MOST_NOTES + 1) for at in range(len(truth) - n + 1)]
+
+    def worth(notes: Iterable[Segment]) -> tuple[int, int, int]:
+        labels = [note.label for note in notes]
+        n_known = sum(label in drawn.known for label in labels)
+        strange = len(set(labels) - set(drawn.known))
+        return len(set(labels) & set(drawn.known)), min(strange, SEVERAL), -abs(2 * n_known - len(labels))
+
+    return list(max(excerpts, key=worth))
+
+
+def _excerpt(drawn: Draw, shown: Sequence[Segment]) -> Stretch:
+    sound = Sound(drawn.audio, drawn.sample_rate)
+    start_s, end_s = shown[0].start_s, shown[-1].end_s
+    return Stretch(sound=sound, start_s=start_s, end_s=end_s, top_hz=drawn.sample_rate / 2, title="", clock=None)
+
+
+def _found(detector: Any, drawn: Draw) -> tuple[Found | None, list[Segment]]:
+    """The scores, if the method has any, and the segments of the whole clip."""
+    if not (hasattr(detector, "scores") and hasattr(detector, "decide")):
+        return None, detector.detect(drawn.audio, drawn.sample_rate)
+    scores = detector.scores(drawn.audio, drawn.sample_rate)
+    return Found(scores=scores, times_s=scores.times_s, segments=[]), detector.decide(scores)
+
+
+def _looks(drawn: Draw, shown: Sequence[Segment]) -> dict[str, Look]:
+    """Styles of the known classes or, if they are too many for a legend, of those in the excerpt."""
+    there = {segment.label for segment in shown}
+    known = [label for label in drawn.known if len(drawn.known) <= MOST_CLASSES or label in there]
+    return {
+        label: Look(label, COLOURS[i % len(COLOURS)], LINES[again % len(LINES)], HATCHES[again % len(HATCHES)])
+        for i, label in enumerate(known)
+        for again in [i // len(COLOURS)]
+    }
+
+
+def _draw_class_scores(axis: "Axes", seen: Stretch, found: Found, looks: Mapping[str, Look]) -> None:
+    classes = [str(label) for label in found.scores.layout.classes]
+    columns = [classes.index(label) for label in looks]
+    draw_scores(axis, seen, found, columns, list(looks.values()))
+    frames = found.scores.block.lengths is None
+    for line in axis.lines:
+        if line.get_linestyle() == ":":
+            line.set(zorder=4, linewidth=1.4)  # visible through many lines
+        elif frames:
+            line.set_linewidth(FINER * line.get_linewidth())
+
+
+def _draw_borders(axis: "Axes", shown: Sequence[Segment]) -> None:
+    for time_s in sorted({time_s for s in shown for time_s in (s.start_s, s.end_s)}):
+        axis.axvline(time_s, color=LINE, linewidth=0.6, alpha=0.7, zorder=0.5)
+
+
+def _draw_lanes(
+    axis: "Axes", lanes: Mapping[str, Sequence[Segment]], looks: Mapping[str, Look], seen: Stretch
+) -> "list[tuple[Text, float, float]]":
+    """Bars with names; returns the names with the times between which they must fit."""
+    from matplotlib.patches import Patch
+
+    names, unsure = [], None
+    for row, segments in enumerate(lanes.values()):
+        for segment in segments:
+            start_s, end_s = max(segment.start_s, seen.start_s), min(segment.end_s, seen.end_s)
+            if segment.verdict == SILENCE or start_s >= end_s:
+                continue
+            look = looks.get(str(segment.label))
+            style = _bar_style(look, segment.verdict == AMBIGUOUS)
+            axis.broken_barh([(start_s, end_s - start_s)], (row + 0.1, 0.8), linewidth=0.8, **style)
+            unsure = style if segment.verdict == AMBIGUOUS else unsure
+            written = OOD if segment.label is None else visible(" ".join(str(segment.label).split()))
+            text = axis.text(
+                (start_s + end_s) / 2, row + 0.5, written, ha="center", va="center", fontsize=TINY, clip_on=True,
+                color=_ink(str(style["facecolor"])), parse_math=False,
+            )  # fmt: skip
+            text.set_in_layout(False)
+            names.append((text, start_s, end_s))
+    kinds = {"unknown": _bar_style(None, False)} | ({"ambiguous: counts\nfor its label": unsure} if unsure else {})
+    legend(axis, [Patch(**style) for style in kinds.values()], list(kinds), None)
+    axis.set_ylim(len(lanes), 0)
+    axis.set_yticks(np.arange(len(lanes)) + 0.5, [_short(title, most=24) for title in lanes], fontsize=TINY)
+    for tick in axis.get_yticklabels():
+        tick.set_parse_math(False)
+    axis.tick_params(axis="y", length=0)
+    axis.tick_params(axis="x", labelsize=TINY)
+    return names
+
+
+def _bar_style(look: Look | None, unsure: bool) -> dict[str, Any]:
+    if look is None:
+        return {"facecolor": PALE, "edgecolor": "white"}
+    if unsure or look.hatch:
+        return {"facecolor": "white", "edgecolor": look.colour, "hatch": "" if unsure else look.hatch}
+    return {"facecolor": look.colour, "edgecolor": "white"}
+
+
+def _ink(background: str) -> str:
+    """Dark or white, whichever is easier to read."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = to_rgb(background)
+    return "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else DARK
+
+
+def _fit(figure: "Figure", axis: "Axes", names: "Sequence[tuple[Text, float, float]]") -> None:
+    """Shorten names that are wider than their bars; hide those that would become too short."""
+    figure.draw_without_rendering()  # lays out everything, so that widths are known
+    for text, start_s, end_s in names:
+        (left, _), (right, _) = axis.transData.transform([(start_s, 0.0), (end_s, 0.0)])
+        whole = text.get_text()
+        for letters in range(len(whole), 0, -1):
+            if text.get_window_extent().width <= FILLED * (right - left):
+                break
+            text.set_text(f"{whole[: letters - 1]}…")
+        if text.get_text() != whole and len(text.get_text()) <= FEWEST_LETTERS:
+            text.set_visible(False)
+
+
+def _title(axis: "Axes", text: str) -> None:
+    axis.set_title(visible(text), fontsize=SMALL + 1, loc="left", parse_math=False)
+
+
+# ---------------------------------------------------------------------- dots and curves
+
+
+def curves(sweep: Sweep) -> "Figure":
+    """Overall F by window and by note at each value of a setting: a line for each method, its standard error as a band.
+
+    The values are equally spaced, whatever they are.
+    """
+    figure, axes = _figure(len(LEVELS), PANEL)
+    at = np.arange(len(sweep.values))
+    for axis, level in zip(axes, LEVELS, strict=True):
+        lowest = []
+        for i, method in enumerate(sweep.results[0].methods):
+            values = [results.overall(method.name, level) for results in sweep.results]
+            means = np.array([mean_of_defined(one) for one in values])
+            errors = np.nan_to_num([standard_error(one) for one in values])
+            colour, line = COLOURS[i % len(COLOURS)], LINES[i // len(COLOURS) % len(LINES)]
+            axis.fill_between(at, means - errors, means + errors, color=colour, alpha=0.18, linewidth=0)
+            axis.plot(at, means, color=colour, linestyle=line, marker=MARKERS[i % len(MARKERS)], markersize=4.5)
+            lowest += (means - errors).tolist()
+        axis.set_ylim(*_limits(lowest))
+        _dress(axis, f"{LEVEL_TITLES[level]}: F, {OVERALL[level]}", at, sweep)
+    setting = SETTINGS[sweep.name]
+    axes[-1].set_xlabel(f"{setting.title}{f', {setting.unit}' if setting.unit else ''}", fontsize=SMALL)
+    titles = [_short(method.title) for method in sweep.results[0].methods]
+    key = figure.legend(axes[0].get_lines(), titles, loc="outside right upper", fontsize=TINY, handlelength=3)
+    _plain_text(key.get_texts())
+    return figure
+
+
+def bars(results: Results) -> "Figure":
+    """Overall F of each method by window and by note: the mean, its standard error, and each seed as a faint dot.
+
+    The method with the best F by window is on top.
+    """
+    ranks = sorted(results.methods, key=lambda m: _rank(results.overall(m.name, "window")))
+    figure, axes = _figure(1, 0.9 + ROW * len(ranks), columns=len(LEVELS))
+    for axis, level in zip(axes, LEVELS, strict=True):
+        for row, method in enumerate(ranks):
+            values = results.overall(method.name, level)
+            spread = [row + SPREAD[i % len(SPREAD)] for i in range(len(values))]
+            axis.plot(values, spread, ".", color=GREY, alpha=0.5, markersize=5.5, markeredgewidth=0)
+            error = standard_error(values)
+            axis.errorbar(
+                mean_of_defined(values), row, xerr=None if math.isnan(error) else error, fmt="o", color=COLOURS[0],
+                markersize=6, capsize=3, linewidth=1.6,
+            )  # fmt: skip
+        axis.set_title(LEVEL_TITLES[level], fontsize=SMALL + 1, loc="left")
+        axis.set_xlabel(f"F, {OVERALL[level]}", fontsize=SMALL)
+        axis.set_yticks(range(len(ranks)), [_short(one.title) for one in ranks], fontsize=TINY)
+        axis.set_ylim(-0.6, len(ranks) - 0.4)
+        axis.tick_params(axis="x", labelsize=TINY)
+        axis.locator_params(axis="x", nbins=5)
+        axis.grid(axis="x", color="#dddddd", linewidth=0.6)
+        axis.set_axisbelow(True)
+    for axis in axes[1:]:
+        axis.tick_params(axis="y", labelleft=False)
+    _plain_text(axes[0].get_yticklabels())
+    return figure
+
+
+def _figure(rows: int, height: float, columns: int = 1) -> "tuple[Figure, list[Axes]]":
+    import matplotlib.style
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with matplotlib.style.context("default"):
+        figure = Figure(figsize=(WIDTH, rows * height + 0.5), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots(rows, columns, sharex=True, sharey=columns > 1, squeeze=False)
+    return figure, list(axes.ravel())
+
+
+def _dress(axis: "Axes", title: str, at: np.ndarray, sweep: Sweep) -> None:
+    axis.set_title(title, fontsize=SMALL + 1, loc="left")
+    axis.set_ylabel("F", fontsize=SMALL)
+    nothing = "no noise" if sweep.name == "snr" else "none"
+    axis.set_xticks(at, [nothing if value is None else f"{value:g}" for value in sweep.values], fontsize=TINY)
+    axis.set_xlim(-0.15, len(at) - 0.85)
+    axis.tick_params(axis="y", labelsize=TINY)
+    axis.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axis.set_axisbelow(True)
+
+
+def _limits(values: Sequence[float]) -> tuple[float, float]:
+    """From a round number below the lowest to a little above 1."""
+    lowest = min((value for value in values if not math.isnan(value)), default=0.0)
+    return max(-0.02, math.floor(10 * lowest) / 10), 1.02
+
+
+def _rank(values: np.ndarray) -> float:
+    mean = mean_of_defined(values)
+    return -1.0 if math.isnan(mean) else mean
+
+
+def _short(title: str, most: int = LONGEST) -> str:
+    return title if len(title) <= most else f"{title[: most - 1]}…"
+
+
+def _plain_text(texts: Sequence[object]) -> None:
+    for text in texts:
+        text.set_parse_math(False)  # type: ignore[attr-defined]
