@@ -11,8 +11,8 @@ import soundfile
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, sync_playwright
 
+from outlark.experiment.demo_recordings import demo_sound
 from outlark.experiment.synthetic import SAMPLE_RATE
-from outlark.review.demo import demo_sound
 from outlark.review.opening import Opened, open_project
 from outlark.review.tiles import Pyramid
 from tests.recordings_on_disk import outlark

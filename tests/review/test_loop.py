@@ -11,8 +11,8 @@ import pytest
 
 from outlark.annotations import read_table
 from outlark.errors import InputError
+from outlark.experiment.demo_recordings import demo_sound
 from outlark.experiment.synthetic import SAMPLE_RATE
-from outlark.review.demo import demo_sound
 from outlark.review.opening import open_project
 from outlark.review.queues import wilson
 from outlark.storage.model_file import load

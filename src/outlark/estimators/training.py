@@ -16,10 +16,12 @@ from outlark.maths.metric import feature_map, mapped
 from outlark.maths.notes import balanced_subset, draw_notes, leave_out_parts, merge_copies
 from outlark.maths.rows import gathered
 from outlark.maths.size import size_factor, size_of, smallest
-from outlark.maths.sparse import describe_class
+from outlark.maths.sparse import EXACT_UP_TO, describe_class
 
 #: Samples on which the metric and the regulariser are chosen.
 CHOICE_SAMPLES = 300
+#: The smallest regulariser, as a share of σ², that "auto" considers for classes too large for exact models.
+LEAST_RATIO_OF_LARGE = 1e-2
 #: At most this many samples are used, evenly from the classes; Θ itself is learnt on `max_samples` of them.
 MOST_SAMPLES = 20_000
 #: The largest share of a class's notes that ``trim=True`` drops.
@@ -75,7 +77,8 @@ def doubts(model: Any, classes: Sequence[int]) -> Iterator[str]:
 def _learn_all(model: Any, X: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
     few = _subset(model, labels, notes)
     samples = np.asarray(X[few], dtype=np.float64)
-    _choose_metric_and_ratio(model, samples, labels[few], notes[few], n_samples=len(X))
+    largest = int(np.bincount(labels).max())
+    _choose_metric_and_ratio(model, samples, labels[few], notes[few], len(X), largest)
     _learn_theta(model, samples, labels[few], notes[few])
 
 
@@ -85,7 +88,9 @@ def _relearn(model: Any, X: np.ndarray, rows: np.ndarray, labels: np.ndarray, no
     _learn_theta(model, np.asarray(X[few], dtype=np.float64), labels[few], notes[few])
 
 
-def _choose_metric_and_ratio(model: Any, X: np.ndarray, labels: np.ndarray, groups: np.ndarray, n_samples: int) -> None:
+def _choose_metric_and_ratio(
+    model: Any, X: np.ndarray, labels: np.ndarray, groups: np.ndarray, n_samples: int, largest: int
+) -> None:
     """Alg. 1, lines 2-5: set `metric_`, `_ratio` (None: σ_reg is given) and `trials_`, by leave-note-out for "auto"."""
     given = (model.sigma, model.length_scale, None if isinstance(model.sigma_reg, str) else model.sigma_reg)
     metric = "euclidean" if model.metric == "auto" and any(v is not None for v in given) else model.metric
@@ -95,6 +100,10 @@ def _choose_metric_and_ratio(model: Any, X: np.ndarray, labels: np.ndarray, grou
         return
     floor = ratio_from_condition(n_samples, model.condition)
     ratios = (*(r for r in RATIOS if r > floor), floor) if model.sigma_reg == "auto" else (floor,)
+    if largest > EXACT_UP_TO:
+        # a smaller regulariser asks for more landmarks than there may be; exact models of such classes do the same,
+        # so that scores do not depend on `landmarks`
+        ratios = tuple(r for r in ratios if r >= LEAST_RATIO_OF_LARGE) or ratios[:1]
     rng = np.random.default_rng(model.random_state)
     apart = np.empty(len(X), int)
     for c in range(len(model.classes_)):
