@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from outlark.commands.plot import figure
-from outlark.commands.summary.summary_figure import summary_figure
+from outlark.commands.summary.figure import summary_figure
 from outlark.commands.summary.tally import Listened, Notes, Tally
 
 SITES = {"creek": 1.0, "meadow": 0.25, "old orchard": 1.6, "pine ridge": 0.6, "pond": 0.9}

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from outlark.annotations import Mark, Table
 from outlark.audio.recorder_time import recorder_time
 from outlark.audio.sound_files import SoundFiles
-from outlark.commands.clips.clip_choice import Choice, choose
-from outlark.commands.clips.clips import cut, write_list
+from outlark.commands.clips.clips import Choice, choose, cut, write_list
 from outlark.commands.clips.cutting import Reel, storage
 from outlark.commands.train.examples import find_examples
 from outlark.errors import AudioError, InputError

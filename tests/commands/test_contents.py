@@ -8,9 +8,7 @@ import soundfile
 
 from outlark import MDDKM, NoteDetector
 from outlark.audio.sound_files import SoundFiles
-from outlark.commands.inspect.contents import content_of
-from outlark.commands.inspect.model_content import in_words
-from outlark.commands.inspect.sound_content import sound_content
+from outlark.commands.inspect import content_of, in_words, sound_content
 from outlark.detection.scores_file import ScoreKeeper
 from outlark.errors import AnnotationError, AudioError, InputError, ModelFileError
 from outlark.experiment.synthetic import SAMPLE_RATE, notes

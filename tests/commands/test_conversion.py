@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from outlark.annotations import FORMATS, About, Mark, read_table, write_table
 from outlark.annotations.format_examples import MARKS, example
-from outlark.commands.conversion import convert, convert_folder, format_of_name
-from outlark.commands.train.losses import losses
+from outlark.commands.convert import convert, convert_folder, format_of_name, losses
 from outlark.errors import AnnotationError, InputError
 
 ABOUT = About(version="0.0.1", model_sha256="ab" * 32, settings={"channel": "mix"})

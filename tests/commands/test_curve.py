@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from outlark.annotations import Mark
 from outlark.commands.evaluate.comparison import Compared
-from outlark.commands.evaluate.curve import ClassCurve, Point, curves, curves_of_tables, learnt_from
-from outlark.commands.evaluate.curve_figure import curve_figure
+from outlark.commands.evaluate.curve import ClassCurve, Point, curve_figure, curves, curves_of_tables, learnt_from
 from outlark.errors import InputError
 
 CLASSES = ["a", "b"]

@@ -7,8 +7,8 @@ import pytest
 
 from outlark import MDDKM, PKNN, ArrayFrontEnd, HLDSFrontEnd, NoteDetector, NoteFrontEnd, Segment
 from outlark.commands.doctor.doctor import Finding, examine
-from outlark.commands.doctor.doctor_notes import note_scores
-from outlark.commands.doctor.doctor_sounds import click, hum, in_background, pink, trials, whistle
+from outlark.commands.doctor.notes import note_scores
+from outlark.commands.doctor.sounds import click, hum, in_background, pink, trials, whistle
 from outlark.detection.copies import note_samples
 from outlark.detection.note_level import NOTE_SETTINGS, marked_notes
 from outlark.errors import InputError

@@ -18,9 +18,8 @@ from real_notes import measure
 from outlark import Segment
 from outlark.annotations import Mark, write_table
 from outlark.commands.evaluate.comparison import REST, WINDOW_S, Compared, onset_scores
-from outlark.commands.evaluate.evaluation import evaluate
-from outlark.commands.evaluate.evaluation_report import answers, csv_text, measures
-from outlark.commands.evaluate.evaluation_tables import match_tables
+from outlark.commands.evaluate.evaluation import answers, csv_text, evaluate, measures
+from outlark.commands.evaluate.matching import match_tables
 from outlark.errors import AnnotationError, InputError
 from outlark.metrics import Events, window_f
 

@@ -17,7 +17,7 @@ from outlark import ArrayFrontEnd, HLDSFrontEnd, NoteDetector, PatchFrontEnd
 from outlark.audio.recorder_time import RecorderTime
 from outlark.commands.excerpt import Sound, with_surroundings
 from outlark.commands.plot import figure
-from outlark.commands.plot.figure_numbers import clock_marks, clock_text, curves, level_range, spectrogram, thinned
+from outlark.commands.plot.numbers import clock_marks, clock_text, curves, level_range, spectrogram, thinned
 from outlark.detection.scores import ScoreBlock
 from outlark.errors import AudioError, InputError
 from outlark.experiment.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes

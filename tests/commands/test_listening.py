@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from outlark import NoteDetector
 from outlark.audio.sound import mono
-from outlark.commands.listen.listening import PIECE, WAITING, Inlet, Listener
-from outlark.commands.listen.pcm import KINDS, PCM
-from outlark.commands.listen.sound_device import devices, recorded, usual_rate
+from outlark.commands.listen import KINDS, PCM, PIECE, WAITING, Inlet, Listener, devices, recorded, usual_rate
 from outlark.errors import AudioError, InputError
 from outlark.experiment.synthetic import SAMPLE_RATE, notes
 from outlark.features.array import ArrayFrontEnd

@@ -11,8 +11,7 @@ from outlark import NoteDetector
 from outlark.annotations import Mark, write_table
 from outlark.commands.train.examples import find_examples
 from outlark.commands.train.learning import learn
-from outlark.commands.train.model_examples import Parent, examples_of
-from outlark.commands.train.retraining import USUAL, retrain, reviewed
+from outlark.commands.train.retraining import USUAL, Parent, examples_of, retrain, reviewed
 from outlark.errors import InputError
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.storage import model_file

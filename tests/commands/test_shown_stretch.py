@@ -8,7 +8,7 @@ import soundfile
 
 from outlark import NoteDetector
 from outlark.annotations import Mark, Table
-from outlark.commands.plot.shown_stretch import marks_of_recording, shown_stretch
+from outlark.commands.plot.figure import marks_of_recording, shown_stretch
 from outlark.errors import AnnotationError
 from outlark.experiment.synthetic import SAMPLE_RATE, notes
 from tests.recordings_on_disk import song

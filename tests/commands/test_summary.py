@@ -11,12 +11,10 @@ import pytest
 from scipy import stats
 
 from outlark.commands.plot.figure import save
-from outlark.commands.summary.clock_hours import Clock
-from outlark.commands.summary.intervals import rate_interval, share_interval
-from outlark.commands.summary.summary import summarise
-from outlark.commands.summary.summary_figure import summary_figure
-from outlark.commands.summary.summary_tables import json_rows, rows, write_summary
-from outlark.commands.summary.tally import Listened, Notes, Tally
+from outlark.commands.summary.figure import summary_figure
+from outlark.commands.summary.summary import rate_interval, share_interval, summarise
+from outlark.commands.summary.tables import json_rows, rows, write_summary
+from outlark.commands.summary.tally import Clock, Listened, Notes, Tally
 from outlark.errors import InputError
 
 BERLIN = ZoneInfo("Europe/Berlin")

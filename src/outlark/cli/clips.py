@@ -18,8 +18,7 @@ from outlark.errors import InputError
 from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
-    from outlark.commands.clips.clip_choice import Choices, Uncut
-    from outlark.commands.clips.clips import Clip
+    from outlark.commands.clips.clips import Choices, Clip, Uncut
 
 LIST, FAILURES = "clips.csv", "failures.csv"
 
@@ -60,8 +59,7 @@ def command(paths: tuple[str, ...], output: str, **given: Any) -> None:
     """
     from outlark.annotations import read_table
     from outlark.audio.sound_files import SoundFiles
-    from outlark.commands.clips.clip_choice import choose
-    from outlark.commands.clips.clips import cut, write_list
+    from outlark.commands.clips.clips import choose, cut, write_list
 
     folder = Path(output)
     _check_folder(folder, given["overwrite"])

@@ -14,7 +14,7 @@ from outlark.version import __version__
 
 if TYPE_CHECKING:
     from outlark.annotations.table_files import Unread
-    from outlark.commands.conversion import Conversion
+    from outlark.commands.convert import Conversion
 
 
 @click.command()
@@ -46,7 +46,7 @@ def command(source: str, target: str, to: str | None, force: bool, quiet: bool, 
     """
     from outlark.annotations import FORMATS
     from outlark.audio.sound_files import recording_of_table
-    from outlark.commands.conversion import convert, convert_folder
+    from outlark.commands.convert import convert, convert_folder
 
     failed: list[Unread] = []
     if Path(source).is_dir():

@@ -12,7 +12,7 @@ from outlark.cli import tables
 from outlark.cli.options import channel, options_together
 from outlark.cli.say import say
 from outlark.cli.steps import counted
-from outlark.commands.doctor.finding import listing
+from outlark.commands.doctor.findings import listing
 from outlark.errors import InputError
 from outlark.plain_text import number_of
 
@@ -130,7 +130,7 @@ def _found(
 def draw(found: "Sequence[ClassCurve]", given: Mapping[str, Any]) -> None:
     """Draw them, if a file is named."""
     if given["curve"] != NO_FILE:
-        from outlark.commands.evaluate.curve_figure import curve_figure
+        from outlark.commands.evaluate.curve import curve_figure
         from outlark.commands.plot.figure import save
 
         save(curve_figure(found, wanted(given)), given["curve"])

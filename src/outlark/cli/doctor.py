@@ -20,7 +20,7 @@ def command(model: str, strict: bool, quiet: bool, as_json: bool) -> None:
     judged by what the others say about it; and what it was made from is looked through. No recordings are needed.
     """
     from outlark.commands.doctor.doctor import examine
-    from outlark.commands.doctor.finding import GOOD, PROBLEM, WARNING
+    from outlark.commands.doctor.findings import GOOD, PROBLEM, WARNING
     from outlark.storage.model_file import load
 
     detector = load(model)

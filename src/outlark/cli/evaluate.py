@@ -9,14 +9,14 @@ import click
 
 from outlark.cli import curve, options, tables
 from outlark.cli.say import answer, say
-from outlark.commands.doctor.finding import listing
+from outlark.commands.doctor.findings import listing
 from outlark.errors import InputError
 from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
     from outlark.commands.evaluate.evaluation import Evaluation
-    from outlark.commands.evaluate.evaluation_tables import Matched
+    from outlark.commands.evaluate.matching import Matched
 
 
 @click.command()
@@ -73,7 +73,7 @@ def command(detections: str, truth: str, **given: Any) -> None:
     """
     curve.check_usage(given)
     from outlark.commands.evaluate.evaluation import evaluate
-    from outlark.commands.evaluate.evaluation_tables import match_tables
+    from outlark.commands.evaluate.matching import match_tables
 
     wanted = {name: given[name] for name in ("audio", "label_column", "detected_only")}
     matched = match_tables(detections, truth, **wanted)
@@ -123,7 +123,7 @@ def _classes(matched: "Matched", given: Mapping[str, Any]) -> list[str]:
 
 def _write(measured: "Evaluation", path: Path) -> None:
     from outlark.annotations.files import encoded, write_bytes
-    from outlark.commands.evaluate.evaluation_report import csv_text
+    from outlark.commands.evaluate.evaluation import csv_text
 
     write_bytes(path, encoded(csv_text(measured)))
 
@@ -144,7 +144,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _content(measured: "Evaluation", matched: "Matched") -> dict[str, Any]:
-    from outlark.commands.evaluate.evaluation_report import answers, measures
+    from outlark.commands.evaluate.evaluation import answers, measures
 
     return {
         "version": __version__,
@@ -173,7 +173,7 @@ def _show(measured: "Evaluation", tolerance_ms: float | None) -> None:
 
 def _show_classes(measured: "Evaluation") -> None:
     from outlark.commands.evaluate.comparison import REST
-    from outlark.commands.evaluate.evaluation_report import MEAN, MEAN_ALL, POOLED, measures
+    from outlark.commands.evaluate.evaluation import MEAN, MEAN_ALL, POOLED, measures
 
     iou = f"{next(iter(measured.events)):g}"
     columns = {

@@ -27,7 +27,7 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
     format, labels, times, and which of its recordings are there.
     """
     from outlark.audio.sound_files import SoundFiles
-    from outlark.commands.inspect.contents import content_of
+    from outlark.commands.inspect import content_of
 
     sounds = SoundFiles(given["audio"])
     found, failures = [], []

@@ -21,14 +21,14 @@ from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark.commands.listen.listening import Inlet
+    from outlark.commands.listen import Inlet
     from outlark.segments import Segment
 
 
 def _list_devices(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
     if not asked or ctx.resilient_parsing:
         return
-    from outlark.commands.listen.sound_device import devices
+    from outlark.commands.listen import devices
 
     say(devices())
     ctx.exit()
@@ -88,8 +88,7 @@ def command(**given: Any) -> None:
     verdicts = options.chosen_verdicts(given["verdicts"], given["everything"])
     if given["device"] is None and (sys.stdin is None or sys.stdin.isatty()):
         raise click.UsageError("standard input is a terminal, or closed; pipe raw sound in, or give --device")
-    from outlark.commands.listen.listening import Inlet, Listener
-    from outlark.commands.listen.pcm import PCM
+    from outlark.commands.listen import PCM, Inlet, Listener
 
     detector, sha256 = detector_of(given)
     rate = given["rate"] or _usual_rate(given["device"], detector.sample_rate_)
@@ -179,7 +178,7 @@ def _sound(given: Mapping[str, Any], inlet: "Inlet", rate: int) -> Iterator[list
         inlet.feed(getattr(stdin, "raw", stdin).read)  # what there is, and not until a buffer is full
         yield []
         return
-    from outlark.commands.listen.sound_device import recorded
+    from outlark.commands.listen import recorded
 
     how = {"sample_rate": rate, "channels": given["channels"], "kind": given["kind"]}
     with recorded(inlet, given["device"], **how) as troubles:
@@ -205,7 +204,7 @@ def _stopped_by_signals(inlet: "Inlet") -> Iterator[None]:
 def _usual_rate(device: str | None, of_model: int) -> int:
     if device is None:
         return of_model
-    from outlark.commands.listen.sound_device import usual_rate
+    from outlark.commands.listen import usual_rate
 
     return usual_rate(device)
 

@@ -47,8 +47,7 @@ def command(recording: str, output: str, **given: Any) -> None:
     found, and the truth if it is given. Without --start and --end: ten seconds around the first note.
     """
     from outlark.annotations import read_table
-    from outlark.commands.plot.figure import save, stretch
-    from outlark.commands.plot.shown_stretch import marks_of_recording, shown_stretch
+    from outlark.commands.plot.figure import marks_of_recording, save, shown_stretch, stretch
 
     detector, _ = detector_of(given)
     table = None if given["truth"] is None else read_table(given["truth"], label_column=given["label_column"])

@@ -119,7 +119,7 @@ def command(out: str, by: tuple[str, ...], **given: Any) -> None:
     """
     from outlark.batch.listened import count, read_results
     from outlark.commands.summary.summary import summarise
-    from outlark.commands.summary.summary_tables import check_suffix, json_rows, write_summary
+    from outlark.commands.summary.tables import check_suffix, json_rows, write_summary
 
     outputs = [Path(output) for output in given["outputs"]]
     for output in outputs:
@@ -135,7 +135,7 @@ def command(out: str, by: tuple[str, ...], **given: Any) -> None:
         write_summary(summary, output)
     if given["figure"] is not None:
         from outlark.commands.plot.figure import save
-        from outlark.commands.summary.summary_figure import summary_figure
+        from outlark.commands.summary.figure import summary_figure
 
         clock = "the recorders' clocks" if given["timezone"] is None else str(given["timezone"])
         save(summary_figure(tally, **how, clock=clock), given["figure"])
@@ -205,7 +205,7 @@ def _zone_name(began: datetime) -> str:
 
 
 def _tell(results: "Results", tally: "Tally", missing: Sequence["Failure"], given: Mapping[str, Any]) -> None:
-    from outlark.commands.doctor.finding import listing
+    from outlark.commands.doctor.findings import listing
 
     effort = tally.effort()
     days = effort["day"][effort["day"] >= 0]
@@ -243,7 +243,7 @@ def _tell_zones(zones: Counter[str], zone: "ZoneInfo | None") -> None:
 
 
 def _show(summary: "Summary") -> None:
-    from outlark.commands.summary.summary_tables import TIME_UNKNOWN, rows
+    from outlark.commands.summary.tables import TIME_UNKNOWN, rows
 
     interval = f"{100 * summary.confidence:g} % interval"
     heads = ["hours", "notes", "per hour", interval, "ambiguous", "recordings with", "clock hours with"]

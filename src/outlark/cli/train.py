@@ -19,7 +19,7 @@ from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark.commands.doctor.finding import Finding
+    from outlark.commands.doctor.findings import Finding
     from outlark.commands.train.learning import Learnt
 
 
@@ -137,7 +137,7 @@ def _learn(plan: training.Plan, given: Mapping[str, Any], tell: Any) -> "tuple[L
 def _problems(learnt: "Learnt", tell: Any) -> "list[Finding]":
     """What the doctor calls a problem."""
     from outlark.commands.doctor.doctor import examine
-    from outlark.commands.doctor.finding import PROBLEM
+    from outlark.commands.doctor.findings import PROBLEM
 
     tell("listening to sounds that are no notes")
     return [finding for finding in examine(learnt.detector) if finding.severity == PROBLEM]

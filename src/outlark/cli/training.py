@@ -104,8 +104,7 @@ def _from_examples(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
 
 
 def _from_a_model(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
-    from outlark.commands.train.model_examples import Parent
-    from outlark.commands.train.retraining import retrain, reviewed
+    from outlark.commands.train.retraining import Parent, retrain, reviewed
     from outlark.storage.model_file import load
 
     path = Path(given["parent"])

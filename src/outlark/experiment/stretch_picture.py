@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outlark.commands.excerpt import Sound
-from outlark.commands.plot.figure_panels import (
+from outlark.commands.plot.panels import (
     COLOURS,
     HATCHES,
     LINES,

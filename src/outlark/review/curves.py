@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from outlark.commands.plot.figure_numbers import curves
+from outlark.commands.plot.numbers import curves
 from outlark.detection.scores import ScoreBlock, ScoreLayout, joined_scores
 
 #: From one level to the next so many bins become one.

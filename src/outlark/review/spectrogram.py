@@ -15,7 +15,7 @@ from scipy.fft import rfft
 
 from outlark.audio.sound import AudioFile
 from outlark.commands.excerpt import Sound
-from outlark.commands.plot.figure_numbers import spectrogram_window
+from outlark.commands.plot.numbers import spectrogram_window
 
 ROWS, COLUMNS = 256, 512
 LOWEST_DB, DB_PER_STEP = -120.0, 0.5

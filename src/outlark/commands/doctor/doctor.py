@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from outlark.commands.doctor.doctor_notes import NoteScore, name_of, note_scores, unused_notes
-from outlark.commands.doctor.doctor_set_up import set_up, training_set
-from outlark.commands.doctor.doctor_sounds import Trial, trials
-from outlark.commands.doctor.finding import GOOD, PROBLEM, WARNING, Finding, listing
+from outlark.commands.doctor.findings import GOOD, PROBLEM, WARNING, Finding, listing, set_up, training_set
+from outlark.commands.doctor.notes import NoteScore, name_of, note_scores, unused_notes
+from outlark.commands.doctor.sounds import Trial, trials
 from outlark.detection.detector import NoteDetector
 from outlark.detection.negatives import as_good_as_notes
 from outlark.detection.scores import ScoreLayout

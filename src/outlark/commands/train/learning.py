@@ -7,10 +7,9 @@ from pathlib import Path
 
 from outlark.audio.cut_short import cut_short
 from outlark.audio.margins import Part, is_long, without_quiet
-from outlark.commands.train.around_marks import hear, margin
 from outlark.commands.train.examples import Examples
 from outlark.commands.train.negatives import reject
-from outlark.commands.train.one_clip import Clip
+from outlark.commands.train.sounds import Clip, hear, margin
 from outlark.detection.detector import NoteDetector
 from outlark.errors import AudioError, InputError
 

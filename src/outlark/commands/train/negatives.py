@@ -11,9 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from outlark.commands.train.around_marks import hear
 from outlark.commands.train.examples import Example, Examples, told_left_out, why_not
-from outlark.commands.train.one_clip import Clip
+from outlark.commands.train.sounds import Clip, hear
 from outlark.detection.detector import NoteDetector
 from outlark.detection.negatives import AsGoodAsNotes, as_good_as_notes
 from outlark.errors import InputError

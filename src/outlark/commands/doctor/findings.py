@@ -1,16 +1,61 @@
-"""What a trained detector was made from, and how it is set up."""
+"""One thing that the doctor looked at, and how bad it is."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from outlark.commands.doctor.doctor_notes import name_of
-from outlark.commands.doctor.finding import GOOD, PROBLEM, WARNING, Finding, listing
+from outlark.commands.doctor.notes import name_of
 from outlark.detection.scores import ScoreLayout
+from outlark.errors import InputError
 from outlark.features.noise_floor import is_number
 from outlark.features.spectrum import HIGHEST_SHARE
+
+GOOD, WARNING, PROBLEM = "good", "warning", "problem"
+SEVERITIES = (GOOD, WARNING, PROBLEM)
+#: Notes, or classes, that a finding lists by name.
+LISTED = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes
+    ----------
+    severity : "good", "warning" or "problem"
+    check : str
+        What was looked at: "white noise", "left-out notes", …
+    what : str
+        What was found, in words.
+    advice : str
+        What to do about it; empty where all is well.
+    """
+
+    severity: str
+    check: str
+    what: str
+    advice: str = ""
+
+    def __post_init__(self) -> None:
+        if self.severity not in SEVERITIES:
+            raise InputError(f"severity={self.severity!r} must be one of {SEVERITIES}")
+
+    def __str__(self) -> str:
+        return f"{self.severity}: {self.what}" + (f". {self.advice}" if self.advice else "")
+
+
+def listing(names: Sequence[str]) -> str:
+    """Names with commas between; no more than a few of them.
+
+    >>> listing(["a", "b"]), listing(list("abcdefgh"))
+    ('a, b', 'a, b, c, d, e and 3 more')
+    """
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + more
+
 
 #: With fewer notes than this the threshold of a class rests on next to nothing.
 ENOUGH_NOTES = 3

@@ -8,7 +8,7 @@ import numpy as np
 
 from outlark.audio.recorder_time import RecorderTime
 from outlark.commands.excerpt import Sound
-from outlark.commands.plot.figure_numbers import (
+from outlark.commands.plot.numbers import (
     clock_marks,
     clock_text,
     curves,
