@@ -1,6 +1,7 @@
 # make demo   set up and run the experiment of the paper: tables, picture, report
 # make test   set up and run the whole test suite
 # make lint   style and types        make bench   the benchmarks of docs/benchmarks.md
+# make docs-reference   docs/command-line.md from the help of the commands
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
@@ -8,7 +9,7 @@ JOBS   ?= 2
 # One BLAS thread for each test process: the processes share the cores.
 BLAS1   = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo examples test lint format bench clean browser
+.PHONY: demo examples test lint format bench docs-reference clean browser
 .DEFAULT_GOAL := test
 
 $(VENV)/.base: pyproject.toml
@@ -57,6 +58,10 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/open_set.py
 	$(BIN)/python benchmarks/landmarks.py
 	$(BIN)/outlark experiment --output build/experiment
+
+# docs/command-line.md, from --help and docs/command-line/
+docs-reference: $(VENV)/.base
+	$(BIN)/python docs/make_command_line.py
 
 clean:
 	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from outlark.commands.plot import figure
+from outlark.commands import figures
 from outlark.commands.summary.figure import summary_figure
 from outlark.commands.summary.tally import Listened, Notes, Tally
 
@@ -53,7 +53,7 @@ def main() -> None:
             for hour in ON:
                 tally.add(*recording(site, day, hour, rng))
     picture = folder / "a_season.png"
-    figure.save(summary_figure(tally), picture)
+    figures.save_figure(summary_figure(tally), picture)
     print(f"picture: {picture}")
 
 

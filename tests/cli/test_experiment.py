@@ -148,7 +148,7 @@ def test_list_methods():
         (["--known", "song"], "synthetic has no class 'song'; it has tuti-D"),
         (["--train", "9"], "notes of 'tuti-F' to train on, expected 9"),
         (["nowhere"], "nowhere"),
-        (["--gap", "long"], "'long' is no length of time"),
+        (["--gap", "long"], "'long' is not a duration"),
     ],
 )
 def test_what_is_wrong_is_told(tmp_path, args, message):

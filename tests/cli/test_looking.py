@@ -75,7 +75,7 @@ def test_one_channel_of_two(model, tmp_path):
 )  # fmt: skip
 def test_times(text, seconds):
     if seconds is None:
-        with pytest.raises(Exception, match=r"is no time in a recording; give seconds, or 1:23.5, or 1:02:03.5"):
+        with pytest.raises(Exception, match=r"is not a time in a recording; give seconds, or 1:23.5, or 1:02:03.5"):
             Time().convert(text, None, None)
     else:
         assert Time().convert(text, None, None) == seconds

@@ -128,7 +128,7 @@ def test_nothing_but_a_model_is_replaced(clips, model, tmp_path):
     target.write_text("my thesis")
     for force in ([], ["--force"]):
         done = ran(clips, "-o", target, *force, code=1)
-        assert "x.outlark is there and is no model, so it is not replaced" in done.stderr
+        assert "x.outlark exists and is not a model, so it is not replaced" in done.stderr
     assert target.read_text() == "my thesis"
     target.write_bytes(model.read_bytes())
     assert (
@@ -150,7 +150,11 @@ def test_nothing_but_a_model_is_replaced(clips, model, tmp_path):
             1,
             "no examples of the class 'wren'; there are cach-Z, tuti-F",
         ),
-        (["{clips}", "-o", "{tmp}/m", "--format", "exel"], 2, "'exel' is no format that can be read; there are raven,"),
+        (
+            ["{clips}", "-o", "{tmp}/m", "--format", "exel"],
+            2,
+            "'exel' is not a format that can be read; choose from raven,",
+        ),
         (["{clips}", "-o", "{tmp}/m", "--max-examples", "0"], 2, "0 is not in the range x>=1"),
         (["{clips}", "-o", "{tmp}/m", "--channel", "3"], 1, "channel=2, but the audio has 1 channel"),
         (["{clips}/tuti-F", "-o", "{tmp}/m"], 1, "neither sub-folders nor tables"),

@@ -15,6 +15,7 @@ from matplotlib.text import Text
 
 from outlark import ArrayFrontEnd, HLDSFrontEnd, NoteDetector, PatchFrontEnd
 from outlark.audio.recorder_time import RecorderTime
+from outlark.commands import figures
 from outlark.commands.excerpt import Sound, with_surroundings
 from outlark.commands.plot import figure
 from outlark.commands.plot.numbers import clock_marks, clock_text, curves, level_range, spectrogram, thinned
@@ -264,7 +265,7 @@ def test_sounds_without_notes(detector, kind, tmp_path):
         "constant": np.full(SAMPLE_RATE, 0.9),
     }[kind]
     picture = figure.stretch(detector, audio, sample_rate=SAMPLE_RATE)
-    figure.save(picture, tmp_path / "a.png")
+    figures.save_figure(picture, tmp_path / "a.png")
     assert not [name for name, *_ in bars(picture) if name in KNOWN]
 
 
@@ -336,7 +337,7 @@ def test_the_same_picture_gives_the_same_bytes(detector, file, tmp_path):
         (tmp_path / folder).mkdir()
         picture = figure.stretch(detector, file, 0.5, 1.5)
         for name in ("x.SVG", "x.pdf"):
-            figure.save(picture, tmp_path / folder / name)
+            figures.save_figure(picture, tmp_path / folder / name)
     for name, start in (("x.SVG", b"<?xml"), ("x.pdf", b"%PDF")):
         written = (tmp_path / "a" / name).read_bytes()
         assert written == (tmp_path / "b" / name).read_bytes()
@@ -347,9 +348,9 @@ def test_the_same_picture_gives_the_same_bytes(detector, file, tmp_path):
 def test_the_taste_of_the_user_changes_nothing(detector, file, tmp_path):
     import matplotlib
 
-    figure.save(figure.stretch(detector, file, 10.0, 11.0), tmp_path / "a.png")
+    figures.save_figure(figure.stretch(detector, file, 10.0, 11.0), tmp_path / "a.png")
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "savefig.dpi": 10, "lines.linewidth": 9}):
-        figure.save(figure.stretch(detector, file, 10.0, 11.0), tmp_path / "b.png")
+        figures.save_figure(figure.stretch(detector, file, 10.0, 11.0), tmp_path / "b.png")
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
@@ -357,16 +358,16 @@ def test_the_taste_of_the_user_changes_nothing(detector, file, tmp_path):
 def test_pictures_that_cannot_be_written(detector, file, tmp_path):
     picture = figure.stretch(detector, file, 10.0, 10.5)
     with pytest.raises(InputError, match=r"written as \.png, \.svg, \.pdf"):
-        figure.save(picture, tmp_path / "a.jpeg")
+        figures.save_figure(picture, tmp_path / "a.jpeg")
     with pytest.raises(InputError, match="does not exist"):
-        figure.save(picture, tmp_path / "no" / "a.png")
+        figures.save_figure(picture, tmp_path / "no" / "a.png")
     (tmp_path / "b.png").mkdir()
     with pytest.raises(InputError, match="is a folder"):
-        figure.save(picture, tmp_path / "b.png")
+        figures.save_figure(picture, tmp_path / "b.png")
     (tmp_path / "old.png").write_bytes(b"old")
     picture.axes[0].text(0, 0, r"$\broken$")
     with pytest.raises(ValueError, match="broken"):
-        figure.save(picture, tmp_path / "old.png")
+        figures.save_figure(picture, tmp_path / "old.png")
     assert (tmp_path / "old.png").read_bytes() == b"old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b.png", "old.png"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from outlark.commands.plot.figure import save
+from outlark.commands.figures import save_figure as save
 from outlark.commands.summary.figure import summary_figure
 from outlark.commands.summary.summary import rate_interval, share_interval, summarise
 from outlark.commands.summary.tables import json_rows, rows, write_summary

@@ -8,7 +8,7 @@ import soundfile
 
 from outlark.annotations import Mark, write_table
 from outlark.audio.sound import for_decoder
-from outlark.commands.plot.figure import save
+from outlark.commands.figures import save_figure as save
 from outlark.experiment.methods import method
 from outlark.experiment.protocol import draw
 from outlark.experiment.report import write_report

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outlark.commands.plot.panels import COLOURS, LINES, SMALL, TINY
+from outlark.commands.figures import SMALL, TINY
+from outlark.commands.plot.panels import COLOURS, LINES
 from outlark.experiment.outcome import LEVELS
 from outlark.experiment.results import OVERALL, Results
 from outlark.experiment.stretch_picture import figure_1

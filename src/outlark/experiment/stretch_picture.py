@@ -58,7 +58,7 @@ def figure_1(drawn: Draw, detectors: Mapping[str, Any]) -> "Figure":
     Returns
     -------
     matplotlib.figure.Figure
-        For `outlark.commands.plot.figure.save` and `outlark.experiment.report.write_report`.
+        For `outlark.commands.figures.save_figure` and `outlark.experiment.report.write_report`.
     """
     import matplotlib.style
     from matplotlib.backends.backend_agg import FigureCanvasAgg

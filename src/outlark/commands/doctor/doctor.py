@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from outlark.commands.doctor.findings import GOOD, PROBLEM, WARNING, Finding, listing, set_up, training_set
+from outlark.commands import listing
+from outlark.commands.doctor.findings import GOOD, PROBLEM, WARNING, Finding, set_up, training_set
 from outlark.commands.doctor.notes import NoteScore, name_of, note_scores, unused_notes
 from outlark.commands.doctor.sounds import Trial, trials
 from outlark.detection.detector import NoteDetector

@@ -1,12 +1,13 @@
 """One thing that the doctor looked at, and how bad it is."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from outlark.commands import listing
 from outlark.commands.doctor.notes import name_of
 from outlark.detection.scores import ScoreLayout
 from outlark.errors import InputError
@@ -15,8 +16,6 @@ from outlark.features.spectrum import HIGHEST_SHARE
 
 GOOD, WARNING, PROBLEM = "good", "warning", "problem"
 SEVERITIES = (GOOD, WARNING, PROBLEM)
-#: Notes, or classes, that a finding lists by name.
-LISTED = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,16 +44,6 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.severity}: {self.what}" + (f". {self.advice}" if self.advice else "")
-
-
-def listing(names: Sequence[str]) -> str:
-    """Names with commas between; no more than a few of them.
-
-    >>> listing(["a", "b"]), listing(list("abcdefgh"))
-    ('a, b', 'a, b, c, d, e and 3 more')
-    """
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return ", ".join(names[:LISTED]) + more
 
 
 #: With fewer notes than this the threshold of a class rests on next to nothing.

@@ -1,4 +1,4 @@
-"""What a picture of a recording shows, as numbers: score curves, the leading class, and levels of the spectrogram."""
+"""The numbers behind the figure: score curves, the leading class, spectrogram levels and clock ticks."""
 
 from datetime import datetime, timedelta
 
@@ -9,27 +9,25 @@ from scipy.ndimage import maximum_filter1d
 from outlark.audio.recorder_time import RecorderTime
 from outlark.detection.scores import ScoreBlock
 
-#: Length of the windows of the spectrogram, about: a compromise between time and pitch that suits birds.
+#: Approximate length of spectrogram windows: a compromise between time and frequency that suits birds.
 WINDOW_S = 0.02
-#: Levels below this (dB re full scale) are shown as this: nothing.
+#: Lowest level shown, in dB re full scale.
 LOWEST_DB = -130.0
-#: The darkest and the brightest colour lie this far apart, at least and at most.
+#: Smallest and largest range of the colours.
 LEAST_RANGE_DB, MOST_RANGE_DB = 40.0, 80.0
-#: Windows that are transformed at once.
+#: Windows transformed at once.
 AT_ONCE = 512
-#: From one mark of the clock to the next, in seconds, and how many marks there may be.
+#: Steps between clock ticks in seconds, and the largest number of ticks.
 CLOCK_STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
 MOST_MARKS = 8
 
 
 def curves(block: ScoreBlock) -> np.ndarray:
-    """For each frame and class a score that belongs to the moment, (T, C).
+    """The score of each class at each moment, (T, C).
 
-    Scores of frames are that already. Scores of whole notes stand where the notes start; each moment gets the best of
-    those notes that are sounding.
+    Frame-level scores are that already. Note-level scores stand at the onset; each moment gets the best of the notes
+    that are sounding.
 
-    Examples
-    --------
     >>> values, lengths = np.array([[0.0], [2.0], [1.0], [0.0], [0.0]]), np.array([[1], [2], [3], [1], [1]])
     >>> curves(ScoreBlock(values, np.zeros(5), lengths)).ravel()
     array([0., 2., 2., 1., 1.])
@@ -39,17 +37,15 @@ def curves(block: ScoreBlock) -> np.ndarray:
     best = np.zeros(block.values.shape)
     for length in np.unique(block.lengths[block.values > 0.0]).tolist():
         starting = np.where(block.lengths == length, block.values, 0.0)
-        # the window of a moment ends with it: it holds the starts of the notes that are still sounding
+        # the window of a moment ends with it: it holds the onsets of the notes that are still sounding
         covering = maximum_filter1d(starting, length, axis=0, mode="constant", origin=(length - 1) // 2)
         np.maximum(best, covering, out=best)
     return best
 
 
 def thinned(values: np.ndarray, most: int) -> tuple[np.ndarray, int]:
-    """At most `most` rows, each the maximum of so many consecutive rows, and how many that is.
+    """At most `most` rows, each the maximum of several consecutive rows, and how many these are.
 
-    Examples
-    --------
     >>> thinned(np.array([[1.0], [5.0], [2.0], [0.0], [3.0]]), most=3)
     (array([[5.],
            [2.],
@@ -62,10 +58,8 @@ def thinned(values: np.ndarray, most: int) -> tuple[np.ndarray, int]:
 
 
 def leaders(values: np.ndarray) -> np.ndarray:
-    """Where a class leads, up to the next point, because a line needs two, bool (T, C); nowhere where all are 0.
+    """Where a class leads, up to the next point because a line needs two, bool (T, C); nowhere if all are 0.
 
-    Examples
-    --------
     >>> leaders(np.array([[1.0, 2.0], [3.0, 1.0], [3.0, 1.0], [0.0, 0.0], [0.0, 0.0]]))
     array([[False,  True],
            [ True,  True],
@@ -80,7 +74,7 @@ def leaders(values: np.ndarray) -> np.ndarray:
 
 
 def spectrogram_window(sample_rate: int) -> int:
-    """Samples of a window: the power of two that is nearest to `WINDOW_S`.
+    """Samples of a window: the power of two closest to `WINDOW_S`.
 
     >>> spectrogram_window(22050)
     512
@@ -89,20 +83,11 @@ def spectrogram_window(sample_rate: int) -> int:
 
 
 def spectrogram(samples: np.ndarray, window: int, n_samples: int, most: int) -> tuple[np.ndarray, float, float]:
-    """Levels in dB, a sine of full scale has 0, (window // 2 + 1, columns); and between which samples they lie.
+    """Levels in dB re a full-scale sine, (window // 2 + 1, columns); and between which samples they lie.
 
-    Parameters
-    ----------
-    samples : ndarray
-        The stretch, with half a window before and after it.
-    window : int
-    n_samples : int
-        Of the stretch.
-    most : int
-        Columns, at most; each is the maximum over the windows that it stands for.
+    `samples` are the excerpt of `n_samples` with half a window before and after it. There are at most `most` columns,
+    each the maximum over its windows.
 
-    Examples
-    --------
     >>> sine = np.sin(2 * np.pi * np.arange(1024 + 64) / 8)
     >>> levels, first, last = spectrogram(sine, window=64, n_samples=1024, most=10)
     >>> levels.shape, int(levels[:, 5].argmax()), round(float(levels.max()), 1), first, last
@@ -125,7 +110,7 @@ def spectrogram(samples: np.ndarray, window: int, n_samples: int, most: int) -> 
 
 
 def level_range(levels: np.ndarray) -> tuple[float, float]:
-    """From the darkest to the brightest colour: from about the background to the loudest, in dB.
+    """Levels of the darkest and the brightest colour: about the noise floor, and the loudest.
 
     >>> level_range(np.array([-130.0, -100.0, -100.0, -20.0]))
     (-100.0, -20.0)
@@ -136,7 +121,7 @@ def level_range(levels: np.ndarray) -> tuple[float, float]:
 
 
 def clock_marks(clock: RecorderTime, start_s: float, end_s: float) -> tuple[float, list[float]]:
-    """From one mark to the next by the clock, and where in the recording the clock shows round times.
+    """The step between clock ticks, and where in the recording the clock shows round times.
 
     >>> clock_marks(RecorderTime(began=datetime(2023, 10, 24, 12, 34, 56), source="comment"), 1.0, 31.0)
     (5, [4.0, 9.0, 14.0, 19.0, 24.0, 29.0])
@@ -150,17 +135,17 @@ def clock_marks(clock: RecorderTime, start_s: float, end_s: float) -> tuple[floa
 
 
 def clock_text(at: datetime, digits: int) -> str:
-    """The time of day, to the nearest second or part of it.
+    """The time of day, rounded to so many decimals of a second.
 
     >>> clock_text(datetime(2023, 10, 24, 12, 34, 56, 949_999), digits=0)
     '12:34:57'
     """
-    at += timedelta(microseconds=0.5 * 10 ** (6 - digits) if digits else 500_000)  # to the nearest
+    at += timedelta(microseconds=0.5 * 10 ** (6 - digits) if digits else 500_000)
     return f"{at:%H:%M:%S}" + (f".{at.microsecond:06d}"[: digits + 1] if digits else "")
 
 
 def score_range(values: np.ndarray) -> tuple[float, float]:
-    """From 0, or from somewhat below the lowest score where all are high, to somewhat above the highest.
+    """From 0, or just below the lowest score if all are high, to just above the highest.
 
     >>> score_range(np.array([0.0, 2.0, np.inf])), score_range(np.array([0.1, 2.0]))
     ((1.7, 2.12), (0.0, 2.12))

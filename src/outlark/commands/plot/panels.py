@@ -1,4 +1,4 @@
-"""The three panels of the picture: spectrogram, score curves, lanes of notes."""
+"""The three panels of the figure: spectrogram, score curves, lanes of notes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ import numpy as np
 
 from outlark.audio.recorder_time import RecorderTime
 from outlark.commands.excerpt import Sound
+from outlark.commands.figures import SMALL, TINY
 from outlark.commands.plot.numbers import (
     clock_marks,
     clock_text,
@@ -28,27 +29,26 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Told apart by the colour-blind too; further classes take them again with other lines.
+#: Safe for colour-blind readers; further classes reuse them with other line styles.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#332288", "#882255", "#999933")
 LINES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1.5, 1.5)))
 HATCHES = ("", "////", "xxxx")
 GREY, BLACK = "#888888", "#222222"
-#: With more classes, those that come nearest to their thresholds are shown, and all that were found or are marked.
+#: Of more classes, only those are shown that were detected or annotated, or come closest to their thresholds.
 MOST_CLASSES = 12
-#: Marked labels that are no classes, each in a lane of its own.
+#: Annotated labels that are not classes, each in a lane of its own.
 MOST_OTHERS = 8
-#: Points of a curve, and columns of the spectrogram: more than a page can show.
+#: Points of a curve, and columns of the spectrogram.
 MOST_POINTS, MOST_COLUMNS = 2000, 1200
-#: Curves of more frames than this for each point are drawn with finer lines.
+#: Curves with more frames per point than this get finer lines.
 DENSE = 4
 LONGEST_NAME = 28
 WIDTH, HEIGHTS, LANE = 11.0, (2.5, 2.1), 0.21
-SMALL, TINY = 9, 8
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Stretch:
-    """What there is to see: the sound from `start_s` to `end_s`, up to `top_hz`."""
+    """What to show: the sound from `start_s` to `end_s`, up to `top_hz`."""
 
     sound: Sound
     start_s: float
@@ -60,16 +60,7 @@ class Stretch:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Found:
-    """What a detector found around a stretch.
-
-    Attributes
-    ----------
-    scores : Scores
-    times_s : ndarray (T,)
-        Of the scores, in the recording.
-    segments : list of (start_s, end_s, Segment)
-        Those of the stretch; times in the recording.
-    """
+    """Scores around an excerpt, and its segments (start_s, end_s, Segment); times are those of the recording."""
 
     scores: Scores
     times_s: np.ndarray
@@ -78,7 +69,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Look:
-    """How a class is drawn; `key` is its label as text, None for what no class accepts."""
+    """How a class is drawn; `key` is its label as text, None for unknown sound."""
 
     key: str | None
     colour: str = GREY
@@ -87,13 +78,13 @@ class Look:
 
     @property
     def name(self) -> str:
-        """The label in one line, and not too long."""
+        """The label on one line, shortened if necessary."""
         name = UNKNOWN if self.key is None else " ".join(self.key.split())
         return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 def draw(stretch: Stretch, found: Found, truth: Sequence[Any]) -> "Figure":
-    """The whole picture."""
+    """The whole figure."""
     import matplotlib.style
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -120,7 +111,6 @@ def draw(stretch: Stretch, found: Found, truth: Sequence[Any]) -> "Figure":
 
 
 def _shown(found: Found, truth: Sequence[Any]) -> list[int]:
-    """The columns of the classes that are shown, in order."""
     layout = found.scores.layout
     labels = [str(label) for label in layout.classes]
     seen = {key for *_, s in found.segments for key in _keys(s)} | {str(mark.label) for mark in truth}
@@ -162,7 +152,7 @@ def draw_spectrogram(axis: "Axes", stretch: Stretch) -> None:
 
 
 def draw_scores(axis: "Axes", stretch: Stretch, found: Found, columns: Sequence[int], looks: Sequence[Look]) -> None:
-    layout, whole_notes = found.scores.layout, found.scores.block.lengths is not None
+    layout, note_level = found.scores.layout, found.scores.block.lengths is not None
     all_values = curves(found.scores.block)
     step_s = layout.hop_samples / layout.sample_rate
     inside = (found.times_s > stretch.start_s - step_s) & (found.times_s < stretch.end_s + step_s)
@@ -179,12 +169,12 @@ def draw_scores(axis: "Axes", stretch: Stretch, found: Found, columns: Sequence[
         if np.isfinite(layout.thresholds[column]):
             axis.axhline(layout.thresholds[column], color=look.colour, linestyle=":", linewidth=1.0)
     axis.set_ylim(*score_range(np.concatenate([values[:, columns].ravel(), layout.thresholds[columns]])))
-    of_what = "score of the best note\nthat is sounding" if whole_notes else "score of the frame"
+    of_what = "score of the best\ncurrent note" if note_level else "score of the frame"
     axis.set_ylabel(of_what, fontsize=SMALL)
     axis.tick_params(labelsize=TINY)
-    left_out = len(layout.classes) - len(columns)
-    more = f"\n{left_out} more, lower" if left_out else ""
-    legend(axis, handles, [look.name for look in looks], f"bold: leads\ndotted: threshold{more}")
+    hidden = len(layout.classes) - len(columns)
+    more = f"\n{hidden} lower ones hidden" if hidden else ""
+    legend(axis, handles, [look.name for look in looks], f"bold: leading\ndotted: threshold{more}")
 
 
 def _draw_lanes(axis: "Axes", found: Found, truth: Sequence[Any], lanes: Sequence[Look]) -> None:
@@ -222,22 +212,22 @@ def _draw_lanes(axis: "Axes", found: Found, truth: Sequence[Any], lanes: Sequenc
 
 
 def _draw_clock(axis: "Axes", stretch: Stretch) -> None:
-    """The title, and above it the time by the clock if it is known."""
+    """The title, and above it the clock time if it is known."""
     axis.set_title(visible(stretch.title), fontsize=SMALL + 1, loc="left", parse_math=False)
     if stretch.clock is None:
         return
     clock = stretch.clock
-    room_s = 0.05 * (stretch.end_s - stretch.start_s)  # the colours have their numbers to the right
+    room_s = 0.05 * (stretch.end_s - stretch.start_s)  # the colour bar is on the right
     step_s, marks_s = clock_marks(clock, stretch.start_s, stretch.end_s - room_s)
     digits = 0 if step_s >= 1 else 1 if step_s >= 0.1 else 3
     above = axis.secondary_xaxis("top")
     above.set_xticks(marks_s, [clock_text(clock.at(mark), digits) for mark in marks_s], fontsize=TINY)
-    zone = f"{clock.began:%Z}" or "time zone not told"
+    zone = f"{clock.began:%Z}" or "time zone unknown"
     above.set_xlabel(f"{clock.at(stretch.start_s):%Y-%m-%d}, {zone}, from the {clock.source}", fontsize=TINY)
 
 
 def legend(axis: "Axes", handles: Sequence[Any], names: Sequence[str], title: str | None) -> None:
-    """To the right of the panel. Names may hold anything, also what means something to matplotlib."""
+    """To the right of the panel; names may hold anything, including matplotlib markup."""
     if not handles:
         return
     drawn = axis.legend(
@@ -249,7 +239,7 @@ def legend(axis: "Axes", handles: Sequence[Any], names: Sequence[str], title: st
 
 
 def _keys(segment: Segment) -> list[str | None]:
-    """The lanes that a segment is drawn in: an ambiguous note in that of the other class as well."""
+    """The lanes of a segment: two for an ambiguous note."""
     if segment.verdict == SILENCE:
         return []
     if segment.verdict == AMBIGUOUS:
