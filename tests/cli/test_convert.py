@@ -27,7 +27,10 @@ def test_a_table(table, tmp_path):
     target = tmp_path / "night.Table.1.selections.txt"
     done = outlark("convert", table, target)
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == f"{table} (csv, 2 marks) → {target} (raven, 2 marks)\n  lost: sample rate (2 marks)\n"
+    assert (
+        done.stderr
+        == f"{table} (csv, 2 annotations) → {target} (raven, 2 annotations)\n  lost: sample rate (2 annotations)\n"
+    )
     assert [mark.label for mark in read_table(target).marks] == ["song", None]
 
 
@@ -36,7 +39,7 @@ def test_for_scripts(table, tmp_path):
     assert done.stderr == ""
     (told,) = json.loads(done.stdout)["tables"]
     assert (told["from"], told["to"], told["marks"], told["written"]) == ("csv", "audacity", 2, 2)
-    assert "lost: reason (2 marks)" in told["lost"]
+    assert "lost: reason (2 annotations)" in told["lost"]
 
 
 def test_into_a_folder(table, tmp_path):
@@ -63,7 +66,7 @@ def test_label_column_and_format_of_the_source(tmp_path):
 
 def test_nothing_is_overwritten_by_mistake(table, tmp_path):
     before = table.read_bytes()
-    assert "is what is read, and is not overwritten" in ran("convert", table, table, "--force", code=1).stderr
+    assert "is the file to convert and is not overwritten" in ran("convert", table, table, "--force", code=1).stderr
     (tmp_path / "x.jsonl").write_text("mine")
     assert "replace it (--force)" in ran("convert", table, tmp_path / "x.jsonl", code=1).stderr
     assert ((tmp_path / "x.jsonl").read_text(), table.read_bytes()) == ("mine", before)

@@ -95,20 +95,20 @@ def test_what_is_suggested_keeps_its_word(model, folder, found, tmp_path):
 def test_for_people(model, folder, found, tmp_path):
     done = ran("evaluate", found, folder, "--model", model, "--curve", tmp_path / "c.png", "--iou", 0.3)
     assert (tmp_path / "c.png").stat().st_size > 20_000
-    table = done.stdout[done.stdout.index("each class over its threshold; events with an IoU of 0.3") :].splitlines()
+    table = done.stdout[done.stdout.index("each class over its threshold; events at an IoU of 0.3") :].splitlines()
     assert table[1].split() == ["class", "score", "found", "false", "missed", "precision", "recall"]
     assert sum("now" in line for line in table) == 3
     assert sum("suggested" in line for line in table) == 3
     rows = [line.split() for line in table[2:] if line.startswith("tuti-F")]
     assert 4 < len(rows) < 20
     assert float(rows[0][1]) == pytest.approx(load(model).trained_thresholds[2] / 2, abs=1e-3)
-    assert "with an IoU of 0.3" in done.stdout.splitlines()[0]
+    assert "at an IoU of 0.3" in done.stdout.splitlines()[0]
 
 
 def test_without_a_model_the_scores_in_the_tables_count(model, folder, plain):
     done = ran("evaluate", plain, folder, *(f"--class={c}" for c in load(model).classes_), "--curve", "--json")
     curve = json.loads(done.stdout)["curve"]
-    assert "Note: the curve begins where the detections do; --model finds the notes again at lower" in done.stderr
+    assert "Note: the curve starts at the lowest score of the detections; --model also tries lower" in done.stderr
     by_model = told(plain, folder, model, "--curve")["curve"]
     for mine, its in zip(curve["classes"], by_model["classes"], strict=True):
         assert mine["now"] is None
@@ -130,7 +130,7 @@ def test_recordings_of_the_training_are_told(model, folder, found, tmp_path):
 def test_what_cannot_be_is_refused(model, folder, found, plain, tmp_path):
     first = invoke("evaluate", "--curve", found, folder, "--model", model)
     assert first.exit_code == 2
-    assert "is not the name of a figure (.png, .svg, .pdf); give --curve after the tables" in first.stderr
+    assert "is not the name of a figure (.png, .svg, .pdf); put --curve after DETECTIONS and TRUTH" in first.stderr
     alone = invoke("evaluate", found, folder, "--model", model, "--precision", 0.9)
     assert alone.exit_code == 2
     assert "--precision goes with --curve" in alone.stderr

@@ -159,7 +159,7 @@ def test_nothing_comes(model):
     assert done.exit_code == 0
     (head,) = map(json.loads, done.stdout.splitlines())
     assert head["outlark"]["settings"]["live"]["began"] is None
-    assert "heard 0:00:00: nothing to tell" in done.stderr
+    assert "analysed 0:00:00: nothing found" in done.stderr
 
 
 def test_what_is_no_sound_ends_with_an_error(model):

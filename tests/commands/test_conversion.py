@@ -38,17 +38,17 @@ def test_to_every_format(table, tmp_path, name):
 def test_what_is_lost(table, tmp_path):
     lost = {name: convert(table, tmp_path / f"new{FORMATS[name].suffix}").lost for name in ("jsonl", "csv", "raven")}
     assert lost["jsonl"] == lost["csv"] == ()
-    assert lost["raven"] == ("lost: sample rate (2 marks)",)
+    assert lost["raven"] == ("lost: sample rate (2 annotations)",)
     assert convert(table, tmp_path / "new.labels.txt").lost == (
-        "lost: recording (2 marks)",
-        "lost: runner-up (1 mark)",
-        "lost: runner-up's score (1 mark)",
-        "lost: reason (2 marks)",
-        "lost: sample rate (2 marks)",
+        "lost: recording (2 annotations)",
+        "lost: runner-up (1 annotation)",
+        "lost: runner-up's score (1 annotation)",
+        "lost: reason (2 annotations)",
+        "lost: sample rate (2 annotations)",
     )
     assert convert(table, tmp_path / "new.dcase.csv").lost[:2] == (
-        "left out: 1 mark, unknown",
-        "lost: label (1 mark)",
+        "omitted: 1 annotation, unknown",
+        "lost: label (1 annotation)",
     )
 
 
@@ -60,19 +60,19 @@ def test_marks_that_are_left_out_are_counted(made):
     marks = [Mark(start_s=s / 1e3, end_s=(s + n) / 1e3, label="a", verdict=v) for s, n, v in sorted(made)]
     kept = [mark for mark in marks if mark.verdict == "known"]
     n = len(marks) - len(kept)
-    assert losses(marks, kept) == ([f"left out: {n} mark{'s' if n > 1 else ''}, silence"] if n else [])
+    assert losses(marks, kept) == ([f"omitted: {n} annotation{'s' if n > 1 else ''}, silence"] if n else [])
 
 
 def test_changed_and_rounded():
     was = Mark(start_s=1, end_s=2, label="a\tb", score=1.23456789, channel=2, more={"x": "y"})
     now = Mark(start_s=1, end_s=2, label="a b", score=1.2345679, channel=1)
     assert losses([was], [now]) == [
-        "lost: other columns (1 mark)",
-        "changed: label (1 mark)",
-        "changed: channel (1 mark)",
+        "lost: other columns (1 annotation)",
+        "changed: label (1 annotation)",
+        "changed: channel (1 annotation)",
     ]
     now = Mark(start_s=1, end_s=2, label="a b", score=1.23)
-    assert "rounded: score (1 mark)" in losses([was], [now])
+    assert "rounded: score (1 annotation)" in losses([was], [now])
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_the_source_is_never_overwritten(table, tmp_path):
     before = table.read_bytes()
     (tmp_path / "link.jsonl").symlink_to(table)
     for target in (table, tmp_path / "link.jsonl"):
-        with pytest.raises(InputError, match="is what is read, and is not overwritten"):
+        with pytest.raises(InputError, match="is the file to convert and is not overwritten"):
             convert(table, target, replace_target=True)
     assert table.read_bytes() == before
 
@@ -169,7 +169,7 @@ def test_two_tables_of_one_name(tmp_path):
 
 def test_a_folder_of_no_tables(tmp_path):
     (tmp_path / "x.txt").write_text("no table")
-    with pytest.raises(InputError, match=r"holds no tables that can be read \(.*x.txt, line 1: "):
+    with pytest.raises(InputError, match=r"contains no readable annotation files \(.*x.txt, line 1: "):
         convert_folder(tmp_path, tmp_path / "out", to="jsonl")
 
 

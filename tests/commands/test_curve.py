@@ -76,7 +76,7 @@ def test_scores_of_tables_give_the_same_counts(compared):
 
 def test_tables_without_scores_are_refused():
     night = Compared("night.wav", [mark(1, "a")], [mark(1, "a"), mark(2, "a", 0.4)], 9.0)
-    with pytest.raises(InputError, match="1 of 2 detections have no score above 0, so that there is no curve"):
+    with pytest.raises(InputError, match="1 of 2 detections have no score above 0, so there is no curve"):
         curves_of_tables([night], CLASSES, 0.5)
 
 
@@ -137,7 +137,7 @@ def test_the_figure_shows_the_points_and_both_thresholds():
     np.testing.assert_allclose(shown["recall"].get_xydata(), [[0.2, 0.9], [0.4, 0.8], [0.8, 0.6], [1.6, 0.15]])
     np.testing.assert_allclose(shown["precision of fewer than 10"].get_ydata(), [0.5, 0.8, 1.0, 1.0])
     np.testing.assert_allclose(shown["precision"].get_ydata(), [0.5, 0.8, 1.0, np.nan])  # of three notes
-    assert list(shown["threshold now"].get_xdata()) == [0.4, 0.4]
+    assert list(shown["present threshold"].get_xdata()) == [0.4, 0.4]
     assert list(shown["suggested"].get_xdata()) == [0.8, 0.8]
     assert [text.get_text() for text in axis.texts] == ["0.4 → 0.8"]
 
@@ -155,5 +155,5 @@ def test_classes_of_which_nothing_is_found_or_nothing_is_there():
         "not reached",
     ]
     drawn(none)
-    with pytest.raises(InputError, match="no class to draw"):
+    with pytest.raises(InputError, match="no class to plot"):
         curve_figure([], 0.9)

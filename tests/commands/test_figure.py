@@ -144,7 +144,7 @@ def test_curves_winner_and_thresholds(night, detector):
     np.testing.assert_array_equal(bold.max(axis=1), drawn.max(axis=1))
     assert (bold > 0).sum() < 0.6 * (drawn > 0).sum()
     assert lines[1].get_linewidth() > 2 * lines[0].get_linewidth()
-    assert "sounding" in picture.axes[1].get_ylabel()
+    assert "current note" in picture.axes[1].get_ylabel()
 
 
 def test_frames_say_so(night):
@@ -182,7 +182,7 @@ def test_the_clock_is_shown_where_it_is_known(file, detector, tmp_path):
     picture = figure.stretch(detector, file, 3.0, 9.0)
     assert picture.axes[0].get_title(loc="left") == "SITE$7$_20231024_123456.wav"
     (clock,) = [axis for axis in picture.axes[0].child_axes if axis.get_xlabel()]
-    assert clock.get_xlabel() == "2023-10-24, time zone not told, from the file name"
+    assert clock.get_xlabel() == "2023-10-24, time zone unknown, from the file name"
     shown = {tick.get_text(): x for tick, x in zip(clock.get_xticklabels(), clock.get_xticks(), strict=True)}
     assert shown["12:35:00"] == pytest.approx(4.0)
     plain = tmp_path / "plain.wav"
@@ -243,7 +243,7 @@ def test_many_classes_are_told_apart():
     assert len(lines) == len(styles) == 12
     texts = [text.get_text() for text in picture.axes[1].get_legend().get_texts()]
     assert {"tone 03", "tone 04"} <= set(texts)
-    assert "3 more, lower" in picture.axes[1].get_legend().get_title().get_text()
+    assert "3 lower ones hidden" in picture.axes[1].get_legend().get_title().get_text()
     assert overlapping(picture) == []
 
 
@@ -295,8 +295,8 @@ def test_odd_marks(detector, night):
         ("1", 2.0, "start_s='1' must be"),
         (1.0, True, "end_s=True must be"),
         (9e9, None, r"start_s=9e\+09, but the recording is \d+\.\d+ s long"),
-        (5.0, 5.0, "nothing to see"),
-        (5.0, 4.0, "nothing to see"),
+        (5.0, 5.0, "there is nothing between"),
+        (5.0, 4.0, "there is nothing between"),
     ],
 )
 def test_times_that_make_no_sense(detector, file, start_s, end_s, message):
@@ -321,7 +321,7 @@ def test_what_cannot_be_drawn(detector, tmp_path):
     with pytest.raises(InputError, match="without sample_rate"):
         figure.stretch(detector, np.zeros(10))
     series = NoteDetector(ArrayFrontEnd()).fit([np.random.default_rng(0).normal(size=(400, 2))] * 2, ["a", "a"], 100)
-    with pytest.raises(InputError, match="pictures are of sound"):
+    with pytest.raises(InputError, match="only sound can be plotted"):
         figure.stretch(series, np.zeros((100, 2)), sample_rate=100)
     holes = tmp_path / "holes.wav"
     soundfile.write(holes, np.where(np.arange(9000) == 8000, np.nan, 0.0), 8000, subtype="FLOAT")

@@ -141,7 +141,7 @@ def test_without_the_package_for_sound_devices():
     try:
         import sounddevice  # noqa: F401
     except ImportError:
-        told = "need the package sounddevice, which is not there; install it with: pip install sounddevice"
+        told = "need the package sounddevice; install it with: pip install sounddevice"
     except OSError:
         told = "cannot find PortAudio"
     else:

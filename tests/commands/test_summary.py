@@ -223,7 +223,7 @@ def test_classes_that_are_asked_for():
 
 
 def test_a_class_with_the_name_of_none():
-    with pytest.raises(InputError, match=r"a class is called \(unknown\).*; rename it"):
+    with pytest.raises(InputError, match=r"a class is named \(unknown\).*; rename it"):
         Tally().add(at(), notes(["(unknown)"]))
 
 
@@ -260,7 +260,7 @@ def test_figures_of_few_and_many_sites(rng, tmp_path, sites):
     save(figure, tmp_path / "s.svg")
     drawn = Path(tmp_path / "s.svg").read_text()
     assert "<!-- $site 1$ " in drawn
-    assert "<!-- hatched: not listened; days and hours without 6 recordings whose start is not known -->" in drawn
+    assert "<!-- hatched: not recorded; days and hours omit 6 recordings without a known start time -->" in drawn
     of_days = figure.subfigs[0].axes[1].collections[0].get_array()
     expected = summarise(tally, ["class", "day"])
     timed = expected.groups["day"] >= 0
@@ -286,5 +286,5 @@ def test_a_figure_of_many_classes_says_what_it_omits():
 
 
 def test_no_recordings_no_figure():
-    with pytest.raises(InputError, match="there is no recording to draw"):
+    with pytest.raises(InputError, match="there is no recording to plot"):
         summary_figure(Tally())

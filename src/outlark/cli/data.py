@@ -11,6 +11,7 @@ from outlark.cli import options
 from outlark.cli.progress import steps
 from outlark.cli.say import answer, say, show_table
 from outlark.errors import InputError
+from outlark.plain_text import number_of
 
 #: The data sets, by name.
 SETS = {
@@ -76,7 +77,11 @@ def _where(name: str) -> Path:
 
     folder = usual_folder()
     if wrong := missing_or_changed(folder):
-        found = f"{len(wrong)} files missing or changed, such as {wrong[0]}" if folder.exists() else "not found"
+        found = (
+            f"{number_of(len(wrong), 'file')} missing or changed, such as {wrong[0]}"
+            if folder.exists()
+            else "not found"
+        )
         raise InputError(f"{name} would be in {folder}: {found}; get it with 'outlark data get {name}'")
     return folder
 

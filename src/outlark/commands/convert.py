@@ -1,4 +1,4 @@
-"""From one format of tables to another, and what is lost on the way."""
+"""Converting annotation files to another format, and what is lost on the way."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,24 +14,13 @@ from outlark.annotations.table_files import Unread, tables_in
 from outlark.audio.sound import for_decoder
 from outlark.audio.sound_files import SoundFiles, recording_of_table
 from outlark.errors import AnnotationError, InputError, OutlarkError
+from outlark.plain_text import number_of
 from outlark.segments import KNOWN
 
 
 @dataclass(frozen=True, kw_only=True)
 class Conversion:
-    """A table that was converted.
-
-    Attributes
-    ----------
-    source, target : Path
-    source_format, target_format : str
-    marks, written : int
-        How many were read, and are in the new table.
-    remarks : tuple of str
-        What was guessed in reading.
-    lost : tuple of str
-        What the new table does not hold, in words.
-    """
+    """A converted file: the numbers of annotations read and written, remarks on reading, and what was lost."""
 
     source: Path
     target: Path
@@ -44,7 +33,7 @@ class Conversion:
 
 
 def format_of_name(name: str) -> str | None:
-    """The format that a file of this name is written in; None where the name does not tell.
+    """The format for a file name; None if it is ambiguous.
 
     >>> [format_of_name(name) for name in ("a.labels.txt", "a.Table.1.selections.txt", "a.CSV", "a.txt")]
     ['audacity', 'raven', 'csv', None]
@@ -65,27 +54,20 @@ def convert(
     audio: Iterable[str | PathLike[str]] = (),
     replace_target: bool = False,
 ) -> Conversion:
-    """Write a table in another format.
+    """Convert an annotation file to another format.
 
     Parameters
     ----------
     source, target : paths of files
     to : str, optional
-        The format to write; told from the name of the target if left out.
+        The format to write. Default: recognised from the name of the target.
     format, label_column
         Of the source, as for `read_table`.
     audio : paths
-        Folders that hold the recordings. With them, marks get the name and sample rate of their recording, and Raven's
-        begin times run over all recordings in the order of their names.
+        Folders with the recordings. Annotations then get the name and sample rate of their recording, and Raven's begin
+        times run over all recordings in the order of their names.
     replace_target : bool
-        Whether a file that is there may be replaced; the source never is.
-
-    Raises
-    ------
-    AnnotationError
-        For a table that cannot be read or written.
-    InputError
-        If the target is there already, or its format is not clear.
+        Replace an existing file, but never the source.
 
     Examples
     --------
@@ -96,13 +78,15 @@ def convert(
     ...     Path(folder, "a.labels.txt").read_text()
     '1.0\\t2.0\\tsong 0.12\\n'
     >>> done.lost
-    ('rounded: score (1 mark)',)
+    ('rounded: score (1 annotation)',)
     """
     source, target = Path(source), Path(target)
     to = to or format_of_name(target.name)
     if to is None:
         names = [format.name for format in FORMATS.values() if format.writes]
-        raise InputError(f"the name {target.name!r} does not tell the format; give one (--to) of {', '.join(names)}")
+        raise InputError(
+            f"the name {target.name!r} does not determine the format; give one (--to) of {', '.join(names)}"
+        )
     _check_target(target, [source], replace_target)
     table = read_table(source, format=format, label_column=label_column)
     return _converted(table, target, to, SoundFiles(audio))
@@ -118,27 +102,20 @@ def convert_folder(
     audio: Iterable[str | PathLike[str]] = (),
     replace_target: bool = False,
 ) -> tuple[list[Conversion], list[Unread]]:
-    """Convert all tables of a folder and the folders within; the new ones are in the same folders below the target.
-
-    Parameters are those of `convert`.
-
-    Returns
-    -------
-    done : list of Conversion
-    failed : list of Unread
-        Tables that could not be read or written.
-    """
+    """Convert all annotation files in a folder and its subfolders, as `convert` does; returns also what failed."""
     source, target = Path(source), Path(target)
     found = tables_in(source, within=True, format=format, label_column=label_column)
     if not found.tables:
         why = f" ({found.unread[0].message})" if found.unread else ""
-        raise InputError(f"{source} holds no tables that can be read{why}; give a table, or a folder of tables")
+        raise InputError(
+            f"{source} contains no readable annotation files{why}; give an annotation file, or a folder of them"
+        )
     sounds = SoundFiles(audio)
     targets: dict[str, Table] = {}
     for table in found.tables:
         name = recording_of_table(table.path.relative_to(source).as_posix()) + FORMATS[to].suffix
         if name in targets:
-            raise InputError(f"{targets[name].path} and {table.path} would both become {name}; move one of them away")
+            raise InputError(f"{targets[name].path} and {table.path} would both become {name}; move one of them")
         targets[name] = table
     for name in targets:
         _check_target(target / name, [table.path for table in found.tables], replace_target)
@@ -156,9 +133,9 @@ def _check_target(target: Path, sources: Sequence[Path], may_replace: bool) -> N
     if not target.exists():
         return
     if any(target.samefile(source) for source in sources if source.exists()):
-        raise InputError(f"{target} is what is read, and is not overwritten; give another name")
+        raise InputError(f"{target} is the file to convert and is not overwritten; give another name")
     if not may_replace:
-        raise InputError(f"{target} is there already; give another name, or replace it (--force)")
+        raise InputError(f"{target} already exists; give another name, or replace it (--force)")
 
 
 def _converted(table: Table, target: Path, to: str, sounds: SoundFiles) -> Conversion:
@@ -184,7 +161,7 @@ def _converted(table: Table, target: Path, to: str, sounds: SoundFiles) -> Conve
 
 
 def _with_recordings(table: Table, sounds: SoundFiles) -> tuple[list[Mark], dict[str, float]]:
-    """The marks with name and rate of their recordings, and how long each of these is."""
+    """The annotations with name and sample rate of their recordings, and the duration of each recording."""
     found: dict[str | None, tuple[str, Any]] = {}
     for mark in table.marks:
         name = mark.recording
@@ -203,7 +180,7 @@ def _with_recordings(table: Table, sounds: SoundFiles) -> tuple[list[Mark], dict
     return marks, {name: info.frames / info.samplerate for name, info in ordered}
 
 
-#: Times that are as near as this are the same; other numbers are written with six digits.
+#: Smaller differences of times and numbers do not count: they are written with six digits.
 SAME_S = SAME_NUMBER = 1e-6
 FIELDS = {
     "label": "label", "recording": "recording", "verdict": "verdict", "score": "score", "runner_up": "runner-up",
@@ -214,36 +191,28 @@ _NOTHING: tuple[object, ...] = (None, "", {})
 
 
 def losses(written: Sequence[Mark], read: Sequence[Mark]) -> list[str]:
-    """What is not there any more, in words.
+    """What annotations lost, in words: `read` is what was `written`, in the same order.
 
-    Parameters
-    ----------
-    written : sequence of Mark
-    read : sequence of Mark
-        The same in the same order, without those that the format leaves out.
-
-    Examples
-    --------
     >>> marks = [Mark(start_s=0, end_s=1, verdict="silence"), Mark(start_s=1, end_s=2, label="a", score=0.123)]
     >>> losses(marks, [Mark(start_s=1, end_s=2, label="a", score=0.12)])
-    ['left out: 1 mark, silence', 'rounded: score (1 mark)']
+    ['omitted: 1 annotation, silence', 'rounded: score (1 annotation)']
     """
-    left_out: Counter[str] = Counter()
+    omitted: Counter[str] = Counter()
     others: dict[str, Counter[str]] = {"lost": Counter(), "changed": Counter(), "rounded": Counter()}
     rest = iter(read)
     again = next(rest, None)
     for mark in written:
         if again is None or not _same_place(mark, again):
-            left_out[mark.verdict or "without a verdict"] += 1
+            omitted[mark.verdict or "no verdict"] += 1
             continue
         for field in FIELDS:
             what = _change(field, getattr(mark, field), getattr(again, field))
             if what:
                 others[what][field] += 1
         again = next(rest, None)
-    told = [f"left out: {_marks(n)}, {verdict}" for verdict, n in left_out.items()]
+    told = [f"omitted: {_number(n)}, {verdict}" for verdict, n in omitted.items()]
     for what, counts in others.items():
-        told += [f"{what}: {FIELDS[field]} ({_marks(n)})" for field, n in counts.items()]
+        told += [f"{what}: {FIELDS[field]} ({_number(n)})" for field, n in counts.items()]
     return told
 
 
@@ -252,7 +221,7 @@ def _same_place(mark: Mark, other: Mark) -> bool:
 
 
 def _change(field: str, was: object, now: object) -> str | None:
-    # a label without a verdict counts as known
+    # a label without a verdict is known
     if was in _NOTHING or was == now or (field == "verdict" and was == KNOWN and now is None):
         return None
     if now in _NOTHING:
@@ -262,5 +231,5 @@ def _change(field: str, was: object, now: object) -> str | None:
     return "changed"
 
 
-def _marks(n: int) -> str:
-    return f"{n} mark{'s' if n > 1 else ''}"
+def _number(n: int) -> str:
+    return number_of(n, "annotation")

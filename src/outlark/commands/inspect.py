@@ -1,4 +1,4 @@
-"""What is in a file, whatever it is: a model, scores, a recording or a table. It is told by its content."""
+"""What is in a file: a model, stored scores, a recording or an annotation file, recognised from its content."""
 
 import hashlib
 import math
@@ -35,25 +35,9 @@ from outlark.storage.model_file import load
 def content_of(
     path: str | os.PathLike[str], sounds: SoundFiles | None = None, *, label_column: str | int | None = None
 ) -> dict[str, Any]:
-    """What is in a file.
+    """What is in a file, as JSON values; "kind" is "model", "scores", "recording" or "table".
 
-    Parameters
-    ----------
-    path : path of the file
-    sounds : SoundFiles, optional
-        Finds the recordings of a table; by default beside it.
-    label_column : str or int, optional
-        Of a table, as for `read_table`.
-
-    Returns
-    -------
-    dict
-        JSON values. "kind" is "model", "scores", "recording" or "table".
-
-    Raises
-    ------
-    OutlarkError
-        For what is none of these; the message says what was tried.
+    `sounds` finds the recordings of an annotation file, by default beside it.
 
     Examples
     --------
@@ -66,17 +50,15 @@ def content_of(
     """
     path = Path(path)
     if path.is_dir():
-        raise InputError(f"{path} is a folder; give files: models, recordings or tables")
+        raise InputError(f"{path} is a folder; give files: models, recordings or annotation files")
     if is_endless(path):
         raise InputError(f"{path} {NOT_REGULAR}")
     try:
         with path.open("rb") as file:
             head = file.read(9)
     except OSError as error:
-        raise InputError(
-            f"{path} cannot be read ({error.strerror}); check the path, and that you may read it"
-        ) from None
-    # safetensors: the length of a header, and then the header, which is a JSON object
+        raise InputError(f"{path} cannot be read ({error.strerror}); check the path and your permissions") from None
+    # safetensors: the length of the header, then the header, which is a JSON object
     if head[8:] == b"{" and int.from_bytes(head[:8], "little") < path.stat().st_size:
         return model_content(path)
     if not head:
@@ -89,7 +71,7 @@ def _sound_or_table(path: Path, sounds: SoundFiles, label_column: str | int | No
         lambda: sound_content(path),
         lambda: table_content(read_table(path, label_column=label_column), sounds),
     ]
-    # text in UTF-16 begins as an MP3 may begin
+    # text in UTF-16 starts like some MP3 files
     by_name = path.name.lower().endswith(SUFFIXES)
     errors: list[OutlarkError] = []
     for way in reversed(ways) if by_name else ways:
@@ -97,11 +79,11 @@ def _sound_or_table(path: Path, sounds: SoundFiles, label_column: str | int | No
             return way()
         except (AudioError, AnnotationError) as error:
             errors.append(error)
-    raise errors[0] if by_name else InputError(f"{path} is nothing that outlark knows. {errors[0]}. {errors[1]}")
+    raise errors[0] if by_name else InputError(f"{path} is not a file that outlark can read. {errors[0]}. {errors[1]}")
 
 
 def table_content(table: Table, sounds: SoundFiles) -> dict[str, Any]:
-    """What is in a table, and which of its recordings are there."""
+    """What is in an annotation file, and which of its recordings were found."""
     marks = table.marks
     counts = Counter(mark.recording for mark in marks)
     return {
@@ -134,18 +116,7 @@ def _found(name: str | None, table: Path, sounds: SoundFiles) -> str | None:
 
 
 def model_content(path: str | PathLike[str]) -> dict[str, Any]:
-    """What is in a file that outlark saved: a model, or scores of a recording.
-
-    Returns
-    -------
-    dict
-        JSON values; "kind" is "model" or "scores".
-
-    Raises
-    ------
-    ModelFileError
-        For anything but a whole, undamaged file; the message begins with the path.
-    """
+    """What is in a model, or in stored scores."""
     header, _ = read(path)
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -173,18 +144,18 @@ def model_content(path: str | PathLike[str]) -> dict[str, Any]:
 
 
 def in_words(front_end: FrontEnd) -> str:
-    """What a front end listens to.
+    """The features of a front end in words.
 
     >>> in_words(NoteFrontEnd())
-    'whole notes, 12 slices of each and 20 ms around it; spectra of 40 bands from 500 to 10000 Hz, of 16 ms every 2 ms'
+    'note-level, 12 slices per note and 20 ms around it; spectra of 40 bands, 500 to 10000 Hz, 16 ms every 2 ms'
     >>> in_words(NoteFrontEnd(surroundings_s=0.0))
-    'whole notes, 12 slices of each; spectra of 40 bands from 500 to 10000 Hz, of 16 ms every 2 ms'
+    'note-level, 12 slices per note; spectra of 40 bands, 500 to 10000 Hz, 16 ms every 2 ms'
     """
     match front_end:
         case NoteFrontEnd():
             around_ms = 1e3 * front_end.surroundings_s
             around = f" and {around_ms:.3g} ms around it" if around_ms else ""
-            return f"whole notes, {front_end.n_slices} slices of each{around}; {_spectra(front_end)}"
+            return f"note-level, {front_end.n_slices} slices per note{around}; {_spectra(front_end)}"
         case PatchFrontEnd():
             size = f"{1e3 * front_end.context_s:g} ms around each moment"
             return f"patches of {size}, as {front_end.n_components} numbers; {_spectra(front_end)}"
@@ -192,14 +163,14 @@ def in_words(front_end: FrontEnd) -> str:
             span = f"{1e3 * front_end.window_s:.3g} ms every {1e3 * front_end.hop_s:.3g} ms"
             return f"frames of {span}: level, slope and curvature of each band, as in the paper"
         case ArrayFrontEnd():
-            return "a series of numbers that is no sound"
+            return "a series of numbers, not sound"
     return type(front_end).__name__
 
 
 def _spectra(front_end: NoteFrontEnd | PatchFrontEnd) -> str:
-    band = f"from {front_end.low_hz:g} to {front_end.high_hz:g} Hz"
+    band = f"{front_end.low_hz:g} to {front_end.high_hz:g} Hz"
     span = f"{1e3 * front_end.window_s:g} ms every {1e3 * front_end.hop_s:g} ms"
-    return f"spectra of {front_end.n_bands} bands {band}, of {span}"
+    return f"spectra of {front_end.n_bands} bands, {band}, {span}"
 
 
 def _part(state: dict[str, Any], words: str | None = None) -> dict[str, Any]:
@@ -245,27 +216,18 @@ def _scores(path: str | PathLike[str]) -> dict[str, Any]:
     }
 
 
-#: Windows of this length in which no sample differs from the others are digital silence.
+#: Windows of this duration without any change are digital silence.
 WINDOW_S = 0.01
-#: Levels at which samples are at full scale: the largest of 8 and of 16 bits.
+#: Full scale: the largest value of 8 and of 16 bits.
 FULL_8, FULL_16 = 127 / 128, 32767 / 32768
 
 
 def sound_content(path: str | PathLike[str]) -> dict[str, Any]:
-    """What is in a recording, all of which is decoded.
+    """What is in a recording, which is decoded to its end.
 
-    Returns
-    -------
-    dict
-        JSON values. "duration_s" is what was decoded, "told_s" what the file says of itself; "cut_short" says so if its
-        header announces more than is there, and "damaged" why the decoder gave up; "peak_db", "rms_db" and "mean" are
-        lists, with a number for each channel, and None for minus infinity; "clipped" and "silent" are shares of all
-        samples; "clock" is None where nothing tells when it began.
-
-    Raises
-    ------
-    AudioError
-        For what is no recording.
+    "duration_s" is what was decoded, "told_s" what the header states, and "cut_short" says if that is more; "damaged"
+    says why decoding failed. "peak_db", "rms_db" and "mean" have a number for each channel, None for minus infinity;
+    "clipped" and "silent" are shares of all samples; "clock" is None if the start time is unknown.
 
     Examples
     --------
@@ -278,7 +240,7 @@ def sound_content(path: str | PathLike[str]) -> dict[str, Any]:
     """
     audio = AudioFile(path)
     with soundfile.SoundFile(for_decoder(audio.path)) as file:
-        # libsndfile knows no length for some files, and says so by a number that cannot be
+        # libsndfile gives an impossible number if it does not know the length
         told = file.frames / file.samplerate if 0 <= file.frames < 2**62 else None
         stored = {"format": file.format, "subtype": file.subtype, "what": f"{file.format_info}, {file.subtype_info}"}
         heard = _Heard(audio, FULL_8 if file.subtype in ("PCM_U8", "PCM_S8") else FULL_16)
@@ -301,7 +263,7 @@ def sound_content(path: str | PathLike[str]) -> dict[str, Any]:
 
 
 class _Heard:
-    """What is counted while a file is decoded."""
+    """Statistics of a file while it is decoded."""
 
     def __init__(self, audio: AudioFile, full: float) -> None:
         self._audio, self._full = audio, full
@@ -311,13 +273,13 @@ class _Heard:
         self._damaged: str | None = None
 
     def all_of(self, file: soundfile.SoundFile) -> None:
-        """Decode the file to its end, or to where the decoder gives up."""
+        """Decode the file to its end, or as far as possible."""
         size = max(1, CHUNK // self._window) * self._window
         try:
             while len(x := file.read(size, dtype="float64", always_2d=True)):
                 self._push(x)
         except soundfile.SoundFileError as error:
-            self._damaged = f"the decoder gave up after {self.n / self._audio.sample_rate:.3f} s ({error})"
+            self._damaged = f"decoding failed after {self.n / self._audio.sample_rate:.3f} s ({error})"
 
     def _push(self, x: np.ndarray) -> None:
         good = np.isfinite(x)

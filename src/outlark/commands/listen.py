@@ -1,4 +1,4 @@
-"""Live sound: pieces that come from another thread, and the segments in them as soon as they are final."""
+"""Live sound, from a pipe or a sound device, and the segments in it as soon as they are final."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -15,33 +15,17 @@ from outlark.errors import AudioError, InputError
 from outlark.features.array import ArrayFrontEnd
 from outlark.segments import Segment
 
-#: What a sample is stored as, little-endian, and how many bytes that takes.
+#: Sample formats, little-endian, and their bytes.
 KINDS = {"int16": 2, "int24": 3, "int32": 4, "float32": 4}
-#: More channels than this is a mistake.
+#: More channels than this are a mistake.
 MOST_CHANNELS = 64
 
 
 class PCM:
-    """Bytes in, samples out. What is left of a sample that was cut in two waits for the rest.
+    """Turns bytes into samples of interleaved channels; incomplete samples wait for the rest.
 
-    Parameters
-    ----------
-    kind : "int16", "int24", "int32" or "float32"
-        All little-endian; int24 in three bytes.
-    channels : int
-        Which take turns.
+    `bytes_each` are the bytes of one sample of all channels, `left_over` those that do not make a sample yet.
 
-    Attributes
-    ----------
-    bytes_each : int
-        Of one sample of all channels.
-    n_samples : int
-        Of each channel, so far.
-    left_over : int
-        Bytes that do not make a sample yet.
-
-    Examples
-    --------
     >>> pcm = PCM("int16", channels=2)
     >>> pcm.push(b"\\x00\\x40\\x00\\x00\\x00")
     array([[16384,     0]], dtype=int16)
@@ -64,7 +48,7 @@ class PCM:
         return len(self._held)
 
     def push(self, piece: bytes) -> np.ndarray:
-        """The samples that the piece completes, (n, channels), as `outlark.audio.sound.mono` takes them."""
+        """The samples that the piece completes, (n, channels)."""
         held = self._held + piece
         whole = len(held) - len(held) % self.bytes_each
         self._held = held[whole:]
@@ -77,7 +61,7 @@ class PCM:
     def _numbers(self, held: bytes) -> np.ndarray:
         if self.kind != "int24":
             return np.frombuffer(held, np.dtype(self.kind).newbyteorder("<"))
-        # left-justified in four bytes, so that full scale is that of int32
+        # left-justified in four bytes: full scale as for int32
         wide = np.zeros((len(held) // 3, 4), np.uint8)
         wide[:, 1:] = np.frombuffer(held, np.uint8).reshape(-1, 3)
         return wide.view("<i4").ravel()
@@ -89,11 +73,11 @@ class PCM:
             raise InputError(f"sample {at} is NaN or infinite; is the sound really {self.kind}, little-endian?")
 
 
-#: Bytes that are asked for at once; a pipe gives what it has.
+#: Bytes read at once; a pipe gives what it has.
 PIECE = 2**16
-#: Pieces that may wait; a file that is piped in is not read faster than it is worked on.
+#: Pieces that may wait, so that a file is not read faster than it is analysed.
 WAITING = 16
-#: Seconds after which a thread that waits for a piece wakes up, so that Ctrl-C is noticed on every system.
+#: Seconds after which a waiting thread wakes up, so that Ctrl-C works on every system.
 WAKE_S = 0.2
 
 
@@ -102,13 +86,10 @@ class _End(NamedTuple):
 
 
 class Inlet:
-    """Pieces of sound, in the order in which they come, until they end or somebody stops it.
+    """A queue of pieces of sound, until they end or somebody stops it.
 
-    What was put in before the end is given out before the end. `put` and `end` may be called from any thread, and from
-    a signal handler.
+    `put` and `end` may be called from any thread and from a signal handler; what was put before the end comes out.
 
-    Examples
-    --------
     >>> import io
     >>> inlet = Inlet()
     >>> inlet.feed(io.BytesIO(b"abcd").read)
@@ -121,7 +102,7 @@ class Inlet:
         self._room = threading.Semaphore(WAITING)
 
     def feed(self, read: Callable[[int], bytes]) -> None:
-        """Start a thread that reads until nothing comes any more."""
+        """Start a thread that reads to the end."""
         threading.Thread(target=self._feed, args=(read,), daemon=True).start()
 
     def _feed(self, read: Callable[[int], bytes]) -> None:
@@ -136,11 +117,11 @@ class Inlet:
             self.end(error)
 
     def put(self, piece: bytes) -> None:
-        """One more piece."""
+        """Add a piece."""
         self._queue.put(piece)
 
     def end(self, error: Exception | None = None) -> None:
-        """No more pieces; an error is raised where they are taken out."""
+        """No more pieces; an error is raised where they are consumed."""
         self._queue.put(_End(error))
 
     def __iter__(self) -> Iterator[bytes]:
@@ -158,21 +139,7 @@ class Inlet:
 
 
 class Listener:
-    """Pieces of raw sound in, segments out: the same as `NoteDetector.detect` finds in the same samples.
-
-    Parameters
-    ----------
-    detector : NoteDetector, fitted
-    pcm : PCM
-        What the bytes mean.
-    sample_rate : int
-    channel : "mix" or int
-        The mean of all channels, or one of them, counted from 0.
-
-    Attributes
-    ----------
-    duration_s : float
-        Of what was heard so far.
+    """Turns raw sound into segments: those that `NoteDetector.detect` finds in the same samples.
 
     Examples
     --------
@@ -189,28 +156,29 @@ class Listener:
 
     def __init__(self, detector: NoteDetector, pcm: PCM, sample_rate: int, channel: int | str = "mix") -> None:
         if isinstance(detector.front_end_, ArrayFrontEnd):
-            raise InputError("this model is for series of numbers, not for sound; use detector.stream(…) in Python")
+            raise InputError("this model is for series of numbers, not sound; use detector.stream(…) in Python")
         self._stream = detector.stream(sample_rate)
         self._pcm, self._channel = pcm, channel
         check_channel(channel, pcm.channels)
 
     @property
     def duration_s(self) -> float:
+        """Of the sound so far."""
         return self._stream.n_samples / self._stream.sample_rate
 
     def segments(self, pieces: Iterable[bytes]) -> Iterator[Segment]:
-        """Each segment once it is final; the last ones when the pieces end. What is left of a sample is left out."""
+        """Each segment once it is final; the last ones when the pieces end."""
         try:
             for piece in pieces:
                 yield from self._stream.push(mono(self._pcm.push(piece), self._channel)).segments
         except (InputError, OSError):
-            # what was heard until then is worth as much as before
+            # what was analysed until then is still valid
             yield from self._stream.finish().segments
             raise
         yield from self._stream.finish().segments
 
 
-#: The name that stands for the device that the system would take.
+#: The name of the system's default device.
 USUAL = "default"
 
 
@@ -219,49 +187,31 @@ def _sounddevice() -> Any:
         return import_module("sounddevice")
     except ImportError:
         raise AudioError(
-            "sound devices need the package sounddevice, which is not there; install it with: pip install sounddevice. "
+            "sound devices need the package sounddevice; install it with: pip install sounddevice. "
             "Or pipe raw sound in, as in: arecord -t raw -f S16_LE -r 22050 | outlark listen MODEL --rate 22050"
         ) from None
     except OSError as error:
         raise AudioError(
-            f"the package sounddevice cannot find PortAudio ({error}); install that, as in: apt install libportaudio2"
+            f"the package sounddevice cannot find PortAudio ({error}); install it, as in: apt install libportaudio2"
         ) from None
 
 
 def devices() -> str:
-    """A list of the sound devices, as text.
-
-    Raises
-    ------
-    AudioError
-        When the package sounddevice, or the library under it, is missing.
-    """
+    """A list of the sound devices, as text."""
     return str(_sounddevice().query_devices())
 
 
 def usual_rate(device: str) -> int:
-    """The sample rate at which a device works by itself."""
+    """The default sample rate of a device."""
     found = _asked(device, "asked for its rate", lambda library, name: library.query_devices(name, "input"))
     return round(found["default_samplerate"])
 
 
 @contextmanager
 def recorded(inlet: Inlet, device: str, *, sample_rate: int, channels: int, kind: str) -> Iterator[list[str]]:
-    """While this lasts, what the device hears goes to the inlet as raw sound.
+    """Feed raw sound from a device to the inlet; yields a list of troubles so far, such as lost samples.
 
-    Parameters
-    ----------
-    inlet : Inlet
-    device : str
-        A name, part of one, or a number, as `devices` lists them; or "default".
-    sample_rate, channels : int
-    kind : str
-        See `PCM`.
-
-    Yields
-    ------
-    list of str
-        What went wrong so far, such as samples that were lost, in words.
+    `device` is a name, part of one, or a number, as `devices` lists them; or "default".
     """
     troubles: list[str] = []
 
@@ -288,6 +238,6 @@ def _asked(device: str, done: str, ask: Any) -> Any:
         return ask(library, name)
     except (library.PortAudioError, ValueError) as error:
         raise AudioError(
-            f"the sound device {device!r} cannot be {done} ({error}); 'outlark listen --list-devices' lists what there "
-            "is, and --rate, --channels and --dtype may have to be others"
+            f"the sound device {device!r} cannot be {done} ({error}); see 'outlark listen --list-devices', or try "
+            "other values of --rate, --channels and --dtype"
         ) from None

@@ -1,4 +1,4 @@
-"""One thing that the doctor looked at, and how bad it is."""
+"""Findings of the doctor, and those about the training set and the settings."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -20,18 +20,7 @@ SEVERITIES = (GOOD, WARNING, PROBLEM)
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that was looked at.
-
-    Attributes
-    ----------
-    severity : "good", "warning" or "problem"
-    check : str
-        What was looked at: "white noise", "left-out notes", …
-    what : str
-        What was found, in words.
-    advice : str
-        What to do about it; empty where all is well.
-    """
+    """One thing that was checked ("white noise", "left-out notes", …), what was found, and what to do about it."""
 
     severity: str
     check: str
@@ -46,16 +35,16 @@ class Finding:
         return f"{self.severity}: {self.what}" + (f". {self.advice}" if self.advice else "")
 
 
-#: With fewer notes than this the threshold of a class rests on next to nothing.
+#: With fewer notes than this the threshold of a class rests on almost nothing.
 ENOUGH_NOTES = 3
-#: The longest note of a class is usually no more than so many times as long as the shortest.
+#: The longest note of a class is rarely more than this many times as long as the shortest.
 USUAL_RATIO = 4.0
-#: Recordings that reach so many times higher than the front end listens are made for bats, and it may not be.
+#: Recordings that reach this many times higher than the model's band are probably made for bats.
 FAR_ABOVE = 3.0
 
 
 def training_set(detector: Any) -> Iterator[Finding]:
-    """How many notes there are of each class, and which of them are the same."""
+    """Number of notes per class, and copies."""
     counts: dict[str, int] = defaultdict(int)
     same: dict[str, list[dict]] = defaultdict(list)
     for note in detector.training_:
@@ -63,21 +52,21 @@ def training_set(detector: Any) -> Iterator[Finding]:
         same[note["sha256"]].append(note)
     few = {label: n for label, n in counts.items() if n < ENOUGH_NOTES}
     for label, n in few.items():
-        little = "which cannot tell how much they vary" if n == 1 else "which tell little of how much they vary"
+        little = "which says nothing about variation" if n == 1 else "which say little about variation"
         yield Finding(
             severity=WARNING,
             check="number of notes",
             what=f"{label!r} has {n} training note{'s' if n > 1 else ''}, {little}",
-            advice=f"Give {ENOUGH_NOTES} or more, better five to ten, from different recordings",
+            advice=f"Give at least {ENOUGH_NOTES}, preferably five to ten, from different recordings",
         )
     if counts and not few:
-        what = f"every class has {min(counts.values())} training notes or more"
+        what = f"every class has at least {min(counts.values())} training notes"
         yield Finding(severity=GOOD, check="number of notes", what=what)
     yield from _copies(list(same.values()))
 
 
 def _copies(same: list[list[dict[str, Any]]]) -> Iterator[Finding]:
-    """`same`: notes with the same samples, together."""
+    """`same`: groups of notes with the same samples."""
     shared: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     for copies in same:
         if len(copies) > 1:
@@ -89,32 +78,32 @@ def _copies(same: list[list[dict[str, Any]]]) -> Iterator[Finding]:
             yield Finding(
                 severity=PROBLEM,
                 check="copies",
-                what=f"{len(names)} notes are examples of {' and of '.join(map(repr, labels))}: {listing(names)}",
-                advice="Decide what each is, and take it out of the other class",
+                what=f"{len(names)} notes are examples of both {' and '.join(map(repr, labels))}: {listing(names)}",
+                advice="Decide what each is, and remove it from the other class",
             )
         else:
             yield Finding(
                 severity=WARNING,
                 check="copies",
-                what=f"{len(names)} notes of {labels[0]!r} are there more than once: {listing(names)}",
-                advice="Leave the copies out: they say nothing new",
+                what=f"{len(names)} notes of {labels[0]!r} occur more than once: {listing(names)}",
+                advice="Remove the copies: they add nothing",
             )
 
 
 def set_up(detector: Any) -> Iterator[Finding]:
-    """Thresholds, silence, durations and what the front end listens to."""
+    """Thresholds, silence, durations and frequency band."""
     layout, front_end = detector.layout_, detector.front_end_
     for label, threshold in zip(layout.classes.tolist(), layout.thresholds.tolist(), strict=True):
         if not np.isfinite(threshold) or threshold < 1e-6:
             what = f"the threshold of {label!r} is {threshold:g}: it accepts {'all' if threshold < 1 else 'nothing'}"
-            yield Finding(severity=PROBLEM, check="thresholds", what=what, advice="Give other notes, and train again")
+            yield Finding(severity=PROBLEM, check="thresholds", what=what, advice="Train again on other notes")
     decisions = detector._decisions()
     if decisions.activity_db is None or not getattr(front_end, "measure_activity", True):
         yield Finding(
             severity=WARNING,
             check="silence",
-            what="it does not tell silence from sound, so that background is judged as if it were notes",
-            advice="Use NoteDetector() as it is, unless the method of the paper is what you are after",
+            what="the model does not distinguish silence from sound, so it judges background noise as if it were notes",
+            advice="Use the default model unless you need the method as published",
         )
     window_s = getattr(front_end, "window_s", 0.0)
     yield from _durations(layout, window_s if is_number(window_s) else 0.0)
@@ -127,34 +116,36 @@ def _durations(layout: ScoreLayout, window_s: float) -> Iterator[Finding]:
             yield Finding(
                 severity=WARNING,
                 check="durations",
-                what=f"a note of {label!r} lasts {1e3 * low:.0f} ms, less than the {1e3 * window_s:.0f} ms of a window",
-                advice="Give the front end a shorter window_s and hop_s, or mark such notes less closely",
+                what=f"a note of {label!r} lasts {1e3 * low:.0f} ms, less than one window of {1e3 * window_s:.0f} ms",
+                advice="Use shorter windows (window_s and hop_s of the front end), or annotate such notes less tightly",
             )
         if high > USUAL_RATIO * low:
             yield Finding(
                 severity=WARNING,
                 check="durations",
-                what=f"notes of {label!r} last from {low:.3f} to {high:.3f} s",
-                advice="See whether some are marked with the silence around them, several at once, or belong apart",
+                what=f"the duration of {label!r} varies from {low:.3f} to {high:.3f} s",
+                advice="Check whether some annotations include silence or several notes, or belong to another class",
             )
 
 
 def _band(detector: Any) -> Iterator[Finding]:
-    """What the front end listens to, of what the recordings hold."""
+    """The frequency band, compared with that of the recordings."""
     front_end, rate = detector.front_end_, detector.sample_rate_
     low_hz, high_hz = getattr(front_end, "low_hz", None), getattr(front_end, "high_hz", None)
     if low_hz is None or high_hz is None:
-        yield Finding(severity=GOOD, check="band", what=f"it is for recordings at {rate} Hz, or resampled to that")
+        yield Finding(
+            severity=GOOD, check="band", what=f"the model is for recordings at {rate} Hz, or resampled to that"
+        )
         return
     top_hz = min(high_hz, HIGHEST_SHARE * rate)
-    what = f"it listens from {low_hz:.0f} to {top_hz:.0f} Hz, in recordings at {rate} Hz or resampled to that"
+    what = f"the model uses {low_hz:.0f} to {top_hz:.0f} Hz, in recordings at {rate} Hz or resampled to that"
     if rate / 2 > FAR_ABOVE * high_hz:
         advice = (
-            f"If notes lie above {high_hz:.0f} Hz, as those of bats do, train with a front end with a higher high_hz"
+            f"If there are notes above {high_hz:.0f} Hz, such as those of bats, use a front end with a higher high_hz"
         )
-        yield Finding(severity=WARNING, check="band", what=f"{what}, which hold up to {rate // 2} Hz", advice=advice)
+        yield Finding(severity=WARNING, check="band", what=f"{what}, which reach {rate // 2} Hz", advice=advice)
     elif top_hz < 0.5 * high_hz:
-        advice = "If notes reach higher, train from recordings with a higher sample rate"
+        advice = "If notes reach higher, train on recordings with a higher sample rate"
         yield Finding(severity=WARNING, check="band", what=what, advice=advice)
     else:
         yield Finding(severity=GOOD, check="band", what=what)

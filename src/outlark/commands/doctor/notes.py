@@ -1,4 +1,7 @@
-"""What a trained detector says about its own training notes, each judged without itself."""
+"""Scores of the training notes of a detector, each judged by the others.
+
+Unlike `MDDKM.health`, they are scores of whole notes, as detection would compute and compare them with thresholds.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,21 +17,21 @@ from outlark.maths.notes import merge_copies, parts_of
 
 @dataclass(frozen=True, kw_only=True)
 class NoteScore:
-    """A training note as its own class, without it, and the other classes see it.
+    """Scores of a training note.
 
     Attributes
     ----------
     label : class label
     name : str
-        Where it is from.
+        Its recording and onset.
     own : float
-        Its score under its class as that would be without it; NaN for the only note of a class.
+        Its score under its own class without it; NaN for the only note of a class.
     threshold : float
-        Where its class begins to accept.
+        Of its class.
     accepted_by : tuple of class labels
-        The other classes that accept it.
+        Other classes that accept it.
     other, best_other : class label or None, float
-        The other class that it resembles most, and its score there; -∞ with a single class.
+        The most similar other class and the score there; -∞ with a single class.
     """
 
     label: Any
@@ -41,13 +44,13 @@ class NoteScore:
 
 
 def note_scores(detector: Any) -> list[NoteScore]:
-    """Every training note of a detector, class by class; none where the describer does not tell."""
+    """Every training note of a detector, by class; none if its class model cannot say."""
     describer = detector.describer_
     if not isinstance(describer, MDDKM):
         return _own_scores_only(detector)
     whole = detector.note_model_ is not None
     over_note = np.max if whole else np.mean
-    # Copies in noise or of another pitch follow the shifts of a note (`outlark.detection.copies`): nobody sang them.
+    # synthetic copies, in noise or at another pitch, follow the shifts of a note (`outlark.detection.copies`)
     n_own = len(detector.front_end_.shifts_s) if whole else None
     thresholds = _thresholds(detector)
     labels, found = describer.classes_.tolist(), []
@@ -79,7 +82,7 @@ def note_scores(detector: Any) -> list[NoteScore]:
 
 
 def unused_notes(detector: Any) -> list[dict[str, Any]]:
-    """Those of `training_` that were unlike all others of their class, so that training left them out."""
+    """Notes that training omitted, because they are unlike all others of their class."""
     if detector.note_model_ is None or not isinstance(detector.describer_, MDDKM):
         return []
     used = set(np.concatenate(detector.describer_.notes_).tolist())
@@ -89,15 +92,14 @@ def unused_notes(detector: Any) -> list[dict[str, Any]]:
 def _left_out_scores(detector: Any, c: int) -> np.ndarray:
     """The score of each sample of class c without its note, (n,); NaN where there is no other note.
 
-    On the absolute scale thresholds are set by what left-out notes score, as it is: what a class loses by being smaller
-    by one note is part of what they say. The thresholds of a describer of unknown scale, and those in files from before
-    there was an absolute one, are of scores that make up for it (`left_out_by_refit` in
-    `outlark.detection.learnt_thresholds`); so must scores that are held against them.
+    Thresholds on the absolute scale refer to left-out scores as they are. Those of a class model of unknown scale, and
+    those in older files, refer to scores corrected for the smaller class (`left_out_by_refit` in
+    `outlark.detection.learnt_thresholds`), so the same correction is applied here.
     """
     describer, model = detector.describer_, detector.note_model_
     description, factor = describer.descriptions_[c], float(describer.size_factors_[c])
     parts = parts_of(merge_copies(description.X, describer.notes_[c]))
-    if len(parts) == 1:  # what the describer has left out instead are samples of the only note
+    if len(parts) == 1:  # left-out scores are then of samples of the only note
         return np.full(len(description.X), np.nan)
     left_out = np.array(describer.left_out_scores_[c])
     exact = isinstance(description, Description) and not description.center
@@ -108,7 +110,7 @@ def _left_out_scores(detector: Any, c: int) -> np.ndarray:
 
 
 def _loss(description: Description, rows: np.ndarray) -> float:
-    """By how much the score of the other samples falls when these rows are left out: the difference of the medians.
+    """How much the median score of the other samples falls when these rows are left out.
 
     A training sample has the distance ``ρ - ρ²P_ii``, and leaving out G makes ``P_BB - P_BG P_GG⁻¹ P_GB`` of P.
     """
@@ -124,7 +126,7 @@ def _loss(description: Description, rows: np.ndarray) -> float:
 
 
 def _fitting(detector: Any, note: Mapping[str, Any]) -> np.ndarray:
-    """Which classes look for notes of this length, bool (C,): frames have none."""
+    """Which classes accept notes of this duration, bool (C,); all, at frame level."""
     layout, duration_s = detector.layout_, note["end_s"] - note["start_s"]
     if detector.note_model_ is None:
         return np.ones(len(layout.classes), dtype=bool)
@@ -132,7 +134,7 @@ def _fitting(detector: Any, note: Mapping[str, Any]) -> np.ndarray:
 
 
 def _thresholds(detector: Any) -> np.ndarray:
-    """What a whole note is held against, (C,): by the first stage, where there are two."""
+    """Thresholds of notes, (C,); of the first stage if there are two."""
     layout = detector.layout_
     if detector.second_stage_ is not None:
         return np.asarray(detector.note_model_.thresholds, dtype=float)
@@ -142,7 +144,7 @@ def _thresholds(detector: Any) -> np.ndarray:
 
 
 def _own_scores_only(detector: Any) -> list[NoteScore]:
-    """For describers that tell what left-out notes score, and no more."""
+    """For class models that know nothing but left-out scores."""
     told = getattr(detector.describer_, "left_out_note_scores_", [])
     return [
         NoteScore(label=label, name=f"note {i} of {label!r}", own=float(own), threshold=float(threshold))
@@ -152,7 +154,7 @@ def _own_scores_only(detector: Any) -> list[NoteScore]:
 
 
 def name_of(note: Mapping[str, Any]) -> str:
-    """Where a training note is from: an entry of `NoteDetector.training_`.
+    """The recording and onset of an entry of `NoteDetector.training_`.
 
     >>> name_of({"name": "a.wav", "recording": 0, "start_s": 1.5})
     'a.wav at 1.500 s'

@@ -1,4 +1,4 @@
-"""Sounds that are no notes, made for a detector: what it should not recognise."""
+"""Synthetic sounds that are not notes, which a detector should not recognise."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,40 +9,33 @@ import numpy as np
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.spectrum import HIGHEST_SHARE
 
-#: Level of the faint noise between sounds, and the levels of the sounds, in dB re full scale (rms).
+#: Level of the faint noise between sounds, and of the sounds, in dB re full scale (RMS).
 BACKGROUND_DB, LEVELS_DB = -75.0, (-50.0, -35.0, -20.0)
-#: Seconds of steady sounds, between sounds, and before the first: the noise floor settles.
+#: Seconds of steady sounds, between sounds, and before the first, for the noise floor to settle.
 STEADY_S, GAP_S, EDGE_S = 3.0, 0.3, 1.0
 #: Tones, and whistles in each direction.
 N_TONES, N_WHISTLES = 12, 6
-#: Mains in Europe and in America, and how many harmonics it has.
+#: Mains frequencies, and the number of harmonics.
 MAINS_HZ, HARMONICS = (50.0, 60.0), 12
-#: Sounds are as long as notes, but no longer than this.
+#: Sounds are as long as notes, up to this many seconds.
 LONGEST_S = 1.0
 USUAL_BAND_HZ = (500.0, 10_000.0)
 
 BACKGROUND = (
-    "See whether clips of these classes are mostly background, or notes of several kinds under one label; mark the "
-    "notes more closely, and mark them in longer recordings (fit_recordings), which tell what else there is to hear"
+    "Check whether clips of these classes are mostly background, or several kinds of notes under one label; annotate "
+    "notes more tightly, and in longer recordings, which show what else there is to hear"
 )
 ALIKE = (
-    "A class of plain whistles cannot help it; otherwise give more, and more different, notes of these classes, and "
-    "look twice at what is found in places with such sounds"
+    "Unavoidable for a class of pure whistles; otherwise add more varied notes of these classes, and check detections "
+    "in places with such sounds"
 )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Trial:
-    """Sounds of one kind.
+    """Sounds of one kind: recordings with the spans (start, end) of the sounds, in samples.
 
-    Attributes
-    ----------
-    name : str
-    recordings : list of (samples, spans)
-        The spans, (start, end) in samples, are where the sounds are.
-    grave : bool
-        Whether it is a defect if most of them are taken for notes: no bird sounds like that.
-    advice : str
+    It is `grave` if most of them are taken for notes: no bird sounds like that.
     """
 
     name: str
@@ -52,7 +45,7 @@ class Trial:
 
 
 def trials(detector: Any) -> Iterator[Trial]:
-    """All kinds of sounds, each as loud and as long as it might come; silence only for series of numbers."""
+    """All kinds of sounds, at several levels and durations; only silence for series of numbers."""
     rate, front_end = detector.sample_rate_, detector.front_end_
     n_steady = round(STEADY_S * rate)
     if isinstance(front_end, ArrayFrontEnd):
@@ -86,7 +79,7 @@ def trials(detector: Any) -> Iterator[Trial]:
 def in_background(
     sounds: Sequence[np.ndarray], rate: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, list[tuple[int, int]]]:
-    """One recording of the sounds in faint noise, and where each of them is.
+    """One recording of the sounds in faint noise, and the span of each.
 
     >>> samples, spans = in_background([np.ones(10), np.ones(20)], 100, np.random.default_rng(0))
     >>> len(samples), spans
@@ -102,17 +95,17 @@ def in_background(
 
 
 def level(db: float) -> float:
-    """The factor for a sound of rms 1."""
+    """The factor for a sound of RMS 1."""
     return float(10 ** (db / 20))
 
 
 def white(n_samples: int, rng: np.random.Generator) -> np.ndarray:
-    """White noise of rms 1."""
+    """White noise of RMS 1."""
     return rng.standard_normal(n_samples)
 
 
 def pink(n_samples: int, rng: np.random.Generator) -> np.ndarray:
-    """Noise of rms 1 whose power falls with the frequency: wind, traffic, streams."""
+    """Noise of RMS 1 whose power falls with frequency, like wind, traffic and streams."""
     spectrum = np.fft.rfft(rng.standard_normal(max(2, n_samples)))
     spectrum[1:] /= np.sqrt(np.arange(1, len(spectrum)))
     spectrum[0] = 0.0
@@ -121,28 +114,28 @@ def pink(n_samples: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def hum(n_samples: int, mains_hz: float, rate: int) -> np.ndarray:
-    """Mains hum of rms 1: harmonics that fall by 1/k."""
+    """Mains hum of RMS 1, with harmonics that fall by 1/k."""
     t = np.arange(n_samples) / rate
     waves = [np.sin(2 * np.pi * k * mains_hz * t) / k for k in range(1, HARMONICS + 1) if k * mains_hz < rate / 2]
     return np.sqrt(2.0 / sum(1 / k**2 for k in range(1, len(waves) + 1))) * np.sum(waves, axis=0)
 
 
 def click(decay_ms: float, rate: int, rng: np.random.Generator) -> np.ndarray:
-    """A click of height 1: one sample, or noise that dies away."""
+    """A click of height 1: one sample, or decaying noise."""
     n_samples = 1 + round(5e-3 * decay_ms * rate)
     shape = np.exp(-np.arange(n_samples) / max(1e-3 * decay_ms * rate, 1.0))
     return shape * np.where(np.arange(n_samples) == 0, 1.0, rng.uniform(-1.0, 1.0, n_samples))
 
 
 def whistle(n_samples: int, from_hz: float, to_hz: float, rate: int) -> np.ndarray:
-    """A tone of rms 1 that glides from one pitch to the other, with soft ends."""
+    """A tone of RMS 1 that glides between two frequencies, with soft ends."""
     cycles = np.cumsum(np.geomspace(from_hz, to_hz, n_samples)) / rate
     ramp = np.minimum(1.0, np.minimum(np.arange(n_samples), np.arange(n_samples)[::-1]) / (0.005 * rate))
     return np.sqrt(2.0) * np.sin(2 * np.pi * cycles) * ramp
 
 
 def _lengths(layout: Any, rate: int) -> list[int]:
-    """Of short, middling and long notes, a little longer, in samples."""
+    """Slightly longer than short, medium and long notes, in samples."""
     durations = [layout.shortest_s.min(), np.median((layout.shortest_s + layout.longest_s) / 2), layout.longest_s.max()]
     return [max(8, round(min(1.2 * float(s), LONGEST_S) * rate)) for s in durations]
 

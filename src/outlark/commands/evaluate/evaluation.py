@@ -1,4 +1,4 @@
-"""How good detections are: windows, notes and events against the truth, over any number of recordings."""
+"""Windows, notes and events against the truth over any number of recordings, and as named numbers."""
 
 import functools
 import math
@@ -20,26 +20,26 @@ IOUS = (0.5, 0.3)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evaluation:
-    """All measures. What they leave out is in `outlark.commands.evaluate.comparison`.
+    """All measures; for conventions see `comparison`.
 
     Attributes
     ----------
     classes : tuple of str
     recordings : int
     seconds : float
-        How long they are together.
+        Total duration.
     windows : FScores
-        Of windows of 5 ms.
+        Of 5 ms windows.
     notes : FScores
-        Of the notes of the truth, each with the label that most of its windows have.
+        Of the true notes, each with the label that most of its windows received.
     events : dict of float to EventScores
         For each IoU.
     dcase : EventScores
-        The rule of DCASE task 5: IoU of more than .3, and what is found at a mark without a label is not false.
+        The rule of DCASE task 5: IoU above 0.3; detections at annotations without a label are not false.
     onsets : EventScores or None
-        Events count as found if they begin within the tolerance of the true begin.
+        Events matched by onset within the tolerance.
     errors : dict of str to TimeErrors
-        For each class how late its events begin and end, in seconds, for the first IoU.
+        For each class, in seconds, for the first IoU.
     """
 
     classes: tuple[str, ...]
@@ -65,22 +65,17 @@ def evaluate(
     ious: Sequence[float] = IOUS,
     tolerance_s: float | None = None,
 ) -> Evaluation:
-    """Compare what was found with the truth.
+    """Compare detections with the truth.
 
     Parameters
     ----------
     recordings : iterable of Compared
     classes : sequence of str
-        Labels that were to be found. Other labels of the truth are unknown sound.
+        Other labels of the truth are unknown sound.
     ious : sequence of float
-        How much events must overlap to be the same, from 0 (not included) to 1.
+        Overlap from which events match, above 0 up to 1.
     tolerance_s : float, optional
-        Events are also compared by their begins alone, which may be so far apart.
-
-    Raises
-    ------
-    InputError
-        Without recordings or classes, or for an IoU or a tolerance that cannot be.
+        Also match events by their onsets alone, within this tolerance.
 
     Examples
     --------
@@ -93,7 +88,9 @@ def evaluate(
     """
     classes, compared = tuple(classes), list(recordings)
     if not classes or REST in classes or not ious:
-        raise InputError(f"classes={list(classes)}, ious={list(ious)}; give one of each or more, and none named {REST}")
+        raise InputError(
+            f"classes={list(classes)}, ious={list(ious)}; give at least one of each, and no class named {REST}"
+        )
     if tolerance_s is not None and not tolerance_s >= 0:
         raise InputError(f"tolerance_s={tolerance_s!r} must be 0 or more seconds")
     if not compared:
@@ -125,20 +122,18 @@ def _together(errors: Sequence[TimeErrors]) -> TimeErrors:
 
 
 def _f_scores(counts: NDArray[np.int64], classes: tuple[str, ...]) -> FScores:
-    """What `outlark.metrics.window_f` finds, from counts: the labels of a thousand hours of windows fit no memory."""
+    """As `outlark.metrics.window_f`, from counts: a thousand hours of window labels do not fit into memory."""
     return f_of_counts(counts, classes, ConfusionMatrix(counts, (*classes, REST), (*classes, REST)))
 
 
-#: Names of numbers that are of all classes.
+#: Names of values over all classes.
 POOLED, MEAN, MEAN_ALL = "(pooled)", "(mean of classes)", "(mean with unknown)"
 Measures = dict[str, dict[str, float | None]]
 
 
 def measures(evaluation: Evaluation) -> Measures:
-    """Every number: measure → class, or name for all of them → value; None where there is nothing to divide by.
+    """All values: measure → class, or name for all of them → value; None if undefined.
 
-    Examples
-    --------
     >>> from outlark.commands.evaluate.comparison import Compared
     >>> from outlark.commands.evaluate.evaluation import evaluate
     >>> from outlark.annotations import Mark
@@ -169,7 +164,7 @@ def measures(evaluation: Evaluation) -> Measures:
 
 
 def answers(evaluation: Evaluation) -> dict[str, dict[str, int]]:
-    """True label of the notes → what most of their windows were called → how many."""
+    """True label of the notes → label that most of their windows received → number."""
     confusion = evaluation.notes.confusion
     return {
         str(label): dict(zip(map(str, confusion.column_labels), row, strict=True))
@@ -178,7 +173,7 @@ def answers(evaluation: Evaluation) -> dict[str, dict[str, int]]:
 
 
 def csv_text(evaluation: Evaluation) -> str:
-    """All numbers as a table: one line each. The measure "answers" counts notes by true label and answer."""
+    """All values as CSV, one per line; the measure "answers" counts notes by true label and answer."""
     return comma_line(["measure", "class", "answer", "value"]) + "".join(_lines(evaluation))
 
 

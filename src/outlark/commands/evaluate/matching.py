@@ -1,4 +1,4 @@
-"""From two sets of tables, detections and truth, to recordings with both."""
+"""From two sets of annotation files, detections and truth, to recordings with both."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,26 +18,15 @@ from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import number_of
 from outlark.segments import SILENCE
 
-#: The table of all that a run writes (`outlark.batch.results`).
+#: Repeats the rows of all files of a run (`outlark.batch.results`).
 COMBINED = "combined.csv"
-#: Formats by how much they tell of a mark.
+#: Formats, the most complete first.
 FULLEST = ("csv", "jsonl", "parquet", "aoef", "raven", "kaleidoscope", "birdnet", "audacity", "dcase")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Matched:
-    """Recordings that have truth, each with what was found in it.
-
-    Attributes
-    ----------
-    recordings : tuple of Compared
-    missed : tuple of str
-        Recordings without detections: all that is in them was missed.
-    left_out : tuple of str
-        Recordings with detections and without truth, which are not compared.
-    remarks : tuple of str
-        What was guessed or left out.
-    """
+    """Recordings with truth and detections; names of those without detections (missed) and without truth (left out)."""
 
     recordings: tuple[Compared, ...]
     missed: tuple[str, ...]
@@ -46,12 +35,12 @@ class Matched:
 
     @property
     def labels(self) -> list[str]:
-        """All that occur in the truth or as answers, sorted."""
+        """All labels of the truth and of answers, sorted."""
         marks = (mark for recording in self.recordings for mark in (*recording.truth, *recording.found))
         return sorted({str(mark.label) for mark in marks if is_answer(mark)})
 
     def naming_blanks(self, label: str) -> "Matched":
-        """With this label for detections that have neither label nor verdict, such as DCASE's."""
+        """With this label for detections without label and verdict, such as those of DCASE."""
         named = (
             replace(r, found=[replace(m, label=label) if m.label is None and m.verdict is None else m for m in r.found])
             for r in self.recordings
@@ -61,7 +50,7 @@ class Matched:
 
 @dataclass
 class _Side:
-    """Marks by recording; the tables that they are from; recordings that are named by the file of the table alone."""
+    """Annotations by recording, their files, and recordings that only the name of a file names."""
 
     marks: dict[str, list[Mark]] = field(default_factory=dict)
     tables: dict[str, Path] = field(default_factory=dict)
@@ -76,25 +65,18 @@ def match_tables(
     label_column: str | int | None = None,
     detected_only: bool = False,
 ) -> Matched:
-    """Bring together the detections and the truth of each recording, by its name.
+    """Match the detections and the truth of each recording by name.
 
     Parameters
     ----------
     detections, truth : paths
-        Tables, or folders that hold tables, also in folders within. Marks that stand in several of them count once.
+        Annotation files, or folders of them with subfolders. Repeated annotations count once.
     audio : paths
-        Folders that hold the recordings, which tell how long each is. They are also looked for beside the truth.
+        Folders with the recordings, which are also looked for beside the truth; they say how long each is.
     label_column : str or int, optional
-        Of the tables of the truth.
+        Of the truth.
     detected_only : bool
-        Leave out recordings of the truth that have no table of detections, instead of counting all in them as missed.
-
-    Raises
-    ------
-    AnnotationError
-        If a table cannot be read, or it cannot be told which recordings belong together.
-    InputError
-        If no recording has truth.
+        Skip recordings without detections instead of counting their notes as missed.
 
     Examples
     --------
@@ -109,16 +91,16 @@ def match_tables(
     remarks: list[str] = []
     found, true = _side(Path(detections), None, remarks), _side(Path(truth), label_column, remarks)
     if not true.marks:
-        raise InputError(f"{truth} holds no tables of labels; give a table, or a folder of tables")
+        raise InputError(f"{truth} contains no annotations; give an annotation file, or a folder of them")
     partners = _paired(true, found, remarks)
     missed = tuple(name for name, partner in partners.items() if partner is None)
     if len(missed) == len(partners) and (detected_only or any(found.marks.values())):
         raise InputError(
-            f"no recording of {truth} has detections in {detections}: here they are called {_names(true)}, there "
-            f"{_names(found)}; give tables of the same recordings"
+            f"no recording of {truth} has detections in {detections}: the names are {_names(true)} in the former and "
+            f"{_names(found)} in the latter; give annotation files of the same recordings"
         )
     if detected_only and missed:
-        remarks.append(f"{_some(missed)} without detections left out")
+        remarks.append(f"{_some(missed)} without detections skipped")
         partners, missed = {name: partner for name, partner in partners.items() if partner is not None}, ()
     compared = _compared(partners, true, found, SoundFiles(audio), remarks)
     left_out = tuple(name for name in found.marks if name not in partners.values() and found.marks[name])
@@ -139,8 +121,8 @@ def _compared(
         compared.append(Compared(name, marks, own, length, sound))
     if unknown_length:
         remarks.append(
-            f"the length of {_some(unknown_length)} is not known, since the recording is not at hand (--audio); "
-            "windows end with the last mark"
+            f"the duration of {_some(unknown_length)} is unknown without the recording (--audio); windows end with the "
+            "last annotation"
         )
     remarks += _unscored(compared)
     return compared
@@ -163,27 +145,24 @@ def _side(path: Path, label_column: str | int | None, remarks: list[str]) -> _Si
         n_twice += len(joined.marks.get(full, [])) + len(side.marks[name]) - len(kept)
         joined.marks[full] = list(kept.values())
     if n_twice:
-        remarks.append(f"{path}: {number_of(n_twice, 'mark')} repeated in other tables, counted once")
+        remarks.append(f"{path}: {number_of(n_twice, 'annotation')} repeated in other files, counted once")
     return joined
 
 
 def _tables(path: Path, label_column: str | int | None, remarks: list[str]) -> list[tuple[Table, str]]:
-    """The tables of a path, each with the name of the recording that its own name tells."""
+    """The annotation files of a path, each with the recording that its name suggests."""
     if not path.is_dir():
         return [(read_table(path, label_column=label_column), recording_of_table(path.name))]
     found = tables_in(path, within=True, label_column=label_column)
-    remarks += [f"left out: {file.message}" for file in found.unread]
+    remarks += [f"skipped: {file.message}" for file in found.unread]
     if not found.tables:
-        raise InputError(f"{path} holds no tables that can be read; give a table, or a folder of tables")
+        raise InputError(f"{path} contains no readable annotation files; give an annotation file, or a folder of them")
     return _without_copies([(t, recording_of_table(t.path.relative_to(path).as_posix())) for t in found.tables])
 
 
 def _without_copies(tables: list[tuple[Table, str]]) -> list[tuple[Table, str]]:
-    """Of the tables that a run wrote in several formats, and of its table of all, those that add something.
-
-    A table in which somebody changed, added or deleted a mark says something else than the others, and stays.
-    """
-    first: dict[str, list[Mark]] = {}  # what the first of outlark's tables on a recording says
+    """Without files that repeat others of a run, in another format or combined, unless somebody edited them."""
+    first: dict[str, list[Mark]] = {}  # the content of the first file of outlark for a recording
     copies = set()
     ours = [one for one in tables if "version" in one[0].about]
     for table, name in sorted(ours, key=lambda one: _rank(one[0])):
@@ -200,14 +179,14 @@ def _without_copies(tables: list[tuple[Table, str]]) -> list[tuple[Table, str]]:
 
 
 def _rank(table: Table) -> tuple[bool, int]:
-    """The formats that tell most first, and the table of all after those that it is made of."""
+    """The most complete formats first, and the combined file after all others."""
     return table.path.name == COMBINED, FULLEST.index(table.format) if table.format in FULLEST else len(FULLEST)
 
 
 def _same(said: list[Mark] | None, marks: list[Mark], format: str) -> bool:
     if said is None:
         return False
-    if format == "dcase":  # which has one class, and no name for it
+    if format == "dcase":  # one class without a name
         return {_place(mark)[:2] for mark in said if is_known(mark)} == {_place(mark)[:2] for mark in marks}
     return {_place(mark) for mark in said if is_sound(mark)} == {_place(mark) for mark in marks if is_sound(mark)}
 
@@ -221,7 +200,7 @@ def _paired(true: _Side, found: _Side, remarks: list[str]) -> dict[str, str | No
     if len(true.marks) == len(found.marks) == 1 and None in partners.values():
         (name,), (other,) = true.marks, found.marks
         if name in true.by_file or other in found.by_file:
-            remarks.append(f"{other!r} and {name!r} are taken for the same recording: there are no others")
+            remarks.append(f"{other!r} and {name!r} are taken as the same recording, because there are no others")
             return {name: other}
     return partners
 
@@ -247,10 +226,10 @@ def _unscored(recordings: Sequence[Compared]) -> list[str]:
     points = sum(not is_span(mark) for mark in truth)
     points += sum(not is_span(mark) for recording in recordings for mark in recording.found if is_answer(mark))
     if points:
-        said.append(f"{number_of(points, 'point')} left out: no length")
+        said.append(f"{number_of(points, 'point')} ignored: no duration")
     blank = sum(is_span(mark) and not is_answer(mark) for mark in truth)
     if blank:
-        said.append(f"{number_of(blank, 'mark')} of the truth without a label; what was found there counts neither way")
+        said.append(f"{number_of(blank, 'true annotation')} without a label; detections there count neither way")
     return said
 
 

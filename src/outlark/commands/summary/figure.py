@@ -1,4 +1,8 @@
-"""One page about a season: notes per hour by day, by hour of the day and by site, with the effort behind them."""
+"""One page about a season: notes per hour by day, by hour of the day and by site, with the recording effort.
+
+Light means few and dark means many, in one order of lightness that works for colour-blind readers and in greyscale.
+Hatched areas were not recorded, which is not the same as no notes.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-#: What fits on a page; of more classes, those with most notes are drawn, and the foot says so.
+#: Of more classes, only those with most notes are shown, and the foot says so.
 MOST_CLASSES = 15
 #: Inches.
 WIDTH, FOOT = 8.0, 0.25
@@ -33,25 +37,9 @@ def summary_figure(
     verdicts: Sequence[str] = SOUND,
     clock: str = "the recorders' clocks",
 ) -> "Figure":
-    """Draw days, hours of the day and sites.
+    """Plot days and hours of the day, if any start time is known, and sites.
 
-    Parameters
-    ----------
-    tally : Tally
-    classes, confidence, verdicts
-        As in `summarise`.
-    clock : str
-        Whose hours these are, for the title.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        For `outlark.commands.plot.figure.save`. Days and hours are absent if no recording has a known start.
-
-    Raises
-    ------
-    InputError
-        For a tally without recordings.
+    `classes`, `confidence` and `verdicts` are as for `summarise`; `clock` says whose hours these are.
 
     Examples
     --------
@@ -68,7 +56,7 @@ def summary_figure(
     from matplotlib.figure import Figure
 
     if not tally.recordings:
-        raise InputError("there is no recording to draw; see which recordings failed")
+        raise InputError("there is no recording to plot; check which recordings failed")
     summarised = partial(summarise, classes=classes, confidence=confidence, verdicts=verdicts)
     shown, foot = _shown(summarised(tally, [CLASS]))
     parts = _parts(tally, partial(summarised, classes=shown), clock)
@@ -84,7 +72,7 @@ def summary_figure(
 
 
 def _shown(whole: Summary) -> tuple[list[str], list[str]]:
-    """The classes to draw, in their order, and what the foot says of the others."""
+    """The classes to show, and what the foot says about the others."""
     names = [name for name in whole.classes if name != REST]
     if len(names) <= MOST_CLASSES:
         return names, []
@@ -93,7 +81,7 @@ def _shown(whole: Summary) -> tuple[list[str], list[str]]:
 
 
 def _parts(tally: Tally, summarised: Callable[..., Summary], clock: str) -> list[Part]:
-    """Title, height and what draws it, for each part of the page."""
+    """Title, height and drawing function of each part of the page."""
     parts: list[Part] = []
     days = tally.effort()["day"]
     if (days >= 0).any():
@@ -108,25 +96,25 @@ def _parts(tally: Tally, summarised: Callable[..., Summary], clock: str) -> list
 
 
 def _about_time(tally: Tally) -> list[str]:
-    """What the foot says of days and hours."""
+    """What the foot says about days and hours."""
     n = int(np.count_nonzero(tally.effort()["day"] < 0))  # each has one row of effort
-    unknown = [f"days and hours without {number_of(n, 'recording')} whose start is not known"] if n else []
-    return unknown if n == len(tally.recordings) else ["hatched: not listened", *unknown]
+    unknown = [f"days and hours omit {number_of(n, 'recording')} without a known start time"] if n else []
+    return unknown if n == len(tally.recordings) else ["hatched: not recorded", *unknown]
 
 
-#: Inches: height of a row of the heat map, of the bars above and below, and of what is around.
+#: Inches: height of a row of the heat map, of the bars above and below, and of the margins.
 ROW, BARS, AROUND = 0.3, 0.5, 1.15
 TINY = 8
 MAP, EFFORT, UNKNOWN_COLOUR = "YlGnBu", "#9aa0a8", "#5f6670"
-#: Cells with less than this share of the usual effort do not set the scale of colours: a note in a minute is 60 per h.
+#: Cells with less than this share of the usual effort do not set the colour scale: a note in a minute is 60 per hour.
 SCANT = 0.1
-#: Up to so many columns, cells have white borders.
+#: Up to this many columns, cells have white borders.
 BORDERED = 62
 
 
 @dataclass(frozen=True)
 class Strip:
-    """Effort, classes and unknown sounds over days or hours: edges of the columns, and a value for each."""
+    """Effort, classes and unknown sounds over days or hours, with the edges of the columns."""
 
     edges: np.ndarray
     hours: np.ndarray
@@ -137,7 +125,7 @@ class Strip:
 
     @property
     def heights(self) -> list[float]:
-        """Inches of the panels."""
+        """Heights of the panels in inches."""
         heat = ROW * max(len(self.classes), 2)
         return [BARS, heat, BARS] if self.unknown is not None else [BARS, heat]
 
@@ -147,19 +135,19 @@ class Strip:
 
 
 def days_of(summary: Summary) -> Strip:
-    """A column for each day, from the first to the last."""
+    """One column per day, from the first to the last."""
     days = summary.groups[DAY]
     first, last = int(days[days >= 0].min()), int(days.max())
     return _strip(summary, days - first, last - first + 1, first, dates=True)
 
 
 def hours_of(summary: Summary) -> Strip:
-    """A column for each hour of the day."""
+    """One column per hour of the day."""
     return _strip(summary, summary.groups[HOUR], 24, 0, dates=False)
 
 
 def _strip(summary: Summary, at: np.ndarray, n: int, first: int, *, dates: bool) -> Strip:
-    """One column for each day or hour, also where nobody listened; without those whose time is not known."""
+    """One column per day or hour, including those without effort; without unknown times."""
     timed = (summary.groups[summary.by[0]] >= 0) & (summary.hours > 0)
     hours, rates = np.zeros(n), np.full((len(summary.classes), n), np.nan)
     hours[at[timed]] = summary.hours[timed]
@@ -171,9 +159,9 @@ def _strip(summary: Summary, at: np.ndarray, n: int, first: int, *, dates: bool)
 
 
 def draw_strip(piece: "SubFigure", strip: Strip) -> None:
-    """Hours listened above, classes as a heat map, unknown sounds below."""
+    """Effort above, classes as a heat map, unknown sounds below."""
     axes = piece.subplots(len(strip.heights), 1, sharex=True, height_ratios=strip.heights)
-    _bars(axes[0], strip.edges, strip.hours, "hours\nlistened", EFFORT)
+    _bars(axes[0], strip.edges, strip.hours, "hours\nrecorded", EFFORT)
     _heat(piece, axes[1], strip)
     if strip.unknown is not None:
         _bars(axes[2], strip.edges, np.nan_to_num(strip.unknown), "unknown\nper hour", UNKNOWN_COLOUR)
@@ -193,7 +181,7 @@ def _bars(axis: "Axes", edges: np.ndarray, values: np.ndarray, name: str, colour
 
 
 def ticks(n: int) -> Any:
-    """A locator of round numbers, not more than so many and one."""
+    """A locator of at most n + 1 round numbers."""
     from matplotlib.ticker import MaxNLocator
 
     return MaxNLocator(n)
@@ -223,7 +211,7 @@ def _heat(piece: "SubFigure", axis: "Axes", strip: Strip) -> None:
 
 
 def scale(rates: np.ndarray, hours: np.ndarray) -> tuple[float, str]:
-    """The rate of the darkest colour, and whether some are above it."""
+    """The rate of the darkest colour, and whether some exceed it."""
     enough = hours >= SCANT * np.median(hours[hours > 0])
     top = float(np.nanmax(rates[:, enough], initial=0.0))
     above = float(np.nanmax(rates, initial=0.0)) > top
@@ -242,11 +230,11 @@ def _time_axis(axis: "Axes", edges: np.ndarray, *, dates: bool) -> None:
     axis.set_xticks([day.toordinal() + 0.5 for day in shown], [f"{day.day} {day:%b}" for day in shown])
 
 
-#: More sites than this are drawn as a heat map.
+#: More sites than this become a heat map.
 FEW = 15
-#: Panels of dots beside each other.
+#: Panels of dots in a row.
 ACROSS = 4
-#: Inches: height of a site, and of what is around.
+#: Inches: height of a site, and of the margins.
 SITE_ROW, SITE_AROUND = 0.2, 0.8
 DOT = "#1d4e89"
 
@@ -257,18 +245,17 @@ def sites_title(summary: Summary) -> str:
 
 
 def sites_height(summary: Summary) -> float:
-    """Inches of all panels."""
+    """Height of all panels in inches."""
     n_rows = math.ceil(len(summary.classes) / ACROSS) if len(summary.hours) <= FEW else 1
     return n_rows * (SITE_AROUND + SITE_ROW * len(summary.hours)) + 0.4
 
 
 def draw_sites(piece: "SubFigure", summary: Summary) -> None:
-    """Dots or a heat map."""
     (_draw_dots if len(summary.hours) <= FEW else _draw_map)(piece, summary)
 
 
 def _draw_dots(piece: "SubFigure", summary: Summary) -> None:
-    """A panel for each class: a dot for the rate at each site, and a line for its interval."""
+    """One panel per class: a dot for the rate at each site, and a line for its interval."""
     across = min(ACROSS, len(summary.classes))
     axes = piece.subplots(math.ceil(len(summary.classes) / across), across, squeeze=False, sharey=True)
     rates, (low, high) = summary.rates, summary.rate_intervals
@@ -289,7 +276,7 @@ def _draw_dots(piece: "SubFigure", summary: Summary) -> None:
 
 
 def _draw_map(piece: "SubFigure", summary: Summary) -> None:
-    """Sites as rows, classes as columns; bars of the hours listened, and of unknown sounds per hour."""
+    """Sites as rows, classes as columns; bars of the effort and of unknown sounds per hour."""
     from matplotlib.colors import PowerNorm
 
     rest = summary.classes[-1:] == (REST,)
@@ -308,7 +295,7 @@ def _draw_map(piece: "SubFigure", summary: Summary) -> None:
     bar.set_label("per hour", fontsize=TINY)
     bar.locator = ticks(3)
     bar.update_ticks()
-    _site_bars(axes[1], summary.hours, "hours listened", EFFORT)
+    _site_bars(axes[1], summary.hours, "hours recorded", EFFORT)
     if rest:
         _site_bars(axes[2], np.nan_to_num(summary.rates[:, -1]), "unknown per hour", UNKNOWN_COLOUR)
     _name_sites(axes[0], summary)

@@ -13,10 +13,10 @@ from outlark.errors import InputError
 from outlark.plain_text import writable
 from outlark.verdict_names import AMBIGUOUS, REST
 
-#: What stands for the day and the hour of recordings of which nobody knows when they were made.
+#: Day and hour of recordings without a known start time.
 TIME_UNKNOWN = "time unknown"
 UNITS = ("recordings", "clock_hours")
-#: Columns with numbers, and of which type.
+#: Numeric columns and their types.
 NUMBERS: dict[str, type] = {
     "hours": float,
     "notes": int,
@@ -35,10 +35,8 @@ Row = Mapping[str, Any]
 
 
 def rows(summary: Summary) -> Iterator[Row]:
-    """A row for each group and class, sorted; None where there is nothing to divide by, or nothing was written.
+    """A row for each group and class, sorted; None if undefined or not written.
 
-    Examples
-    --------
     >>> from datetime import datetime
     >>> from outlark.commands.summary.summary import summarise
     >>> from outlark.commands.summary.tally import Listened, Notes, Tally
@@ -66,20 +64,12 @@ def rows(summary: Summary) -> Iterator[Row]:
 
 
 def json_rows(summary: Summary) -> list[dict[str, Any]]:
-    """The rows as JSON values: days as ISO 8601, null for what is not known."""
+    """The rows as JSON values, with days as ISO 8601."""
     return [{name: _iso(value) for name, value in row.items()} for row in rows(summary)]
 
 
 def write_summary(summary: Summary, path: Path) -> None:
-    """Write the rows as CSV or Parquet, by the end of the name; whole or not at all.
-
-    Raises
-    ------
-    InputError
-        For another ending.
-    AnnotationError
-        When the file cannot be written, or Parquet needs pyarrow.
-    """
+    """Write the rows as CSV or Parquet, by suffix; completely or not at all."""
     check_suffix(path)
     if path.suffix.lower() == ".csv":
         write_bytes(path, encoded("".join(_csv_lines(summary))))
@@ -88,7 +78,7 @@ def write_summary(summary: Summary, path: Path) -> None:
 
 
 def check_suffix(path: Path) -> None:
-    """An error for a file that is neither CSV nor Parquet."""
+    """Refuse any file but CSV and Parquet."""
     if path.suffix.lower() not in (".csv", ".parquet"):
         raise InputError(f"{path}: a summary is written as .csv or .parquet; end its name with one of these")
 
