@@ -90,7 +90,7 @@ def test_what_is_said_of_it_is_true(cache):
     notes, types = len(labels()), len({row["Annotation"] for row in labels()})
     assert SETS["great-tits"].startswith(f"{len(SONGS)} songs of two great tits, {notes} notes of {types} types")
     size = sum(path.stat().st_size for path in (cache / "great-tits").iterdir())
-    assert f"; {size / 1e6:.0f} MB, {(cache / WHEEL).stat().st_size / 1e6:.0f} MB to fetch" in SETS["great-tits"]
+    assert f"; {size / 1e6:.0f} MB, {(cache / WHEEL).stat().st_size / 1e6:.0f} MB to download" in SETS["great-tits"]
 
 
 def test_without_network(cache):

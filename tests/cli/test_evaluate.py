@@ -101,7 +101,7 @@ def test_predictions_without_labels(tmp_path):
     ("args", "code", "message"),
     [
         (["--class", "wren"], 1, "no annotation has the label 'wren'; the labels are a, b, x"),
-        (["--class", "a", "--unknown", "x"], 2, "give one of --class, --model and --unknown, not several"),
+        (["--class", "a", "--unknown", "x"], 2, "give only one of --class, --model and --unknown"),
         (
             ["--unknown", "a", "--unknown", "b", "--unknown", "x"],
             1,

@@ -192,7 +192,7 @@ def test_the_doctor_finds_problems(bad_model):
     assert report["problem"] + report["warning"] + report["good"] == len(report["findings"])
     severities = [finding["severity"] for finding in report["findings"]]
     assert severities == sorted(severities, key=["problem", "warning", "good"].index)
-    assert any("are examples of 'a' and of 'b'" in finding["what"] for finding in report["findings"])
+    assert any("labelled 'a' and 'b'" in finding["what"] for finding in report["findings"])
     assert ran("doctor", bad_model, "--strict", code=1)["findings"] == report["findings"]
     quiet = CliRunner().invoke(main, ["doctor", str(bad_model), "-q"])
     assert (quiet.exit_code, quiet.stderr) == (0, "")

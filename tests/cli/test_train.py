@@ -131,9 +131,7 @@ def test_nothing_but_a_model_is_replaced(clips, model, tmp_path):
         assert "x.outlark exists and is not a model, so it is not replaced" in done.stderr
     assert target.read_text() == "my thesis"
     target.write_bytes(model.read_bytes())
-    assert (
-        "is a model already; choose another name, or replace it with --force" in ran(clips, "-o", target, code=1).stderr
-    )
+    assert "already exists; choose another name, or replace it with --force" in ran(clips, "-o", target, code=1).stderr
     assert target.read_bytes() == model.read_bytes()
     ran(clips, "-o", target, "--force")
     assert model_file.load(target).classes_.tolist() == ["cach-Z", "tuti-F"]

@@ -190,7 +190,7 @@ def test_one_channel_where_the_mark_tells_it(tmp_path):
     first, second = (soundfile.read(tmp_path / "out" / clip.file)[0] for clip in clips)
     assert np.array_equal(first, whole[800:1600])
     assert np.array_equal(second, whole[2400:3200, 1])
-    assert [failure.message for failure in uncut] == ["it is in channel 3, and the recording has 2"]
+    assert [failure.message for failure in uncut] == ["it is in channel 3, but the recording has 2"]
 
 
 def test_what_cannot_be_cut_is_told_and_the_rest_is_cut(tmp_path):

@@ -91,7 +91,7 @@ def test_formats_from_names(name, format):
 
 def test_a_name_that_does_not_tell(table, tmp_path):
     with pytest.raises(
-        InputError, match=r"the name 'x.txt' does not tell the format; give one \(--to\) of raven, audac"
+        InputError, match=r"the name 'x.txt' does not determine the format; give one \(--to\) of raven, audac"
     ):
         convert(table, tmp_path / "x.txt")
     assert convert(table, tmp_path / "x.txt", to="raven").target_format == "raven"
@@ -108,7 +108,7 @@ def test_the_source_is_never_overwritten(table, tmp_path):
 
 def test_other_tables_only_on_request(table, tmp_path):
     (tmp_path / "new.jsonl").write_text("mine")
-    with pytest.raises(InputError, match=r"new.jsonl is there already; give another name, or replace it \(--force\)"):
+    with pytest.raises(InputError, match=r"new.jsonl already exists; give another name, or replace it \(--force\)"):
         convert(table, tmp_path / "new.jsonl")
     assert (tmp_path / "new.jsonl").read_text() == "mine"
     assert convert(table, tmp_path / "new.jsonl", replace_target=True).written == 2
@@ -153,9 +153,9 @@ def test_folders(tmp_path):
     assert found == {"n/a.wav.Table.1.selections.txt", "b.Table.1.selections.txt"}
     assert [one.written for one in done] == [2, 2]
     assert [file.path.name for file in failed] == ["broken.csv"]
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         convert_folder(source, target, to="raven")
-    with pytest.raises(InputError, match="is what is read"):
+    with pytest.raises(InputError, match="is the file to convert"):
         convert_folder(source, source, to="audacity", replace_target=True)
 
 

@@ -151,7 +151,7 @@ def test_classes_of_which_nothing_is_found_or_nothing_is_there():
     assert [axis.texts[0].get_text() for axis in figure.axes[:4]] == [
         "not reached",
         "0.1 → not reached",
-        "0.3, as it is",
+        "0.3, unchanged",
         "not reached",
     ]
     drawn(none)

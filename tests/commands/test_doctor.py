@@ -66,8 +66,8 @@ def test_a_class_of_noise():
     findings = examine(NoteDetector().fit(hiss, ["hiss"] * 4, SAMPLE_RATE))
     (missed,) = [f for f in findings if f.check == "left-out notes"]
     assert missed.severity == "problem"
-    assert missed.what.startswith("4 of 4 notes of 'hiss' would be missed if it had not seen them")
-    assert missed.advice.startswith("Listen to these")
+    assert missed.what.startswith("4 of 4 notes of 'hiss' would be missed if not learnt from")
+    assert missed.advice.startswith("Listen to them")
 
 
 def test_a_class_of_noise_beside_a_good_one():
@@ -86,7 +86,7 @@ def test_two_classes_with_the_same_notes():
     findings = examine(NoteDetector().fit(known * 2, ["A"] * 4 + ["B"] * 4, SAMPLE_RATE))
     (copies,) = told(findings, "copies")
     assert copies.severity == "problem"
-    assert copies.what.startswith("4 notes are examples of 'A' and of 'B': recording 0 = recording 4, ")
+    assert copies.what.startswith("4 notes labelled 'A' and 'B': recording 0 = recording 4, ")
     one, other = told(findings, "classes taken for each other")
     assert (one.severity, other.severity) == ("problem", "problem")
     assert "of 4 notes of 'A', other classes also accept: 'B' (4)" in one.what
@@ -111,7 +111,7 @@ def test_the_literal_system():
     assert steady.severity == "problem"
     assert "2 of 3 taken for a note" in steady.what
     (silence,) = told(findings, "silence")
-    assert "does not tell silence from sound" in silence.what
+    assert "does not distinguish silence from sound" in silence.what
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_note_that_would_be_missed_is_named(tmp_path):
     findings = examine(NoteDetector().fit(on_disk(tmp_path, [*known, wrong]), [*labels, "tuti-D"]))
     (missed,) = [f for f in told(findings, "left-out notes") if f.severity != "good"]
     assert missed.severity == "warning"
-    assert missed.what.startswith("1 of 4 notes of 'tuti-D' would be missed if it had not seen them (clip8.wav: ")
+    assert missed.what.startswith("1 of 4 notes of 'tuti-D' would be missed if not learnt from (clip8.wav: ")
     assert not told(findings, "notes not used")
 
 
@@ -207,7 +207,9 @@ def test_a_note_that_was_not_used_is_named(tmp_path):
     findings = examine(model_file.load(tmp_path / "m.outlark"))
     (unused,) = [f for f in findings if f.severity != "good"]
     assert (unused.severity, unused.check) == ("warning", "notes not used")
-    assert unused.what == "labelled 'tuti-D', but unlike all other notes of it, and therefore not used: clip0.wav"
+    assert (
+        unused.what == "labelled 'tuti-D', but unlike all other notes of this class and therefore not used: clip0.wav"
+    )
     assert [note.name for note in note_scores(fitted)] == [path.name for path in [*paths[6:], *paths[1:6]]]
 
 
@@ -252,7 +254,7 @@ def test_few_notes_and_copies():
     ]
     (copies,) = told(findings, "copies")
     assert copies.severity == "warning"
-    assert copies.what == "1 notes of 'cach-Z' are there more than once: recording 5 = recording 6"
+    assert copies.what == "1 note of 'cach-Z' repeated: recording 5 = recording 6"
 
 
 # --- how it is set up -----------------------------------------------------------------------------------------------

@@ -256,7 +256,7 @@ def test_the_same_recording_under_a_shorter_name(tmp_path):
     write_table(tmp_path / "night.labels.txt", [mark(1, "a"), mark(2, "a")], format="audacity")
     matched = match_tables(tmp_path, tmp_path)
     assert [(r.name, len(r.truth), len(r.found)) for r in matched.recordings] == [("night.flac", 2, 2)]
-    assert matched.remarks[0] == f"{tmp_path}: 1 mark repeated in other files, counted once"
+    assert matched.remarks[0] == f"{tmp_path}: 1 annotation repeated in other files, counted once"
 
 
 def test_how_long_recordings_are(tmp_path):
@@ -267,7 +267,7 @@ def test_how_long_recordings_are(tmp_path):
     write_table(tmp_path / "t.csv", rows, format="csv")
     matched = match_tables(tmp_path / "t.csv", tmp_path / "t.csv", audio=[tmp_path / "audio"])
     assert [r.duration_s for r in matched.recordings] == [2.0, 3.0, 1.0]
-    assert matched.remarks[-1].startswith("the length of 3.wav is not known, since the recording is not at hand")
+    assert matched.remarks[-1].startswith("the duration of 3.wav is unknown without the recording")
 
 
 def test_two_tables_of_one_recording_need_no_names(tmp_path):
@@ -282,7 +282,8 @@ def test_names_that_have_nothing_in_common(tmp_path):
     write_table(tmp_path / "found.csv", [mark(1, "a", recording="night.wav")], format="csv")
     write_table(tmp_path / "truth.csv", [mark(1, "a", recording="day.wav")], format="csv")
     with pytest.raises(
-        InputError, match=r"no recording of .*truth.csv has detections in .*: here .* day.wav, there night"
+        InputError,
+        match=r"no recording of .*truth.csv has detections in .*: the names are day.wav in the former and night",
     ):
         match_tables(tmp_path / "found.csv", tmp_path / "truth.csv")
 

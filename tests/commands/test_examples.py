@@ -77,7 +77,7 @@ def test_what_is_no_clip_is_left_out_and_counted(tmp_path):
     assert found.remarks == (
         "2 files in the class folders skipped: hidden, or not a sound file",
         f"1 sound file skipped: in {folder} itself, not in the folder of a class",
-        "the folder empty has no sound files and makes no class",
+        "the folder empty contains no sound files, so it is not a class",
     )
 
 
@@ -109,7 +109,7 @@ def test_odd_clips_are_told(tmp_path):
         UserWarning, match="of the 6 notes of 'tuti-F', in their order, number 6 is unlike all the others"
     ):
         remarks = learn(find_examples([folder])).remarks
-    assert remarks[0] == "sample rates from 16000 to 22050 Hz; all of it is heard at 16000 Hz"
+    assert remarks[0] == "sample rates from 16000 to 22050 Hz; everything is resampled to 16000 Hz"
     assert remarks[1].startswith("1 clip longer than 5 s: long.wav (tuti-F) 6.0 s")
     assert remarks[2].startswith("the same sound twice: 0.wav at 0.000 s (tuti-F) and again.wav at 0.000 s (tuti-F)")
 
@@ -265,7 +265,7 @@ def test_marks_that_are_no_examples(tmp_path):
         "1 annotation skipped: verdict ambiguous",
         "1 annotation skipped: verdict silence",
         "1 annotation skipped: no duration",
-        f"night.wav at {marks[0].start_s:.3f} s is marked both 'tuti-F' and 'wren'; keep one of them",
+        f"night.wav at {marks[0].start_s:.3f} s is labelled both 'tuti-F' and 'wren'; keep one of them",
     )
 
 
@@ -344,7 +344,7 @@ def test_of_long_recordings_the_stretches_around_marks_are_heard(tmp_path, monke
     part = learn(found)
     # 2 s on each side of 5, 15, 45 and 55 s
     assert part.seconds == pytest.approx(16.0 + sum(mark.end_s - mark.start_s for mark in marks), abs=1e-3)
-    assert part.remarks[-1] == "of 60 s of recordings, 17 s around the marks are heard"
+    assert part.remarks[-1] == "used 17 s around the annotations, out of 60 s of recordings"
     for one, other in zip(part.detector.training_, whole.detector.training_, strict=True):
         assert one.pop("start_s") == pytest.approx(other.pop("start_s"), abs=1e-9)
         assert one.pop("end_s") == pytest.approx(other.pop("end_s"), abs=1e-9)

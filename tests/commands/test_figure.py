@@ -305,7 +305,7 @@ def test_times_that_make_no_sense(detector, file, start_s, end_s, message):
 
 
 def test_hours_are_refused(detector):
-    with pytest.raises(InputError, match="no more than 3600 s apart"):
+    with pytest.raises(InputError, match="at most 3600 s"):
         figure.stretch(detector, np.zeros(100 * 3601), 0.0, 3601.0, sample_rate=100)
 
 
@@ -318,14 +318,14 @@ def test_without_times_it_is_the_first_minute(detector, file, night):
 def test_what_cannot_be_drawn(detector, tmp_path):
     with pytest.raises(AudioError, match=r"nothing\.wav does not exist"):
         figure.stretch(detector, tmp_path / "nothing.wav")
-    with pytest.raises(InputError, match="without sample_rate"):
+    with pytest.raises(InputError, match="give its sample_rate"):
         figure.stretch(detector, np.zeros(10))
     series = NoteDetector(ArrayFrontEnd()).fit([np.random.default_rng(0).normal(size=(400, 2))] * 2, ["a", "a"], 100)
     with pytest.raises(InputError, match="only sound can be plotted"):
         figure.stretch(series, np.zeros((100, 2)), sample_rate=100)
     holes = tmp_path / "holes.wav"
     soundfile.write(holes, np.where(np.arange(9000) == 8000, np.nan, 0.0), 8000, subtype="FLOAT")
-    with pytest.raises(AudioError, match=r"holes\.wav: it cannot be read from 0\.000 to"):
+    with pytest.raises(AudioError, match=r"holes\.wav: cannot be read from 0\.000 to"):
         figure.stretch(detector, holes)
 
 

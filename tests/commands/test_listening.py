@@ -98,7 +98,7 @@ def test_listeners_refuse_what_they_cannot_do(detector):
         Listener(detector, PCM("int16", 2), SAMPLE_RATE, channel=2)
     rows = np.random.default_rng(0).normal(size=(4, 50, 2))
     series = NoteDetector(ArrayFrontEnd()).fit(list(rows), ["a", "a", "b", "b"], 100)
-    with pytest.raises(InputError, match="this model is for series of numbers, not for sound"):
+    with pytest.raises(InputError, match="this model is for series of numbers, not sound"):
         Listener(series, PCM("int16"), 100)
 
 

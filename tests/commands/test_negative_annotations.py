@@ -90,9 +90,7 @@ def test_in_all_formats(folder, format):
 
 def test_both_at_one_place_is_refused(folder):
     path = table(folder / "t.csv", (0, 0.1, "buzz"), (0.02, 0.09, "-buzz"))
-    with pytest.raises(
-        InputError, match=r"a.wav at 0.020 s \(.*t.csv\) is said not to be 'buzz', but a.wav at 0.000 s"
-    ):
+    with pytest.raises(InputError, match=r"a.wav at 0.020 s \(.*t.csv\) is a negative of 'buzz', but a.wav at 0.000 s"):
         found_in(path)
     apart = found_in(table(folder / "u.csv", (0, 0.1, "buzz"), (0.08, 0.3, "-buzz")))
     assert len(apart.negatives) == 1

@@ -158,7 +158,7 @@ def test_what_was_resampled_is_known_by_its_name(here):
     model_file.save(learn(both).detector, folder / "old.outlark")
     assert len(again(here, truth[:1]).detector.training_) == 13
     record(folder / "audio" / "0", "old.wav", 3)
-    with pytest.raises(InputError, match=r"old.wav \(6 notes; 2 files are called so\)"):
+    with pytest.raises(InputError, match=r"old.wav \(6 notes; 2 files have this name\)"):
         again(here, truth[:1])
 
 

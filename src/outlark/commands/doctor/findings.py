@@ -13,6 +13,7 @@ from outlark.detection.scores import ScoreLayout
 from outlark.errors import InputError
 from outlark.features.noise_floor import is_number
 from outlark.features.spectrum import HIGHEST_SHARE
+from outlark.plain_text import number_of
 
 GOOD, WARNING, PROBLEM = "good", "warning", "problem"
 SEVERITIES = (GOOD, WARNING, PROBLEM)
@@ -78,14 +79,14 @@ def _copies(same: list[list[dict[str, Any]]]) -> Iterator[Finding]:
             yield Finding(
                 severity=PROBLEM,
                 check="copies",
-                what=f"{len(names)} notes are examples of both {' and '.join(map(repr, labels))}: {listing(names)}",
+                what=f"{number_of(len(names), 'note')} labelled {' and '.join(map(repr, labels))}: {listing(names)}",
                 advice="Decide what each is, and remove it from the other class",
             )
         else:
             yield Finding(
                 severity=WARNING,
                 check="copies",
-                what=f"{len(names)} notes of {labels[0]!r} occur more than once: {listing(names)}",
+                what=f"{number_of(len(names), 'note')} of {labels[0]!r} repeated: {listing(names)}",
                 advice="Remove the copies: they add nothing",
             )
 
