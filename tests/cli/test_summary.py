@@ -185,7 +185,7 @@ def test_classes(results, model, tmp_path):
     other = tmp_path / "other.outlark"
     other.write_bytes(b"other")
     for args, told in (
-        (["--class", "wren"], "no note has the label 'wren'; there are "),
+        (["--class", "wren"], "no note has the label 'wren'; the labels are "),
         (["--model", other], "is not the model of the run"),
         (["-o", "s.txt"], "s.txt: a summary is written as .csv or .parquet"),
         (["--format", "dcase"], "tables of the format dcase do not hold labels of classes"),
@@ -196,7 +196,7 @@ def test_classes(results, model, tmp_path):
 def test_wrong_usage(results, tmp_path):
     assert "no .outlark/journal.jsonl" in summary(tmp_path, code=1)["error"]
     for args, told in (
-        (["--by", "week"], "'week' is not a column to count by; there are class, site, day, hour"),
+        (["--by", "week"], "'week' is not a column to count by; choose from class, site, day, hour"),
         (["--timezone", "Mars/North"], "'Mars/North' is not a known time zone"),
         (["--timezone", "../etc"], "'../etc' is not a known time zone"),
         (["--confidence", "1"], "1.0 is not in the range"),

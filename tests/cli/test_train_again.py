@@ -82,7 +82,7 @@ def test_negatives_with_a_minus(here):
     args = ["train", folder / "all.csv", "--audio", made / "audio", "--no-check"]
     done = ran(*args, "-o", folder / "m.outlark")
     assert (
-        "Note: 2 '-tuti-D' taken for: not 'tuti-D' (if it is a class of its own, give --class=-tuti-D)" in done.stderr
+        "Note: 2 '-tuti-D' taken as not 'tuti-D' (if it is a class of its own, give --class=-tuti-D)" in done.stderr
     )
     assert len(model_file.load(folder / "m.outlark").negatives_) == 2
     ran(*args, "-o", folder / "n.outlark", "--class", "tuti-D", "--class=-tuti-D")
@@ -156,7 +156,7 @@ def test_inspect_shows_parent_and_negatives(here):
     )
     assert "2 negatives (not tuti-D):" in shown
     first = content["classes"][1]["negatives"][0]
-    assert f"b.wav, {first['start_s']:.3f} to {first['end_s']:.3f} s, which scored {first['score']:.3f}" in shown
+    assert f"b.wav, {first['start_s']:.3f} to {first['end_s']:.3f} s, score {first['score']:.3f}" in shown
     assert "made from" not in ran("inspect", made / "old.outlark").stdout
 
 
