@@ -157,10 +157,10 @@ def test_what_is_said(model, recordings, tmp_path):
     assert done.returncode == 3
     assert done.stdout == ""
     lines = done.stderr.splitlines()  # on a busy machine how far it is comes first
-    summary, failed, which, odd, *_ = lines[next(i for i, line in enumerate(lines) if " done in " in line) :]
+    summary, failed, which, odd, *_ = lines[next(i for i, line in enumerate(lines) if " processed in " in line) :]
     assert odd == f"2 with remarks, see {tmp_path / 'out/remarks.csv'}:"
     assert re.match(r"12 of 13 files processed in \d+:\d\d:\d\d, ", summary)
-    assert summary.endswith(f"; in {tmp_path / 'out'}")
+    assert summary.endswith(f"; results in {tmp_path / 'out'}")
     assert failed == f"1 failed, see {tmp_path / 'out/failures.csv'}:"
     assert "bad.wav is empty (0 bytes); copy or record it again" in which
     assert not (tmp_path / "out/combined.csv").exists()
