@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from outlark.commands.plot import figure
-from outlark.commands.summary.summary_figure import summary_figure
+from outlark.commands import figures
+from outlark.commands.summary.figure import summary_figure
 from outlark.commands.summary.tally import Listened, Notes, Tally
 
 SITES = {"creek": 1.0, "meadow": 0.25, "old orchard": 1.6, "pine ridge": 0.6, "pond": 0.9}
@@ -53,7 +53,7 @@ def main() -> None:
             for hour in ON:
                 tally.add(*recording(site, day, hour, rng))
     picture = folder / "a_season.png"
-    figure.save(summary_figure(tally), picture)
+    figures.save_figure(summary_figure(tally), picture)
     print(f"picture: {picture}")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from outlark.commands import figures
 from outlark.commands.plot import figure
 from outlark.detection.detector import NoteDetector
 from outlark.experiment.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
@@ -35,7 +36,7 @@ def main() -> None:
 
     title = "A recording with three known and five unknown notes"
     picture = folder / "notes_in_a_recording.png"
-    figure.save(figure.stretch(detector, audio, sample_rate=SAMPLE_RATE, truth=truth, title=title), picture)
+    figures.save_figure(figure.stretch(detector, audio, sample_rate=SAMPLE_RATE, truth=truth, title=title), picture)
     print(f"picture: {picture}")
 
 

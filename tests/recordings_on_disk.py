@@ -18,7 +18,7 @@ OUTLARK = (sys.executable, "-m", "outlark")
 HAPPENS = """
 import multiprocessing, os, signal, sys
 from contextlib import contextmanager
-from outlark.cli import many
+from outlark.cli import detect
 from outlark.cli.main import main
 
 happened = False
@@ -47,7 +47,7 @@ def shown(quiet):
             {what}()
     yield watch
 
-many.shown = shown
+detect.shown = shown
 main(sys.argv[1:])
 """
 

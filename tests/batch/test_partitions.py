@@ -145,4 +145,4 @@ def test_parquet_needs_csv(model, season, tmp_path):
     args = ["detect", str(model), str(season), "-o", str(tmp_path / "o"), "--parquet", "--format", "raven"]
     done = CliRunner().invoke(main, args)
     assert done.exit_code == 2
-    assert "--parquet joins tables of the format csv; add --format csv" in done.output
+    assert "--parquet joins files of the format csv; add --format csv" in done.output

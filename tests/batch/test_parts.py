@@ -88,7 +88,7 @@ def test_stopped_within_a_recording_it_goes_on_with_the_parts_that_are_left(mode
     assert resumed.returncode == 0, resumed.stderr
     assert json.loads(resumed.stdout)["parts_resumed"] == 2
     assert sorted(parts_in(output, "long.wav")) == list(range(8))  # each of them once
-    assert "2 parts of long ones had been done before" in resumed.stderr
+    assert "2 parts of long recordings already done" in resumed.stderr
     outlark("detect", model, recording, "-j", 1, "-o", tmp_path / "whole")
     assert contents(output) == contents(tmp_path / "whole")
 

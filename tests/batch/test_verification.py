@@ -33,7 +33,7 @@ def ran(out, code):
 def test_all_is_there(out):
     found, said = ran(out, 0)
     assert (found["recordings"], found["files"], found["wrong"]) == (12, 48, [])
-    assert f"48 files of 12 recordings in {out}: all as they were written" in said
+    assert f"48 files of 12 recordings in {out}: all complete and unchanged" in said
 
 
 def test_what_is_missing_or_changed_is_named(out):

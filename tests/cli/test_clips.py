@@ -50,7 +50,7 @@ def test_what_is_said(found, recordings, tmp_path):
     )
     assert (done.returncode, done.stdout) == (0, "")
     assert f"2 clips in {tmp_path / 'a'}: 2 unknown" in done.stderr
-    assert "marks left out: another verdict or class" in done.stderr
+    assert "annotations skipped: another verdict or class" in done.stderr
     args = ["clips", found, "-o", str(tmp_path / "b"), "--audio", str(recordings), "-q", "--format", "flac"]
     quiet = CliRunner().invoke(main, args)
     assert (quiet.exit_code, quiet.stdout, quiet.stderr) == (0, "", "")
@@ -81,8 +81,12 @@ def test_one_missing_recording_does_not_stop_the_others(recordings, tmp_path):
 @pytest.mark.parametrize(
     ("text", "args", "told"),
     [
-        ("a.wav,0.1,0.2,song", ("--verdict", "unknown"), "nothing to cut: 1 mark left out: another verdict or class"),
-        ("a.wav,0.1,0.2,song", ("--class", "call"), "no mark has the label 'call'; there are song"),
+        (
+            "a.wav,0.1,0.2,song",
+            ("--verdict", "unknown"),
+            "nothing to cut: 1 annotation skipped: another verdict or class",
+        ),
+        ("a.wav,0.1,0.2,song", ("--class", "call"), "no annotation has the label 'call'; the labels are song"),
         ("gone.wav,0.1,0.2,song", (), "nothing to cut: .*line 2: there is no recording 'gone.wav'"),
         ("a.wav,0.2,0.1,song", (), "line 2: the end, 0.1 s, is before the start, 0.2 s"),
         ("a.wav,0.1,0.2,song", ("--audio", "nowhere"), "nowhere is not there; give a folder that holds recordings"),

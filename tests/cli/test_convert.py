@@ -27,7 +27,10 @@ def test_a_table(table, tmp_path):
     target = tmp_path / "night.Table.1.selections.txt"
     done = outlark("convert", table, target)
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == f"{table} (csv, 2 marks) → {target} (raven, 2 marks)\n  lost: sample rate (2 marks)\n"
+    assert (
+        done.stderr
+        == f"{table} (csv, 2 annotations) → {target} (raven, 2 annotations)\n  lost: sample rate (2 annotations)\n"
+    )
     assert [mark.label for mark in read_table(target).marks] == ["song", None]
 
 
@@ -36,7 +39,7 @@ def test_for_scripts(table, tmp_path):
     assert done.stderr == ""
     (told,) = json.loads(done.stdout)["tables"]
     assert (told["from"], told["to"], told["marks"], told["written"]) == ("csv", "audacity", 2, 2)
-    assert "lost: reason (2 marks)" in told["lost"]
+    assert "lost: reason (2 annotations)" in told["lost"]
 
 
 def test_into_a_folder(table, tmp_path):
@@ -63,12 +66,12 @@ def test_label_column_and_format_of_the_source(tmp_path):
 
 def test_nothing_is_overwritten_by_mistake(table, tmp_path):
     before = table.read_bytes()
-    assert "is what is read, and is not overwritten" in ran("convert", table, table, "--force", code=1).stderr
+    assert "is the file to convert and is not overwritten" in ran("convert", table, table, "--force", code=1).stderr
     (tmp_path / "x.jsonl").write_text("mine")
     assert "replace it (--force)" in ran("convert", table, tmp_path / "x.jsonl", code=1).stderr
     assert ((tmp_path / "x.jsonl").read_text(), table.read_bytes()) == ("mine", before)
     ran("convert", table, tmp_path / "x.jsonl", "--force")
-    assert "'textgrid' is no format that can be written" in " ".join(
+    assert "'textgrid' is not a format that can be written" in " ".join(
         ran("convert", table, tmp_path / "y", "--to", "textgrid", code=2).stderr.split()
     )
 
@@ -86,32 +89,27 @@ def test_the_list_of_formats():
 def test_one_format():
     done = ran("formats", "audacity", "birdnet")
     assert done.stdout.startswith("0.5\t0.75\tsong 2.50\n1.0\t1.1\tunknown 0.50\nStart (s),End (s),")
-    assert "audacity: Audacity label track; is read and written; files end in .labels.txt\n" in done.stderr
+    assert "audacity: Audacity label track; can be read and written; files end in .labels.txt\n" in done.stderr
     assert json.loads(ran("formats", "raven", "--json").stdout)["formats"][0]["example"].startswith("Selection\t")
     assert "no example" in ran("formats", "textgrid").stderr
-    assert "'rave' is no format; there are raven, audacity" in " ".join(ran("formats", "rave", code=2).stderr.split())
+    assert "'rave' is not a format; choose from raven, audacity" in " ".join(
+        ran("formats", "rave", code=2).stderr.split()
+    )
 
 
-def test_check_files(tmp_path):
+def test_what_files_are_taken_for(tmp_path):
     (tmp_path / "a.txt").write_text("Begin Time (s)\tEnd Time (s)\tSpecies\n1\t2.5\tEATO\n3\t3\tEATO\n4\t5\t\n")
     (tmp_path / "b.csv").write_text("start_s,end_s,label\n1,2,x\n1,y,x\n")
-    done = ran("formats", "--check", tmp_path / "a.txt", tmp_path / "b.csv", code=3)
-    assert done.stdout.splitlines() == [
-        f"{tmp_path / 'a.txt'}: raven, 3 marks from 1.000 to 5.000 s",
-        "       2 EATO",
-        "       1 without a label",
-        "       1 points",
-        "  labels from the column 'Species'",
+    done = ran("inspect", tmp_path / "a.txt", tmp_path / "b.csv", code=3)
+    assert [line.split(maxsplit=1) for line in done.stdout.splitlines()[2:6]] == [
+        ["annotations", "3, from 1.000 to 5.000 s"],
+        ["labels", "EATO: 2"],
+        ["without", "a label: 1"],
+        ["points", "1 annotation without a duration"],
     ]
-    assert f"Error: {tmp_path / 'b.csv'}, line 3: " in done.stderr
-    (good, bad) = json.loads(
-        ran("formats", "--check", tmp_path / "a.txt", tmp_path / "b.csv", "--json", code=3).stdout
-    )["files"]
-    assert (good["format"], good["labels"], good["points"], good["without_label"]) == ("raven", {"EATO": 2}, 1, 1)
-    assert bad["error"].startswith(f"{tmp_path / 'b.csv'}, line 3: ")
-    assert ran("formats", "--check", tmp_path / "a.txt", "--label-column", "2", "--quiet").stdout == ""
-
-
-def test_check_needs_files():
-    assert "--check needs files" in ran("formats", "--check", code=2).stderr
-    assert "go with --check" in ran("formats", "raven", "--label-column", "x", code=2).stderr
+    assert "labels from the column 'Species'" in done.stdout
+    assert done.stderr.startswith(f"{tmp_path / 'b.csv'}, line 3: ")
+    told = json.loads(ran("inspect", tmp_path / "a.txt", tmp_path / "b.csv", "--json", code=3).stdout)
+    (good,), (bad,) = told["files"], told["failures"]
+    assert (good["format"], good["labels"], good["points"], good["blank"]) == ("raven", {"EATO": 2}, 1, 1)
+    assert bad["message"].startswith(f"{tmp_path / 'b.csv'}, line 3: ")

@@ -83,7 +83,7 @@ def test_what_is_suggested_keeps_its_word(model, folder, found, tmp_path):
     assert before < 0.9, wrong
     done = ran("evaluate", found, folder, "--model", model, "--curve", "--precision", 1, "-q")
     *_, line = done.stdout.splitlines()
-    assert "for a precision of 1" in line
+    assert "a precision of 1" in line
     options = shlex.split(line.partition(": ")[2]) if "--threshold" in line else []
     ran("decide", model, found, "-o", tmp_path / "again", "-j", 1, "-q", *options)
     after = told(tmp_path / "again", folder, model)["measures"]
@@ -95,20 +95,22 @@ def test_what_is_suggested_keeps_its_word(model, folder, found, tmp_path):
 def test_for_people(model, folder, found, tmp_path):
     done = ran("evaluate", found, folder, "--model", model, "--curve", tmp_path / "c.png", "--iou", 0.3)
     assert (tmp_path / "c.png").stat().st_size > 20_000
-    table = done.stdout[done.stdout.index("each class over its threshold; events with an IoU of 0.3") :].splitlines()
+    table = done.stdout[
+        done.stdout.index("each class against its threshold; events match at an IoU of 0.3") :
+    ].splitlines()
     assert table[1].split() == ["class", "score", "found", "false", "missed", "precision", "recall"]
     assert sum("now" in line for line in table) == 3
     assert sum("suggested" in line for line in table) == 3
     rows = [line.split() for line in table[2:] if line.startswith("tuti-F")]
     assert 4 < len(rows) < 20
     assert float(rows[0][1]) == pytest.approx(load(model).trained_thresholds[2] / 2, abs=1e-3)
-    assert "with an IoU of 0.3" in done.stdout.splitlines()[0]
+    assert "at an IoU of 0.3" in done.stdout.splitlines()[0]
 
 
 def test_without_a_model_the_scores_in_the_tables_count(model, folder, plain):
     done = ran("evaluate", plain, folder, *(f"--class={c}" for c in load(model).classes_), "--curve", "--json")
     curve = json.loads(done.stdout)["curve"]
-    assert "Note: the curve begins where the detections do; --model finds the notes again at lower" in done.stderr
+    assert "Note: the curve starts at the lowest score of the detections; --model also tries lower" in done.stderr
     by_model = told(plain, folder, model, "--curve")["curve"]
     for mine, its in zip(curve["classes"], by_model["classes"], strict=True):
         assert mine["now"] is None
@@ -130,7 +132,7 @@ def test_recordings_of_the_training_are_told(model, folder, found, tmp_path):
 def test_what_cannot_be_is_refused(model, folder, found, plain, tmp_path):
     first = invoke("evaluate", "--curve", found, folder, "--model", model)
     assert first.exit_code == 2
-    assert "is not the name of a figure (.png, .svg, .pdf); give --curve after the tables" in first.stderr
+    assert "is not the name of a figure (.png, .svg, .pdf); put --curve after DETECTIONS and TRUTH" in first.stderr
     alone = invoke("evaluate", found, folder, "--model", model, "--precision", 0.9)
     assert alone.exit_code == 2
     assert "--precision goes with --curve" in alone.stderr
@@ -140,7 +142,7 @@ def test_what_cannot_be_is_refused(model, folder, found, plain, tmp_path):
         (tmp_path / path.name).write_bytes(path.read_bytes())
     silent = invoke("evaluate", plain, tmp_path, "--model", model, "--curve")
     assert silent.exit_code == 1
-    assert "song0.wav: neither its sound nor scores of it are at hand, which --curve needs" in silent.stderr
+    assert "song0.wav: --curve needs the recording or its scores, and found neither" in silent.stderr
     nowhere = invoke("evaluate", found, folder, "--model", model, "--curve", tmp_path / "no" / "c.png")
     assert nowhere.exit_code == 2
     assert "the folder does not exist" in nowhere.stderr
@@ -153,7 +155,7 @@ def test_a_suggestion_that_rests_on_little_says_so(tmp_path):
     write_table(tmp_path / "truth.csv", truth, format="csv")
     write_table(tmp_path / "found.csv", [*best, *found[2:]], format="csv")
     lines = ran("evaluate", tmp_path / "found.csv", tmp_path / "truth.csv", "--curve").stdout.splitlines()
-    assert lines[-2] == "a: what is suggested rests on 2 detections, which says little"
-    assert lines[-1].startswith("for a precision of 0.95, each class by itself: --threshold a=0.")
+    assert lines[-2] == "a: the suggestion rests on only 2 detections"
+    assert lines[-1].startswith("for a precision of 0.95 in each class: --threshold a=0.")
     half = ran("evaluate", tmp_path / "found.csv", tmp_path / "truth.csv", "--curve", "--precision", 0.4)
-    assert "says little" not in half.stdout
+    assert "rests on" not in half.stdout

@@ -60,7 +60,7 @@ def test_get_to_a_folder_and_again(cache, tmp_path):
     assert len(list(Path(told["folder"]).glob("*.wav"))) == len(songs())
     (tmp_path / "tits" / FIRST).write_text("mine")
     again = data("get", "great-tits", "--to", tmp_path / "tits")
-    assert f"{FIRST} was changed: replaced, and kept as {FIRST}.old\n" in again.stderr
+    assert f"{FIRST} had changed: replaced, and the old one kept as {FIRST}.old\n" in again.stderr
     assert (tmp_path / "tits" / f"{FIRST}.old").read_text() == "mine"
     quiet = data("get", "great-tits", "--to", tmp_path / "tits", "--quiet")
     assert (quiet.stdout, quiet.stderr) == (f"{tmp_path / 'tits'}\n", "")
@@ -73,9 +73,9 @@ def test_where(cache):
     (cache / "great-tits" / FIRST).unlink()
     done = data("where", "great-tits")
     assert (done.exit_code, done.stdout) == (1, "")
-    assert f"1 of its files are missing or changed, such as {FIRST}; get it with 'outlark data get" in done.stderr
+    assert f"1 file missing or changed, such as {FIRST}; get it with 'outlark data get" in done.stderr
     shutil.rmtree(cache / "great-tits")
-    assert f"would be in {cache / 'great-tits'}: not there; get it with" in data("where", "great-tits").stderr
+    assert f"would be in {cache / 'great-tits'}: not found; get it with" in data("where", "great-tits").stderr
 
 
 def test_list(cache):
@@ -90,7 +90,7 @@ def test_what_is_said_of_it_is_true(cache):
     notes, types = len(labels()), len({row["Annotation"] for row in labels()})
     assert SETS["great-tits"].startswith(f"{len(songs())} songs of two great tits, {notes} notes of {types} types")
     size = sum(path.stat().st_size for path in (cache / "great-tits").iterdir())
-    assert f"; {size / 1e6:.0f} MB, {(cache / WHEEL).stat().st_size / 1e6:.0f} MB to fetch" in SETS["great-tits"]
+    assert f"; {size / 1e6:.0f} MB, {(cache / WHEEL).stat().st_size / 1e6:.0f} MB to download" in SETS["great-tits"]
 
 
 def test_without_network(cache):
@@ -112,7 +112,7 @@ def test_with_a_wheel(cache, tmp_path):
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (["get"], "get needs a NAME; there are great-tits"),
+        (["get"], "get needs a NAME; choose from great-tits"),
         (["get", "blue-tits"], "'blue-tits' is not 'great-tits'"),
         (["list", "great-tits"], "list takes no NAME, --to or --wheel"),
         (["where", "great-tits", "--to", "x"], "--to and --wheel go with get"),

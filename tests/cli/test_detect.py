@@ -146,7 +146,7 @@ def test_stopped_and_resumed(model, recordings, detected, tmp_path):
     said = process.communicate()[1].decode()
     assert 2 <= journal_lines(folder) < 12
     assert process.returncode == 130, said
-    assert said == "\nstopped; give the same command again to go on from here\n\n"
+    assert said == "\nstopped; give the same command again to resume\n\n"
     report = ran(*command)
     assert report["skipped"] >= 2
     assert contents(folder) == contents(detected[0])
@@ -158,10 +158,10 @@ def test_what_is_said(model, recordings, tmp_path):
     assert done.returncode == 3
     assert done.stdout == ""
     lines = done.stderr.splitlines()  # on a busy machine how far it is comes first
-    summary, failed, which, odd, *_ = lines[next(i for i, line in enumerate(lines) if " done in " in line) :]
+    summary, failed, which, odd, *_ = lines[next(i for i, line in enumerate(lines) if " processed in " in line) :]
     assert odd == f"2 with remarks, see {tmp_path / 'out/remarks.csv'}:"
-    assert re.match(r"12 of 13 files done in \d+:\d\d:\d\d, ", summary)
-    assert summary.endswith(f"; in {tmp_path / 'out'}")
+    assert re.match(r"12 of 13 files processed in \d+:\d\d:\d\d, ", summary)
+    assert summary.endswith(f"; results in {tmp_path / 'out'}")
     assert failed == f"1 failed, see {tmp_path / 'out/failures.csv'}:"
     assert "bad.wav is empty (0 bytes); copy or record it again" in which
     assert not (tmp_path / "out/combined.csv").exists()
@@ -174,7 +174,7 @@ def test_what_is_said(model, recordings, tmp_path):
 @pytest.mark.parametrize(
     ("args", "code", "told"),
     [
-        (("--combined", "--format", "raven"), 2, "--combined joins tables of the format csv; add --format csv"),
+        (("--combined", "--format", "raven"), 2, "--combined joins files of the format csv; add --format csv"),
         (("-o", __file__), 1, f"{__file__} is a file; give a folder for the results with -o"),
     ],
 )

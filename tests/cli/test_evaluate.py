@@ -51,7 +51,7 @@ def test_numbers_for_scripts(tables):
     assert measures["window_f"]["(mean of classes)"] == pytest.approx(
         (measures["window_f"]["a"] + measures["window_f"]["b"]) / 2
     )
-    assert any("the length of 2 recordings (night.wav …) is not known" in remark for remark in answer["remarks"])
+    assert any("the duration of 2 recordings (night.wav …) is unknown" in remark for remark in answer["remarks"])
 
 
 def test_tables_for_people(tables, tmp_path):
@@ -60,10 +60,10 @@ def test_tables_for_people(tables, tmp_path):
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["a", "3", "0.760", "0.800", "1.000", "0.667", "0.800", "25.0", "25.0"] in lines
     assert ["IoU", "0.5", "2", "0", "1", "1.000", "0.667", "0.800"] in lines
-    assert ["begin", "within", "10", "ms", "1", "1", "2", "0.500", "0.333", "0.400"] in lines
+    assert ["onset", "within", "10", "ms", "1", "1", "2", "0.500", "0.333", "0.400"] in lines
     assert ["x", "0", "1"] in lines
-    assert "1 recording (day.wav) without detections: what is in them counts as missed\n" in done.stderr
-    assert "1 recording (other.wav) with detections and without truth: left out\n" in done.stderr
+    assert "1 recording (day.wav) without detections: all their notes count as missed\n" in done.stderr
+    assert "1 recording (other.wav) with detections but without truth: skipped\n" in done.stderr
     with (tmp_path / "m.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     (f,) = [float(row["value"]) for row in rows if (row["measure"], row["class"]) == ("event_f_iou_0.5", "a")]
@@ -100,8 +100,8 @@ def test_predictions_without_labels(tmp_path):
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (["--class", "wren"], 1, "no mark has the label 'wren'; there are a, b, x"),
-        (["--class", "a", "--unknown", "x"], 2, "give one of --class, --model and --unknown, not several"),
+        (["--class", "wren"], 1, "no annotation has the label 'wren'; the labels are a, b, x"),
+        (["--class", "a", "--unknown", "x"], 2, "give only one of --class, --model and --unknown"),
         (
             ["--unknown", "a", "--unknown", "b", "--unknown", "x"],
             1,

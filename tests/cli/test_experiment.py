@@ -71,7 +71,7 @@ def test_an_experiment_that_is_stopped_goes_on(tmp_path):
     process.send_signal(signal.SIGINT)
     told = process.communicate()[1]
     assert process.returncode not in (0, None)
-    assert f"kept in {kept}: the same command goes on from there" in told
+    assert f"kept in {kept}: give the same command again to resume" in told
     assert [path.name for path in kept.parent.iterdir()] == [kept.name]
     n_lines = kept.read_bytes().count(b"\n")
     for folder in "ab":
@@ -148,7 +148,7 @@ def test_list_methods():
         (["--known", "song"], "synthetic has no class 'song'; it has tuti-D"),
         (["--train", "9"], "notes of 'tuti-F' to train on, expected 9"),
         (["nowhere"], "nowhere"),
-        (["--gap", "long"], "'long' is no length of time"),
+        (["--gap", "long"], "'long' is not a duration"),
     ],
 )
 def test_what_is_wrong_is_told(tmp_path, args, message):
@@ -162,7 +162,7 @@ def test_results_do_not_go_among_the_data(tmp_path):
     folder = clips(tmp_path / "clips", {"tuti-F": 3, "cach-E": 3, "cach-C": 3})
     done = experiment(folder, "-m", "templates", "--seeds", 1, "-o", folder / "results")
     assert done.exit_code == 1
-    assert "into the data in" in done.stderr
+    assert "inside the data in" in done.stderr
     assert not (folder / "results").exists()
 
 
@@ -186,4 +186,4 @@ def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
     done = experiment("-m", "templates", "--seeds", 1, "--max-test", 1, "-o", tmp_path / "file" / "out")
     assert done.exit_code == 1
-    assert "cannot be made" in done.stderr
+    assert "cannot be created" in done.stderr

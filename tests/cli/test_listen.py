@@ -103,7 +103,7 @@ def test_the_lines_of_detect_while_the_pipe_is_open(model, sound, tmp_path):
     assert (live["sample_rate"], live["channels"], live["dtype"]) == (SAMPLE_RATE, 1, "int16")
     assert before - timedelta(seconds=1) <= datetime.fromisoformat(live["began"]) <= datetime.now().astimezone()
     assert "listening to standard input" in said
-    assert "Warning: the end, 1 byte, is no whole sample and was left out" in said
+    assert "Warning: the last 1 byte did not make a whole sample; ignored" in said
 
 
 @pytest.mark.parametrize(("kind", "name"), [("WAV", "WAV"), ("FLAC", "FLAC"), ("AIFF", "AIFF"), ("OGG", "Ogg")])
@@ -112,7 +112,7 @@ def test_a_sound_file_is_no_raw_sound(model, sound, tmp_path, kind, name):
     soundfile.write(tmp_path / "a", sound[:4000], SAMPLE_RATE, format=kind)
     done = listen(model, raw=(tmp_path / "a").read_bytes())
     assert done.exit_code == 1
-    assert f"standard input is a {name} file, whose header is no sound" in done.stderr
+    assert f"standard input is a {name} file, whose header is not sound" in done.stderr
     assert "outlark detect" in done.stderr
     assert done.stdout == ""
 
@@ -159,7 +159,7 @@ def test_nothing_comes(model):
     assert done.exit_code == 0
     (head,) = map(json.loads, done.stdout.splitlines())
     assert head["outlark"]["settings"]["live"]["began"] is None
-    assert "heard 0:00:00: nothing to tell" in done.stderr
+    assert "analysed 0:00:00: nothing found" in done.stderr
 
 
 def test_what_is_no_sound_ends_with_an_error(model):

@@ -75,7 +75,7 @@ def test_one_channel_of_two(model, tmp_path):
 )  # fmt: skip
 def test_times(text, seconds):
     if seconds is None:
-        with pytest.raises(Exception, match=r"is no time in a recording; give seconds, or 1:23.5, or 1:02:03.5"):
+        with pytest.raises(Exception, match=r"is not a time in a recording; give seconds, or 1:23.5, or 1:02:03.5"):
             Time().convert(text, None, None)
     else:
         assert Time().convert(text, None, None) == seconds
@@ -84,10 +84,10 @@ def test_times(text, seconds):
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (("-o", "b.gif"), "b.gif: a picture is written as .png, .svg, .pdf"),
+        (("-o", "b.gif"), "b.gif: a figure is written as .png, .svg, .pdf"),
         (("-o", "nowhere/b.png"), "the folder nowhere does not exist"),
         (("-o", "b.png", "--start", "5:00"), "start_s=300, but the recording is .* s long; give an earlier time"),
-        (("-o", "b.png", "--start", "1", "--end", "0.5"), "there is nothing to see; give a later end"),
+        (("-o", "b.png", "--start", "1", "--end", "0.5"), "there is nothing between .*; give a later end"),
         (("-o", "b.png", "--truth", "no.csv"), "no.csv cannot be read"),
     ],
 )
@@ -101,7 +101,7 @@ def test_what_plot_says(model, recording, tmp_path):
     done = outlark("plot", model, recording, "-o", tmp_path / "b.png")
     assert (done.returncode, done.stdout) == (0, "")
     assert re.fullmatch(
-        rf"{tmp_path}/b.png: 0.000 to \d.\d+ s of {recording} \(from a second before the first note\)\n", done.stderr
+        rf"{tmp_path}/b.png: 0.000 to \d.\d+ s of {recording} \(from one second before the first note\)\n", done.stderr
     )
 
 
@@ -116,14 +116,14 @@ def test_inspect_tells_what_it_is(model, recording, tmp_path):
         r"class +cach-Z: 3 examples, 0.\d+ to 0.\d+ s, threshold \d.\d+ from the examples\n +recording 6, 0.000 to",
         of_model,
     )
-    assert "listens to  whole notes, 12 slices of each; spectra of 40 bands from 500 to 10000 Hz" in of_model
+    assert "features    note-level, 12 slices per note; spectra of 40 bands, 500 to 10000 Hz" in of_model
     assert "front end   NoteFrontEnd: change 1.0, high_hz 10000.0" in of_model
     assert re.search(r"sound +22050 Hz, 1 channel, 0:00:0\d.\d{3}\n", of_recording)
     assert re.search(r"peak +-\d+.\d dB re full scale\n", of_recording)
-    assert "began       not told: no GUANO" in of_recording
+    assert "began       unknown: no GUANO" in of_recording
     assert "format      audacity (Audacity label track)" in of_table
-    assert "marks       2, from 0.150 to 1.000 s" in of_table
-    assert f"by its own name: {recording}" in of_table
+    assert "annotations 2, from 0.150 to 1.000 s" in of_table
+    assert f"named like the file: {recording}" in of_table
 
 
 def test_inspect_as_json(model, recording):
@@ -147,14 +147,14 @@ def test_inspect_of_odd_recordings(tmp_path):
     assert "peak        -0.0, -∞ dB re full scale" in said
     assert "offset      the mean is 1.000, 0.000 of full scale, not 0" in said
     assert "clipped     50 % of the samples are at full scale" in said
-    assert "silence     100 % of it is digital silence" in said
-    assert "began       2023-10-24 12:00:00, time zone not told (from the file name)" in said
+    assert "silence     100 % of the recording is digital silence" in said
+    assert "began       2023-10-24 12:00:00, time zone unknown (from the file name)" in said
     assert "damaged" not in said
     soundfile.write(tmp_path / "a.flac", np.random.default_rng(0).uniform(-0.5, 0.5, 160_000), 8000)
     (tmp_path / "b.flac").write_bytes((tmp_path / "a.flac").read_bytes()[:130_000])
     said = CliRunner().invoke(main, ["inspect", str(tmp_path / "b.flac")]).stdout
-    assert "the file says 0:00:20.000 of its length, which is not what was decoded" in said
-    assert "damaged     the decoder gave up after 8." in said
+    assert "the header states a duration of 0:00:20.000, which differs from what was decoded" in said
+    assert "damaged     decoding failed after 8." in said
 
 
 def test_inspect_lists_no_more_than_one_reads(tmp_path):
@@ -192,7 +192,7 @@ def test_the_doctor_finds_problems(bad_model):
     assert report["problem"] + report["warning"] + report["good"] == len(report["findings"])
     severities = [finding["severity"] for finding in report["findings"]]
     assert severities == sorted(severities, key=["problem", "warning", "good"].index)
-    assert any("are examples of 'a' and of 'b'" in finding["what"] for finding in report["findings"])
+    assert any("labelled 'a' and 'b'" in finding["what"] for finding in report["findings"])
     assert ran("doctor", bad_model, "--strict", code=1)["findings"] == report["findings"]
     quiet = CliRunner().invoke(main, ["doctor", str(bad_model), "-q"])
     assert (quiet.exit_code, quiet.stderr) == (0, "")

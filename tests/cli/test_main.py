@@ -1,5 +1,6 @@
 """The frame of the command line: help, errors, exit codes, and documents that can fail."""
 
+import importlib.util
 import json
 import os
 import re
@@ -12,13 +13,12 @@ import pytest
 from click.testing import CliRunner
 
 import outlark
-from outlark.cli.main import VERBS, main
+from outlark.cli.main import COMMANDS, SHARED, main
 from tests.recordings_on_disk import OUTLARK, environment
 from tests.recordings_on_disk import outlark as run
 
-PAGE = (Path(__file__).parents[2] / "docs/command-line.md").read_text(encoding="utf-8")
 THERE = main.list_commands(click.Context(main))
-COMMANDS = {verb: main.get_command(click.Context(main), verb) for verb in THERE}
+DOCS = Path(__file__).parents[2] / "docs"
 SLOW = {"numpy", "scipy", "sklearn", "soundfile", "matplotlib", "rich"}
 
 
@@ -34,39 +34,45 @@ def test_help_imports_nothing_that_is_slow(args):
     assert "outlark" in done.stdout
 
 
-def test_verbs_are_listed_in_the_order_of_use():
+def test_commands_are_listed_in_order_of_use():
     shown = CliRunner().invoke(main, ["--help"]).output
-    listed = re.findall(r"^  ([a-z]+) {2,}(.*)$", shown.split("Verbs:")[1], flags=re.MULTILINE)
-    assert listed == [(verb, VERBS[verb]) for verb in VERBS if verb in COMMANDS]
-    assert {"detect", "decide", "completion"} <= set(COMMANDS)
+    listed = re.findall(r"^  ([a-z]+) {2,}(.*)$", shown.split("Commands:")[1], flags=re.MULTILINE)
+    assert listed == list(COMMANDS.items())
+    modules = {path.stem for path in Path(outlark.__file__).parent.glob("cli/*.py")}
+    assert {SHARED.get(name, name) for name in COMMANDS} <= modules
 
 
-@pytest.mark.parametrize("verb", THERE)
-def test_every_option_says_what_it_is_for_and_is_documented(verb):
-    command = COMMANDS[verb]
+@pytest.mark.parametrize("name", THERE)
+def test_every_argument_and_option_is_explained(name):
+    command = main.get_command(click.Context(main), name)
     assert len(command.help or "") > 30
-    section = re.search(rf"^## outlark {verb}\n(.*?)(?=^## |\Z)", PAGE, flags=re.MULTILINE | re.DOTALL)
-    assert section, f"docs/command-line.md has no section about {verb}"
     for parameter in command.params:
         if isinstance(parameter, click.Argument):
             assert parameter.make_metavar(click.Context(command)).strip(".[]").split("|")[0].strip("{") in command.help
-            continue
-        assert len(parameter.help or "") > 10, f"{verb} {parameter.opts} has no help"
-        for name in (*parameter.opts, *parameter.secondary_opts):
-            assert re.search(rf"`[^`]*{name}\b", section[1]), f"docs/command-line.md does not tell of {verb} {name}"
+        else:
+            assert len(parameter.help or "") > 10, f"{name} {parameter.opts} has no help"
 
 
-@pytest.mark.parametrize("verb", THERE)
-def test_no_option_is_documented_that_is_not_there(verb):
-    section = re.search(rf"^## outlark {verb}\n(.*?)(?=^## |\Z)", PAGE, flags=re.MULTILINE | re.DOTALL)[1]
-    rows = re.findall(r"^\| (`-.*?) \|", section, flags=re.MULTILINE)
-    there = {name for p in COMMANDS[verb].params for name in (*p.opts, *p.secondary_opts)}
-    assert {name for row in rows for name in re.findall(r"(?<![\w-])--?[a-z][a-z-]*", row)} <= there
-
-
-def test_exit_codes_are_documented():
+def test_the_reference_is_up_to_date():
+    spec = importlib.util.spec_from_file_location("make_command_line", DOCS / "make_command_line.py")
+    maker = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(maker)
+    written = maker.PAGE.read_text(encoding="utf-8")
+    assert written == maker.page(), "docs/command-line.md is out of date: run make docs-reference"
+    notes = {path.stem for path in maker.NOTES.glob("*.md")}
+    assert notes <= {"index", *COMMANDS}
     for code in (0, 1, 2, 3, 130):
-        assert re.search(rf"^\| {code} \|", PAGE, flags=re.MULTILINE)
+        assert re.search(rf"^\| {code} \|", written, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "command-line").glob("*.md")), ids=lambda path: path.stem)
+def test_notes_name_options_that_exist(path):
+    text = path.read_text(encoding="utf-8")
+    for name, options in re.findall(r"outlark ([a-z]+)((?: [^`#\n|]*)?)", text):
+        if name in COMMANDS:
+            command = main.get_command(click.Context(main), name)
+            there = {opt for p in command.params for opt in (*p.opts, *p.secondary_opts)}
+            assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", options)) <= there, f"{path}: outlark {name}{options}"
 
 
 def test_errors_are_one_message(tmp_path):
@@ -90,19 +96,22 @@ def test_errors_as_json(tmp_path):
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (["fly"], "No such command 'fly'. There are train, calibrate, detect"),
+        (["fly"], "No such command 'fly'. The commands are train, calibrate, detect"),
         (["detct"], "No such command 'detct'. Did you mean detect?"),
         (["Evaluate"], "Did you mean evaluate"),
         (["inspekt", "m"], "Did you mean inspect?"),
         (["detect", "m"], "Missing argument 'RECORDINGS...'"),
         (["detect", "m", "r"], "Missing option '--output'"),
-        (["detect", "m", "r", "-o", "x", "--format", "csv,exel"], "'exel' is no format that can be written; there are"),
+        (
+            ["detect", "m", "r", "-o", "x", "--format", "csv,exel"],
+            "'exel' is not a format that can be written; choose from",
+        ),
         (
             ["detect", "m", "r", "-o", "x", "--min-duration", "soon"],
-            "'soon' is no length of time; give seconds, or 76ms",
+            "'soon' is not a duration; give seconds, such as 0.076, or 76ms",
         ),
-        (["detect", "m", "r", "-o", "x", "--activity-db", "loud"], "'loud' is no number of decibels; give a number"),
-        (["detect", "m", "r", "-o", "x", "--channel", "0"], "'0' is no channel; give mix, or a number from 1"),
+        (["detect", "m", "r", "-o", "x", "--activity-db", "loud"], "'loud' is not a level in decibels; give a number"),
+        (["detect", "m", "r", "-o", "x", "--channel", "0"], "'0' is not a channel; give mix, or a number from 1"),
         (["completion", "cmd"], "'cmd' is not one of 'bash', 'zsh', 'fish'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Labels and file names may hold anything: no verb fails for one, and none reaches a terminal as it is."""
+"""Labels and file names may hold anything: no command fails for one, and none reaches a terminal as it is."""
 
 import ast
 import json
@@ -53,7 +53,7 @@ def save(path, samples):
 
 
 def run(folder, *words, code=0, encoding="utf-8", **more):
-    """What a verb prints, once it is found to be for people and programs to read."""
+    """What a command prints, once it is found to be for people and programs to read."""
     env = {**environment(), "PYTHONIOENCODING": encoding}
     done = subprocess.run([*OUTLARK, *words], cwd=folder, capture_output=True, timeout=300, env=env, **more)
     told = done.stdout + done.stderr
@@ -67,7 +67,6 @@ WORK = {
     "train on tables": ["train", "rec", "-o", "m2.outlark"],
     "inspect a model": ["inspect", "m.outlark"],
     "inspect recordings and tables": ["inspect", "rec/{0}.wav", "rec/{1}.wav", "rec/{0}.jsonl", "rec/{1}.jsonl"],
-    "formats": ["formats", "--check", "rec/{0}.jsonl", "rec/{1}.jsonl"],
     "detect": ["detect", "m.outlark", "rec", "-o", "all", "--format", "csv,raven,audacity,jsonl,kaleidoscope,birdnet"],
     "detect to such a folder": ["detect", "m.outlark", "rec/{1}.wav", "-o", "{1}", "--calibrate", "--json"],
     "evaluate": ["evaluate", "out", "rec", "--model", "m.outlark"],
@@ -78,10 +77,10 @@ WORK = {
     "experiment": ["experiment", "rec", "-m", "mddkm", "--n-known", "2", "--seeds", "1", "-j", "1", "-o", "exp"],
 }
 WRONG = {
-    "no such verb": (2, ["{0}"]),
+    "no such command": (2, ["{0}"]),
     "no such option": (2, ["train", "--{0}"]),
     "no such format": (2, ["formats", "{0}", "{1}"]),
-    "no such file": (3, ["formats", "--check", "no{0}", "no{1}"]),
+    "no such file": (3, ["inspect", "no{0}", "no{1}"]),
     "no such model": (1, ["detect", "no{0}{1}", "rec", "-o", "never"]),
     "no such recording": (1, ["detect", "m.outlark", "no{0}{1}", "-o", "never", "--json"]),
 }

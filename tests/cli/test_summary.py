@@ -122,10 +122,10 @@ def test_what_was_not_heard_or_not_all_is_reported(results):
     assert (content["missing"], content["recordings"]) == ([], 8)
     done = outlark("summary", results)
     told = done.stderr
-    assert "1 recording whose start is not known, under 'time unknown': ridge/undated.wav" in told
+    assert "1 recording without a known start time, under 'time unknown': ridge/undated.wav" in told
     assert "1 recording that failed, not counted: pond/20240501_060000.wav" in told
-    assert "1 recording of which not all could be heard, counted as far as they go: ridge/R1_2024" in told
-    assert "recorders with different clocks (UTC+00:00: 1, no zone: 6): hours are as each shows them" in told
+    assert "1 recording processed in part, counted as far as they go: ridge/R1_2024" in told
+    assert "recorders in different time zones (UTC+00:00: 1, no zone: 6): hours are local" in told
     assert re.search(r"8 recordings, 0\.00\d+ h, 3 sites, 2024-04-30 to 2024-05-03", told)
     assert done.stdout.split()[:5] == ["site", "class", "hours", "notes", "per"]
 
@@ -142,7 +142,7 @@ def test_another_zone(results):
     assert {row["hour"] for row in content["rows"] if row["site"] == "moth"} == {5}  # 3:30 UTC in summer
     assert {row["hour"] for row in content["rows"] if row["site"] == "pond"} == {23, 0, 4, 5}
     told = outlark("summary", results, "--timezone", "Europe/Berlin").stderr
-    assert "6 recordings without a zone: their clocks are taken to show Europe/Berlin" in told
+    assert "6 recordings without a time zone: assuming that their clocks show Europe/Berlin" in told
 
 
 def test_sites_by_file_name(results):
@@ -165,7 +165,7 @@ def test_a_table_that_is_gone_is_not_taken_for_silence(copy):
     content = summary(copy, code=3)
     assert [one["recording"] for one in content["missing"]] == ["pond/20240501_045959.wav"]
     assert content["recordings"] == 7
-    assert "1 recording without a table that can be read, not counted: pond" in outlark("summary", copy).stderr
+    assert "1 recording without a readable annotation file, not counted: pond" in outlark("summary", copy).stderr
 
 
 def test_files_and_figure(results, tmp_path):
@@ -185,7 +185,7 @@ def test_classes(results, model, tmp_path):
     other = tmp_path / "other.outlark"
     other.write_bytes(b"other")
     for args, told in (
-        (["--class", "wren"], "no note has the label 'wren'; there are "),
+        (["--class", "wren"], "no note has the label 'wren'; the labels are "),
         (["--model", other], "is not the model of the run"),
         (["-o", "s.txt"], "s.txt: a summary is written as .csv or .parquet"),
         (["--format", "dcase"], "tables of the format dcase do not hold labels of classes"),
@@ -196,7 +196,7 @@ def test_classes(results, model, tmp_path):
 def test_wrong_usage(results, tmp_path):
     assert "no .outlark/journal.jsonl" in summary(tmp_path, code=1)["error"]
     for args, told in (
-        (["--by", "week"], "'week' is not a column to count by; there are class, site, day, hour"),
+        (["--by", "week"], "'week' is not a column to count by; choose from class, site, day, hour"),
         (["--timezone", "Mars/North"], "'Mars/North' is not a known time zone"),
         (["--timezone", "../etc"], "'../etc' is not a known time zone"),
         (["--confidence", "1"], "1.0 is not in the range"),

@@ -8,7 +8,7 @@ import subprocess
 import click
 import pytest
 
-from outlark.cli import steps, tables
+from outlark.cli import options, progress, say
 from tests.recordings_on_disk import OUTLARK, environment
 
 
@@ -38,7 +38,7 @@ def test_tables_have_lines_on_a_terminal(tmp_path):
 
 
 def test_steps_are_shown_on_a_terminal(tmp_path):
-    code = "from outlark.cli.steps import steps\nwith steps(False) as tell:\n    tell('[b]3 of 4 files read')"
+    code = "from outlark.cli.progress import steps\nwith steps(False) as tell:\n    tell('[b]3 of 4 files read')"
     ours, theirs = pty.openpty()
     subprocess.run([OUTLARK[0], "-c", code], stderr=theirs, check=True, env=environment() | {"TERM": "xterm"})
     os.close(theirs)
@@ -47,33 +47,33 @@ def test_steps_are_shown_on_a_terminal(tmp_path):
 
 
 def test_numbers_are_to_the_right_elsewhere(capsys):
-    tables.show([["class", "n", "what"], ["wren", "12", "a"], ["tit", "3", "bc"]], "birds")
+    say.show_table([["class", "n", "what"], ["wren", "12", "a"], ["tit", "3", "bc"]], "birds")
     assert capsys.readouterr().out == "birds\nclass   n  what\nwren   12  a\ntit     3  bc\n"
 
 
 def test_steps_elsewhere_are_lines_now_and_then(monkeypatch, capsys):
-    monkeypatch.setattr(steps, "LINES_S", 0.0)
-    with steps.steps(False) as tell:
+    monkeypatch.setattr(progress, "LINES_S", 0.0)
+    with progress.steps(False) as tell:
         tell("reading")
-    monkeypatch.setattr(steps, "LINES_S", 60.0)
-    with steps.steps(False) as tell:
+    monkeypatch.setattr(progress, "LINES_S", 60.0)
+    with progress.steps(False) as tell:
         tell("too soon")
-    monkeypatch.setattr(steps, "LINES_S", 0.0)
-    with steps.steps(True) as tell:
+    monkeypatch.setattr(progress, "LINES_S", 0.0)
+    with progress.steps(True) as tell:
         tell("quiet")
     assert capsys.readouterr().err == "reading\n"
 
 
-@pytest.mark.parametrize(("check", "name"), [(tables.readable_format, "textgrid"), (tables.writable_format, "raven")])
+@pytest.mark.parametrize(("check", "name"), [(options.readable_format, "textgrid"), (options.writable_format, "raven")])
 def test_names_of_formats(check, name):
     context, parameter = click.Context(click.Command("x")), click.Option(["--x"])
     assert check(context, parameter, name) == name
     assert check(context, parameter, None) is None
-    with pytest.raises(click.BadParameter, match="'exel' is no format that can be"):
+    with pytest.raises(click.BadParameter, match="'exel' is not a format that can be"):
         check(context, parameter, "exel")
 
 
 def test_completion_of_formats():
     context, parameter = click.Context(click.Command("x")), click.Option(["--x"])
-    assert tables.complete_readable(context, parameter, "te") == ["textgrid"]
-    assert tables.complete_writable(context, parameter, "te") == []
+    assert options.complete_readable(context, parameter, "te") == ["textgrid"]
+    assert options.complete_writable(context, parameter, "te") == []

@@ -45,12 +45,12 @@ def test_a_model_from_clips(clips, tmp_path):
     assert [row[3:] for row in rows] == [[f"{n:.3f}" for n in of] for of in numbers]
     assert [row[:3] for row in rows] == [["cach-Z", "3", "3"], ["tuti-F", "4", "4"]]
     # on a slow machine there are lines before it that tell how far it is
-    assert done.stderr.splitlines()[-1] == f"2 classes, 7 notes; in {tmp_path / 'm.outlark'}"
+    assert done.stderr.splitlines()[-1] == f"2 classes, 7 notes; saved in {tmp_path / 'm.outlark'}"
 
 
 def test_one_class_is_a_class(clips, tmp_path):
     done = ran(clips, "-o", tmp_path / "m.outlark", "--class", "tuti-F", "--max-examples", 1)
-    assert done.stderr.splitlines()[-1] == f"1 class, 1 note; in {tmp_path / 'm.outlark'}"
+    assert done.stderr.splitlines()[-1] == f"1 class, 1 note; saved in {tmp_path / 'm.outlark'}"
 
 
 def test_for_scripts(clips, tmp_path):
@@ -79,7 +79,7 @@ def test_from_a_table_with_recordings_elsewhere(clips, tmp_path):
     table = tmp_path / "marks.birdnet.csv"
     write_table(table, [*marks, Mark(start_s=0, end_s=0.1, recording="tuti-F/0.wav")], format="birdnet")
     done = ran(table, "--audio", clips, "-o", tmp_path / "m.outlark", "--format", "birdnet", "--channel", 1)
-    assert "Note: 1 mark left out: without a label" in done.stderr
+    assert "Note: 1 annotation skipped: no label" in done.stderr
     assert {round(note["end_s"], 4) for note in model_file.load(tmp_path / "m.outlark").training_} == {0.1}
     failed = ran(table, "-o", tmp_path / "n.outlark", code=1)
     assert "marks.birdnet.csv, line 2: there is no recording 'cach-Z/4.wav' in" in failed.stderr
@@ -119,7 +119,7 @@ def test_clips_that_cannot_be_read(clips, tmp_path):
     done = ran(folder, "-o", tmp_path / "m.outlark", "--json", "--quiet", code=3)
     (failure,) = json.loads(done.stdout)["failures"]
     assert failure["recording"] == str(folder / "tuti-F" / "bad.wav")
-    assert done.stderr == f"left out: {failure['message']}\n"
+    assert done.stderr == f"skipped: {failure['message']}\n"
     assert len(model_file.load(tmp_path / "m.outlark").training_) == 7
 
 
@@ -128,12 +128,10 @@ def test_nothing_but_a_model_is_replaced(clips, model, tmp_path):
     target.write_text("my thesis")
     for force in ([], ["--force"]):
         done = ran(clips, "-o", target, *force, code=1)
-        assert "x.outlark is there and is no model, so it is not replaced" in done.stderr
+        assert "x.outlark exists and is not a model, so it is not replaced" in done.stderr
     assert target.read_text() == "my thesis"
     target.write_bytes(model.read_bytes())
-    assert (
-        "is a model already; choose another name, or replace it with --force" in ran(clips, "-o", target, code=1).stderr
-    )
+    assert "already exists; choose another name, or replace it with --force" in ran(clips, "-o", target, code=1).stderr
     assert target.read_bytes() == model.read_bytes()
     ran(clips, "-o", target, "--force")
     assert model_file.load(target).classes_.tolist() == ["cach-Z", "tuti-F"]
@@ -142,18 +140,22 @@ def test_nothing_but_a_model_is_replaced(clips, model, tmp_path):
 @pytest.mark.parametrize(
     ("args", "code", "told"),
     [
-        (["{clips}", "-o", "{tmp}/no/m.outlark"], 1, "no does not exist; make it first"),
+        (["{clips}", "-o", "{tmp}/no/m.outlark"], 1, "no does not exist; create it first"),
         (["{clips}", "-o", "{tmp}"], 1, "is a folder"),
         (["{tmp}/none.csv", "-o", "{tmp}/m"], 1, "none.csv does not exist"),
         (
             ["{clips}", "-o", "{tmp}/m", "--class", "wren"],
             1,
-            "no examples of the class 'wren'; there are cach-Z, tuti-F",
+            "no examples of the class 'wren', only of cach-Z, tuti-F",
         ),
-        (["{clips}", "-o", "{tmp}/m", "--format", "exel"], 2, "'exel' is no format that can be read; there are raven,"),
+        (
+            ["{clips}", "-o", "{tmp}/m", "--format", "exel"],
+            2,
+            "'exel' is not a format that can be read; choose from raven,",
+        ),
         (["{clips}", "-o", "{tmp}/m", "--max-examples", "0"], 2, "0 is not in the range x>=1"),
         (["{clips}", "-o", "{tmp}/m", "--channel", "3"], 1, "channel=2, but the audio has 1 channel"),
-        (["{clips}/tuti-F", "-o", "{tmp}/m"], 1, "neither sub-folders nor tables"),
+        (["{clips}/tuti-F", "-o", "{tmp}/m"], 1, "neither subfolders nor annotation files"),
     ],
 )
 def test_errors_say_what_to_do(clips, tmp_path, args, code, told):
@@ -186,8 +188,8 @@ def test_quiet_margins_are_told_with_the_command_that_trims_them(tmp_path):
         soundfile.write(tmp_path / f"clips/tuti-F/{i}.wav", samples, SAMPLE_RATE)
     model = tmp_path / "m.outlark"
     said = ran(tmp_path / "clips", "-o", model, "--no-check").stderr
-    assert "Note: 2 clips with quiet margins that last longer than the note, such as 0.9" in said
-    assert "outlark train … --trim cuts them off" in said
+    assert "Note: 2 clips with quiet margins longer than the note, such as 0.9" in said
+    assert "outlark train … --trim removes them" in said
     said = ran(tmp_path / "clips", "-o", model, "--no-check", "--trim", "--force").stderr
     assert "Note: 2 clips trimmed, such as 0.9" in said
     assert model_file.load(model).layout_.longest_s[0] < 0.25

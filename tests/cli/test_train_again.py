@@ -67,7 +67,7 @@ def test_negatives_in_a_file_of_their_own(here):
     head, *rows = [line.split() for line in done.stdout.splitlines()]
     assert head[:4] == ["class", "examples", "negatives", "recordings"]
     assert [row[:3] for row in rows] == [["cach-Z", "3", "0"], ["tuti-D", "3", "2"]]
-    assert done.stderr.splitlines()[-1] == f"2 classes, 6 notes, 2 negatives; in {folder / 'm.outlark'}"
+    assert done.stderr.splitlines()[-1] == f"2 classes, 6 notes, 2 negatives; saved in {folder / 'm.outlark'}"
     told = json.loads(ran(*args, "-o", folder / "n.outlark", "--json", "--max-examples", 1, "--quiet").stdout)
     (negative,) = told["negatives"]
     assert (negative["label"], negative["recording"]) == ("tuti-D", "b.wav")
@@ -81,9 +81,7 @@ def test_negatives_with_a_minus(here):
     write_table(folder / "all.csv", marks, format="csv")
     args = ["train", folder / "all.csv", "--audio", made / "audio", "--no-check"]
     done = ran(*args, "-o", folder / "m.outlark")
-    assert (
-        "Note: 2 '-tuti-D' taken for: not 'tuti-D' (if it is a class of its own, give --class=-tuti-D)" in done.stderr
-    )
+    assert "Note: 2 '-tuti-D' taken as not 'tuti-D' (if it is a class of its own, give --class=-tuti-D)" in done.stderr
     assert len(model_file.load(folder / "m.outlark").negatives_) == 2
     ran(*args, "-o", folder / "n.outlark", "--class", "tuti-D", "--class=-tuti-D")
     assert model_file.load(folder / "n.outlark").classes_.tolist() == ["-tuti-D", "tuti-D"]
@@ -95,7 +93,7 @@ def test_negatives_with_a_minus(here):
 def test_without_negatives_nothing_is_said_of_them(made, tmp_path):
     done = ran("train", made / "known.csv", "--audio", made / "audio", "-o", tmp_path / "m.outlark", "--no-check")
     assert "negatives" not in done.stdout
-    assert done.stderr.splitlines()[-1].startswith("2 classes, 6 notes; in ")
+    assert done.stderr.splitlines()[-1].startswith("2 classes, 6 notes; saved in ")
     assert (tmp_path / "m.outlark").read_bytes() == (made / "old.outlark").read_bytes()
 
 
@@ -156,7 +154,7 @@ def test_inspect_shows_parent_and_negatives(here):
     )
     assert "2 negatives (not tuti-D):" in shown
     first = content["classes"][1]["negatives"][0]
-    assert f"b.wav, {first['start_s']:.3f} to {first['end_s']:.3f} s, which scored {first['score']:.3f}" in shown
+    assert f"b.wav, {first['start_s']:.3f} to {first['end_s']:.3f} s, score {first['score']:.3f}" in shown
     assert "made from" not in ran("inspect", made / "old.outlark").stdout
 
 
@@ -172,7 +170,7 @@ def test_recordings_that_are_missing(here):
     shutil.copy(made / "audio" / "b.wav", folder / "audio")
     args = ["train", "--from", made / "old.outlark", folder / "corrected", "-o", folder / "new.outlark"]
     failed = ran(*args, "--audio", folder / "audio", code=1)
-    assert "was trained on are not there: a.wav (6 notes)" in failed.stderr
+    assert "was trained on: not found: a.wav (6 notes)" in failed.stderr
     assert not (folder / "new.outlark").exists()
 
 
@@ -181,7 +179,7 @@ def test_recordings_that_are_missing(here):
     [
         (["--from", "{old}"], "Give the corrected annotation files"),
         (["--from", "{old}", "--negative", "x.csv", "--found", "x"], "Give the corrected annotation files"),
-        (["x", "--found", "y"], "--found is for a model that is trained again"),
+        (["x", "--found", "y"], "--found is only for training a model again"),
         (["--from", "{old}", "x", "--paper"], "--paper cannot be changed when a model is trained again"),
         (["--from", "{old}", "x", "--trim"], "--trim cannot be changed when a model is trained again"),
         ([], "Missing argument 'EXAMPLES...'"),

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from outlark.annotations import Mark, Table
 from outlark.audio.recorder_metadata import recorder_time
 from outlark.audio.sound_files import SoundFiles
-from outlark.commands.clips.clip_choice import Choice, choose
-from outlark.commands.clips.clips import cut, write_list
+from outlark.commands.clips.clips import Choice, choose, cut, write_list
 from outlark.commands.clips.cutting import Reel, storage
 from outlark.commands.train.examples import find_examples
 from outlark.errors import AudioError, InputError
@@ -191,7 +190,7 @@ def test_one_channel_where_the_mark_tells_it(tmp_path):
     first, second = (soundfile.read(tmp_path / "out" / clip.file)[0] for clip in clips)
     assert np.array_equal(first, whole[800:1600])
     assert np.array_equal(second, whole[2400:3200, 1])
-    assert [failure.message for failure in uncut] == ["it is in channel 3, and the recording has 2"]
+    assert [failure.message for failure in uncut] == ["it is in channel 3, but the recording has 2"]
 
 
 def test_what_cannot_be_cut_is_told_and_the_rest_is_cut(tmp_path):
@@ -209,12 +208,12 @@ def test_what_cannot_be_cut_is_told_and_the_rest_is_cut(tmp_path):
     clips, uncut = cut(found.choices, tmp_path / "out")
     assert len(clips) == 1
     assert "line 7: there is no recording 'gone.wav'" in found.uncut[0].message
-    assert found.remarks == ("1 mark left out: no recording",)
+    assert found.remarks == ("1 annotation skipped: no recording",)
     told = [f"{failure.what}: {failure.message}" for failure in uncut]
-    assert any("line 3: 'song' at 0.400 s" in text and "a point label, without a length" in text for text in told)
+    assert any("line 3: 'song' at 0.400 s" in text and "no duration; give pad_s" in text for text in told)
     assert any("line 4" in text and "the recording ends before it" in text for text in told)
-    assert any("line 5" in text and "700 s long, and a clip has at most 600 s" in text for text in told)
-    assert any("bad.wav cannot be decoded as a sound file" in text for text in told)
+    assert any("line 5" in text and "700 s long, but a clip has at most 600 s" in text for text in told)
+    assert any("bad.wav is no sound file that can be decoded" in text for text in told)
     assert len(told) == 4
 
 
@@ -238,10 +237,10 @@ def test_which_marks_are_chosen(tmp_path):
     assert starts(verdicts=("unknown",)) == [0.4, 0.6]
     assert starts(verdicts=("ambiguous", "known"), classes=["song"]) == [0.1, 0.3, 0.5]
     assert tuple(sorted(chosen(tmp_path, *marks).remarks, reverse=True)) == (
-        "3 marks left out: another verdict or class",
-        "1 mark left out: repeated",
+        "3 annotations skipped: another verdict or class",
+        "1 annotation skipped: repeated",
     )
-    with pytest.raises(InputError, match="no mark has the label 'alarm'; there are call, song"):
+    with pytest.raises(InputError, match="no annotation has the label 'alarm'; the labels are call, song"):
         starts(classes=["alarm"])
 
 
@@ -251,7 +250,7 @@ def test_at_most_so_many_spread_evenly(tmp_path):
     found = chosen(tmp_path, *marks, most=3)
     assert [choice.mark.start_s for choice in found.choices if choice.kind == "a"] == [0.1, 0.5, 0.8]
     assert [choice.mark.start_s for choice in found.choices if choice.kind == "b"] == [0.1, 0.5, 0.8]
-    assert found.remarks == ("14 marks left out: more than asked for",)
+    assert found.remarks == ("14 annotations skipped: more than asked for",)
     assert len(chosen(tmp_path, *marks, most=30).choices) == 20
 
 

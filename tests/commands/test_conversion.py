@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from outlark.annotations import FORMATS, About, Mark, read_table, write_table
 from outlark.annotations.write import MARKS, example
-from outlark.commands.conversion import convert, convert_folder, format_of_name
-from outlark.commands.train.losses import losses
+from outlark.commands.convert import convert, convert_folder, format_of_name, losses
 from outlark.errors import AnnotationError, InputError
 
 ABOUT = About(version="0.0.1", model_sha256="ab" * 32, settings={"channel": "mix"})
@@ -39,17 +38,17 @@ def test_to_every_format(table, tmp_path, name):
 def test_what_is_lost(table, tmp_path):
     lost = {name: convert(table, tmp_path / f"new{FORMATS[name].suffix}").lost for name in ("jsonl", "csv", "raven")}
     assert lost["jsonl"] == lost["csv"] == ()
-    assert lost["raven"] == ("lost: sample rate (2 marks)",)
+    assert lost["raven"] == ("lost: sample rate (2 annotations)",)
     assert convert(table, tmp_path / "new.labels.txt").lost == (
-        "lost: recording (2 marks)",
-        "lost: runner-up (1 mark)",
-        "lost: runner-up's score (1 mark)",
-        "lost: reason (2 marks)",
-        "lost: sample rate (2 marks)",
+        "lost: recording (2 annotations)",
+        "lost: runner-up (1 annotation)",
+        "lost: runner-up's score (1 annotation)",
+        "lost: reason (2 annotations)",
+        "lost: sample rate (2 annotations)",
     )
     assert convert(table, tmp_path / "new.dcase.csv").lost[:2] == (
-        "left out: 1 mark, unknown",
-        "lost: label (1 mark)",
+        "omitted: 1 annotation, unknown",
+        "lost: label (1 annotation)",
     )
 
 
@@ -61,19 +60,19 @@ def test_marks_that_are_left_out_are_counted(made):
     marks = [Mark(start_s=s / 1e3, end_s=(s + n) / 1e3, label="a", verdict=v) for s, n, v in sorted(made)]
     kept = [mark for mark in marks if mark.verdict == "known"]
     n = len(marks) - len(kept)
-    assert losses(marks, kept) == ([f"left out: {n} mark{'s' if n > 1 else ''}, silence"] if n else [])
+    assert losses(marks, kept) == ([f"omitted: {n} annotation{'s' if n > 1 else ''}, silence"] if n else [])
 
 
 def test_changed_and_rounded():
     was = Mark(start_s=1, end_s=2, label="a\tb", score=1.23456789, channel=2, more={"x": "y"})
     now = Mark(start_s=1, end_s=2, label="a b", score=1.2345679, channel=1)
     assert losses([was], [now]) == [
-        "lost: other columns (1 mark)",
-        "changed: label (1 mark)",
-        "changed: channel (1 mark)",
+        "lost: other columns (1 annotation)",
+        "changed: label (1 annotation)",
+        "changed: channel (1 annotation)",
     ]
     now = Mark(start_s=1, end_s=2, label="a b", score=1.23)
-    assert "rounded: score (1 mark)" in losses([was], [now])
+    assert "rounded: score (1 annotation)" in losses([was], [now])
 
 
 @pytest.mark.parametrize(
@@ -92,7 +91,7 @@ def test_formats_from_names(name, format):
 
 def test_a_name_that_does_not_tell(table, tmp_path):
     with pytest.raises(
-        InputError, match=r"the name 'x.txt' does not tell the format; give one \(--to\) of raven, audac"
+        InputError, match=r"the name 'x.txt' does not determine the format; give one \(--to\) of raven, audac"
     ):
         convert(table, tmp_path / "x.txt")
     assert convert(table, tmp_path / "x.txt", to="raven").target_format == "raven"
@@ -102,14 +101,14 @@ def test_the_source_is_never_overwritten(table, tmp_path):
     before = table.read_bytes()
     (tmp_path / "link.jsonl").symlink_to(table)
     for target in (table, tmp_path / "link.jsonl"):
-        with pytest.raises(InputError, match="is what is read, and is not overwritten"):
+        with pytest.raises(InputError, match="is the file to convert and is not overwritten"):
             convert(table, target, replace_target=True)
     assert table.read_bytes() == before
 
 
 def test_other_tables_only_on_request(table, tmp_path):
     (tmp_path / "new.jsonl").write_text("mine")
-    with pytest.raises(InputError, match=r"new.jsonl is there already; give another name, or replace it \(--force\)"):
+    with pytest.raises(InputError, match=r"new.jsonl already exists; give another name, or replace it \(--force\)"):
         convert(table, tmp_path / "new.jsonl")
     assert (tmp_path / "new.jsonl").read_text() == "mine"
     assert convert(table, tmp_path / "new.jsonl", replace_target=True).written == 2
@@ -154,9 +153,9 @@ def test_folders(tmp_path):
     assert found == {"n/a.wav.Table.1.selections.txt", "b.Table.1.selections.txt"}
     assert [one.written for one in done] == [2, 2]
     assert [file.path.name for file in failed] == ["broken.csv"]
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         convert_folder(source, target, to="raven")
-    with pytest.raises(InputError, match="is what is read"):
+    with pytest.raises(InputError, match="is the file to convert"):
         convert_folder(source, source, to="audacity", replace_target=True)
 
 
@@ -170,7 +169,7 @@ def test_two_tables_of_one_name(tmp_path):
 
 def test_a_folder_of_no_tables(tmp_path):
     (tmp_path / "x.txt").write_text("no table")
-    with pytest.raises(InputError, match=r"holds no tables that can be read \(.*x.txt, line 1: "):
+    with pytest.raises(InputError, match=r"contains no readable annotation files \(.*x.txt, line 1: "):
         convert_folder(tmp_path, tmp_path / "out", to="jsonl")
 
 

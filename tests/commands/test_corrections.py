@@ -84,9 +84,9 @@ def test_all_rows_of_a_file(here):
 
 def test_a_recording_that_nobody_went_through_says_nothing(here):
     (here / "corrected" / "b.wav.csv").unlink()
-    assert gone(here) == ([], ("1 recording without a corrected annotation file: nothing is taken from there",))
+    assert gone(here) == ([], ("1 recording without a corrected annotation file: not used",))
     (here / "corrected" / "a.wav.csv").unlink()
-    with pytest.raises(InputError, match="none of the recordings of what was found has a corrected annotation file"):
+    with pytest.raises(InputError, match="no recording has both an original and a corrected annotation file"):
         gone(here)
 
 
@@ -108,7 +108,7 @@ def test_rows_that_are_still_in_another_file_are_deleted_all_the_same(here):
     assert len(gone(here)[0]) == 2 + 3
     rows = settled(files(here, "corrected"), files(here, "found"))
     assert [(n.recording.name, n.label) for n in rows.notes] == [("a.wav", "buzz")]
-    assert rows.remarks[-1] == "combined.csv left out: other annotation files of its recordings are the corrected ones"
+    assert rows.remarks[-1] == "combined.csv skipped: other annotation files of its recordings are the corrected ones"
 
 
 def test_the_file_that_was_changed_counts(here):
@@ -129,7 +129,7 @@ def test_two_files_that_say_different_things(here):
     write(here / "corrected" / "a.wav.csv", FOUND[:1])
     write(here / "corrected" / "a.other.csv", FOUND[:2])
     for found in (None, files(here, "found")):
-        with pytest.raises(InputError, match=r"a.other.csv and .*a.wav.csv say different things of a.wav; keep"):
+        with pytest.raises(InputError, match=r"a.other.csv and .*a.wav.csv disagree about a.wav; keep"):
             settled(files(here, "corrected"), found)
     write(here / "corrected" / "a.other.csv", FOUND[:1])
     assert len(settled(files(here, "corrected"), files(here, "found")).notes) == 1 + 3

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from outlark.annotations import Mark
 from outlark.commands.evaluate.comparison import Compared
-from outlark.commands.evaluate.curve import ClassCurve, Point, curves, curves_of_tables, learnt_from
-from outlark.commands.evaluate.curve_figure import curve_figure
+from outlark.commands.evaluate.curve import ClassCurve, Point, curve_figure, curves, curves_of_tables, learnt_from
 from outlark.errors import InputError
 
 CLASSES = ["a", "b"]
@@ -77,7 +76,7 @@ def test_scores_of_tables_give_the_same_counts(compared):
 
 def test_tables_without_scores_are_refused():
     night = Compared("night.wav", [mark(1, "a")], [mark(1, "a"), mark(2, "a", 0.4)], 9.0)
-    with pytest.raises(InputError, match="1 of 2 detections have no score above 0, so that there is no curve"):
+    with pytest.raises(InputError, match="1 of 2 detections have no score above 0, so there is no curve"):
         curves_of_tables([night], CLASSES, 0.5)
 
 
@@ -138,7 +137,7 @@ def test_the_figure_shows_the_points_and_both_thresholds():
     np.testing.assert_allclose(shown["recall"].get_xydata(), [[0.2, 0.9], [0.4, 0.8], [0.8, 0.6], [1.6, 0.15]])
     np.testing.assert_allclose(shown["precision of fewer than 10"].get_ydata(), [0.5, 0.8, 1.0, 1.0])
     np.testing.assert_allclose(shown["precision"].get_ydata(), [0.5, 0.8, 1.0, np.nan])  # of three notes
-    assert list(shown["threshold now"].get_xdata()) == [0.4, 0.4]
+    assert list(shown["present threshold"].get_xdata()) == [0.4, 0.4]
     assert list(shown["suggested"].get_xdata()) == [0.8, 0.8]
     assert [text.get_text() for text in axis.texts] == ["0.4 → 0.8"]
 
@@ -152,9 +151,9 @@ def test_classes_of_which_nothing_is_found_or_nothing_is_there():
     assert [axis.texts[0].get_text() for axis in figure.axes[:4]] == [
         "not reached",
         "0.1 → not reached",
-        "0.3, as it is",
+        "0.3, unchanged",
         "not reached",
     ]
     drawn(none)
-    with pytest.raises(InputError, match="no class to draw"):
+    with pytest.raises(InputError, match="no class to plot"):
         curve_figure([], 0.9)

@@ -7,8 +7,8 @@ import pytest
 
 from outlark import MDDKM, PKNN, ArrayFrontEnd, HLDSFrontEnd, NoteDetector, NoteFrontEnd, Segment
 from outlark.commands.doctor.doctor import Finding, examine
-from outlark.commands.doctor.doctor_notes import note_scores
-from outlark.commands.doctor.doctor_sounds import click, hum, in_background, pink, trials, whistle
+from outlark.commands.doctor.notes import note_scores
+from outlark.commands.doctor.sounds import click, hum, in_background, pink, trials, whistle
 from outlark.detection.copies import note_samples
 from outlark.detection.note_level import NOTE_SETTINGS, marked_notes
 from outlark.errors import InputError
@@ -66,8 +66,8 @@ def test_a_class_of_noise():
     findings = examine(NoteDetector().fit(hiss, ["hiss"] * 4, SAMPLE_RATE))
     (missed,) = [f for f in findings if f.check == "left-out notes"]
     assert missed.severity == "problem"
-    assert missed.what.startswith("4 of 4 notes of 'hiss' would be missed if it had not seen them")
-    assert missed.advice.startswith("Listen to these")
+    assert missed.what.startswith("4 of 4 notes of 'hiss' would be missed if not learnt from")
+    assert missed.advice.startswith("Listen to them")
 
 
 def test_a_class_of_noise_beside_a_good_one():
@@ -86,10 +86,10 @@ def test_two_classes_with_the_same_notes():
     findings = examine(NoteDetector().fit(known * 2, ["A"] * 4 + ["B"] * 4, SAMPLE_RATE))
     (copies,) = told(findings, "copies")
     assert copies.severity == "problem"
-    assert copies.what.startswith("4 notes are examples of 'A' and of 'B': recording 0 = recording 4, ")
+    assert copies.what.startswith("4 notes labelled 'A' and 'B': recording 0 = recording 4, ")
     one, other = told(findings, "classes taken for each other")
     assert (one.severity, other.severity) == ("problem", "problem")
-    assert "of 4 notes of 'A', so many are accepted by other classes as well: 'B' (4)" in one.what
+    assert "of 4 notes of 'A', other classes also accept: 'B' (4)" in one.what
     assert "'A' (4)" in other.what
 
 
@@ -111,7 +111,7 @@ def test_the_literal_system():
     assert steady.severity == "problem"
     assert "2 of 3 taken for a note" in steady.what
     (silence,) = told(findings, "silence")
-    assert "does not tell silence from sound" in silence.what
+    assert "does not distinguish silence from sound" in silence.what
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_note_that_would_be_missed_is_named(tmp_path):
     findings = examine(NoteDetector().fit(on_disk(tmp_path, [*known, wrong]), [*labels, "tuti-D"]))
     (missed,) = [f for f in told(findings, "left-out notes") if f.severity != "good"]
     assert missed.severity == "warning"
-    assert missed.what.startswith("1 of 4 notes of 'tuti-D' would be missed if it had not seen them (clip8.wav: ")
+    assert missed.what.startswith("1 of 4 notes of 'tuti-D' would be missed if not learnt from (clip8.wav: ")
     assert not told(findings, "notes not used")
 
 
@@ -207,7 +207,9 @@ def test_a_note_that_was_not_used_is_named(tmp_path):
     findings = examine(model_file.load(tmp_path / "m.outlark"))
     (unused,) = [f for f in findings if f.severity != "good"]
     assert (unused.severity, unused.check) == ("warning", "notes not used")
-    assert unused.what == "labelled 'tuti-D', but unlike all other notes of it, and therefore not used: clip0.wav"
+    assert (
+        unused.what == "labelled 'tuti-D', but unlike all other notes of this class and therefore not used: clip0.wav"
+    )
     assert [note.name for note in note_scores(fitted)] == [path.name for path in [*paths[6:], *paths[1:6]]]
 
 
@@ -252,7 +254,7 @@ def test_few_notes_and_copies():
     ]
     (copies,) = told(findings, "copies")
     assert copies.severity == "warning"
-    assert copies.what == "1 notes of 'cach-Z' are there more than once: recording 5 = recording 6"
+    assert copies.what == "1 note of 'cach-Z' repeated: recording 5 = recording 6"
 
 
 # --- how it is set up -----------------------------------------------------------------------------------------------
@@ -261,13 +263,13 @@ def test_few_notes_and_copies():
 def test_bands_and_durations(rng):
     bats = [0.1 * rng.normal(size=n) for n in (5_000, 5_250, 30_000)]
     findings = examine(NoteDetector().fit(bats, ["x"] * 3, 96_000))
-    assert "which hold up to 48000 Hz" in told(findings, "band")[0].what
-    assert "notes of 'x' last from 0.052 to 0.312 s" in told(findings, "durations")[0].what
+    assert "which reach 48000 Hz" in told(findings, "band")[0].what
+    assert "the duration of 'x' varies from 0.052 to 0.312 s" in told(findings, "durations")[0].what
     low = NoteDetector(NoteFrontEnd(low_hz=100.0)).fit([rng.normal(size=100) for _ in range(3)], ["x"] * 3, 8000)
     findings = examine(low)
-    assert told(findings, "band")[0].what.startswith("it listens from 100 to 3680 Hz")
+    assert told(findings, "band")[0].what.startswith("the model uses 100 to 3680 Hz")
     assert told(findings, "band")[0].severity == "warning"
-    assert "lasts 12 ms, less than the 16 ms of a window" in told(findings, "durations")[0].what
+    assert "lasts 12 ms, less than one window of 16 ms" in told(findings, "durations")[0].what
 
 
 @pytest.mark.parametrize(("threshold", "word"), [(np.inf, "nothing"), (0.0, "all")])

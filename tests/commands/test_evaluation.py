@@ -18,9 +18,8 @@ from real_notes import measure
 from outlark import Segment
 from outlark.annotations import Mark, write_table
 from outlark.commands.evaluate.comparison import REST, WINDOW_S, Compared, onset_scores
-from outlark.commands.evaluate.evaluation import evaluate
-from outlark.commands.evaluate.evaluation_report import answers, csv_text, measures
-from outlark.commands.evaluate.evaluation_tables import match_tables
+from outlark.commands.evaluate.evaluation import answers, csv_text, evaluate, measures
+from outlark.commands.evaluate.matching import match_tables
 from outlark.errors import AnnotationError, InputError
 from outlark.metrics import Events, window_f
 
@@ -137,7 +136,7 @@ def test_unknown_sound_that_is_given_a_name_is_wrong():
     [
         ([], ["a"], {}, "no recordings to compare"),
         ([Compared("", [], [], 1.0)], [], {}, r"classes=\[\]"),
-        ([Compared("", [], [], 1.0)], [REST], {}, r"none named \(unknown\)"),
+        ([Compared("", [], [], 1.0)], [REST], {}, r"no class named \(unknown\)"),
         ([Compared("", [], [], 1.0)], ["a"], {"ious": []}, r"ious=\[\]"),
         ([Compared("", [], [], 1.0)], ["a"], {"ious": [0.0]}, "min_iou is 0.0"),
         ([Compared("", [], [], 1.0)], ["a"], {"tolerance_s": -1}, "tolerance_s=-1 must be 0 or more"),
@@ -201,11 +200,11 @@ def test_a_folder_as_detect_leaves_it_against_tables_of_people(tmp_path):
     assert matched.missed == ("4.wav",)  # of 3.wav it is known that nothing was found
     assert matched.left_out == ()
     assert matched.labels == ["a", "b"]
-    assert any(remark.startswith("left out: ") and "failures.csv" in remark for remark in matched.remarks)
+    assert any(remark.startswith("skipped: ") and "failures.csv" in remark for remark in matched.remarks)
     assert not any("repeat" in remark for remark in matched.remarks)
     alone = match_tables(out, truth, detected_only=True)
     assert [r.name for r in alone.recordings] == ["1", "3", "2.flac"]
-    assert "4.wav without detections left out" in alone.remarks
+    assert "4.wav without detections skipped" in alone.remarks
 
 
 ALL_FORMATS = {
@@ -248,7 +247,7 @@ def test_a_table_that_was_worked_on_says_something_of_its_own(tmp_path, change):
     write_table(out / "1.wav.outlark.csv", found, format="csv")
     write_table(out / "1.wav.Table.1.selections.txt", worked_on, format="raven")
     matched = match_tables(out, out / "1.wav.Table.1.selections.txt")
-    assert any("repeated in other tables, counted once" in remark for remark in matched.remarks)
+    assert any("repeated in other files, counted once" in remark for remark in matched.remarks)
     assert len(matched.recordings[0].found) == len({(m.start_s, m.label) for m in (*found, *worked_on)})
 
 
@@ -257,7 +256,7 @@ def test_the_same_recording_under_a_shorter_name(tmp_path):
     write_table(tmp_path / "night.labels.txt", [mark(1, "a"), mark(2, "a")], format="audacity")
     matched = match_tables(tmp_path, tmp_path)
     assert [(r.name, len(r.truth), len(r.found)) for r in matched.recordings] == [("night.flac", 2, 2)]
-    assert matched.remarks[0] == f"{tmp_path}: 1 mark repeated in other tables, counted once"
+    assert matched.remarks[0] == f"{tmp_path}: 1 annotation repeated in other files, counted once"
 
 
 def test_how_long_recordings_are(tmp_path):
@@ -268,7 +267,7 @@ def test_how_long_recordings_are(tmp_path):
     write_table(tmp_path / "t.csv", rows, format="csv")
     matched = match_tables(tmp_path / "t.csv", tmp_path / "t.csv", audio=[tmp_path / "audio"])
     assert [r.duration_s for r in matched.recordings] == [2.0, 3.0, 1.0]
-    assert matched.remarks[-1].startswith("the length of 3.wav is not known, since the recording is not at hand")
+    assert matched.remarks[-1].startswith("the duration of 3.wav is unknown without the recording")
 
 
 def test_two_tables_of_one_recording_need_no_names(tmp_path):
@@ -276,14 +275,15 @@ def test_two_tables_of_one_recording_need_no_names(tmp_path):
     write_table(tmp_path / "truth.labels.txt", [mark(1, "a")], format="audacity")
     matched = match_tables(tmp_path / "found.csv", tmp_path / "truth.labels.txt")
     assert [(r.name, len(r.found)) for r in matched.recordings] == [("truth", 1)]
-    assert "'night.wav' and 'truth' are taken for the same recording: there are no others" in matched.remarks
+    assert "'night.wav' and 'truth' are taken as the same recording, because there are no others" in matched.remarks
 
 
 def test_names_that_have_nothing_in_common(tmp_path):
     write_table(tmp_path / "found.csv", [mark(1, "a", recording="night.wav")], format="csv")
     write_table(tmp_path / "truth.csv", [mark(1, "a", recording="day.wav")], format="csv")
     with pytest.raises(
-        InputError, match=r"no recording of .*truth.csv has detections in .*: here .* day.wav, there night"
+        InputError,
+        match=r"no recording of .*truth.csv has detections in .*: the names are day.wav in the former and night",
     ):
         match_tables(tmp_path / "found.csv", tmp_path / "truth.csv")
 
@@ -304,7 +304,7 @@ def test_nothing_found_is_all_missed(tmp_path):
 
 def test_a_folder_without_tables(tmp_path):
     (tmp_path / "readme.txt").write_text("soon")
-    with pytest.raises(InputError, match=r"holds no tables that can be read; give a table"):
+    with pytest.raises(InputError, match=r"contains no readable annotation files; give an annotation file"):
         match_tables(tmp_path, tmp_path)
 
 
@@ -314,4 +314,4 @@ def test_predictions_without_labels_are_of_the_only_class(tmp_path):
     matched = match_tables(tmp_path / "found.csv", tmp_path / "truth.csv")
     assert evaluate(matched.recordings, ["Q"]).dcase.pooled.f == 0.0
     assert evaluate(matched.naming_blanks("Q").recordings, ["Q"]).dcase.pooled.f == 1.0
-    assert "1 mark of the truth without a label; what was found there counts neither way" in matched.remarks
+    assert "1 true annotation without a label; detections there count neither way" in matched.remarks

@@ -9,7 +9,7 @@ import soundfile
 
 from outlark import NoteDetector, Segment
 from outlark.annotations import Mark, write_table
-from outlark.commands.train import around_marks
+from outlark.commands.train import sounds
 from outlark.commands.train.examples import Example, Examples, find_examples
 from outlark.commands.train.learning import learn
 from outlark.errors import AnnotationError, AudioError, InputError
@@ -75,9 +75,9 @@ def test_what_is_no_clip_is_left_out_and_counted(tmp_path):
     found = find_examples([folder])
     assert len(found.notes) == 6
     assert found.remarks == (
-        "2 files in the folders of the classes left out: hidden, or no sound",
-        f"1 file of sound left out: in {folder} itself, not in the folder of a class",
-        "the folder empty has no sound files and makes no class",
+        "2 files in the class folders skipped: hidden, or not a sound file",
+        f"1 sound file skipped: in {folder} itself, not in the folder of a class",
+        "the folder empty contains no sound files, so it is not a class",
     )
 
 
@@ -88,7 +88,7 @@ def test_clips_that_cannot_be_read_are_left_out_and_told(tmp_path):
     learnt = learn(find_examples([folder]))
     assert [clip.path.name for clip in learnt.unheard] == ["a.wav", "b.wav"]
     assert "a.wav is empty (0 bytes)" in learnt.unheard[0].message
-    assert "b.wav holds no samples" in learnt.unheard[1].message
+    assert "b.wav contains no samples" in learnt.unheard[1].message
     assert len(learnt.examples.notes) == len(learnt.detector.training_) == 6
 
 
@@ -109,7 +109,7 @@ def test_odd_clips_are_told(tmp_path):
         UserWarning, match="of the 6 notes of 'tuti-F', in their order, number 6 is unlike all the others"
     ):
         remarks = learn(find_examples([folder])).remarks
-    assert remarks[0] == "sample rates from 16000 to 22050 Hz; all of it is heard at 16000 Hz"
+    assert remarks[0] == "sample rates from 16000 to 22050 Hz; everything is resampled to 16000 Hz"
     assert remarks[1].startswith("1 clip longer than 5 s: long.wav (tuti-F) 6.0 s")
     assert remarks[2].startswith("the same sound twice: 0.wav at 0.000 s (tuti-F) and again.wav at 0.000 s (tuti-F)")
 
@@ -135,7 +135,7 @@ def test_digital_silence_around_clips_is_cut_off_and_told(tmp_path):
     learnt = learn(find_examples([padded(tmp_path, 0.0)]))
     assert recall(learnt.detector) == 1.0
     (remark,) = learnt.remarks
-    assert remark == "digital silence at the ends of 2 clips was cut off, such as 1.000 s of 0.wav (tuti-F)"
+    assert remark == "digital silence at the ends of 2 clips removed, such as 1.000 s of 0.wav (tuti-F)"
     first = learnt.detector.training_[0]
     assert first["start_s"] == pytest.approx(0.5, abs=1e-3)
     assert first["end_s"] - first["start_s"] == pytest.approx(0.169, abs=2e-3)
@@ -150,8 +150,8 @@ def test_digital_silence_in_arrays_is_warned_of():
 def test_quiet_margins_of_clips_are_told_and_trimmed_on_demand(tmp_path):
     found = find_examples([padded(tmp_path, 1e-3)])
     (remark,) = learn(found).remarks
-    assert remark.startswith("2 clips with quiet margins that last longer than the note, such as 0.9")
-    assert remark.endswith(".wav (tuti-F); outlark train … --trim cuts them off")
+    assert remark.startswith("2 clips with quiet margins longer than the note, such as 0.9")
+    assert remark.endswith(".wav (tuti-F); outlark train … --trim removes them")
     learnt = learn(found, trim=True)
     assert recall(learnt.detector) == 1.0
     assert learnt.remarks[0].startswith("2 clips trimmed, such as 0.9")
@@ -172,35 +172,35 @@ def test_marks_are_not_trimmed(tmp_path):
 
 def test_a_folder_of_sounds_alone(tmp_path):
     recording(tmp_path)
-    with pytest.raises(InputError, match=r"holds 1 file of sound \(night.wav\), but neither sub-folders nor tables"):
+    with pytest.raises(
+        InputError, match=r"contains 1 sound file \(night.wav\), but neither subfolders nor annotation files"
+    ):
         find_examples([tmp_path])
 
 
 def test_a_folder_of_nothing(tmp_path):
     (tmp_path / "readme.txt").write_text("labels to come")
-    with pytest.raises(
-        InputError, match=r"no examples in .* \(left out: .*readme.txt, line 1: .*\); expected a folder"
-    ):
+    with pytest.raises(InputError, match=r"no examples in .* \(skipped: .*readme.txt, line 1: .*\); expected a folder"):
         find_examples([tmp_path])
 
 
 def test_a_folder_that_is_one_too_high(tmp_path):
     clip_folder(tmp_path / "clips")
-    with pytest.raises(InputError, match=r"has one sub-folder of sounds, clips, .*\(cach-Z, tuti-F …\).*give .*clips"):
+    with pytest.raises(InputError, match=r"has one subfolder of sounds, clips, .*\(cach-Z, tuti-F …\).*give .*clips"):
         find_examples([tmp_path])
 
 
 def test_tables_and_folders_of_sounds(tmp_path):
     clip_folder(tmp_path)
     write_table(tmp_path / "night.csv", [Mark(start_s=0, end_s=1, label="a")], format="csv")
-    with pytest.raises(InputError, match=r"holds tables \(night.csv\) and folders of sounds \(cach-Z\)"):
+    with pytest.raises(InputError, match=r"contains annotation files \(night.csv\) and folders of sounds \(cach-Z\)"):
         find_examples([tmp_path])
 
 
 def test_clips_and_tables_together(tmp_path):
     marks = recording(tmp_path)
     write_table(tmp_path / "night.labels.txt", marks, format="audacity")
-    with pytest.raises(InputError, match="clips and tables together; train on one kind"):
+    with pytest.raises(InputError, match="clips and annotation files together; train on one kind"):
         find_examples([clip_folder(tmp_path / "clips"), tmp_path / "night.labels.txt"])
 
 
@@ -240,10 +240,10 @@ def test_tables_of_all_kinds_give_each_note_once(tmp_path):
     ]
     assert {note.recording for note in found.notes} == {tmp_path / "night.wav"}
     told = "\n".join(found.remarks)
-    assert "left out: " + str(tmp_path / "broken.csv") in told
+    assert "skipped: " + str(tmp_path / "broken.csv") in told
     assert "day.labels.txt: there is no recording 'day'" in told
-    assert "1 mark left out: their recording is not there" in told
-    assert "2 marks left out: they repeat another one" in told
+    assert "1 annotation skipped: recording not found" in told
+    assert "2 annotations skipped: repeated" in told
 
 
 def test_marks_that_are_no_examples(tmp_path):
@@ -260,12 +260,12 @@ def test_marks_that_are_no_examples(tmp_path):
     found = find_examples([tmp_path / "night.csv"])
     assert len(found.notes) == len(marks) + 1
     assert found.remarks == (
-        "1 mark left out: without a label",
-        "1 mark left out: their verdict is unknown",
-        "1 mark left out: their verdict is ambiguous",
-        "1 mark left out: their verdict is silence",
-        "1 mark left out: points, without a length",
-        f"night.wav at {marks[0].start_s:.3f} s is marked both 'tuti-F' and 'wren'; keep one of them",
+        "1 annotation skipped: no label",
+        "1 annotation skipped: verdict unknown",
+        "1 annotation skipped: verdict ambiguous",
+        "1 annotation skipped: verdict silence",
+        "1 annotation skipped: no duration",
+        f"night.wav at {marks[0].start_s:.3f} s is labelled both 'tuti-F' and 'wren'; keep one of them",
     )
 
 
@@ -279,7 +279,7 @@ def test_a_mark_after_the_end(tmp_path):
     recording(tmp_path)
     (tmp_path / "night.labels.txt").write_text("1\t2\ta\n9\t9.5\ta\n")
     with pytest.raises(
-        AnnotationError, match=r"labels.txt, line 2: 'a' is marked from 9.000 to 9.500 s, but .* 8.000 s"
+        AnnotationError, match=r"labels.txt, line 2: 'a' is annotated from 9.000 to 9.500 s, but .* 8.000 s"
     ):
         learn(find_examples([tmp_path / "night.labels.txt"]))
 
@@ -290,12 +290,12 @@ def test_a_mark_that_reaches_beyond_the_end_is_told(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the marks are not alike
         learnt = learn(find_examples([tmp_path / "night.labels.txt"]))
-    (remark,) = [remark for remark in learnt.remarks if "marked" in remark]
-    assert "night.labels.txt, line 2: 'a' is marked from 7.200 to 8.300 s, but " in remark
-    assert remark.endswith("ends at 8.000 s: it is learnt up to there")
+    (remark,) = [remark for remark in learnt.remarks if "annotated" in remark]
+    assert "night.labels.txt, line 2: 'a' is annotated from 7.200 to 8.300 s, but " in remark
+    assert remark.endswith("ends at 8.000 s: used up to there")
     assert [record["end_s"] for record in learnt.detector.training_] == pytest.approx([0.9, 8.0, 8.0])
     (tmp_path / "night.labels.txt").write_text("0.6\t0.9\ta\n7.8\t8.3\ta\n")
-    with pytest.raises(AnnotationError, match=r"line 2: 'a' is marked from 7.800 to 8.300 s, but .* do they belong"):
+    with pytest.raises(AnnotationError, match=r"line 2: 'a' is annotated from 7.800 to 8.300 s, but .* do they belong"):
         learn(find_examples([tmp_path / "night.labels.txt"]))
 
 
@@ -339,12 +339,12 @@ def test_of_long_recordings_the_stretches_around_marks_are_heard(tmp_path, monke
     write_table(tmp_path / "night.csv", marks, format="csv")
     found = find_examples([tmp_path / "night.csv"])
     whole = learn(found)
-    monkeypatch.setattr(around_marks, "WHOLE_S", 16.0)
-    monkeypatch.setattr(around_marks, "MARGIN_S", 1.0)
+    monkeypatch.setattr(sounds, "WHOLE_S", 16.0)
+    monkeypatch.setattr(sounds, "MARGIN_S", 1.0)
     part = learn(found)
     # 2 s on each side of 5, 15, 45 and 55 s
     assert part.seconds == pytest.approx(16.0 + sum(mark.end_s - mark.start_s for mark in marks), abs=1e-3)
-    assert part.remarks[-1] == "of 60 s of recordings, 17 s around the marks are heard"
+    assert part.remarks[-1] == "used 17 s around the annotations, out of 60 s of recordings"
     for one, other in zip(part.detector.training_, whole.detector.training_, strict=True):
         assert one.pop("start_s") == pytest.approx(other.pop("start_s"), abs=1e-9)
         assert one.pop("end_s") == pytest.approx(other.pop("end_s"), abs=1e-9)
@@ -355,8 +355,8 @@ def test_of_long_recordings_the_stretches_around_marks_are_heard(tmp_path, monke
 def test_stretches_that_overlap_are_one(tmp_path, monkeypatch):
     recording(tmp_path, seconds=30.0)
     (tmp_path / "night.labels.txt").write_text("5\t5.5\ta\n7\t7.5\tb\n20\t20.5\ta\n25\t25.5\tb\n")
-    monkeypatch.setattr(around_marks, "WHOLE_S", 8.0)
-    monkeypatch.setattr(around_marks, "MARGIN_S", 1.0)
+    monkeypatch.setattr(sounds, "WHOLE_S", 8.0)
+    monkeypatch.setattr(sounds, "MARGIN_S", 1.0)
     learnt = learn(find_examples([tmp_path / "night.labels.txt"]))
     assert learnt.seconds == pytest.approx(4.5 + 2.5 + 2.5)
     found = [(record["start_s"], record["label"]) for record in learnt.detector.training_]
@@ -385,7 +385,7 @@ def test_examples_are_spread_evenly(n):
 
 def test_only_some_classes():
     assert example_list(a=2, b=1).of_classes(["b"]).labels == ["b"]
-    with pytest.raises(InputError, match="no examples of the class 'c'; there are a, b"):
+    with pytest.raises(InputError, match="no examples of the class 'c', only of a, b"):
         example_list(a=2, b=1).of_classes(["a", "c"])
 
 

@@ -15,9 +15,10 @@ from matplotlib.text import Text
 
 from outlark import ArrayFrontEnd, HLDSFrontEnd, NoteDetector
 from outlark.audio.recorder_metadata import RecorderTime
+from outlark.commands import figures
 from outlark.commands.excerpt import Sound, with_surroundings
 from outlark.commands.plot import figure
-from outlark.commands.plot.figure_numbers import clock_marks, clock_text, curves, level_range, spectrogram, thinned
+from outlark.commands.plot.numbers import clock_marks, clock_text, curves, level_range, spectrogram, thinned
 from outlark.detection.scores import ScoreBlock
 from outlark.errors import AudioError, InputError
 from outlark.experiment.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
@@ -143,7 +144,7 @@ def test_curves_winner_and_thresholds(night, detector):
     np.testing.assert_array_equal(bold.max(axis=1), drawn.max(axis=1))
     assert (bold > 0).sum() < 0.6 * (drawn > 0).sum()
     assert lines[1].get_linewidth() > 2 * lines[0].get_linewidth()
-    assert "sounding" in picture.axes[1].get_ylabel()
+    assert "current note" in picture.axes[1].get_ylabel()
 
 
 def test_frames_say_so(night):
@@ -181,7 +182,7 @@ def test_the_clock_is_shown_where_it_is_known(file, detector, tmp_path):
     picture = figure.stretch(detector, file, 3.0, 9.0)
     assert picture.axes[0].get_title(loc="left") == "SITE$7$_20231024_123456.wav"
     (clock,) = [axis for axis in picture.axes[0].child_axes if axis.get_xlabel()]
-    assert clock.get_xlabel() == "2023-10-24, time zone not told, from the file name"
+    assert clock.get_xlabel() == "2023-10-24, time zone unknown, from the file name"
     shown = {tick.get_text(): x for tick, x in zip(clock.get_xticklabels(), clock.get_xticks(), strict=True)}
     assert shown["12:35:00"] == pytest.approx(4.0)
     plain = tmp_path / "plain.wav"
@@ -242,7 +243,7 @@ def test_many_classes_are_told_apart():
     assert len(lines) == len(styles) == 12
     texts = [text.get_text() for text in picture.axes[1].get_legend().get_texts()]
     assert {"tone 03", "tone 04"} <= set(texts)
-    assert "3 more, lower" in picture.axes[1].get_legend().get_title().get_text()
+    assert "3 lower ones hidden" in picture.axes[1].get_legend().get_title().get_text()
     assert overlapping(picture) == []
 
 
@@ -264,7 +265,7 @@ def test_sounds_without_notes(detector, kind, tmp_path):
         "constant": np.full(SAMPLE_RATE, 0.9),
     }[kind]
     picture = figure.stretch(detector, audio, sample_rate=SAMPLE_RATE)
-    figure.save(picture, tmp_path / "a.png")
+    figures.save_figure(picture, tmp_path / "a.png")
     assert not [name for name, *_ in bars(picture) if name in KNOWN]
 
 
@@ -294,8 +295,8 @@ def test_odd_marks(detector, night):
         ("1", 2.0, "start_s='1' must be"),
         (1.0, True, "end_s=True must be"),
         (9e9, None, r"start_s=9e\+09, but the recording is \d+\.\d+ s long"),
-        (5.0, 5.0, "nothing to see"),
-        (5.0, 4.0, "nothing to see"),
+        (5.0, 5.0, "there is nothing between"),
+        (5.0, 4.0, "there is nothing between"),
     ],
 )
 def test_times_that_make_no_sense(detector, file, start_s, end_s, message):
@@ -304,7 +305,7 @@ def test_times_that_make_no_sense(detector, file, start_s, end_s, message):
 
 
 def test_hours_are_refused(detector):
-    with pytest.raises(InputError, match="no more than 3600 s apart"):
+    with pytest.raises(InputError, match="at most 3600 s"):
         figure.stretch(detector, np.zeros(100 * 3601), 0.0, 3601.0, sample_rate=100)
 
 
@@ -317,14 +318,14 @@ def test_without_times_it_is_the_first_minute(detector, file, night):
 def test_what_cannot_be_drawn(detector, tmp_path):
     with pytest.raises(AudioError, match=r"nothing\.wav does not exist"):
         figure.stretch(detector, tmp_path / "nothing.wav")
-    with pytest.raises(InputError, match="without sample_rate"):
+    with pytest.raises(InputError, match="give its sample_rate"):
         figure.stretch(detector, np.zeros(10))
     series = NoteDetector(ArrayFrontEnd()).fit([np.random.default_rng(0).normal(size=(400, 2))] * 2, ["a", "a"], 100)
-    with pytest.raises(InputError, match="pictures are of sound"):
+    with pytest.raises(InputError, match="only sound can be plotted"):
         figure.stretch(series, np.zeros((100, 2)), sample_rate=100)
     holes = tmp_path / "holes.wav"
     soundfile.write(holes, np.where(np.arange(9000) == 8000, np.nan, 0.0), 8000, subtype="FLOAT")
-    with pytest.raises(AudioError, match=r"holes\.wav: it cannot be read from 0\.000 to"):
+    with pytest.raises(AudioError, match=r"holes\.wav: cannot be read from 0\.000 to"):
         figure.stretch(detector, holes)
 
 
@@ -336,7 +337,7 @@ def test_the_same_picture_gives_the_same_bytes(detector, file, tmp_path):
         (tmp_path / folder).mkdir()
         picture = figure.stretch(detector, file, 0.5, 1.5)
         for name in ("x.SVG", "x.pdf"):
-            figure.save(picture, tmp_path / folder / name)
+            figures.save_figure(picture, tmp_path / folder / name)
     for name, start in (("x.SVG", b"<?xml"), ("x.pdf", b"%PDF")):
         written = (tmp_path / "a" / name).read_bytes()
         assert written == (tmp_path / "b" / name).read_bytes()
@@ -347,9 +348,9 @@ def test_the_same_picture_gives_the_same_bytes(detector, file, tmp_path):
 def test_the_taste_of_the_user_changes_nothing(detector, file, tmp_path):
     import matplotlib
 
-    figure.save(figure.stretch(detector, file, 10.0, 11.0), tmp_path / "a.png")
+    figures.save_figure(figure.stretch(detector, file, 10.0, 11.0), tmp_path / "a.png")
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "savefig.dpi": 10, "lines.linewidth": 9}):
-        figure.save(figure.stretch(detector, file, 10.0, 11.0), tmp_path / "b.png")
+        figures.save_figure(figure.stretch(detector, file, 10.0, 11.0), tmp_path / "b.png")
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
@@ -357,16 +358,16 @@ def test_the_taste_of_the_user_changes_nothing(detector, file, tmp_path):
 def test_pictures_that_cannot_be_written(detector, file, tmp_path):
     picture = figure.stretch(detector, file, 10.0, 10.5)
     with pytest.raises(InputError, match=r"written as \.png, \.svg, \.pdf"):
-        figure.save(picture, tmp_path / "a.jpeg")
+        figures.save_figure(picture, tmp_path / "a.jpeg")
     with pytest.raises(InputError, match="does not exist"):
-        figure.save(picture, tmp_path / "no" / "a.png")
+        figures.save_figure(picture, tmp_path / "no" / "a.png")
     (tmp_path / "b.png").mkdir()
     with pytest.raises(InputError, match="is a folder"):
-        figure.save(picture, tmp_path / "b.png")
+        figures.save_figure(picture, tmp_path / "b.png")
     (tmp_path / "old.png").write_bytes(b"old")
     picture.axes[0].text(0, 0, r"$\broken$")
     with pytest.raises(ValueError, match="broken"):
-        figure.save(picture, tmp_path / "old.png")
+        figures.save_figure(picture, tmp_path / "old.png")
     assert (tmp_path / "old.png").read_bytes() == b"old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b.png", "old.png"]
 

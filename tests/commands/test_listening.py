@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from outlark import NoteDetector
 from outlark.audio.sound import mono
-from outlark.commands.listen.listening import PIECE, WAITING, Inlet, Listener
-from outlark.commands.listen.pcm import KINDS, PCM
-from outlark.commands.listen.sound_device import devices, recorded, usual_rate
+from outlark.commands.listen import KINDS, PCM, PIECE, WAITING, Inlet, Listener, devices, recorded, usual_rate
 from outlark.errors import AudioError, InputError
 from outlark.experiment.synthetic import SAMPLE_RATE, notes
 from outlark.features.array import ArrayFrontEnd
@@ -100,7 +98,7 @@ def test_listeners_refuse_what_they_cannot_do(detector):
         Listener(detector, PCM("int16", 2), SAMPLE_RATE, channel=2)
     rows = np.random.default_rng(0).normal(size=(4, 50, 2))
     series = NoteDetector(ArrayFrontEnd()).fit(list(rows), ["a", "a", "b", "b"], 100)
-    with pytest.raises(InputError, match="this model is for series of numbers, not for sound"):
+    with pytest.raises(InputError, match="this model is for series of numbers, not sound"):
         Listener(series, PCM("int16"), 100)
 
 
@@ -143,7 +141,7 @@ def test_without_the_package_for_sound_devices():
     try:
         import sounddevice  # noqa: F401
     except ImportError:
-        told = "need the package sounddevice, which is not there; install it with: pip install sounddevice"
+        told = "need the package sounddevice; install it with: pip install sounddevice"
     except OSError:
         told = "cannot find PortAudio"
     else:

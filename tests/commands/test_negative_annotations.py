@@ -37,14 +37,14 @@ def test_a_minus_before_a_class_is_not_that_class(folder):
     found = found_in(table(folder / "t.csv", (0, 0.1, "buzz"), (0.3, 0.4, "-buzz"), (0.5, 0.6, "- buzz")))
     assert found.labels == ["buzz"]
     assert [(note.label, note.mark.start_s) for note in found.negatives] == [("buzz", 0.3), ("buzz", 0.5)]
-    assert "1 '-buzz' taken for: not 'buzz' (if it is a class of its own, give --class=-buzz)" in found.remarks
+    assert "1 '-buzz' taken as not 'buzz' (if it is a class of its own, give --class=-buzz)" in found.remarks
 
 
 def test_a_class_that_is_called_so_stays_one_and_it_is_said(folder):
     path = table(folder / "t.csv", (0, 0.1, "buzz"), (0.3, 0.4, "-song"))
     found = found_in(path)
     assert (found.labels, found.negatives) == (["-song", "buzz"], ())
-    told = "'-song' is learnt as a class of this name: there is no class 'song' that it could be the negative of"
+    told = "'-song' is learnt as a class, because there is no class 'song' to be the negative of"
     assert told in found.remarks
 
 
@@ -73,7 +73,7 @@ def test_a_minus_counts_whatever_the_verdict_was(folder, verdict):
     )
     assert [n.label for n in found.negatives] == ["buzz"]
     assert found.labels == ["buzz"]
-    assert "1 mark left out: their verdict is unknown" in found.remarks
+    assert "1 annotation skipped: verdict unknown" in found.remarks
 
 
 @pytest.mark.parametrize("format", ["raven", "audacity", "csv", "jsonl", "kaleidoscope", "birdnet"])
@@ -87,9 +87,7 @@ def test_in_all_formats(folder, format):
 
 def test_both_at_one_place_is_refused(folder):
     path = table(folder / "t.csv", (0, 0.1, "buzz"), (0.02, 0.09, "-buzz"))
-    with pytest.raises(
-        InputError, match=r"a.wav at 0.020 s \(.*t.csv\) is said not to be 'buzz', but a.wav at 0.000 s"
-    ):
+    with pytest.raises(InputError, match=r"a.wav at 0.020 s \(.*t.csv\) is a negative of 'buzz', but a.wav at 0.000 s"):
         found_in(path)
     apart = found_in(table(folder / "u.csv", (0, 0.1, "buzz"), (0.08, 0.3, "-buzz")))
     assert len(apart.negatives) == 1
@@ -108,8 +106,8 @@ def test_files_of_negatives(folder):
     path = table(folder / "n.csv", (0.3, 0.4, "buzz", "ambiguous"), (0.5, 0.6, "-buzz"), (0.7, 0.8, "wren"))
     found = with_negatives(examples, find_examples([path], any_verdict=True), {"buzz"})
     assert [(n.label, n.mark.start_s) for n in found.negatives] == [("buzz", 0.3), ("buzz", 0.5)]
-    assert found.remarks[-1] == "1 negative left out: there is no class 'wren'"
-    with pytest.raises(InputError, match=r"there are negatives of 'wren', but no such class; the classes are buzz"):
+    assert found.remarks[-1] == "1 negative skipped: there is no class 'wren'"
+    with pytest.raises(InputError, match=r"the negatives are of 'wren', which is not a class; the classes are buzz"):
         with_negatives(examples, find_examples([table(folder / "w.csv", (0.7, 0.8, "wren"))]), {"buzz"})
 
 

@@ -11,8 +11,7 @@ from outlark import NoteDetector
 from outlark.annotations import Mark, write_table
 from outlark.commands.train.examples import find_examples
 from outlark.commands.train.learning import learn
-from outlark.commands.train.model_examples import Parent, examples_of
-from outlark.commands.train.retraining import USUAL, retrain, reviewed
+from outlark.commands.train.retraining import USUAL, Parent, examples_of, retrain, reviewed
 from outlark.errors import InputError
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.storage import model_file
@@ -132,14 +131,14 @@ def test_negatives_alone_need_no_recordings_of_the_model(here):
 def test_recordings_that_are_missing_are_named(here):
     folder, truth = here
     (folder / "audio" / "old.wav").rename(folder / "audio" / "other.wav")
-    with pytest.raises(InputError, match=r"old.outlark was trained on are not there: old.wav \(6 notes\). They were"):
+    with pytest.raises(InputError, match=r"old.outlark was trained on: not found: old.wav \(6 notes\). They were"):
         again(here, truth[:1])
 
 
 def test_recordings_that_hold_something_else_are_named(here):
     folder, truth = here
     record(folder / "audio", "old.wav", 7)
-    told = r"are there, but not with the sound that it was trained on: old.wav \(6 notes\). .* --channel"
+    told = r"found, but with other sound: old.wav \(6 notes\). .* --channel"
     with pytest.raises(InputError, match=told):
         again(here, truth[:1])
 
@@ -159,7 +158,7 @@ def test_what_was_resampled_is_known_by_its_name(here):
     model_file.save(learn(both).detector, folder / "old.outlark")
     assert len(again(here, truth[:1]).detector.training_) == 13
     record(folder / "audio" / "0", "old.wav", 3)
-    with pytest.raises(InputError, match=r"old.wav \(6 notes; 2 files are called so\)"):
+    with pytest.raises(InputError, match=r"old.wav \(6 notes; 2 files have this name\)"):
         again(here, truth[:1])
 
 
@@ -169,7 +168,7 @@ def test_what_contradicts_the_model_counts(here):
     learnt = again(here, [replace(old[0], label=f"-{old[0].label}"), replace(old[1], label="wren"), old[2]])
     labels = [n["label"] for n in learnt.detector.training_]
     assert (len(labels), labels.count("wren")) == (5, 1)
-    told = [remark for remark in learnt.remarks if "which the new annotations contradict" in remark]
+    told = [remark for remark in learnt.remarks if "because the new annotations contradict it" in remark]
     assert len(told) == 2
     assert "'wren' is a new class" in learnt.remarks
     model_file.save(learnt.detector, folder / "old.outlark")
@@ -191,7 +190,7 @@ def test_a_calibration_does_not_outlive_new_examples(here):
     folder, truth = here
     detector = model_file.load(folder / "old.outlark").calibrate([folder / "audio" / "new.wav"])
     model_file.save(detector, folder / "old.outlark")
-    told = "old.outlark was calibrated, and its thresholds are learnt anew: calibrate again"
+    told = "old.outlark was calibrated, but its thresholds are learnt anew; calibrate again"
     assert told in again(here, truth[:1]).remarks
     alone = again(here, [replace(mark, label="-tuti-D") for mark in truth if mark.label == "cach-C"])
     assert told not in alone.remarks
@@ -203,10 +202,10 @@ def test_no_more_than_are_asked_for(here):
     new = [mark for mark in truth if mark.label in COUNTS]
     learnt = again(here, new, max_examples=4)
     assert [(of.label, of.examples) for of in learnt.classes] == [("cach-Z", 4), ("tuti-D", 4)]
-    assert "1 of 3 new notes of 'tuti-D' are taken; --max-examples takes more, or fewer" in learnt.remarks
+    assert "1 of 3 new notes of 'tuti-D' are used; change this with --max-examples" in learnt.remarks
     assert [of.examples for of in again(here, new, max_examples=1).classes] == [3, 3]  # those of the model stay
     negatives = [Mark(start_s=i, end_s=i + 0.1, label="-tuti-D", recording="new.wav") for i in range(3)]
-    told = "6 examples: 6 of old.outlark, 0 new; 1 new negative of 3, --max-examples takes more"
+    told = "6 examples: 6 of old.outlark, 0 new; 1 new negative of 3; for more, give --max-examples"
     assert told in again(here, negatives, max_examples=1).remarks
     many = [Mark(start_s=0.01 * i, end_s=0.01 * i + 0.005, label="tuti-D", recording="new.wav") for i in range(40)]
     assert again(here, many).classes[1].examples == USUAL
@@ -218,11 +217,11 @@ def test_a_label_over_an_unknown_sound_is_an_example(here):
     doubtful = replace(truth[1], verdict="ambiguous")
     learnt = again(here, [by_hand, doubtful])
     assert learnt.detector.lineage_[0]["added"] == 1
-    assert "1 mark left out: their verdict is ambiguous" in learnt.remarks
+    assert "1 annotation skipped: verdict ambiguous" in learnt.remarks
 
 
 def test_nothing_new(here):
-    with pytest.raises(InputError, match="nothing is new: neither notes nor negatives"):
+    with pytest.raises(InputError, match="there are no new notes or negatives"):
         again(here, [])
 
 
@@ -255,7 +254,7 @@ def test_clips_for_a_model_of_recordings(here):
     parent = parent_of(folder / "old.outlark")
     new = reviewed(parent, [folder / "clips"])
     with pytest.raises(
-        InputError, match="the model was trained on recordings, and these are clips; give annotation files"
+        InputError, match="the model was trained on annotated recordings, and these are clips; give annotation files"
     ):
         retrain(parent, new, audio=[folder / "audio"])
 
@@ -275,7 +274,7 @@ def test_models_that_cannot_be_trained_again(here):
     clips = notes(counts=COUNTS)
     arrays = NoteDetector().fit([n.samples for n in clips], [n.label for n in clips], SAMPLE_RATE)
     model_file.save(arrays, folder / "old.outlark")
-    with pytest.raises(InputError, match=r"are not there: arrays, not files \(6 notes\)"):
+    with pytest.raises(InputError, match=r"not found: arrays, not files \(6 notes\)"):
         again(here, truth[:1])
     numbers = NoteDetector().fit([n.samples for n in clips], [ord(n.label[0]) for n in clips], SAMPLE_RATE)
     model_file.save(numbers, folder / "old.outlark")

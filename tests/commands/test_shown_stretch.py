@@ -8,7 +8,7 @@ import soundfile
 
 from outlark import NoteDetector
 from outlark.annotations import Mark, Table
-from outlark.commands.plot.shown_stretch import marks_of_recording, shown_stretch
+from outlark.commands.plot.figure import marks_of_recording, shown_stretch
 from outlark.errors import AnnotationError
 from outlark.experiment.synthetic import SAMPLE_RATE, notes
 from tests.recordings_on_disk import song
@@ -41,13 +41,13 @@ def test_without_times_it_begins_before_the_first_note(detector, tmp_path):
     assert first.start_s > 12.4
     start, end, why = shown_stretch(detector, path)
     assert (start, end) == (first.start_s - 1.0, first.start_s + 9.0)
-    assert why == "from a second before the first note"
+    assert why == "from one second before the first note"
 
 
 def test_a_note_that_is_final_only_at_the_end(detector, tmp_path):
     soundfile.write(tmp_path / "a.wav", song(0), SAMPLE_RATE)
     assert shown_stretch(detector, tmp_path / "a.wav") == (
-        0.0, len(song(0)) / SAMPLE_RATE, "from a second before the first note",
+        0.0, len(song(0)) / SAMPLE_RATE, "from one second before the first note",
     )  # fmt: skip
 
 
@@ -68,5 +68,5 @@ def test_marks_of_a_recording():
     found = marks_of_recording(table("x/night.wav", r"C:\y\NIGHT.flac", "night", "night2.wav", None), "z/night.mp3")
     assert [mark.start_s for mark in found] == [0, 1, 2, 4]
     assert marks_of_recording(table(), "a.wav") == []
-    with pytest.raises(AnnotationError, match=r"t.csv: no marks of c.wav; its marks are of a.wav, b.wav; give the"):
+    with pytest.raises(AnnotationError, match=r"t.csv: no annotations of c.wav, only of a.wav, b.wav; give the"):
         marks_of_recording(table("a.wav", "b.wav"), "x/c.wav")

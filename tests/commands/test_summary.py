@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from outlark.commands.plot.figure import save
-from outlark.commands.summary.clock_hours import Clock
-from outlark.commands.summary.intervals import rate_interval, share_interval
-from outlark.commands.summary.summary import summarise
-from outlark.commands.summary.summary_figure import summary_figure
-from outlark.commands.summary.summary_tables import json_rows, rows, write_summary
-from outlark.commands.summary.tally import Listened, Notes, Tally
+from outlark.commands.figures import save_figure as save
+from outlark.commands.summary.figure import summary_figure
+from outlark.commands.summary.summary import rate_interval, share_interval, summarise
+from outlark.commands.summary.tables import json_rows, rows, write_summary
+from outlark.commands.summary.tally import Clock, Listened, Notes, Tally
 from outlark.errors import InputError
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -225,7 +223,7 @@ def test_classes_that_are_asked_for():
 
 
 def test_a_class_with_the_name_of_none():
-    with pytest.raises(InputError, match=r"a class is called \(unknown\).*; rename it"):
+    with pytest.raises(InputError, match=r"a class is named \(unknown\).*; rename it"):
         Tally().add(at(), notes(["(unknown)"]))
 
 
@@ -262,7 +260,7 @@ def test_figures_of_few_and_many_sites(rng, tmp_path, sites):
     save(figure, tmp_path / "s.svg")
     drawn = Path(tmp_path / "s.svg").read_text()
     assert "<!-- $site 1$ " in drawn
-    assert "<!-- hatched: not listened; days and hours without 6 recordings whose start is not known -->" in drawn
+    assert "<!-- hatched: not recorded; days and hours omit 6 recordings without a known start time -->" in drawn
     of_days = figure.subfigs[0].axes[1].collections[0].get_array()
     expected = summarise(tally, ["class", "day"])
     timed = expected.groups["day"] >= 0
@@ -288,5 +286,5 @@ def test_a_figure_of_many_classes_says_what_it_omits():
 
 
 def test_no_recordings_no_figure():
-    with pytest.raises(InputError, match="there is no recording to draw"):
+    with pytest.raises(InputError, match="there is no recording to plot"):
         summary_figure(Tally())

@@ -8,7 +8,7 @@ import pytest
 from matplotlib import pyplot
 from matplotlib.colors import to_hex
 
-from outlark.commands.plot.figure_panels import COLOURS
+from outlark.commands.plot.panels import COLOURS
 from outlark.errors import InputError
 from outlark.experiment.figures import bars, chosen_excerpt, curves, figure_1
 from outlark.experiment.methods import METHODS

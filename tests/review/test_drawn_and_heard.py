@@ -7,7 +7,7 @@ import pytest
 import soundfile
 
 from outlark.commands.excerpt import Sound
-from outlark.commands.plot.figure_numbers import curves
+from outlark.commands.plot.numbers import curves
 from outlark.detection.scores import ScoreBlock, ScoreLayout
 from outlark.review import media
 from outlark.review.tiles import (

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 
 import outlark
 from outlark import MDDKM, OCCGP, PKNN, InputError
-from outlark.commands.inspect.model_content import model_content
+from outlark.commands.inspect import model_content
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.detector import NoteDetector
 from outlark.errors import ModelFileError

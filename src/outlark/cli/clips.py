@@ -1,4 +1,4 @@
-"""`outlark clips`: what was found, cut to sound files."""
+"""`outlark clips`: annotated notes as sound files."""
 
 import csv
 import io
@@ -9,27 +9,29 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlark.cli import options, tables
+from outlark.cli import options
 from outlark.cli.main import UNREADABLE
-from outlark.cli.many import tell_failures
-from outlark.cli.say import answer, say
-from outlark.cli.steps import steps
+from outlark.cli.progress import counted
+from outlark.cli.say import answer, say, say_failures
 from outlark.errors import InputError
 from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
-    from outlark.commands.clips.clip_choice import Choices, Uncut
-    from outlark.commands.clips.clips import Clip
+    from outlark.commands.clips.clips import Choices, Clip, Uncut
 
 LIST, FAILURES = "clips.csv", "failures.csv"
 
 
 @click.command()
-@click.argument("paths", metavar="TABLE...", nargs=-1, required=True, type=click.Path())
-@click.option("--output", "-o", required=True, type=click.Path(), help="Folder for the clips; made if needed.")
-@tables.reading
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+@click.option("--output", "-o", required=True, type=click.Path(), help="Folder for the clips; created if necessary.")
+@options.reading
 @click.option(
-    "--pad", type=options.Seconds(), default="0", show_default=True, help="More of the recording, before and after."
+    "--pad",
+    type=options.Seconds(),
+    default="0",
+    show_default=True,
+    help="Extra sound before and after each note, such as 0.1 or 100ms.",
 )
 @click.option(
     "--verdict",
@@ -38,30 +40,31 @@ LIST, FAILURES = "clips.csv", "failures.csv"
     type=click.Choice(options.VERDICTS),
     default=("known",),
     show_default=True,
-    help="Cut marks of this verdict; may be given several times.",
+    help="Cut annotations with this verdict. Repeatable.",
 )
-@click.option("--class", "classes", multiple=True, metavar="NAME", help="Cut this class only; may be given again.")
-@click.option("--max", "most", type=click.IntRange(min=1), metavar="N", help="At most so many of each class.")
+@click.option("--class", "classes", multiple=True, metavar="NAME", help="Cut only this class. Repeatable.")
+@click.option("--max", "most", type=click.IntRange(min=1), metavar="N", help="Cut at most N notes of each class.")
 @click.option(
     "--format",
     "-f",
     "format",
     type=click.Choice(["wav", "flac"]),
-    help="Format of the clips. Without it: FLAC from FLAC, else WAV.",
+    help="Format of the clips. Default: FLAC for FLAC recordings, WAV for all others.",
 )
-@click.option("--overwrite", is_flag=True, help="Write to a folder that is not empty; same names are replaced.")
+@click.option(
+    "--overwrite", is_flag=True, help="Write to a folder that is not empty; files with the same names are replaced."
+)
 @options.reporting
 def command(paths: tuple[str, ...], output: str, **given: Any) -> None:
-    """Cut what each TABLE marks to sound files.
+    """Cut the notes in each annotation FILE out of their recordings.
 
-    Each class gets a folder, so that the clips can be looked through, sorted, and given to 'outlark train'. Their names
-    tell the recording, the second at which they begin, and the time of day where the recorder wrote it down. Recordings
-    are looked for under --audio and beside each TABLE. A list of what was cut from where is in clips.csv.
+    Each class gets a folder, so that you can look through the clips, sort them, and give them to 'outlark train'. File
+    names contain the recording, the onset in seconds, and the time of day if the recorder stored it. Recordings are
+    looked for in --audio and beside each FILE. The list of all clips is in clips.csv.
     """
     from outlark.annotations import read_table
     from outlark.audio.sound_files import SoundFiles
-    from outlark.commands.clips.clip_choice import choose
-    from outlark.commands.clips.clips import cut, write_list
+    from outlark.commands.clips.clips import choose, cut, write_list
 
     folder = Path(output)
     _check_folder(folder, given["overwrite"])
@@ -71,20 +74,15 @@ def command(paths: tuple[str, ...], output: str, **given: Any) -> None:
     if not found.choices:
         raise InputError(_nothing(found, read))
     total = len({choice.recording for choice in found.choices})
-    with steps(given["quiet"]) as tell:
-        clips, uncut = cut(
-            found.choices,
-            folder,
-            pad_s=given["pad"],
-            format=given["format"],
-            watch=lambda done: tell(f"{done} of {total} recordings"),
-        )
+    how = {"pad_s": given["pad"], "format": given["format"]}
+    with counted(given["quiet"], "recordings") as watch:
+        clips, uncut = cut(found.choices, folder, **how, watch=lambda done: watch(done, total))
     failures = [*found.uncut, *uncut]
     folder.mkdir(parents=True, exist_ok=True)
     write_list(folder / LIST, clips)
     _write_failures(folder / FAILURES, failures)
-    remarks = _tell(clips, found.remarks, folder, given["quiet"])
-    tell_failures(failures, folder / FAILURES)
+    remarks = _report(clips, found.remarks, folder, given["quiet"])
+    say_failures(failures, folder / FAILURES)
     if given["as_json"]:
         answer(_content(clips, failures, remarks, folder))
     click.get_current_context().exit(UNREADABLE if failures else 0)
@@ -100,8 +98,8 @@ def _check_folder(folder: Path, overwrite: bool) -> None:
 def _nothing(found: "Choices", tables: Sequence[Any]) -> str:
     if found.uncut:
         return "nothing to cut: " + "; ".join(uncut.message for uncut in found.uncut[:3])
-    why = "; ".join(found.remarks) or f"no marks in {', '.join(str(table.path) for table in tables)}"
-    return f"nothing to cut: {why}; --verdict and --class tell what to cut"
+    why = "; ".join(found.remarks) or f"no annotations in {', '.join(str(table.path) for table in tables)}"
+    return f"nothing to cut: {why}; choose what to cut with --verdict and --class"
 
 
 def _write_failures(path: Path, failures: "Sequence[Uncut]") -> None:
@@ -115,23 +113,20 @@ def _write_failures(path: Path, failures: "Sequence[Uncut]") -> None:
     write_bytes(path, encoded(text.getvalue()))
 
 
-def _tell(clips: "Sequence[Clip]", remarks: Sequence[str], folder: Path, quiet: bool) -> list[str]:
-    """Say what was cut; what there is to remark."""
+def _report(clips: "Sequence[Clip]", remarks: Sequence[str], folder: Path, quiet: bool) -> list[str]:
     rounded = sum(not clip.exact for clip in clips)
-    remarks = [
-        *remarks,
-        *([f"{number_of(rounded, 'clip')} rounded to 24 bits, the most that FLAC holds"] if rounded else []),
-    ]
+    more = [f"{number_of(rounded, 'clip')} rounded to 24 bits, the most that FLAC can store"] if rounded else []
+    remarks = [*remarks, *more]
     if not quiet:
         for remark in remarks:
             say(remark, err=True)
-        told = ", ".join(f"{n} {name}" for name, n in _folders(clips).items())
-        say(f"{number_of(len(clips), 'clip')} in {folder}{': ' if told else ''}{told}", err=True)
+        counts = ", ".join(f"{n} {name}" for name, n in _folders(clips).items())
+        say(f"{number_of(len(clips), 'clip')} in {folder}{': ' if counts else ''}{counts}", err=True)
     return remarks
 
 
 def _folders(clips: "Sequence[Clip]") -> dict[str, int]:
-    """How many there are in each folder."""
+    """The number of clips in each folder."""
     return dict(sorted(Counter(clip.file.split("/")[0] for clip in clips).items()))
 
 

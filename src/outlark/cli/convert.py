@@ -1,4 +1,4 @@
-"""`outlark convert`: tables in another format."""
+"""`outlark convert` and `outlark formats`: annotation files and their formats."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,52 +6,46 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlark.cli import options, tables
+from outlark.cli import options
 from outlark.cli.main import UNREADABLE
-from outlark.cli.say import answer, say
+from outlark.cli.say import answer, say, show_table
 from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
+    from outlark.annotations import Format
     from outlark.annotations.read import Unread
-    from outlark.commands.conversion import Conversion
+    from outlark.commands.convert import Conversion
 
 
 @click.command()
 @click.argument("source", metavar="IN", type=click.Path())
 @click.argument("target", metavar="OUT", type=click.Path())
-@click.option(
-    "--from",
-    "format",
-    metavar="NAME",
-    callback=tables.readable_format,
-    shell_complete=tables.complete_readable,
-    help="Format of IN. Without it: told from content and name.",
-)
+@options.format_option("--from", "format", help="Format of IN. Default: recognised from content and name.")
 @click.option(
     "--to",
     metavar="NAME",
-    callback=tables.writable_format,
-    shell_complete=tables.complete_writable,
-    help="Format of OUT. Without it: told from the name of OUT. See 'outlark formats'.",
+    callback=options.writable_format,
+    shell_complete=options.complete_writable,
+    help="Format of OUT. Default: recognised from the name of OUT. See 'outlark formats'.",
 )
-@tables.reading
-@click.option("--force", is_flag=True, help="Replace tables that are there; IN itself is never overwritten.")
+@options.reading
+@click.option("--force", is_flag=True, help="Replace existing files. IN itself is never overwritten.")
 @options.reporting
 def command(source: str, target: str, to: str | None, force: bool, quiet: bool, as_json: bool, **given: Any) -> None:
-    """Write the table IN in another format to OUT, and say what is lost.
+    """Convert the annotation file IN to another format, write it to OUT, and report what is lost.
 
-    If IN is a folder, all tables in it and in the folders within are written to the folder OUT. With --audio, marks
-    get the name and the sample rate of their recordings.
+    If IN is a folder, all annotation files in it and its subfolders are converted into the folder OUT. With --audio,
+    annotations get the name and the sample rate of their recordings.
     """
     from outlark.annotations import FORMATS
     from outlark.audio.sound_files import recording_of_table
-    from outlark.commands.conversion import convert, convert_folder
+    from outlark.commands.convert import convert, convert_folder
 
     failed: list[Unread] = []
     if Path(source).is_dir():
         if to is None:
-            raise click.UsageError("IN is a folder; give the format of the new tables with --to")
+            raise click.UsageError("IN is a folder; give the format of the new files with --to")
         done, failed = convert_folder(source, target, to=to, replace_target=force, **given)
     else:
         path = Path(target)
@@ -59,7 +53,7 @@ def command(source: str, target: str, to: str | None, force: bool, quiet: bool, 
             path /= recording_of_table(Path(source).name) + FORMATS[to].suffix
         done = [convert(source, path, to=to, replace_target=force, **given)]
     if not quiet:
-        _tell(done)
+        _report(done)
     for file in failed:
         say(f"failed: {file.message}", err=True)
     if as_json:
@@ -67,13 +61,10 @@ def command(source: str, target: str, to: str | None, force: bool, quiet: bool, 
     click.get_current_context().exit(UNREADABLE if failed else 0)
 
 
-def _tell(done: "Sequence[Conversion]") -> None:
+def _report(done: "Sequence[Conversion]") -> None:
     for one in done:
-        say(
-            f"{one.source} ({one.source_format}, {number_of(one.marks, 'mark')}) → {one.target} ({one.target_format}, "
-            f"{number_of(one.written, 'mark')})",
-            err=True,
-        )
+        before, after = (number_of(n, "annotation") for n in (one.marks, one.written))
+        say(f"{one.source} ({one.source_format}, {before}) → {one.target} ({one.target_format}, {after})", err=True)
         for remark in (*one.remarks, *one.lost):
             say(f"  {remark}", err=True)
 
@@ -96,3 +87,66 @@ def _content(done: "Sequence[Conversion]", failed: "Sequence[Unread]") -> dict[s
         ],
         "failures": [{"table": str(file.path), "message": file.message} for file in failed],
     }
+
+
+@click.command()
+@click.argument("names", nargs=-1, shell_complete=options.complete_readable)
+@options.reporting
+def formats(names: tuple[str, ...], quiet: bool, as_json: bool) -> None:
+    """List the annotation formats, or show those with the given NAMES and an example of each.
+
+    To see which format outlark takes a file for, use 'outlark inspect FILE'.
+    """
+    from outlark.annotations import FORMATS
+
+    for name in names:
+        if name not in FORMATS:
+            raise click.UsageError(
+                f"{name!r} is not a format; choose from {', '.join(FORMATS)}. For a file, use 'outlark inspect'"
+            )
+    chosen = [FORMATS[name] for name in names or FORMATS]
+    if as_json:
+        answer({"formats": [_format_content(one, with_example=bool(names)) for one in chosen]})
+    elif names:
+        for one in chosen:
+            _show_format(_format_content(one, with_example=True))
+    else:
+        _list_formats(chosen)
+
+
+def _format_content(format: "Format", with_example: bool) -> dict[str, Any]:
+    from outlark.annotations.formats import is_ready
+    from outlark.annotations.write import example
+
+    content = {
+        "name": format.name,
+        "what": format.what,
+        "ends_in": format.suffix,
+        "reads": format.reads,
+        "writes": format.writes,
+        "ready": is_ready(format),
+        "install": None if format.extra is None else f'pip install "outlark[{format.extra}]"',
+    }
+    return content | ({"example": example(format.name)} if with_example else {})
+
+
+def _list_formats(formats: "Sequence[Format]") -> None:
+    from outlark.annotations.formats import is_ready
+
+    rows = [["name", "reads", "writes", "ends in", "what", "needs"]]
+    for one in formats:
+        needs = "" if one.extra is None else "installed" if is_ready(one) else f'pip install "outlark[{one.extra}]"'
+        able = ["yes" if able else "no" for able in (one.reads, one.writes)]
+        rows.append([one.name, *able, one.suffix, one.what, needs])
+    show_table(rows)
+
+
+def _show_format(content: dict[str, Any]) -> None:
+    done = " and ".join(word for word, able in (("read", content["reads"]), ("written", content["writes"])) if able)
+    say(f"{content['name']}: {content['what']}; can be {done}; files end in {content['ends_in']}", err=True)
+    if not content["ready"]:
+        say(f"it needs: {content['install']}", err=True)
+    if content["example"] is not None:
+        say(content["example"], nl=not content["example"].endswith("\n"))
+    elif content["ready"]:
+        say("no example: outlark does not write this format, or it is not text", err=True)

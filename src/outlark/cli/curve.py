@@ -1,4 +1,4 @@
-"""`outlark evaluate --curve`: what each threshold would find, and which one to take."""
+"""`outlark evaluate --curve`: what each threshold would find, and which one to choose."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlark.batch.task import SCORES, sha256_of
-from outlark.cli import tables
 from outlark.cli.options import channel, options_together
-from outlark.cli.say import say
-from outlark.cli.steps import counted
-from outlark.commands.doctor.finding import listing
+from outlark.cli.progress import counted
+from outlark.cli.say import say, show_table
+from outlark.commands import listing
 from outlark.errors import InputError
 from outlark.plain_text import number_of
 
@@ -22,10 +21,10 @@ if TYPE_CHECKING:
     from outlark.commands.evaluate.curve import ClassCurve, Point
     from outlark.detection.detector import NoteDetector
 
-#: What --curve is without a file.
+#: The value of --curve without a file.
 NO_FILE = "-"
 PRECISION = 0.95
-#: Every so many thresholds one is printed; --json has all.
+#: One in this many thresholds is printed; --json has them all.
 EVERY = 4
 
 
@@ -35,13 +34,15 @@ class FigureFile(click.ParamType):
     name = "file"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from outlark.commands.plot.figure import KINDS
+        from outlark.commands.figures import KINDS
 
         if value != NO_FILE and Path(str(value)).suffix.lower() not in KINDS:
             kinds = ", ".join(KINDS)
-            self.fail(f"{value!r} is not the name of a figure ({kinds}); give --curve after the tables", param, ctx)
+            self.fail(
+                f"{value!r} is not the name of a figure ({kinds}); put --curve after DETECTIONS and TRUTH", param, ctx
+            )
         if not Path(str(value)).parent.is_dir():
-            self.fail(f"{value!r}: the folder does not exist; make it first", param, ctx)
+            self.fail(f"{value!r}: the folder does not exist; create it first", param, ctx)
         return str(value)
 
 
@@ -53,14 +54,14 @@ curve_options = options_together(
         flag_value=NO_FILE,
         type=FigureFile(),
         metavar="[FILE]",
-        help="Print precision and recall of each class over its threshold, suggest a threshold, and draw them to a "
-        "figure if a file is named: .png, .svg or .pdf.",
+        help="Print precision and recall of each class against its threshold, suggest a threshold, and plot them if "
+        "you name a file: .png, .svg or .pdf. Put it after DETECTIONS and TRUTH.",
     ),
     click.option(
         "--precision",
         type=click.FloatRange(0, 1, min_open=True),
         metavar="X",
-        help=f"With --curve: the precision for which a threshold is suggested. Without it: {PRECISION:g}.",
+        help=f"With --curve: the precision to suggest a threshold for. Default: {PRECISION:g}.",
     ),
     channel,
 )
@@ -69,19 +70,19 @@ curve_options = options_together(
 def curves_of(
     recordings: "Sequence[Compared]", classes: Sequence[str], detections: str, given: Mapping[str, Any]
 ) -> "tuple[list[ClassCurve], list[str]]":
-    """The curves of the classes, by a model or by the scores in the tables, and remarks on them."""
+    """The curve of each class, from a model or from the scores in the files, and remarks on them."""
     from outlark.commands.evaluate.curve import curves, curves_of_tables, learnt_from
 
     iou = given["ious"][0]
     if given["model"] is None:
-        remark = "the curve begins where the detections do; --model finds the notes again at lower thresholds, too"
+        remark = "the curve starts at the lowest score of the detections; --model also tries lower thresholds"
         return curves_of_tables(recordings, classes, iou), [remark]
     from outlark.detection.sweep import sweep_thresholds
     from outlark.storage.model_file import load
 
     detector = load(given["model"])
     thresholds, kept = sweep_thresholds(detector), _kept(recordings, detections)
-    with counted(given["quiet"], "recordings gone through") as progress:
+    with counted(given["quiet"], "recordings analysed") as progress:
 
         def pairs() -> "Iterator[tuple[Compared, Iterator[list[Mark]]]]":
             for number, recording in enumerate(recordings, start=1):
@@ -96,7 +97,7 @@ def curves_of(
 
 
 def _kept(recordings: "Sequence[Compared]", detections: str) -> dict[str, Path]:
-    """By the name of the recording the scores that the run with the detections kept."""
+    """The stored scores beside the detections, by the name of the recording."""
     from outlark.audio.sound_files import pair_names
 
     folder = Path(detections)
@@ -120,51 +121,50 @@ def _found(
         heard = opened(recording.sound, None if given["channel"] == "mix" else given["channel"])
     else:
         raise InputError(
-            f"{recording.name}: neither its sound nor scores of it are at hand, which --curve needs; give the folder "
-            "of the recordings with --audio, or keep scores (outlark detect --keep-scores)"
+            f"{recording.name}: --curve needs the recording or its scores, and found neither; give the folder of the "
+            "recordings with --audio, or store scores with 'outlark detect --keep-scores'"
         )
     for segments in swept(detector, heard, thresholds):
         yield [Mark.from_segment(segment, recording.name) for segment in segments]
 
 
 def draw(found: "Sequence[ClassCurve]", given: Mapping[str, Any]) -> None:
-    """Draw them, if a file is named."""
+    """Plot the curves if a file was named."""
     if given["curve"] != NO_FILE:
-        from outlark.commands.evaluate.curve_figure import curve_figure
-        from outlark.commands.plot.figure import save
+        from outlark.commands.evaluate.curve import curve_figure
+        from outlark.commands.figures import save_figure
 
-        save(curve_figure(found, wanted(given)), given["curve"])
+        save_figure(curve_figure(found, wanted(given)), given["curve"])
 
 
 def check_usage(given: Mapping[str, Any]) -> None:
-    """Refuse what --curve would not use, or cannot."""
-    precision = given["precision"]
-    if precision is not None and given["curve"] is None:
+    """Refuse --precision without --curve, or NaN."""
+    if given["precision"] is not None and given["curve"] is None:
         raise click.UsageError("--precision goes with --curve, which suggests a threshold for it")
-    if precision is not None and not 0.0 < precision <= 1.0:
-        raise click.UsageError(f"--precision {precision} must be a number above 0, 1 at most")
+    if not 0.0 < wanted(given) <= 1.0:  # NaN
+        raise click.UsageError(f"--precision {given['precision']} must be a number above 0, 1 at most")
 
 
 def wanted(given: Mapping[str, Any]) -> float:
-    """The precision that is asked for."""
+    """The precision that was asked for."""
     return PRECISION if given["precision"] is None else float(given["precision"])
 
 
 def show(found: "Sequence[ClassCurve]", given: Mapping[str, Any]) -> None:
-    """Print some points of each curve, then what is suggested."""
+    """Print some points of each curve, then the suggestions."""
     precision = wanted(given)
     rows = [["class", "score", "found", "false", "missed", "precision", "recall", ""]]
     for curve in found:
         suggested = curve.suggested(precision)
         last = max((number for number, point in enumerate(curve.points) if point.found + point.false), default=0)
         for number, point in enumerate(curve.points):
-            told = [word for word, of in (("now", curve.now), ("suggested", suggested)) if point == of]
-            if told or (number % EVERY == 0 and number <= last + 1):
+            said = [word for word, of in (("now", curve.now), ("suggested", suggested)) if point == of]
+            if said or (number % EVERY == 0 and number <= last + 1):
                 counts = (str(n) for n in point[1:])
                 rates = (_cell(point.precision), _cell(point.recall))
-                rows.append([curve.label, f"{point.score:.3f}", *counts, *rates, ", ".join(told)])
+                rows.append([curve.label, f"{point.score:.3f}", *counts, *rates, ", ".join(said)])
     say()
-    tables.show(rows, f"each class over its threshold; events with an IoU of {given['ious'][0]:g}")
+    show_table(rows, f"each class against its threshold; events match at an IoU of {given['ious'][0]:g}")
     say()
     for line in _advice(found, precision, given["model"]):
         say(line)
@@ -177,19 +177,19 @@ def _advice(found: "Sequence[ClassCurve]", precision: float, model: str | None) 
     for curve in found:
         suggested, best = curve.suggested(precision), curve.best_precision
         if best is None or not best.found:
-            yield f"{curve.label}: nothing is found" + ("" if best is None else " that is one")
+            yield f"{curve.label}: no {'' if best is None else 'correct '}detections"
         elif suggested is None:
-            most = f"at most {best.precision:.3f}, from a score of {best.score:.3f} on"
+            most = f"the highest is {best.precision:.3f}, at a threshold of {best.score:.3f}"
             yield f"{curve.label}: a precision of {precision:g} is not reached; {most}"
         elif suggested != curve.now:
             options.append(f"--threshold {shlex.quote(curve.label)}={suggested.score:.4g}")
             if suggested.found + suggested.false < FEW:
                 n = number_of(suggested.found + suggested.false, "detection")
-                yield f"{curve.label}: what is suggested rests on {n}, which says little"
+                yield f"{curve.label}: the suggestion rests on only {n}"
     if options:
-        yield f"for a precision of {precision:g}, each class by itself: {' '.join(options)}"
+        yield f"for a precision of {precision:g} in each class: {' '.join(options)}"
     elif model is not None and all(curve.suggested(precision) for curve in found):
-        yield f"for a precision of {precision:g} the thresholds can stay as they are"
+        yield f"the present thresholds reach a precision of {precision:g}"
 
 
 def content(found: "Sequence[ClassCurve]", given: Mapping[str, Any]) -> dict[str, Any]:

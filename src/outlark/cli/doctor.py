@@ -1,4 +1,4 @@
-"""`outlark doctor`: what a model would get wrong."""
+"""`outlark doctor`: mistakes that a model is likely to make."""
 
 from dataclasses import asdict
 
@@ -14,18 +14,18 @@ from outlark.cli.say import answer, say
 @click.option("--strict", is_flag=True, help="End with exit code 1 if there are problems.")
 @options.reporting
 def command(model: str, strict: bool, quiet: bool, as_json: bool) -> None:
-    """Say what a MODEL would get wrong.
+    """Look for mistakes that a MODEL is likely to make.
 
-    It is given silence, noise, hum, clicks, tones and whistles, none of which is a note; each of its training notes is
-    judged by what the others say about it; and what it was made from is looked through. No recordings are needed.
+    The model hears silence, noise, hum, clicks, tones and whistles, none of which is a note. Each training note is
+    judged by what the others say about it. The training set and the settings are checked. No recordings are needed.
     """
     from outlark.commands.doctor.doctor import examine
-    from outlark.commands.doctor.finding import GOOD, PROBLEM, WARNING
+    from outlark.commands.doctor.findings import GOOD, PROBLEM, WARNING
     from outlark.storage.model_file import load
 
     detector = load(model)
     if not quiet:
-        say("listening to sounds that are no notes …", err=True)
+        say("testing the model on sounds that are not notes …", err=True)
     found = sorted(examine(detector), key=lambda finding: (PROBLEM, WARNING, GOOD).index(finding.severity))
     counts = {severity: sum(f.severity == severity for f in found) for severity in (PROBLEM, WARNING, GOOD)}
     if as_json:

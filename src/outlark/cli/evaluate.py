@@ -1,4 +1,4 @@
-"""`outlark evaluate`: detections against the truth."""
+"""`outlark evaluate`: detections against reference annotations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,35 +7,35 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlark.cli import curve, options, tables
-from outlark.cli.say import answer, say
-from outlark.commands.doctor.finding import listing
+from outlark.cli import curve, options
+from outlark.cli.say import answer, say, show_table
+from outlark.commands import listing
 from outlark.errors import InputError
 from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
     from outlark.commands.evaluate.evaluation import Evaluation
-    from outlark.commands.evaluate.evaluation_tables import Matched
+    from outlark.commands.evaluate.matching import Matched
 
 
 @click.command()
 @click.argument("detections", type=click.Path())
 @click.argument("truth", type=click.Path())
-@tables.reading
+@options.reading
 @click.option(
     "--class",
     "classes",
     multiple=True,
     metavar="NAME",
-    help="A class that was to be found; may be given several times. Without it: every label, but those of --unknown.",
+    help="A class to evaluate. Repeatable. Default: every label except those of --unknown.",
 )
-@click.option("--model", type=click.Path(), help="The model that made the detections: its classes were to be found.")
+@click.option("--model", type=click.Path(), help="The model that made the detections; its classes are evaluated.")
 @click.option(
     "--unknown",
     multiple=True,
     metavar="NAME",
-    help="A label of the truth that is no class: the right answer is unknown. May be given several times.",
+    help="A label of the truth that is not a class: the correct answer there is unknown. Repeatable.",
 )
 @click.option(
     "--iou",
@@ -45,35 +45,35 @@ if TYPE_CHECKING:
     default=(0.5, 0.3),
     show_default=True,
     metavar="X",
-    help="How much events must overlap to be the same: intersection over union. May be given several times.",
+    help="Overlap (intersection over union) from which two events match. Repeatable.",
 )
 @click.option(
     "--tolerance-ms",
     type=click.FloatRange(min=0),
     metavar="MS",
-    help="Also compare events by their begins alone, which may be so far apart.",
+    help="Also match events by their onsets alone, within this tolerance.",
 )
 @click.option(
     "--detected-only",
     is_flag=True,
-    help="Leave out recordings of the TRUTH that have no detections, such as those of the training.",
+    help="Skip recordings of the TRUTH that have no detections, such as the training recordings.",
 )
-@click.option("--output", "-o", type=click.Path(), help="Write all numbers to this CSV file.")
+@click.option("--output", "-o", type=click.Path(), help="Write all results to this CSV file.")
 @curve.curve_options
 @options.reporting
 def command(detections: str, truth: str, **given: Any) -> None:
     """Compare DETECTIONS with the TRUTH.
 
-    Each is a table of labels in any format, or a folder of such tables; recordings are matched by name. Known and
-    ambiguous detections are answers. A recording of the TRUTH without detections is all missed; one without truth is
-    left out.
+    Each is an annotation file in any format, or a folder of annotation files; recordings are matched by name.
+    Detections with the verdict known or ambiguous count. A recording of the TRUTH without detections counts as missed;
+    one without TRUTH is skipped.
 
-    With --curve and --model, notes are found again at many thresholds: from scores that 'outlark detect --keep-scores'
-    kept among the DETECTIONS, or else from the recordings.
+    With --curve and --model, notes are detected again at many thresholds: from scores that 'outlark detect
+    --keep-scores' stored among the DETECTIONS, or else from the recordings.
     """
     curve.check_usage(given)
     from outlark.commands.evaluate.evaluation import evaluate
-    from outlark.commands.evaluate.evaluation_tables import match_tables
+    from outlark.commands.evaluate.matching import match_tables
 
     wanted = {name: given[name] for name in ("audio", "label_column", "detected_only")}
     matched = match_tables(detections, truth, **wanted)
@@ -94,7 +94,7 @@ def command(detections: str, truth: str, **given: Any) -> None:
     if given["output"] is not None:
         _write(measured, Path(given["output"]))
     if not given["quiet"]:
-        _tell(matched, given["output"])
+        _report(matched, given["output"])
     if given["as_json"]:
         answer({**_content(measured, matched), **({"curve": curve.content(drawn, given)} if drawn else {})})
     else:
@@ -104,9 +104,9 @@ def command(detections: str, truth: str, **given: Any) -> None:
 
 
 def _classes(matched: "Matched", given: Mapping[str, Any]) -> list[str]:
-    """The labels that were to be found."""
+    """The labels to evaluate."""
     if sum(bool(given[name]) for name in ("classes", "model", "unknown")) > 1:
-        raise click.UsageError("give one of --class, --model and --unknown, not several")
+        raise click.UsageError("give only one of --class, --model and --unknown")
     if given["model"]:
         from outlark.storage.model_file import load
 
@@ -114,29 +114,31 @@ def _classes(matched: "Matched", given: Mapping[str, Any]) -> list[str]:
     there = matched.labels
     for name in (*given["classes"], *given["unknown"]):
         if name not in there:
-            raise InputError(f"no mark has the label {name!r}; there are {', '.join(there) or 'no labels at all'}")
+            raise InputError(
+                f"no annotation has the label {name!r}; the labels are {', '.join(there) or 'none at all'}"
+            )
     chosen = list(dict.fromkeys(given["classes"])) or [label for label in there if label not in given["unknown"]]
     if not chosen:
-        raise InputError("neither the truth nor the detections name a class; is there a --label-column?")
+        raise InputError("neither the truth nor the detections name a class; do you need --label-column?")
     return chosen
 
 
 def _write(measured: "Evaluation", path: Path) -> None:
     from outlark.annotations.files import encoded, write_bytes
-    from outlark.commands.evaluate.evaluation_report import csv_text
+    from outlark.commands.evaluate.evaluation import csv_text
 
     write_bytes(path, encoded(csv_text(measured)))
 
 
-def _tell(matched: "Matched", output: str | None) -> None:
+def _report(matched: "Matched", output: str | None) -> None:
     for remark in matched.remarks:
         say(f"Note: {remark}", err=True)
     if matched.missed:
-        say(f"{_listed(matched.missed)} without detections: what is in them counts as missed", err=True)
+        say(f"{_listed(matched.missed)} without detections: all their notes count as missed", err=True)
     if matched.left_out:
-        say(f"{_listed(matched.left_out)} with detections and without truth: left out", err=True)
+        say(f"{_listed(matched.left_out)} with detections but without truth: skipped", err=True)
     if output is not None:
-        say(f"all numbers are in {output}", err=True)
+        say(f"all results are in {output}", err=True)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -144,7 +146,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _content(measured: "Evaluation", matched: "Matched") -> dict[str, Any]:
-    from outlark.commands.evaluate.evaluation_report import answers, measures
+    from outlark.commands.evaluate.evaluation import answers, measures
 
     return {
         "version": __version__,
@@ -168,12 +170,12 @@ def _show(measured: "Evaluation", tolerance_ms: float | None) -> None:
     rows = [["true \\ found", *map(str, confusion.column_labels)]]
     for label, counts in zip(confusion.row_labels, confusion.counts.tolist(), strict=True):
         rows.append([str(label), *map(str, counts)])
-    tables.show(rows, "notes, by what most of each was called")
+    show_table(rows, "notes by the label that most of each note received")
 
 
 def _show_classes(measured: "Evaluation") -> None:
     from outlark.commands.evaluate.comparison import REST
-    from outlark.commands.evaluate.evaluation_report import MEAN, MEAN_ALL, POOLED, measures
+    from outlark.commands.evaluate.evaluation import MEAN, MEAN_ALL, POOLED, measures
 
     iou = f"{next(iter(measured.events)):g}"
     columns = {
@@ -191,19 +193,19 @@ def _show_classes(measured: "Evaluation") -> None:
     body = ([label, *(_cell(found[name].get(label), n) for name, n in columns.values())] for label in labels)
     rows = [["class", *columns], *body]
     recordings = number_of(measured.recordings, "recording")
-    title = f"{recordings}, {measured.seconds:.0f} s; events with an IoU of {iou}"
-    tables.show(rows, title)
+    title = f"{recordings}, {measured.seconds:.0f} s; events match at an IoU of {iou}"
+    show_table(rows, title)
 
 
 def _show_events(measured: "Evaluation", tolerance_ms: float | None) -> None:
     kinds = {f"IoU {iou:g}": scores for iou, scores in measured.events.items()} | {"DCASE rule": measured.dcase}
     if measured.onsets is not None:
-        kinds[f"begin within {tolerance_ms:g} ms"] = measured.onsets
+        kinds[f"onset within {tolerance_ms:g} ms"] = measured.onsets
     rows = [["events", "found", "false", "missed", "precision", "recall", "F"]]
     for kind, scores in kinds.items():
         counts = (scores.true_positives, scores.false_positives, scores.false_negatives)
         rows.append([kind, *(str(n.sum()) for n in counts), *(_cell(rate, 3) for rate in scores.pooled)])
-    tables.show(rows, "all classes together")
+    show_table(rows, "all classes together")
 
 
 def _cell(value: float | None, digits: int) -> str:

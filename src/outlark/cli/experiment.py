@@ -1,4 +1,4 @@
-"""`outlark experiment`: the experiment of the paper, on any data."""
+"""`outlark experiment` and `outlark demo`: the experiment of the paper, on any data."""
 
 import shlex
 import sys
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlark.cli import options
-from outlark.cli.say import answer, draw, say
-from outlark.cli.steps import counted
+from outlark.cli.progress import counted
+from outlark.cli.say import answer, draw, say, show_table
 from outlark.errors import InputError
 from outlark.plain_text import number_of
 
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from outlark.experiment.results import Results
     from outlark.experiment.run import Kept, Sweep
 
-#: A sweep on the made-up notes has so many more notes of each known class, to train on up to ten and still test.
+#: A sweep on synthetic notes has this many more notes of each known class, to train on up to ten and still test.
 MORE_NOTES = 14
 SWEEPS = ("snr", "shots", "gap", "contamination", "imbalance")
+#: Of `outlark demo`.
+DEMO_METHODS = ("mddkm-paper", "pknn-paper", "mddkm", "pknn", "knn", "templates")
 
 
 def _complete_methods(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -36,7 +38,7 @@ def _complete_methods(ctx: click.Context, param: click.Parameter, incomplete: st
 @click.command()
 @click.argument("data", nargs=-1, type=click.Path())
 @click.option(
-    "--output", "-o", default="experiment", show_default=True, type=click.Path(), help="Folder for tables and report."
+    "--output", "-o", default="experiment", show_default=True, type=click.Path(), help="Folder for the results."
 )
 @click.option(
     "--method",
@@ -45,44 +47,62 @@ def _complete_methods(ctx: click.Context, param: click.Parameter, incomplete: st
     multiple=True,
     metavar="NAME",
     shell_complete=_complete_methods,
-    help="A method of the table, or FRONT:DESCRIBER[:DECISIONS] such as hlds:knn:viterbi; several times. Without it: "
-    "all of the table.",
+    help="A method of --list-methods, or FRONT:MODEL[:DECISIONS] such as hlds:knn:viterbi. Repeatable. Default: all of "
+    "the list.",
 )
-@click.option("--list-methods", is_flag=True, help="List the methods and leave.")
-@click.option("--seeds", type=click.IntRange(min=1), default=50, show_default=True, metavar="N", help="Seeds 1 to N.")
+@click.option("--list-methods", is_flag=True, help="List the methods and exit.")
 @click.option(
-    "--train", "n_train", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="Training notes."
+    "--seeds", type=click.IntRange(min=1), default=50, show_default=True, metavar="N", help="Use seeds 1 to N."
 )
-@click.option("--known", multiple=True, metavar="NAME", help="A class to train on; several times. Without it: drawn.")
+@click.option(
+    "--train",
+    "n_train",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="Training notes of each known class.",
+)
+@click.option(
+    "--known", multiple=True, metavar="NAME", help="A class to train on. Repeatable. Default: drawn for each seed."
+)
 @click.option(
     "--n-known", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Known classes to draw."
 )
 @click.option(
     "--n-unknown", type=click.IntRange(min=0), default=0, metavar="N", help="Unknown classes to draw; 0: all others."
 )
-@click.option("--max-test", type=click.IntRange(min=0), default=0, metavar="N", help="Test notes of a class; 0: all.")
+@click.option(
+    "--max-test", type=click.IntRange(min=0), default=0, metavar="N", help="Test notes of each class; 0: all."
+)
 @click.option(
     "--groups",
     type=click.Path(),
     metavar="FILE",
-    help="CSV file with the columns file and group: training and test share no bird, recording or session.",
+    help="CSV file with the columns file and group. No bird, recording or session is in both training and test.",
 )
-@click.option("--audio", multiple=True, type=click.Path(), metavar="DIR", help="Folder with the recordings of tables.")
+@click.option(
+    "--audio", multiple=True, type=click.Path(), metavar="DIR", help="Folder with the annotated recordings. Repeatable."
+)
 @click.option("--gap", "gap_s", type=options.Seconds(), default="0", help="Silence between the test notes.")
-@click.option("--snr", "snr_db", type=float, metavar="DB", help="Add white noise, to training and test alike.")
-@click.option("--reverb", "reverb_s", type=options.Seconds(), default="0", help="Reverberation over the test clip.")
+@click.option("--snr", "snr_db", type=float, metavar="DB", help="Add white noise to training and test notes.")
+@click.option("--reverb", "reverb_s", type=options.Seconds(), default="0", help="Add reverberation to the test clip.")
 @click.option(
-    "--contamination", type=click.IntRange(min=0), default=0, metavar="N", help="Wrong training notes of each class."
+    "--contamination",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Mislabelled training notes in each class, from unknown classes.",
 )
 @click.option(
-    "--imbalance", type=click.IntRange(min=1), default=1, metavar="N", help="Times the training notes, first class."
+    "--imbalance",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Give the first class N times as many training notes.",
 )
 @click.option(
-    "--sweep",
-    "sweeps",
-    multiple=True,
-    type=click.Choice(SWEEPS),
-    help="Draw F over this setting as well; several times.",
+    "--sweep", "sweeps", multiple=True, type=click.Choice(SWEEPS), help="Also plot F against this setting. Repeatable."
 )
 @click.option(
     "--sweep-seeds", type=click.IntRange(min=1), default=10, show_default=True, metavar="N", help="Seeds of a sweep."
@@ -92,10 +112,10 @@ def _complete_methods(ctx: click.Context, param: click.Parameter, incomplete: st
 def command(data: tuple[str, ...], **given: Any) -> None:
     """Repeat the experiment of the paper (Sec. 4) on DATA and print its tables.
 
-    A few notes of each known class train; all other notes, known and unknown, follow each other in the test clip; this
-    is repeated with other draws. DATA is 'synthetic' (without it: that), 'great-tits' (see 'outlark data'), a folder
-    with a sub-folder of clips for each class, or tables of labels and folders of them. Stopped or killed, the same
-    command goes on with the seeds that are left.
+    A few notes of each known class are used for training; all other notes, known and unknown, follow each other in the
+    test clip; this is repeated for other random draws. DATA is 'synthetic' (the default), 'great-tits' (see 'outlark
+    data'), a folder with one subfolder of clips per class, or annotation files and folders of them. If it is
+    interrupted, the same command resumes with the remaining seeds.
     """
     if given["list_methods"]:
         _list_methods(given["as_json"])
@@ -107,44 +127,44 @@ def command(data: tuple[str, ...], **given: Any) -> None:
     from outlark.experiment.run import Kept, possible_values, run
 
     chosen = list(given["methods"]) or list(METHODS)
-    protocol, found = _protocol(given), data_of(data, given)
+    protocol, found = _protocol(given), _data_of(data, given)
     remarks = list(found.remarks)
     if set(found.labels) == set(found.known or ()):
-        remarks.append("every class is known, so that there is nothing unknown to tell apart: OOD says nothing")
+        remarks.append("every class is known, so there is nothing unknown to reject: OOD is meaningless")
     for remark in remarks:
         say(f"Note: {remark}", err=True)
-    # what cannot be done is told before the work
+    # report what cannot be done before starting
     for name in chosen:
         method(name)
     draw(found, protocol, 1)
     for name in given["sweeps"]:
         possible_values(name, _more_notes(found), protocol, range(1, given["sweep_seeds"] + 1))
-    kept = Kept(new_folder(given["output"], data))
+    kept = Kept(_new_folder(given["output"], data))
     seeds = range(1, given["seeds"] + 1)
-    with counted(given["quiet"], "seeds") as watch, told_when_stopped(kept):
+    with counted(given["quiet"], "seeds") as watch, _reported_when_stopped(kept):
         results = run(found, protocol, methods=chosen, seeds=seeds, n_jobs=given["jobs"], watch=watch, kept=kept)
     sweeps = [_swept(name, found, protocol, chosen, given, kept) for name in given["sweeps"]]
     files = write(kept.path.parent, results, sweeps=sweeps, command=_command())
     kept.remove()
-    tell(results, files, time.monotonic() - start, given)
+    _report(results, files, time.monotonic() - start, given)
 
 
 @contextmanager
-def told_when_stopped(kept: "Kept | None" = None) -> Iterator[None]:
-    """Ctrl-C is told, and what becomes of what was done: tables are written at the end."""
+def _reported_when_stopped(kept: "Kept | None" = None) -> Iterator[None]:
+    """Report on Ctrl-C what becomes of the work so far."""
     try:
         yield
     except KeyboardInterrupt:
         if kept:
             done = "1 seed is" if len(kept) == 1 else f"{len(kept)} seeds are"
-            say(f"\nstopped; {done} kept in {kept.path}: the same command goes on from there", err=True)
+            say(f"\nstopped; {done} kept in {kept.path}: give the same command again to resume", err=True)
         else:
-            say("\nstopped; nothing is written. Fewer --seeds or methods take less time", err=True)
+            say("\nstopped; nothing was written. Fewer --seeds or methods take less time", err=True)
         raise
 
 
-def data_of(paths: Sequence[str], given: Mapping[str, Any]) -> "Dataset":
-    """The data set that is asked for."""
+def _data_of(paths: Sequence[str], given: Mapping[str, Any]) -> "Dataset":
+    """The data set that was asked for."""
     from outlark.experiment.dataset import Dataset
 
     known, groups, audio = given["known"] or None, given["groups"], given["audio"]
@@ -162,7 +182,7 @@ def data_of(paths: Sequence[str], given: Mapping[str, Any]) -> "Dataset":
     for path in paths:
         if not Path(path).exists():
             raise InputError(
-                f"{path} is not there; give synthetic, great-tits, a folder of clips, or tables and folders of tables"
+                f"{path} does not exist; give synthetic, great-tits, a folder of clips, or annotation files"
             )
     if len(paths) > 1 and any(_holds_clips(Path(path), audio) for path in paths):
         raise InputError("a folder of clips and other data together; give one data set at a time")
@@ -190,33 +210,35 @@ def _swept(
     from outlark.experiment.run import sweep
 
     seeds = range(1, given["sweep_seeds"] + 1)
-    with counted(given["quiet"], f"of the sweep over {name}") as watch, told_when_stopped(kept):
+    with counted(given["quiet"], f"of the sweep over {name}") as watch, _reported_when_stopped(kept):
         how = {"n_jobs": given["jobs"], "watch": watch, "kept": kept}
         return sweep(name, _more_notes(data), protocol, methods=methods, seeds=seeds, **how)
 
 
 def _more_notes(data: "Dataset") -> "Dataset":
-    """For a sweep: of the made-up notes there can be more."""
+    """For a sweep: more synthetic notes."""
     from outlark.experiment.dataset import Dataset
 
-    made_up = data.name == "synthetic" and data.known == Dataset.synthetic().known
-    return Dataset.synthetic(more_known=MORE_NOTES) if made_up else data
+    synthetic = data.name == "synthetic" and data.known == Dataset.synthetic().known
+    return Dataset.synthetic(more_known=MORE_NOTES) if synthetic else data
 
 
-def new_folder(output: str, data: Sequence[str] = ()) -> Path:
-    """The folder for the results, made before the work begins; never among the data."""
+def _new_folder(output: str, data: Sequence[str] = ()) -> Path:
+    """Create the folder for the results before the work starts; never inside the data."""
     folder = Path(output)
     for path in map(Path, data):
         if path.is_dir() and path.resolve() in (folder.resolve(), *folder.resolve().parents):
-            raise InputError(f"the results would go to {folder}, into the data in {path}; choose another with --output")
+            raise InputError(
+                f"the results would go to {folder}, inside the data in {path}; choose another folder with --output"
+            )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"the folder {folder} cannot be made ({error.strerror}); choose another") from None
+        raise InputError(f"the folder {folder} cannot be created ({error.strerror}); choose another") from None
     return folder
 
 
-def tell(results: "Results", files: Mapping[str, str], elapsed_s: float, given: Mapping[str, Any]) -> None:
+def _report(results: "Results", files: Mapping[str, str], elapsed_s: float, given: Mapping[str, Any]) -> None:
     """The tables, and where everything is."""
     from outlark.experiment.tables import table_1, table_2, table_tests
 
@@ -226,32 +248,51 @@ def tell(results: "Results", files: Mapping[str, str], elapsed_s: float, given: 
     tables = [table_1(results, results.ours, results.seeds[0]), table_2(results)]
     if len(results.methods) > 1 and len(results.seeds) > 1:
         tables.append(table_tests(results, results.ours))
-    show(tables)
+    if sys.stdout.isatty():
+        for table in tables:
+            draw(table.rich())
+    else:
+        say("\n\n".join(table.text() for table in tables))
     if not given["quiet"]:
         for what, path in files.items():
             say(f"{what}: {path}", err=True)
-        told = f"{number_of(len(results.seeds), 'seed')} × {number_of(len(results.methods), 'method')}"
-        say(f"{told} in {elapsed_s:.0f} s", err=True)
-
-
-def show(tables: Sequence[Any]) -> None:
-    """Tables with lines on a terminal, as plain text elsewhere."""
-    if not sys.stdout.isatty():
-        say("\n\n".join(table.text() for table in tables))
-        return
-    for table in tables:
-        draw(table.rich())
+        runs = f"{number_of(len(results.seeds), 'seed')} × {number_of(len(results.methods), 'method')}"
+        say(f"{runs} in {elapsed_s:.0f} s", err=True)
 
 
 def _list_methods(as_json: bool) -> None:
-    from outlark.cli.tables import show as show_rows
     from outlark.experiment.methods import METHODS
 
     if as_json:
         answer({"methods": {one.name: one.title for one in METHODS.values()}})
     else:
-        show_rows([["method", "what it is"], *([one.name, one.title] for one in METHODS.values())])
+        show_table([["method", "what it is"], *([one.name, one.title] for one in METHODS.values())])
 
 
 def _command() -> str:
     return shlex.join(["outlark", *sys.argv[1:]])
+
+
+@click.command()
+@click.option("--output", "-o", default="demo", show_default=True, type=click.Path(), help="Folder for the results.")
+@click.option(
+    "--seeds", type=click.IntRange(min=1), default=10, show_default=True, metavar="N", help="Use seeds 1 to N."
+)
+@options.jobs
+@options.reporting
+def demo(output: str, **given: Any) -> None:
+    """Run the experiment of the paper on synthetic notes, plot its figure and write a report.
+
+    The methods learn two notes of each of three classes; then fifty notes of eight classes follow each other without a
+    gap. The recordings of the paper are not public: synthetic notes take their place, so the numbers are not those of
+    the paper. 'outlark experiment' does the same with more methods, or with your own notes.
+    """
+    from outlark.experiment.dataset import Dataset
+    from outlark.experiment.report import write
+    from outlark.experiment.run import run
+
+    start, folder, seeds = time.monotonic(), _new_folder(output), range(1, given["seeds"] + 1)
+    with counted(given["quiet"], "seeds") as watch, _reported_when_stopped():
+        results = run(Dataset.synthetic(), methods=DEMO_METHODS, seeds=seeds, n_jobs=given["jobs"], watch=watch)
+    files = write(folder, results, command=f"outlark demo --seeds {given['seeds']}")
+    _report(results, files, time.monotonic() - start, given)

@@ -1,33 +1,33 @@
-"""`outlark inspect`: what is in a model, a recording or a table."""
+"""`outlark inspect`: what is in a model, a recording or an annotation file."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
-from outlark.cli import options, tables
+from outlark.cli import options
 from outlark.cli.main import UNREADABLE
-from outlark.cli.say import answer, say
+from outlark.cli.say import LISTED, answer, say
 from outlark.errors import OutlarkError
 from outlark.plain_text import number_of
 
-#: Examples, labels or recordings that are listed; --json has all.
-LISTED = 20
+#: What people call the kinds of files; JSON has the keys.
+KINDS = {"table": "annotation file"}
 
 
 @click.command()
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
-@tables.reading
+@options.reading
 @options.reporting
 def command(paths: tuple[str, ...], **given: Any) -> None:
-    """Say what is in each PATH: a model, a recording, a table, or scores that were kept.
+    """Describe each PATH: a model, a recording, an annotation file, or stored scores.
 
-    What it is, is told by its content. Of a model: classes, examples, lengths, thresholds and settings. Of a recording,
-    all of which is decoded: format, true length, level, clipping, digital silence, and when it began. Of a table: its
-    format, labels, times, and which of its recordings are there.
+    The kind of file is recognised from its content. For a model: classes, examples, durations, thresholds and settings.
+    For a recording, which is decoded to its end: format, true duration, level, clipping, digital silence, and start
+    time. For an annotation file: its format, labels and times, and which of its recordings were found.
     """
     from outlark.audio.sound_files import SoundFiles
-    from outlark.commands.inspect.contents import content_of
+    from outlark.commands.inspect import content_of
 
     sounds = SoundFiles(given["audio"])
     found, failures = [], []
@@ -38,7 +38,7 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
             if len(paths) == 1:
                 raise
             failures.append({"path": path, "message": str(error)})
-            say(f"{error}", err=True)
+            say(error, err=True)
             continue
         found.append(content)
         if not given["as_json"]:
@@ -51,7 +51,8 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
 def _show(content: Mapping[str, Any], blank: bool) -> None:
     if blank:
         say()
-    say(f"{content['path']}: {content['kind']}, {number_of(content['size_bytes'], 'byte')}")
+    kind = KINDS.get(content["kind"], content["kind"])
+    say(f"{content['path']}: {kind}, {number_of(content['size_bytes'], 'byte')}")
     lines = {"model": _model, "scores": _scores, "recording": _recording, "table": _table}[content["kind"]]
     for name, text in lines(content):
         say(f"  {name:<11} {text}")
@@ -61,8 +62,8 @@ def _model(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "sha256", content["sha256"]
     yield "made with", _versions(content)
     yield from _column("made from", [_ancestor(ancestor) for ancestor in reversed(content["lineage"])])
-    yield "sample rate", f"{content['sample_rate']} Hz; others are resampled"
-    yield "listens to", content["front_end"]["words"]
+    yield "sample rate", f"{content['sample_rate']} Hz; other rates are resampled"
+    yield "features", content["front_end"]["words"]
     yield from (("", sentence) for sentence in content["front_end"]["why"])
     for kind in content["classes"]:
         lengths = f"{kind['shortest_s']:.3f} to {kind['longest_s']:.3f} s"
@@ -82,7 +83,7 @@ def _model(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _threshold(kind: Mapping[str, Any]) -> str:
-    """The threshold of a class, and where it comes from."""
+    """The threshold of a class and its source."""
     from outlark.detection.thresholds import EXAMPLES, SOURCES
 
     numbers = (kind["threshold"], kind["trained_threshold"])
@@ -105,8 +106,8 @@ def _recording(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if content["cut_short"]:
         yield "damaged", content["cut_short"]
     elif content["told_s"] is None or abs(content["told_s"] - content["duration_s"]) > 0.5 / content["sample_rate"]:
-        told = "nothing" if content["told_s"] is None else _length(content["told_s"])
-        yield "", f"the file says {told} of its length, which is not what was decoded"
+        stated = "no duration" if content["told_s"] is None else f"a duration of {_length(content['told_s'])}"
+        yield "", f"the header states {stated}, which differs from what was decoded"
     if content["damaged"]:
         yield "damaged", content["damaged"]
     if content["not_finite"]:
@@ -116,12 +117,12 @@ def _recording(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if max(map(abs, content["mean"])) > 0.01:
         yield "offset", f"the mean is {', '.join(f'{mean:.3f}' for mean in content['mean'])} of full scale, not 0"
     yield "clipped", f"{_share(content['clipped'])} of the samples are at full scale"
-    yield "silence", f"{_share(content['silent'])} of it is digital silence"
+    yield "silence", f"{_share(content['silent'])} of the recording is digital silence"
     clock = content["clock"]
     if clock is None:
-        yield "began", "not told: no GUANO, no comment of the recorder, no time in the file name"
+        yield "began", "unknown: no GUANO metadata, no recorder comment, no time in the file name"
         return
-    zone = "" if clock["zone_told"] else ", time zone not told"
+    zone = "" if clock["zone_told"] else ", time zone unknown"
     yield "began", f"{clock['began'].replace('T', ' ')}{zone} (from the {clock['source']})"
     yield from (("", difference) for difference in clock["differences"])
     if clock["expansion"] != 1.0:
@@ -131,7 +132,7 @@ def _recording(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _table(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "format", f"{content['format']} ({content['what']})"
     times = f", from {content['start_s']:.3f} to {content['end_s']:.3f} s" if content["marks"] else ""
-    yield "marks", f"{content['marks']}{times}"
+    yield "annotations", f"{content['marks']}{times}"
     counts = [f"{label}: {n}" for label, n in content["labels"].items()]
     if content["blank"]:
         counts.append(f"without a label: {content['blank']}")
@@ -139,8 +140,10 @@ def _table(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if content["verdicts"]:
         yield "verdicts", ", ".join(f"{verdict}: {n}" for verdict, n in content["verdicts"].items())
     if content["points"]:
-        yield "points", f"{number_of(content['points'], 'mark')} without a length"
-    recordings = [f"{one['name'] or 'by its own name'}: {one['path'] or 'not found'}" for one in content["recordings"]]
+        yield "points", f"{number_of(content['points'], 'annotation')} without a duration"
+    recordings = [
+        f"{one['name'] or 'named like the file'}: {one['path'] or 'not found'}" for one in content["recordings"]
+    ]
     yield from _column("recordings", recordings)
     about = content["about"]
     if about:
@@ -163,7 +166,7 @@ def _example(note: Mapping[str, Any]) -> str:
 
 
 def _negative(note: Mapping[str, Any]) -> str:
-    return f"{_example(note)}, which scored {note['score']:.3f}"
+    return f"{_example(note)}, score {note['score']:.3f}"
 
 
 def _ancestor(model: Mapping[str, Any]) -> str:
@@ -177,7 +180,7 @@ def _versions(content: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> str:
-    """A setting as the file holds it; a tuple is told from a list there."""
+    """A setting as the file stores it, which marks tuples."""
     if isinstance(value, dict) and list(value) == ["tuple"]:
         value = value["tuple"]
     return "none" if value is None else str(value)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlark.cli import options, thresholds
-from outlark.cli.loading import detector_of
 from outlark.cli.progress import clock
 from outlark.cli.say import say, say_line
 from outlark.errors import InputError
@@ -21,14 +20,14 @@ from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark.commands.listen.listening import Inlet
+    from outlark.commands.listen import Inlet
     from outlark.segments import Segment
 
 
 def _list_devices(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
     if not asked or ctx.resilient_parsing:
         return
-    from outlark.commands.listen.sound_device import devices
+    from outlark.commands.listen import devices
 
     say(devices())
     ctx.exit()
@@ -40,16 +39,23 @@ def _list_devices(ctx: click.Context, param: click.Parameter, asked: bool) -> No
     "--rate",
     type=click.IntRange(100, 10_000_000),
     metavar="HZ",
-    help="Samples for each second. Without it: as the model has it, or as the device has it.",
+    help="Sample rate. Default: that of the model, or of the device.",
 )
-@click.option("--channels", type=click.IntRange(1, 64), default=1, show_default=True, help="How many there are.")
+@click.option(
+    "--channels",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Number of interleaved channels.",
+)
 @click.option(
     "--dtype",
     "kind",
     type=click.Choice(["int16", "int24", "int32", "float32"]),
     default="int16",
     show_default=True,
-    help="What a sample is; little-endian, int24 in three bytes.",
+    help="Sample format, little-endian; int24 has three bytes.",
 )
 @options.channel
 @click.option("--device", metavar="NAME", help="Listen to a sound device: its name or number, or 'default'.")
@@ -61,25 +67,18 @@ def _list_devices(ctx: click.Context, param: click.Parameter, asked: bool) -> No
     callback=_list_devices,
     help="List the sound devices and exit.",
 )
-@click.option("--name", help="What the lines call the recording.")
-@click.option(
-    "--verdict",
-    "verdicts",
-    multiple=True,
-    type=click.Choice(options.VERDICTS),
-    help="Tell segments of this verdict only; may be given several times. Without it: all but silence.",
-)
-@click.option("--all", "everything", is_flag=True, help="Tell all segments, silence too.")
+@click.option("--name", help="Name of the recording in the output.")
+@options.verdict_options("Print")
 @thresholds.for_this_run
 @options.decisions
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
+@options.quiet
 def command(**given: Any) -> None:
     """Find notes in live sound with a MODEL.
 
-    The sound is raw PCM on standard input, or comes from a sound device. Segments go to standard output as lines of
-    JSON, those of the format jsonl, each as soon as it is final: 3 to 4 seconds after its end, because the background
-    is judged by what comes after as well. They are those that 'outlark detect' finds in the same samples. It ends with
-    its input, or with Ctrl-C; then the last segments are told.
+    The sound is raw PCM on stdin, or comes from a sound device. Segments go to stdout as JSON lines (the format jsonl),
+    each as soon as it is final: 3 to 4 seconds after its end, because the noise floor also depends on what follows.
+    They are the same segments that 'outlark detect' finds in the same samples. The command ends with its input, or with
+    Ctrl-C, and then prints the last segments.
 
     \b
     arecord -t raw -f S16_LE -r 22050 | outlark listen MODEL --rate 22050
@@ -88,14 +87,12 @@ def command(**given: Any) -> None:
     verdicts = options.chosen_verdicts(given["verdicts"], given["everything"])
     if given["device"] is None and (sys.stdin is None or sys.stdin.isatty()):
         raise click.UsageError("standard input is a terminal, or closed; pipe raw sound in, or give --device")
-    from outlark.commands.listen.listening import Inlet, Listener
-    from outlark.commands.listen.pcm import PCM
+    from outlark.commands.listen import PCM, Inlet, Listener
 
-    detector, sha256 = detector_of(given)
+    detector, sha256 = thresholds.detector_of(given)
     rate = given["rate"] or _usual_rate(given["device"], detector.sample_rate_)
-    channel = options.channel_index(given["channel"])
     pcm = PCM(given["kind"], given["channels"])
-    listener, inlet = Listener(detector, pcm, rate, channel), Inlet()
+    listener, inlet = Listener(detector, pcm, rate, options.channel_index(given["channel"])), Inlet()
     live = {"sample_rate": rate, "channels": given["channels"], "dtype": given["kind"]}
     settings = {
         "decisions": detector._decisions().get_params(),
@@ -106,20 +103,20 @@ def command(**given: Any) -> None:
     }
     with _sound(given, inlet, rate) as troubles, _stopped_by_signals(inlet):
         how = ", ".join(f"{name} {value}" for name, value in live.items())
-        _talk(given, f"listening to {given['device'] or 'standard input'} ({how}); Ctrl-C ends it")
+        _talk(given, f"listening to {given['device'] or 'standard input'} ({how}); press Ctrl-C to stop")
         sound = _without_header(inlet) if given["device"] is None else inlet
         pieces = _headed(sound, pcm.bytes_each * rate, sha256, settings)
-        counts = _tell(listener.segments(pieces), given, verdicts)
-    told = ", ".join(f"{n} {verdict}" for verdict, n in counts.items()) or "nothing to tell"
-    _talk(given, f"heard {clock(listener.duration_s)}: {told}")
+        counts = _print_segments(listener.segments(pieces), given, verdicts)
+    found = ", ".join(f"{n} {verdict}" for verdict, n in counts.items()) or "nothing found"
+    _talk(given, f"analysed {clock(listener.duration_s)}: {found}")
     for trouble in troubles:
-        say(f"Warning: the sound device says {trouble}; some sound may be lost", err=True)
+        say(f"Warning: the sound device reports {trouble}; some sound may be lost", err=True)
     if pcm.left_over:
-        say(f"Warning: the end, {number_of(pcm.left_over, 'byte')}, is no whole sample and was left out", err=True)
+        say(f"Warning: the last {number_of(pcm.left_over, 'byte')} did not make a whole sample; ignored", err=True)
 
 
 def _without_header(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The pieces, once they are found to be no sound file, whose header would be heard as sound."""
+    """The pieces; an error if they are a sound file, whose header would be taken for sound."""
     held, longest = b"", max(map(len, SOUND_STARTS))
     pieces = iter(pieces)
     for piece in pieces:
@@ -129,8 +126,8 @@ def _without_header(pieces: Iterable[bytes]) -> Iterator[bytes]:
     kind = next((name for start, name in SOUND_STARTS.items() if held.startswith(start)), None)
     if kind is not None:
         raise InputError(
-            f"standard input is a {kind} file, whose header is no sound; expected samples alone. Give the file to "
-            "'outlark detect', or take its header off: ffmpeg -loglevel error -i FILE -f s16le -ac 1 -"
+            f"standard input is a {kind} file, whose header is not sound; expected samples only. Give the file to "
+            "'outlark detect', or remove its header: ffmpeg -loglevel error -i FILE -f s16le -ac 1 -"
         )
     if held:
         yield held
@@ -138,7 +135,7 @@ def _without_header(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _headed(pieces: Iterable[bytes], bytes_per_s: int, sha256: str, settings: dict[str, Any]) -> Iterator[bytes]:
-    """The pieces; with the first one, or at the end if there is none, the first line is written."""
+    """The pieces; the header line is written with the first one, or at the end if there is none."""
     from outlark.annotations import About
     from outlark.annotations.json_lines import head_line
 
@@ -157,8 +154,8 @@ def _headed(pieces: Iterable[bytes], bytes_per_s: int, sha256: str, settings: di
         head(None)
 
 
-def _tell(segments: "Iterable[Segment]", given: Mapping[str, Any], verdicts: tuple[str, ...]) -> Counter[str]:
-    """Write a line for each segment of these verdicts; how many of each there were."""
+def _print_segments(segments: "Iterable[Segment]", given: Mapping[str, Any], verdicts: tuple[str, ...]) -> Counter[str]:
+    """Write a line for each segment with one of these verdicts, and count them."""
     from outlark.annotations import Mark
     from outlark.annotations.json_lines import mark_line
 
@@ -173,13 +170,13 @@ def _tell(segments: "Iterable[Segment]", given: Mapping[str, Any], verdicts: tup
 
 @contextmanager
 def _sound(given: Mapping[str, Any], inlet: "Inlet", rate: int) -> Iterator[list[str]]:
-    """While this lasts, sound comes in."""
+    """Feed sound to the inlet; yields the troubles of the sound device so far."""
     if given["device"] is None:
         stdin = sys.stdin.buffer
-        inlet.feed(getattr(stdin, "raw", stdin).read)  # what there is, and not until a buffer is full
+        inlet.feed(getattr(stdin, "raw", stdin).read)  # what is there, without waiting for a full buffer
         yield []
         return
-    from outlark.commands.listen.sound_device import recorded
+    from outlark.commands.listen import recorded
 
     how = {"sample_rate": rate, "channels": given["channels"], "kind": given["kind"]}
     with recorded(inlet, given["device"], **how) as troubles:
@@ -188,7 +185,7 @@ def _sound(given: Mapping[str, Any], inlet: "Inlet", rate: int) -> Iterator[list
 
 @contextmanager
 def _stopped_by_signals(inlet: "Inlet") -> Iterator[None]:
-    """The first Ctrl-C ends the sound, so that the last segments are told; the second one ends the program."""
+    """The first Ctrl-C ends the sound, so that the last segments are printed; the second one ends the program."""
 
     def stop(number: int, frame: Any) -> None:
         signal.signal(number, before[number])
@@ -205,7 +202,7 @@ def _stopped_by_signals(inlet: "Inlet") -> Iterator[None]:
 def _usual_rate(device: str | None, of_model: int) -> int:
     if device is None:
         return of_model
-    from outlark.commands.listen.sound_device import usual_rate
+    from outlark.commands.listen import usual_rate
 
     return usual_rate(device)
 

@@ -1,4 +1,4 @@
-"""Options that several verbs share, and the kinds of values that they take."""
+"""Options that several commands share, and the kinds of values that they take."""
 
 import os
 import re
@@ -9,10 +9,11 @@ import click
 
 VERDICTS = ("known", "ambiguous", "unknown", "silence")
 SOUND = ("known", "ambiguous", "unknown")
+Decorator = Callable[[Any], Any]
 
 
 class Seconds(click.ParamType):
-    """A length of time: 0.076, 0.076s or 76ms."""
+    """A duration: 0.076, 0.076s or 76ms."""
 
     name = "seconds"
 
@@ -21,7 +22,7 @@ class Seconds(click.ParamType):
             return value
         found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*(ms|s)?", str(value).strip())
         if found is None:
-            self.fail(f"{value!r} is no length of time; give seconds, or 76ms", param, ctx)
+            self.fail(f"{value!r} is not a duration; give seconds, such as 0.076, or 76ms", param, ctx)
         return float(found[1]) / (1000.0 if found[2] == "ms" else 1.0)
 
 
@@ -36,11 +37,11 @@ class Decibels(click.ParamType):
         try:
             return float(value)
         except ValueError:
-            self.fail(f"{value!r} is no number of decibels; give a number, or none", param, ctx)
+            self.fail(f"{value!r} is not a level in decibels; give a number, or none", param, ctx)
 
 
 class Channel(click.ParamType):
-    """The number of a channel, counted from 1, or "mix"."""
+    """A channel number, counted from 1, or "mix"."""
 
     name = "channel"
 
@@ -48,31 +49,11 @@ class Channel(click.ParamType):
         if value == "mix":
             return "mix"
         if not str(value).isdecimal() or int(value) < 1:
-            self.fail(f"{value!r} is no channel; give mix, or a number from 1", param, ctx)
+            self.fail(f"{value!r} is not a channel; give mix, or a number from 1", param, ctx)
         return int(value)
 
 
-def written_formats(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> tuple[str, ...]:
-    """Names of formats that can be written, once each; several may be joined by commas."""
-    if ctx.resilient_parsing:  # a shell asks for completion, and does not want to wait
-        return ()
-    from outlark.annotations import FORMATS
-
-    names = list(dict.fromkeys(name.strip() for text in given for name in text.split(",")))
-    able = [name for name, format in FORMATS.items() if format.writes]
-    for name in names:
-        if name not in able:
-            raise click.BadParameter(f"{name!r} is no format that can be written; there are {', '.join(able)}")
-    return tuple(names)
-
-
-def _complete_formats(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from outlark.annotations import FORMATS
-
-    return [name for name, format in FORMATS.items() if format.writes and name.startswith(incomplete)]
-
-
-def options_together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def options_together(*options: Decorator) -> Decorator:
     """Several decorators as one, in the order in which help lists them."""
 
     def decorate(function: Any) -> Any:
@@ -83,11 +64,81 @@ def options_together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return decorate
 
 
+# -------------------------------------------------------------------- formats
+
+
+def _formats(done: str) -> list[str]:
+    from outlark.annotations import FORMATS
+
+    return [name for name, format in FORMATS.items() if (format.reads if done == "read" else format.writes)]
+
+
+def _check_format(name: str, done: str) -> str:
+    able = _formats(done)
+    if name not in able:
+        raise click.BadParameter(f"{name!r} is not a format that can be {done}; choose from {', '.join(able)}")
+    return name
+
+
+def readable_format(ctx: click.Context, param: click.Parameter, given: str | None) -> str | None:
+    """Check the name of a format to read."""
+    return given if given is None or ctx.resilient_parsing else _check_format(given, "read")
+
+
+def writable_format(ctx: click.Context, param: click.Parameter, given: str | None) -> str | None:
+    """Check the name of a format to write."""
+    return given if given is None or ctx.resilient_parsing else _check_format(given, "written")
+
+
+def _writable_formats(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> tuple[str, ...]:
+    """Names of formats to write, each once; they may be separated by commas."""
+    if ctx.resilient_parsing:  # a shell asks for completions and should not wait
+        return ()
+    names = dict.fromkeys(name.strip() for text in given for name in text.split(","))
+    return tuple(_check_format(name, "written") for name in names)
+
+
+def complete_readable(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of formats to read, for a shell."""
+    return [name for name in _formats("read") if name.startswith(incomplete)]
+
+
+def complete_writable(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of formats to write, for a shell."""
+    return [name for name in _formats("written") if name.startswith(incomplete)]
+
+
+def format_option(name: str, *more: str, help: str) -> Decorator:
+    """An option for a format to read."""
+    return click.option(
+        name, *more, metavar="NAME", callback=readable_format, shell_complete=complete_readable, help=help
+    )
+
+
+# -------------------------------------------------------------- shared options
+
+#: --quiet, as `quiet`.
+quiet = click.option("--quiet", "-q", is_flag=True, help="Print only errors and results.")
+
 #: --quiet and --json, as `quiet` and `as_json`.
 reporting = options_together(
-    click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors."),
+    quiet,
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, for scripts and R."),
+)
+
+#: --label-column and --audio, as `label_column` and `audio`.
+reading = options_together(
     click.option(
-        "--json", "as_json", is_flag=True, help="Print one JSON object on standard output, for scripts and R."
+        "--label-column",
+        metavar="NAME",
+        help="Column that holds the labels, by name or by number from 1. Default: guessed and reported.",
+    ),
+    click.option(
+        "--audio",
+        multiple=True,
+        type=click.Path(),
+        metavar="DIR",
+        help="Folder with the annotated recordings; searched with its subfolders. Repeatable.",
     ),
 )
 
@@ -95,7 +146,7 @@ reporting = options_together(
 calibration = click.option(
     "--calibrate",
     is_flag=True,
-    help="First fit the thresholds to all that is given, as 'outlark calibrate' does; the model file stays as it is.",
+    help="First fit the thresholds to these recordings, as 'outlark calibrate' does. The model file does not change.",
 )
 
 #: --channel: "mix", or a number from 1.
@@ -104,7 +155,7 @@ channel = click.option(
     type=Channel(),
     default="mix",
     show_default=True,
-    help="The mean of all channels, or one of them, counted from 1.",
+    help="Channel to analyse, counted from 1, or the mean of all channels (mix).",
 )
 
 
@@ -113,24 +164,48 @@ def channel_index(channel: int | str) -> int | str:
     return channel if isinstance(channel, str) else channel - 1
 
 
-def available_cores() -> int:
-    """How many processes can work at the same time."""
+def _available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-#: --jobs, as many as there are cores by default.
+#: --jobs, by default the number of cores.
 jobs = click.option(
     "--jobs",
     "-j",
     type=click.IntRange(min=1),
-    default=available_cores,
+    default=_available_cores,
     metavar="N",
-    help="Processes that work side by side. Without it: as many as there are cores.",
+    help="Number of worker processes. Default: the number of cores.",
 )
 
-#: Where tables go and which, and how a run over many files is done.
+
+def verdict_options(what: str) -> Decorator:
+    """--verdict and --all, as `verdicts` and `everything`."""
+    return options_together(
+        click.option(
+            "--verdict",
+            "verdicts",
+            multiple=True,
+            type=click.Choice(VERDICTS),
+            help=f"{what} only segments with this verdict. Repeatable. Default: all but silence.",
+        ),
+        click.option("--all", "everything", is_flag=True, help=f"{what} all segments, including silence."),
+    )
+
+
+def chosen_verdicts(verdicts: Sequence[str], everything: bool) -> tuple[str, ...]:
+    """The verdicts to write, in the usual order."""
+    if everything and verdicts:
+        raise click.UsageError("give --all or --verdict, not both")
+    wanted = VERDICTS if everything else verdicts or SOUND
+    return tuple(verdict for verdict in VERDICTS if verdict in wanted)
+
+
+#: Where and how results are written, and how a run over many files is done.
 batch = options_together(
-    click.option("--output", "-o", required=True, type=click.Path(), help="Folder for the results; made if needed."),
+    click.option(
+        "--output", "-o", required=True, type=click.Path(), help="Folder for the results; created if necessary."
+    ),
     click.option(
         "--format",
         "-f",
@@ -139,75 +214,60 @@ batch = options_together(
         default=("csv",),
         show_default=True,
         metavar="NAME",
-        callback=written_formats,
-        shell_complete=_complete_formats,
-        help="Format of the tables; give it several times, or names joined by commas. See 'outlark formats'.",
+        callback=_writable_formats,
+        shell_complete=complete_writable,
+        help="Format of the annotation files. Repeatable, or separate names by commas. See 'outlark formats'.",
     ),
-    click.option(
-        "--verdict",
-        "verdicts",
-        multiple=True,
-        type=click.Choice(VERDICTS),
-        help="Write segments of this verdict only; may be given several times. Without it: all but silence.",
-    ),
-    click.option("--all", "everything", is_flag=True, help="Write all segments, silence too, where the format has it."),
+    verdict_options("Write"),
     click.option(
         "--combined/--no-combined",
         default=None,
-        help="Write one table of all, combined.csv. Without it: when csv is one of the formats.",
+        help="Also write all rows to one file, combined.csv. Default: if csv is one of the formats.",
     ),
     click.option(
         "--parquet",
         is_flag=True,
-        help="Also write all rows as Parquet in folders by site and day: OUT/parquet/segments/site=…/date=….",
+        help="Also write all rows as Parquet, partitioned by site and day: OUT/parquet/segments/site=…/date=….",
     ),
     jobs,
     click.option(
         "--resume/--no-resume",
         default=True,
         show_default=True,
-        help="Leave alone what the folder holds already, or do all of it again.",
+        help="Keep the results that the folder already holds, or process everything again.",
     ),
 )
 
-#: How scores become segments; what is not given is as the model has it.
+#: How scores become segments; by default, as the model says.
 decisions = options_together(
     click.option(
         "--decoder",
         type=click.Choice(["auto", "rules", "viterbi", "notes"]),
-        help="How scores become notes: notes with models of whole notes, rules or viterbi with models of frames.",
+        help="How scores become notes: notes for note-level models, rules or viterbi for frame-level models.",
     ),
     click.option(
         "--min-duration",
         "least_s",
         type=Seconds(),
-        help="Shortest note, such as 0.076 or 76ms: what is found shorter is not labelled.",
+        help="Shortest note, such as 0.076 or 76ms. Anything shorter gets no label.",
     ),
-    click.option("--bridge", "bridge_s", type=Seconds(), help="Gaps of up to this long within a note are bridged."),
+    click.option("--bridge", "bridge_s", type=Seconds(), help="Bridge gaps of up to this duration within a note."),
     click.option(
         "--activity-db",
         type=Decibels(),
-        help="Sound without a note is silence if it rises less than this above the background; none: never silence.",
+        help="Sound less than this far above the noise floor is silence unless it is a note; none: never silence.",
     ),
     click.option("--min-unknown", "unknown_s", type=Seconds(), help="Unknown sound shorter than this is silence."),
     click.option(
         "--confirm/--no-confirm",
         default=None,
-        help="Models of frames: a note must also score as a whole as the training notes do.",
+        help="Frame-level models: a note must also score as a whole as the training notes do.",
     ),
 )
 DECISIONS = ("decoder", "least_s", "bridge_s", "activity_db", "unknown_s", "confirm")
 
 
 def given_decisions(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the options of `decisions` those that were given, as parameters of `outlark.Decisions`."""
+    """Those of the `decisions` that were given, as parameters of `outlark.Decisions`."""
     given = {name: options[name] for name in DECISIONS if options[name] is not None}
     return {name: None if value == "none" else value for name, value in given.items()}
-
-
-def chosen_verdicts(verdicts: Sequence[str], everything: bool) -> tuple[str, ...]:
-    """The verdicts to write, in the order in which everything lists them."""
-    if everything and verdicts:
-        raise click.UsageError("give --all or --verdict, not both")
-    wanted = VERDICTS if everything else verdicts or SOUND
-    return tuple(verdict for verdict in VERDICTS if verdict in wanted)

@@ -1,4 +1,4 @@
-"""`outlark plot`: a picture of a stretch of a recording."""
+"""`outlark plot`: a figure of an excerpt of a recording."""
 
 import re
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import click
 
 from outlark.cli import options, thresholds
-from outlark.cli.loading import detector_of
 from outlark.cli.say import answer, say
 
 
@@ -20,7 +19,7 @@ class Time(click.ParamType):
             return value
         found = re.fullmatch(r"(?:(?:(\d+):)?([0-5]?\d):(?=[0-5]?\d(?!\d)))?(\d+\.?\d*|\.\d+)\s*s?", str(value).strip())
         if found is None:
-            self.fail(f"{value!r} is no time in a recording; give seconds, or 1:23.5, or 1:02:03.5", param, ctx)
+            self.fail(f"{value!r} is not a time in a recording; give seconds, or 1:23.5, or 1:02:03.5", param, ctx)
         hours, minutes, seconds = found.groups(default="0")
         return 3600.0 * float(hours) + 60.0 * float(minutes) + float(seconds)
 
@@ -28,35 +27,34 @@ class Time(click.ParamType):
 @click.command()
 @click.argument("model", type=click.Path())
 @click.argument("recording", type=click.Path())
-@click.option(
-    "--output", "-o", required=True, type=click.Path(), help="The picture; its name ends in .png, .svg or .pdf."
-)
-@click.option("--start", type=Time(), help="From when on, such as 83.5 or 1:23.5.")
-@click.option("--end", type=Time(), help="Until when.")
-@click.option("--truth", type=click.Path(), help="Table of what is really there, drawn below what was found.")
+@click.option("--output", "-o", required=True, type=click.Path(), help="Figure to write: .png, .svg or .pdf.")
+@click.option("--start", type=Time(), help="Start of the excerpt, such as 83.5 or 1:23.5.")
+@click.option("--end", type=Time(), help="End of the excerpt.")
+@click.option("--truth", type=click.Path(), help="Annotation file with the true notes, drawn below the detections.")
 @options.channel
-@click.option("--title", help="Title of the picture. Without it: the name of the recording.")
-@click.option("--label-column", metavar="NAME", help="Column of the labels in the truth; else it is guessed.")
+@click.option("--title", help="Title of the figure. Default: the name of the recording.")
+@click.option("--label-column", metavar="NAME", help="Column of --truth that holds the labels. Default: guessed.")
 @thresholds.for_this_run
 @options.decisions
 @options.reporting
 def command(recording: str, output: str, **given: Any) -> None:
-    """Draw a stretch of a RECORDING with the scores and decisions of a MODEL.
+    """Plot an excerpt of a RECORDING with the scores and decisions of a MODEL.
 
-    From top to bottom: the spectrogram; the score of each class, the leading one bold, thresholds dotted; what was
-    found, and the truth if it is given. Without --start and --end: ten seconds around the first note.
+    From top to bottom: the spectrogram; the score of each class, with the leading class in bold and thresholds dotted;
+    the detected notes, and the true ones if you give them. Without --start and --end, the excerpt is ten seconds around
+    the first note.
     """
     from outlark.annotations import read_table
-    from outlark.commands.plot.figure import save, stretch
-    from outlark.commands.plot.shown_stretch import marks_of_recording, shown_stretch
+    from outlark.commands.figures import save_figure
+    from outlark.commands.plot.figure import marks_of_recording, shown_stretch, stretch
 
-    detector, _ = detector_of(given)
+    detector, _ = thresholds.detector_of(given)
     table = None if given["truth"] is None else read_table(given["truth"], label_column=given["label_column"])
     truth = [] if table is None else marks_of_recording(table, recording)
     channel = options.channel_index(given["channel"])
     start, end, why = shown_stretch(detector, recording, given["start"], given["end"], channel=channel)
-    picture = stretch(detector, recording, start, end, channel=channel, truth=truth, title=given["title"])
-    save(picture, output)
+    figure = stretch(detector, recording, start, end, channel=channel, truth=truth, title=given["title"])
+    save_figure(figure, output)
     if not given["quiet"]:
         say(f"{output}: {start:.3f} to {end:.3f} s of {recording} ({why})", err=True)
     if given["as_json"]:

@@ -1,4 +1,4 @@
-"""How far a run is, on standard error: a bar on a terminal, a line now and then elsewhere."""
+"""Progress on stderr: a bar or a changing line on a terminal, a line every ten seconds elsewhere."""
 
 import sys
 import time
@@ -7,19 +7,18 @@ from contextlib import contextmanager
 
 from outlark.batch.report import State
 from outlark.cli.say import say
-from outlark.plain_text import number_of
+from outlark.plain_text import number_of, visible
 
 #: Seconds between lines where there is no terminal.
 LINES_S = 10.0
-#: Seconds of work after which the time left is told.
+#: Seconds of work after which the remaining time is estimated.
 SURE_S = 5.0
 
 
 class Pace:
-    """How much time is left, by how fast it went since the first sound was through.
+    """Estimates the remaining time from the speed since the first audio was processed.
 
-    What came before, the start of processes and the loading of models, says nothing about the rest; neither does the
-    first moment.
+    Starting processes and loading models says nothing about the rest of the run; neither does the first moment.
 
     >>> pace = Pace()
     >>> states = [State(total=1, bytes_total=1000.0, bytes_done=done) for done in (0.0, 10.0, 20.0, 110.0)]
@@ -31,7 +30,7 @@ class Pace:
         self._first: tuple[float, float] | None = None
 
     def left_s(self, state: State, now_s: float) -> float | None:
-        """None as long as it cannot be told."""
+        """None until there is an estimate."""
         if not 0.0 < state.bytes_done < state.bytes_total:
             return None
         if self._first is None:
@@ -41,24 +40,24 @@ class Pace:
 
 
 def words(state: State, elapsed_s: float, left_s: float | None = None) -> str:
-    """What there is to tell.
+    """The state of a run as text.
 
     >>> state = State(total=300, done=20, skipped=5, bytes_total=1000.0, bytes_done=250.0, seconds=900.0)
     >>> words(state, 30.0, 90.0)
     '20 of 300 files, 30 × real time, 0:01:30 left'
     """
-    told = [f"{state.done} of {number_of(state.total, 'file')}"]
+    said = [f"{state.done} of {number_of(state.total, 'file')}"]
     if state.failures:
-        told.append(f"{len(state.failures)} failed")
+        said.append(f"{len(state.failures)} failed")
     if state.seconds and elapsed_s:
-        told.append(f"{rate(state.seconds, elapsed_s)} × real time")
+        said.append(f"{rate(state.seconds, elapsed_s)} × real time")
     if left_s is not None:
-        told.append(f"{clock(left_s)} left")
-    return ", ".join(told)
+        said.append(f"{clock(left_s)} left")
+    return ", ".join(said)
 
 
 def rate(seconds: float, elapsed_s: float) -> str:
-    """How many seconds of sound in one second, to three digits."""
+    """Seconds of audio per second, to three digits."""
     times = seconds / max(elapsed_s, 1e-3)
     return f"{times:.3g}" if times < 1000.0 else f"{times:.0f}"
 
@@ -74,45 +73,67 @@ def clock(seconds: float) -> str:
 
 
 @contextmanager
-def shown(quiet: bool) -> Iterator[Callable[[State], None]]:
-    """A function to tell states to, which shows them."""
+def steps(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """A function that shows the present step."""
     if quiet:
-        yield lambda state: None
+        yield lambda text: None
     elif sys.stderr.isatty():
-        with _bar() as watch:
-            yield watch
+        from rich.console import Console
+        from rich.text import Text
+
+        with Console(stderr=True).status(Text("…")) as status:
+            yield lambda text: status.update(Text(visible(text)))
     else:
         yield _lines()
 
 
-def _lines() -> Callable[[State], None]:
-    start = last = time.monotonic()
-    pace = Pace()
-
-    def watch(state: State) -> None:
-        nonlocal last
-        now = time.monotonic()
-        left_s = pace.left_s(state, now)
-        if now - last >= LINES_S:
-            last = now
-            say(words(state, now - start, left_s), err=True)
-
-    return watch
+@contextmanager
+def counted(quiet: bool, what: str) -> Iterator[Callable[[int, int], None]]:
+    """A function that shows how many of how many are done."""
+    if quiet or not sys.stderr.isatty():
+        with steps(quiet) as show:
+            yield lambda done, total: show(f"{done} of {total} {what}")
+        return
+    with _bar() as update:
+        yield lambda done, total: update(done, total, f"{done} of {total} {what}")
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[State], None]]:
+def shown(quiet: bool) -> Iterator[Callable[[State], None]]:
+    """A function that shows the states of a run."""
+    start, pace = time.monotonic(), Pace()
+
+    def in_words(state: State) -> str:
+        now = time.monotonic()
+        return words(state, now - start, pace.left_s(state, now))
+
+    if quiet or not sys.stderr.isatty():
+        with steps(quiet) as show:
+            yield lambda state: show(in_words(state))
+        return
+    with _bar("loading the model") as update:
+        yield lambda state: update(state.bytes_done, max(1.0, state.bytes_total), in_words(state))
+
+
+def _lines() -> Callable[[str], None]:
+    last = time.monotonic()
+
+    def show(text: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= LINES_S:
+            last = now
+            say(text, err=True)
+
+    return show
+
+
+@contextmanager
+def _bar(at_first: str = "") -> Iterator[Callable[[float, float, str], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
-    start, pace = time.monotonic(), Pace()
     columns = (BarColumn(), TextColumn("{task.description}", markup=False))
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("the model is loaded", total=None)
-
-        def watch(state: State) -> None:
-            now = time.monotonic()
-            told = words(state, now - start, pace.left_s(state, now))
-            progress.update(bar, total=max(1.0, state.bytes_total), completed=state.bytes_done, description=told)
-
-        yield watch
+        bar = progress.add_task(at_first, total=None)
+        yield lambda done, total, text: progress.update(bar, completed=done, total=total, description=text)

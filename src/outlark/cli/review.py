@@ -1,10 +1,12 @@
-"""`outlark review`: the page."""
+"""`outlark review`: the page in the browser."""
 
 import webbrowser
 from pathlib import Path
+from typing import Any
 
 import click
 
+from outlark.cli import options
 from outlark.cli.say import answer, say
 from outlark.errors import InputError
 
@@ -14,7 +16,7 @@ from outlark.errors import InputError
 @click.option(
     "--project",
     type=click.Path(path_type=Path),
-    help="Folder of the project. Without it: outlark-review beside the recordings.",
+    help="Folder for the project. Default: outlark-review beside the recordings.",
 )
 @click.option("--model", type=click.Path(path_type=Path), help="For the results of a run: the model that made them.")
 @click.option(
@@ -24,29 +26,32 @@ from outlark.errors import InputError
     help="For the results of a run: folder with the recordings that its model was trained on, to train it again.",
 )
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Address to serve at; any but loopback needs a token."
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to serve the page at. Any address but loopback needs a token, which is part of the printed URL.",
 )
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Port to serve at. Without it: one that is free."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="N",
+    help="Port to serve the page at. Default: any free port.",
 )
 @click.option("--no-browser", is_flag=True, help="Print the address only; do not open a browser.")
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
+@options.quiet
 @click.option("--json", "as_json", is_flag=True, help="Print the address as one JSON object, for scripts.")
 def command(
     recordings: tuple[str, ...],
     project: Path | None,
     model: Path | None,
     audio: tuple[Path, ...],
-    host: str,
-    port: int,
-    no_browser: bool,
-    quiet: bool,
-    as_json: bool,
+    **given: Any,
 ) -> None:
     """Annotate, train and review RECORDINGS on a page in the browser.
 
-    RECORDINGS are sound files and folders, or one output folder of 'outlark detect'; without any, a demonstration.
-    Recordings stay where they are and are never changed. Everything you do on the page is saved immediately.
+    RECORDINGS are sound files and folders, or one output folder of 'outlark detect'. Without any, you get a
+    demonstration. Recordings stay where they are and are never modified. Everything you do is saved at once.
     """
     try:
         import fastapi  # noqa: F401
@@ -56,7 +61,7 @@ def command(
     from outlark.review.opening import open_project
     from outlark.review.serving import bind, serve
 
-    address = bind(host, port)  # first, because it is what fails at once
+    address = bind(given["host"], given["port"])  # first, because it fails at once
     try:
         opened = open_project(recordings, project, model, audio)
     except BaseException:
@@ -66,17 +71,17 @@ def command(
         say(f"Warning: {problem['name']}: {problem['message']}", err=True)
 
     def started() -> None:
-        if as_json:
+        if given["as_json"]:
             answer({"url": address.url, "project": str(opened.project.folder)})
-        elif not quiet:
+        elif not given["quiet"]:
             say(f"{opened.title}: {address.url}")
-            say("Ctrl-C ends it; everything is saved.", err=True)
+            say("Press Ctrl-C to stop; everything is saved.", err=True)
         if address.token is not None:
             say(
-                f"Warning: the connection to {host} is not encrypted: others on the network could read it.",
+                f"Warning: the connection to {given['host']} is not encrypted: others on the network could read it.",
                 err=True,
             )
-        if not no_browser:
+        if not given["no_browser"]:
             webbrowser.open(address.url)
 
     serve(opened, address, started)

@@ -1,8 +1,9 @@
-"""All that the program prints goes through here, so that no label and no file name reaches a terminal as it is."""
+"""Everything that the program prints goes through here, so that no label or file name reaches a terminal unescaped."""
 
 import json
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -12,24 +13,18 @@ from outlark.plain_text import visible, visible_json
 if TYPE_CHECKING:
     import rich.table
 
+_NUMBER = re.compile(r"[-+.\d]*")
+#: Files or rows that are listed; the rest is in a file or in --json.
+LISTED = 20
+
 
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
-    """Print for people: what a terminal would obey is spelt out, and so is what it cannot show."""
+    """Print for people; what a terminal would interpret, or cannot show, is escaped."""
     click.echo(_showable(visible(str(text)), sys.stderr if err else sys.stdout), err=err, nl=nl)
 
 
-def draw(table: "rich.table.Table") -> None:
-    """Print a table with lines on a terminal; its cells have been made visible."""
-    from rich.console import Console
-
-    console = Console()
-    with console.capture() as captured:
-        console.print(table)
-    click.echo(_showable(captured.get(), sys.stdout), nl=False)
-
-
 def say_line(line: str) -> None:
-    """Print a line of JSON for programs, in UTF-8 whatever the terminal knows, at once."""
+    """Print a line of JSON at once, in UTF-8 whatever the terminal's encoding."""
     click.echo(visible_json(line).encode(), nl=False)
 
 
@@ -38,7 +33,60 @@ def answer(content: Mapping[str, Any]) -> None:
     say_line(json.dumps(content) + "\n")
 
 
+def show_table(rows: Sequence[Sequence[str]], title: str = "") -> None:
+    """Print rows of cells, the first of which is the header: ruled on a terminal, plain text elsewhere."""
+    rows = [[visible(cell) for cell in row] for row in rows]
+    numbers = [all(_NUMBER.fullmatch(cell) for cell in column) for column in zip(*rows[1:], strict=True)]
+    if not sys.stdout.isatty():
+        say((f"{title}\n" if title else "") + _plain(rows, numbers))
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(visible(title)) if title else None, title_justify="left")
+    for cell, number in zip(rows[0], numbers, strict=True):
+        table.add_column(Text(cell), justify="right" if number else "left")
+    for row in rows[1:]:
+        table.add_row(*map(Text, row))
+    draw(table)
+
+
+def draw(table: "rich.table.Table") -> None:
+    """Print a ruled table whose cells are already escaped."""
+    from rich.console import Console
+
+    console = Console()
+    with console.capture() as captured:
+        console.print(table)
+    click.echo(_showable(captured.get(), sys.stdout), nl=False)
+
+
+def say_failures(failures: Sequence[tuple[str, str]], file: object, what: str = "failed") -> None:
+    """List names and messages on stderr, a few of them; the rest is in the file."""
+    if not failures:
+        return
+    say(f"{len(failures)} {what}, see {file}:", err=True)
+    for name, message in failures[:LISTED]:
+        say(f"  {name}: {message}", err=True)
+    if len(failures) > LISTED:
+        say(f"  … and {len(failures) - LISTED} more", err=True)
+
+
+def _plain(rows: Sequence[Sequence[str]], numbers: Sequence[bool]) -> str:
+    """Aligned columns, numbers flush right.
+
+    >>> print(_plain([["class", "notes"], ["song", "12"]], [False, True]))
+    class  notes
+    song      12
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = zip(row, widths, numbers, strict=True)
+        lines.append("  ".join(cell.rjust(width) if number else cell.ljust(width) for cell, width, number in cells))
+    return "\n".join(line.rstrip() for line in lines)
+
+
 def _showable(text: str, stream: TextIO) -> str:
-    """The text with what the stream cannot encode spelt out."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)

@@ -1,4 +1,4 @@
-"""`outlark summary`: how many notes of which class, where and when, for how many hours of listening."""
+"""`outlark summary`: notes per hour of recording, by class, site, day and hour."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlark.cli import options, tables
+from outlark.cli import options
 from outlark.cli.main import UNREADABLE
-from outlark.cli.say import answer, say
-from outlark.cli.steps import counted
+from outlark.cli.progress import counted
+from outlark.cli.say import answer, say, show_table
 from outlark.errors import InputError
 from outlark.plain_text import number_of
 from outlark.version import __version__
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
 BY = ("class", "site", "day", "hour")
 SITES_FROM = ("auto", "folder", "parent", "name")
-#: Rows that are shown; -o writes all.
+#: Rows that are printed; -o writes all.
 LISTED = 60
 
 
 def _by(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> tuple[str, ...]:
-    """Names of columns, once each; several may be joined by commas."""
+    """Names of columns, each once; they may be separated by commas."""
     names = list(dict.fromkeys(name.strip() for text in given for name in text.split(",")))
     for name in names:
         if name not in BY:
-            raise click.BadParameter(f"{name!r} is not a column to count by; there are {', '.join(BY)}")
+            raise click.BadParameter(f"{name!r} is not a column to count by; choose from {', '.join(BY)}")
     return tuple(names)
 
 
 def _zone(ctx: click.Context, param: click.Parameter, given: str | None) -> "ZoneInfo | None":
-    """A time zone of the IANA data base."""
+    """A time zone of the IANA database."""
     if given is None or ctx.resilient_parsing:
         return None
     from zoneinfo import ZoneInfo
@@ -63,7 +63,7 @@ def _zone(ctx: click.Context, param: click.Parameter, given: str | None) -> "Zon
     show_default=True,
     metavar="NAME",
     callback=_by,
-    help="Count by class, site, day or hour of the day; repeatable, or names joined by commas.",
+    help="Count by class, site, day or hour of the day. Repeatable, or separate names by commas.",
 )
 @click.option(
     "--output",
@@ -71,55 +71,53 @@ def _zone(ctx: click.Context, param: click.Parameter, given: str | None) -> "Zon
     "outputs",
     multiple=True,
     type=click.Path(),
-    help="Write all rows to this file, .csv or .parquet; repeatable.",
+    help="Write all rows to this file, .csv or .parquet. Repeatable.",
 )
 @click.option(
-    "--figure", type=click.Path(), help="Draw days, hours of the day and sites on one page: .png, .svg or .pdf."
+    "--figure", type=click.Path(), help="Plot days, hours of the day and sites on one page: .png, .svg or .pdf."
 )
-@click.option("--class", "classes", multiple=True, metavar="NAME", help="Count this class only; repeatable.")
+@click.option("--class", "classes", multiple=True, metavar="NAME", help="Count only this class. Repeatable.")
 @click.option(
-    "--model", type=click.Path(), help="The model of the run: classes of which nothing was found are counted, too."
+    "--model", type=click.Path(), help="The model of the run: its classes get rows even if no note was found."
 )
-@click.option(
+@options.format_option(
     "--format",
     "-f",
-    metavar="NAME",
-    callback=tables.readable_format,
-    shell_complete=tables.complete_readable,
-    help="Count the tables of this format, such as raven after a review. Without it: csv, or the next best there is.",
+    help="Format of the annotation files to count, such as raven after a review. Default: csv, or the best available.",
 )
 @click.option(
     "--site-from",
     type=click.Choice(SITES_FROM),
     default="auto",
     show_default=True,
-    help="What tells the site: the first folder, the folder of the file, or the file name up to the time.",
+    help="Where the site comes from: the first folder, the parent folder, or the file name up to the time.",
 )
 @click.option(
     "--timezone",
     metavar="ZONE",
     callback=_zone,
-    help="Days and hours of this zone, such as Europe/Berlin, with summer time. Without it: of the recorders' clocks.",
+    help="Days and hours in this zone, such as Europe/Berlin, with its summer time. Default: the recorders' clocks.",
 )
 @click.option(
     "--confidence",
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    metavar="X",
     default=0.95,
     show_default=True,
-    help="Of the intervals.",
+    help="Confidence level of the intervals.",
 )
 @options.reporting
 def command(out: str, by: tuple[str, ...], **given: Any) -> None:
-    """Count the notes found in OUT, per hour of listening.
+    """Count the notes found in OUT, per hour of recording.
 
-    OUT is the output folder of 'outlark detect' or 'outlark decide'. Effort is what was listened to, also where nothing
-    was found: it comes from the journal of the run. Recordings whose start is not known are counted under 'time
-    unknown'. The intervals of rates are too narrow where notes come in bouts; the shares of recordings and of clock
+    OUT is the output folder of 'outlark detect' or 'outlark decide'. The recording effort comes from the journal of the
+    run and includes recordings without notes. Recordings without a known start time are counted under 'time unknown'.
+    The confidence intervals of rates are too narrow if notes come in bouts; the proportions of recordings and of clock
     hours with a note are more robust.
     """
     from outlark.batch.listened import count, read_results
     from outlark.commands.summary.summary import summarise
-    from outlark.commands.summary.summary_tables import check_suffix, json_rows, write_summary
+    from outlark.commands.summary.tables import check_suffix, json_rows, write_summary
 
     outputs = [Path(output) for output in given["outputs"]]
     for output in outputs:
@@ -134,22 +132,22 @@ def command(out: str, by: tuple[str, ...], **given: Any) -> None:
     for output in outputs:
         write_summary(summary, output)
     if given["figure"] is not None:
-        from outlark.commands.plot.figure import save
-        from outlark.commands.summary.summary_figure import summary_figure
+        from outlark.commands.figures import save_figure
+        from outlark.commands.summary.figure import summary_figure
 
         clock = "the recorders' clocks" if given["timezone"] is None else str(given["timezone"])
-        save(summary_figure(tally, **how, clock=clock), given["figure"])
+        save_figure(summary_figure(tally, **how, clock=clock), given["figure"])
     if given["as_json"]:
         answer({**_content(results, tally, missing, given), "by": list(by), "rows": json_rows(summary)})
     else:
         _show(summary)
     if not given["quiet"]:
-        _tell(results, tally, missing, given)
+        _report(results, tally, missing, given)
     click.get_current_context().exit(UNREADABLE if missing else 0)
 
 
 def _classes_of(model: str | None, results: "Results") -> list[str]:
-    """The classes of a model, which must be that of the run."""
+    """The classes of the model, which must be the one of the run."""
     if model is None:
         return []
     from outlark.batch.task import sha256_of
@@ -157,7 +155,7 @@ def _classes_of(model: str | None, results: "Results") -> list[str]:
 
     if results.models != (sha256_of(model),):
         raise InputError(
-            f"{model} is not the model of the run in {results.output}; give the one that outlark detect got"
+            f"{model} is not the model of the run in {results.output}; give the one that outlark detect used"
         )
     return [str(label) for label in load(model).classes_.tolist()]
 
@@ -168,7 +166,7 @@ def _classes(tally: "Tally", of_model: Sequence[str], asked: Sequence[str]) -> l
     there = sorted({*tally.classes, *of_model} - {REST})
     for name in asked:
         if name not in there:
-            raise InputError(f"no note has the label {name!r}; there are {', '.join(there) or 'no notes at all'}")
+            raise InputError(f"no note has the label {name!r}; the labels are {', '.join(there) or 'none at all'}")
     return list(dict.fromkeys(asked)) or there
 
 
@@ -196,7 +194,7 @@ def _listed(failures: Sequence["Failure"]) -> list[dict[str, str]]:
 
 
 def _zones(results: "Results") -> Counter[str]:
-    """How many recordings have a clock of which zone."""
+    """The number of recordings per time zone of the recorder."""
     return Counter(_zone_name(one.began) for one in results.listened if one.began is not None)
 
 
@@ -204,8 +202,8 @@ def _zone_name(began: datetime) -> str:
     return f"UTC{began.isoformat()[-6:]}" if began.tzinfo is not None else "no zone"
 
 
-def _tell(results: "Results", tally: "Tally", missing: Sequence["Failure"], given: Mapping[str, Any]) -> None:
-    from outlark.commands.doctor.finding import listing
+def _report(results: "Results", tally: "Tally", missing: Sequence["Failure"], given: Mapping[str, Any]) -> None:
+    from outlark.commands import listing
 
     effort = tally.effort()
     days = effort["day"][effort["day"] >= 0]
@@ -214,36 +212,36 @@ def _tell(results: "Results", tally: "Tally", missing: Sequence["Failure"], give
     say(f"{many}, {_cell(float(effort['hours'].sum()))} h, {sites}{span}", err=True)
     unknown = [one for one in results.listened if one.began is None]
     groups = {
-        "whose start is not known, under 'time unknown'": [one.recording for one in unknown],
-        "dated by the file name, because the journal is of an earlier version": results.from_name,
-        "of which not all could be heard, counted as far as they go": [one.name for one in results.partial],
+        "without a known start time, under 'time unknown'": [one.recording for one in unknown],
+        "dated by the file name, because the journal is from an earlier version": results.from_name,
+        "processed in part, counted as far as they go": [one.name for one in results.partial],
         "that failed, not counted": [one.name for one in results.failed],
-        "without a table that can be read, not counted": [one.name for one in missing],
+        "without a readable annotation file, not counted": [one.name for one in missing],
     }
     for what, names in groups.items():
         if names:
             say(f"{number_of(len(names), 'recording')} {what}: {listing(names)}", err=True)
     if missing:
         say(f"  {missing[0].name}: {missing[0].message}", err=True)
-    _tell_zones(_zones(results), given["timezone"])
+    _report_zones(_zones(results), given["timezone"])
     for path in (*given["outputs"], *([] if given["figure"] is None else [given["figure"]])):
         say(f"written: {path}", err=True)
 
 
-def _tell_zones(zones: Counter[str], zone: "ZoneInfo | None") -> None:
+def _report_zones(zones: Counter[str], zone: "ZoneInfo | None") -> None:
     if zone is not None and zones["no zone"]:
         many = number_of(zones["no zone"], "recording")
-        say(f"{many} without a zone: their clocks are taken to show {zone}", err=True)
+        say(f"{many} without a time zone: assuming that their clocks show {zone}", err=True)
     if zone is None and len(zones) > 1:
         told = ", ".join(f"{name}: {n}" for name, n in sorted(zones.items()))
         say(
-            f"recorders with different clocks ({told}): hours are as each shows them; --timezone puts all on one",
+            f"recorders in different time zones ({told}): hours are local; --timezone converts them to one zone",
             err=True,
         )
 
 
 def _show(summary: "Summary") -> None:
-    from outlark.commands.summary.summary_tables import TIME_UNKNOWN, rows
+    from outlark.commands.summary.tables import TIME_UNKNOWN, rows
 
     interval = f"{100 * summary.confidence:g} % interval"
     heads = ["hours", "notes", "per hour", interval, "ambiguous", "recordings with", "clock hours with"]
@@ -256,13 +254,13 @@ def _show(summary: "Summary") -> None:
         counts.append("" if row["ambiguous"] is None else str(row["ambiguous"]))
         counts += [f"{row[f'{unit}_with']} of {row[unit]}" for unit in ("recordings", "clock_hours")]
         listed.append([*group, row["class"], *counts])
-    tables.show(listed)
+    show_table(listed)
     if n_rows > LISTED:
         say(f"… and {n_rows - LISTED} more rows; -o summary.csv writes all", err=True)
 
 
 def _cell(value: float | None) -> str:
-    """Three digits, or all before the point; nothing for None.
+    """Three significant digits, or a whole number; blank for None.
 
     >>> _cell(0.000281), _cell(2.5), _cell(5400.4)
     ('0.000281', '2.5', '5400')

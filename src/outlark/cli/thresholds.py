@@ -1,25 +1,104 @@
-"""`--threshold`, for one class or for all: on `train` for good, elsewhere for the run."""
+"""`outlark calibrate`, and the options --threshold and --calibrate of the commands that use a model."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlark.batch.sources import Sources
-from outlark.batch.task import Task
-from outlark.errors import InputError
+from outlark.batch.sources import Sources, find
+from outlark.batch.task import SCORES, Task, sha256_of
+from outlark.cli import options
+from outlark.cli.main import UNREADABLE
+from outlark.cli.progress import counted
+from outlark.cli.say import answer, say
+from outlark.errors import InputError, OutlarkError
 
 if TYPE_CHECKING:
     from outlark.detection.detector import NoteDetector
 
-#: What the option gives: the name of a class, or None for all, and a threshold.
+#: A value of --threshold: the name of a class, or None for all, and a threshold.
 Given = tuple[str | None, float]
 
 
+@click.command()
+@click.argument("model", type=click.Path())
+@click.argument("recordings", nargs=-1, required=True, type=click.Path())
+@click.option("--output", "-o", type=click.Path(), help="Model file to write. Default: MODEL itself.")
+@click.option(
+    "--figure", type=click.Path(), help="Also plot the scores and the threshold of each class: .png, .svg or .pdf."
+)
+@options.channel
+@options.reporting
+def calibrate(
+    model: str,
+    recordings: tuple[str, ...],
+    output: str | None,
+    figure: str | None,
+    channel: int | str,
+    **given: Any,
+) -> None:
+    """Fit the thresholds of a MODEL to RECORDINGS, which need no labels.
+
+    RECORDINGS are sound files and folders: the ones you are going to search, or a few hours of them. The threshold of
+    each class moves into the gap between the scores of its notes and those of all other sounds, near the value from
+    training. A class keeps its threshold if there are too few sounds on either side of the gap, or if you set the
+    threshold by hand; both are reported. The model keeps the thresholds from training, and calibrating again starts
+    from them.
+    """
+    from outlark.storage.model_file import load, save
+
+    detector = load(model)
+    number = None if isinstance(channel, str) else channel
+    failures = _calibrated(detector, sha256_of(model), find(recordings), given["quiet"], number)
+    save(detector, output or model)
+    if figure is not None:
+        from outlark.commands.figures import calibration_figure, save_figure
+
+        save_figure(calibration_figure(detector.calibration_), figure)
+    if not given["quiet"]:
+        _report(detector)
+        say(f"saved in {output or model}", err=True)
+    for name, message in failures:
+        say(f"{name}: {message}", err=True)
+    if given["as_json"]:
+        classes = [{**asdict(of_class), "moved": of_class.moved} for of_class in detector.calibration_]
+        answer({"output": output or model, "model_sha256": sha256_of(output or model), "classes": classes})
+    click.get_current_context().exit(UNREADABLE if failures else 0)
+
+
+def _calibrated(
+    detector: "NoteDetector", model_sha256: str, sources: Sources, quiet: bool, channel: int | None
+) -> list[tuple[str, str]]:
+    """Calibrate on all recordings, or stored scores, that can be read; the names of the others, and why."""
+    from outlark.batch.hearing import opened
+    from outlark.detection.scores_file import load_scores
+
+    peaks, failures = [], [(failure.name, failure.message) for failure in sources.failures]
+    with counted(quiet, "recordings analysed") as progress:
+        for number, source in enumerate(sources.files, start=1):
+            try:
+                stored = str(source.path).endswith(SCORES)
+                heard: Any = load_scores(source.path, model_sha256).scores if stored else opened(source.path, channel)
+                peaks.append(detector.peaks(heard))
+            except OutlarkError as error:
+                failures.append((source.name, str(error)))
+            progress(number, len(sources.files))
+    detector.calibrate_peaks(peaks)
+    return failures
+
+
+def _report(detector: "NoteDetector") -> None:
+    for of_class in detector.calibration_:
+        say(f"{of_class.label}: {of_class.in_words}", err=True)
+
+
+# ----------------------------------------------------------------- --threshold
+
+
 class Threshold(click.ParamType):
-    """X or NAME=X; a name may have an equals sign in it."""
+    """X or NAME=X; a name may contain an equals sign."""
 
     name = "threshold"
 
@@ -44,24 +123,19 @@ def option(what: str) -> Any:
         multiple=True,
         type=Threshold(),
         metavar="[NAME=]X",
-        help=f"Score from which on a sound is a note of the class NAME, or of any class; may be repeated. {what}",
+        help=f"Lowest score that counts as a note, for all classes or for the class NAME. Repeatable. {what}",
     )
 
 
 #: For commands that use a model: as `thresholds`.
-for_this_run = option("Without it: as the model has it, which stays as it is.")
+for_this_run = option("For this run only. Default: the thresholds of the model.")
 
 
 def by_label(given: Iterable[Given], labels: Sequence[Any]) -> dict[Any, float]:
-    """Thresholds by class; one for a class by name comes before one for all.
+    """Thresholds by class; one for a class by name takes precedence over one for all.
 
     >>> by_label([(None, 0.3), ("song", 0.5)], ["alarm", "song"])
     {'alarm': 0.3, 'song': 0.5}
-
-    Raises
-    ------
-    InputError
-        For a class that does not exist, and for two thresholds of one class, or of all.
     """
     from outlark.detection.thresholds import there_are
 
@@ -87,29 +161,42 @@ def set_on(detector: "NoteDetector", given: Iterable[Given]) -> None:
 
 
 def settings(given: Iterable[Given], detector: "NoteDetector") -> dict[str, Any]:
-    """What tables say of thresholds that hold for the run only."""
+    """What annotation files record of thresholds that were set for one run."""
     chosen = by_label(given, detector.classes_.tolist())
     return {"thresholds": {str(label): value for label, value in chosen.items()}} if chosen else {}
 
 
 def with_thresholds(task: Task, sources: Sources, given: Mapping[str, Any]) -> Task:
     """The task with thresholds that are set by hand, calibrated on these files, or both."""
-    by_hand, calibrate = given["thresholds"], given["calibrate"]
-    if not by_hand and not calibrate:
+    by_hand, calibrated = given["thresholds"], given["calibrate"]
+    if not by_hand and not calibrated:
         return task
-    from outlark.cli.calibrate import calibrate_and_tell
     from outlark.storage.model_file import load
 
     detector = load(task.model)
     labels = detector.classes_.tolist()
     chosen = by_label(by_hand, labels)
-    if calibrate and len(chosen) == len(labels):
+    if calibrated and len(chosen) == len(labels):
         raise InputError(
-            "--threshold for every class leaves nothing to --calibrate, because what is set by hand wins; leave one of "
-            "them out, or name some classes only, as in --threshold NAME=X"
+            "--threshold sets every class, which leaves nothing to --calibrate; omit one of them, or set some classes "
+            "only, as in --threshold NAME=X"
         )
     set_on(detector, by_hand)
-    if calibrate:
-        calibrate_and_tell(detector, task, sources, given["quiet"])
+    if calibrated:
+        _calibrated(detector, task.model_sha256, sources, given["quiet"], task.channel)  # the run reports failures
+        if not given["quiet"]:
+            _report(detector)
     moved = zip(labels, detector.layout_.thresholds.tolist(), strict=True)
-    return replace(task, thresholds=tuple(value if calibrate or label in chosen else None for label, value in moved))
+    return replace(task, thresholds=tuple(value if calibrated or label in chosen else None for label, value in moved))
+
+
+def detector_of(given: Mapping[str, Any]) -> "tuple[NoteDetector, str]":
+    """The detector in the file `model` with the given decisions and thresholds, and the digest of the file."""
+    from outlark.storage.detectors import state_of
+    from outlark.storage.model_file import load
+
+    detector = load(given["model"])
+    detector.set_params(**{f"decisions__{name}": value for name, value in options.given_decisions(given).items()})
+    set_on(detector, given["thresholds"])
+    state_of(detector)  # reports values that do not fit before any work is done
+    return detector, sha256_of(given["model"])

@@ -1,131 +1,252 @@
-"""`outlark train`: a model from examples."""
+"""`outlark train`: a model from examples, or from a model and corrected annotations."""
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from outlark.batch.task import sha256_of
-from outlark.cli import options, tables, thresholds, training
+from outlark.cli import options, thresholds
 from outlark.cli.main import UNREADABLE
-from outlark.cli.say import answer, say
-from outlark.cli.steps import steps
+from outlark.cli.progress import steps
+from outlark.cli.say import answer, say, show_table
 from outlark.errors import InputError, ModelFileError
 from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark.commands.doctor.finding import Finding
+    from outlark.commands.doctor.findings import Finding
+    from outlark.commands.train.examples import Examples
     from outlark.commands.train.learning import Learnt
+    from outlark.embeddings import BirdNET
+
+#: Is told how many files of how many have been read.
+Watch = Callable[[int, int], None]
+#: Options that cannot be changed when a model is trained again.
+SETTLED = ("paper", "embedding", "trim")
+
+
+class Plan(NamedTuple):
+    """The classes, the number of training notes if it is known yet, and how to learn from them."""
+
+    labels: Sequence[Any]
+    n_notes: int | None
+    learn: "Callable[[Watch], Learnt]"
 
 
 @click.command()
 @click.argument("examples", nargs=-1, type=click.Path())
-@click.option("--output", "-o", required=True, type=click.Path(), help="The model file to write, as in model.outlark.")
+@click.option("--output", "-o", required=True, type=click.Path(), help="Model file to write, such as model.outlark.")
 @click.option(
     "--class",
     "classes",
     multiple=True,
     metavar="NAME",
-    help="Learn this class only; may be given several times. Without it: all that have examples.",
+    help="Learn only this class. Repeatable. Default: all classes that have examples.",
 )
 @click.option(
     "--max-examples",
     type=click.IntRange(min=1),
     metavar="N",
-    help="At most so many examples, and as many negatives, of each class, spread evenly over all of them; always the "
-    "same ones. With --from: 20, or as many as the model has, and 100 negatives.",
+    help="Use at most N examples and N negatives per class, spread evenly and always the same. Default with --from: 20 "
+    "examples, or as many as the model has, and 100 negatives.",
 )
-@training.more
-@tables.reading
 @click.option(
+    "--negative",
+    "negatives",
+    multiple=True,
+    type=click.Path(),
+    metavar="PATH",
+    help="Annotation files, or folders of annotation files or clips, whose labels say what a sound is not, such as "
+    "false alarms. Repeatable. Among the examples, the label -NAME means the same.",
+)
+@click.option(
+    "--from",
+    "parent",
+    type=click.Path(),
+    metavar="MODEL",
+    help="Train this model again, on its own examples and on EXAMPLES, which are corrected annotation files.",
+)
+@click.option(
+    "--found",
+    multiple=True,
+    type=click.Path(),
+    metavar="PATH",
+    help="With --from: the output of 'outlark detect' before you corrected it. Rows that you deleted or relabelled "
+    "become negatives. Repeatable.",
+)
+@options.reading
+@options.format_option(
     "--format",
     "-f",
-    metavar="NAME",
-    callback=tables.readable_format,
-    shell_complete=tables.complete_readable,
-    help="Format of the tables. Without it: told from content and name. See 'outlark formats'.",
+    help="Format of the annotation files. Default: recognised from content and name. See 'outlark formats'.",
 )
 @options.channel
-@click.option(
-    "--paper", is_flag=True, help="The system of the paper to the letter, instead of the one that works best."
-)
+@click.option("--paper", is_flag=True, help="Use the system as published instead of the one that works best.")
 @click.option(
     "--embedding",
     type=click.Choice(["birdnet"]),
-    help="A second stage, for songs of other birds and places: what could be a note by its spectra is also heard by "
-    'BirdNET. It needs pip install "outlark[embeddings]", and BirdNET is for non-commercial use.',
+    help="Add a second stage for data with songs of other birds and places: BirdNET also judges every candidate note. "
+    'Needs pip install "outlark[embeddings]"; BirdNET is for non-commercial use.',
 )
 @click.option(
-    "--trim", is_flag=True, help="Cut off the quiet margins of clips; digital silence at their ends always is."
+    "--trim", is_flag=True, help="Trim the quiet margins of clips. Digital silence at their ends is always removed."
 )
-@thresholds.option("It is kept in the model. Without it: as the examples tell.")
-@click.option("--force", is_flag=True, help="Replace a model that is there.")
+@thresholds.option("Stored in the model. Default: derived from the examples.")
+@click.option("--force", is_flag=True, help="Replace an existing model.")
 @click.option(
     "--check/--no-check",
     default=True,
     show_default=True,
-    help="Look for what the model would get wrong, as 'outlark doctor' does, and tell the problems.",
+    help="Look for mistakes that the model is likely to make, as 'outlark doctor' does, and report problems.",
 )
 @options.reporting
 def command(examples: tuple[str, ...], **given: Any) -> None:
     """Learn classes of notes from EXAMPLES and write a model.
 
-    EXAMPLES are a folder with one sub-folder of clips for each class, each clip one note; or tables of labels, in any
-    format, whose recordings are beside them or under --audio; or a folder of such tables. Not every note has to be
-    marked: a few of each class are enough. With --from, EXAMPLES are annotation files that outlark detect wrote and
-    that were corrected since.
+    EXAMPLES are a folder with one subfolder of clips per class, each clip one note; or annotation files in any format,
+    with their recordings beside them or in --audio; or a folder of annotation files. You do not need to annotate every
+    note: a few of each class are enough. With --from, EXAMPLES are annotation files that 'outlark detect' wrote and you
+    corrected.
     """
-    training.check_usage(examples, given)
+    _check_usage(examples, given)
     _check_output(Path(given["output"]), given["force"])
     start = time.monotonic()
-    with steps(given["quiet"]) as tell:
-        learnt, warned = _learn(training.plan(examples, given), given, tell)
-        problems = _problems(learnt, tell) if given["check"] else []
+    with steps(given["quiet"]) as show:
+        learnt, warned = _learn(_plan(examples, given), given, show)
+        problems = _problems(learnt, show) if given["check"] else []
     _save(learnt, given["output"])
     remarks = [*learnt.remarks, *warned]
     if not given["quiet"]:
-        _tell(learnt, remarks, given)
+        _report(learnt, remarks, given)
         for problem in problems:
             say(problem, err=True)
     for clip in learnt.unheard:
-        say(f"left out: {clip.message}", err=True)
+        say(f"skipped: {clip.message}", err=True)
     if given["as_json"]:
         content = _content(learnt, remarks, given["output"], time.monotonic() - start)
         answer({**content, "problems": [asdict(problem) for problem in problems]})
     click.get_current_context().exit(UNREADABLE if learnt.unheard else 0)
 
 
+def _check_usage(examples: Sequence[str], given: Mapping[str, Any]) -> None:
+    """Refuse options that do not go together."""
+    if given["parent"] is None:
+        if not examples:
+            raise click.UsageError("Missing argument 'EXAMPLES...'.")
+        if given["found"]:
+            raise click.UsageError("--found is only for training a model again; give --from MODEL as well.")
+    elif not examples and (given["found"] or not given["negatives"]):
+        raise click.UsageError("Give the corrected annotation files: outlark train --from MODEL CORRECTED -o NEW.")
+    settled = [name for name in SETTLED if given["parent"] is not None and given[name]]
+    if settled:
+        raise click.UsageError(f"--{settled[0]} cannot be changed when a model is trained again; omit --from.")
+    if given["paper"] and given["embedding"]:
+        raise InputError("--paper is the system as published, which has no --embedding; give one of them")
+
+
 def _check_output(output: Path, force: bool) -> None:
-    """What would go wrong at the end goes wrong now; and nothing but a model is ever replaced."""
+    """Fail now rather than after training; and never replace anything but a model."""
     from outlark.files.container import read
 
     if not output.parent.is_dir():
-        raise InputError(f"the folder {output.parent} does not exist; make it first, or choose another for the model")
+        raise InputError(f"the folder {output.parent} does not exist; create it first, or choose another one")
     if not output.exists():
         return
     try:
         read(output)
     except ModelFileError as error:
         raise InputError(
-            f"{output} is there and is no model, so it is not replaced ({error}); choose another"
+            f"{output} exists and is not a model, so it is not replaced ({error}); choose another"
         ) from None
     if not force:
-        raise InputError(f"{output} is a model already; choose another name, or replace it with --force")
+        raise InputError(f"{output} already exists; choose another name, or replace it with --force")
 
 
-def _learn(plan: training.Plan, given: Mapping[str, Any], tell: Any) -> "tuple[Learnt, list[str]]":
-    """What was learnt, and what was warned of meanwhile."""
+# ------------------------------------------------------------- what is learnt
+
+
+def _plan(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
+    return _from_examples(paths, given) if given["parent"] is None else _from_a_model(paths, given)
+
+
+def _from_examples(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
+    from outlark.commands.train.examples import find_examples
+    from outlark.commands.train.learning import learn
+    from outlark.commands.train.negatives import told_apart
+    from outlark.detection.detector import NoteDetector
+
+    found = told_apart(find_examples(paths, any_verdict=True, **_reading(given)), named=given["classes"])
+    if not found.notes:
+        raise InputError(f"no examples in {', '.join(paths)} ({'; '.join(found.remarks)}); give at least one")
+    if given["classes"]:
+        found = found.of_classes(given["classes"])
+    found = _with_negatives(found, given, found.labels)
+    if given["paper"] and found.negatives:
+        raise InputError("--paper is the system as published, which has no negatives; omit one of them")
+    found = found.at_most(given["max_examples"]) if given["max_examples"] else found
+
+    def learnt(watch: Watch) -> "Learnt":
+        detector = NoteDetector.paper() if given["paper"] else NoteDetector(embedding=_embedding(given["embedding"]))
+        return learn(found, detector, channel=_channel(given), trim=given["trim"], watch=watch)
+
+    return Plan(found.labels, len(found.notes), learnt)
+
+
+def _from_a_model(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
+    from outlark.commands.train.retraining import Parent, retrain, reviewed
+    from outlark.storage.model_file import load
+
+    path = Path(given["parent"])
+    parent = Parent(path=path, sha256=sha256_of(path), detector=load(path))
+    new = reviewed(parent, paths, found_in=given["found"], named=given["classes"], **_reading(given))
+    if given["classes"]:
+        notes, negatives = (tuple(n for n in own if n.label in given["classes"]) for own in (new.notes, new.negatives))
+        new = replace(new, notes=notes, negatives=negatives)
+    labels = list(dict.fromkeys([*parent.classes, *new.labels]))
+    new = _with_negatives(new, given, labels)
+    more = {"audio": given["audio"], "max_examples": given["max_examples"], "channel": _channel(given)}
+    return Plan(labels, None, lambda watch: retrain(parent, new, watch=watch, **more))
+
+
+def _with_negatives(examples: "Examples", given: Mapping[str, Any], classes: Sequence[str]) -> "Examples":
+    from outlark.commands.train.examples import find_examples
+    from outlark.commands.train.negatives import with_negatives
+
+    if not given["negatives"]:
+        return examples
+    found = find_examples(given["negatives"], any_verdict=True, **_reading(given))
+    return with_negatives(examples, found, set(classes))
+
+
+def _reading(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: given[name] for name in ("audio", "format", "label_column")}
+
+
+def _channel(given: Mapping[str, Any]) -> int | str:
+    return options.channel_index(given["channel"])
+
+
+def _embedding(name: str | None) -> "BirdNET | None":
+    if name is None:
+        return None
+    from outlark.embeddings import BirdNET
+
+    return BirdNET(output="species", keep=False)
+
+
+def _learn(plan: Plan, given: Mapping[str, Any], show: Callable[[str], None]) -> "tuple[Learnt, list[str]]":
+    """What was learnt, and the warnings on the way."""
 
     def watch(done: int, total: int) -> None:
         learning = "learning" if plan.n_notes is None else f"learning from {number_of(plan.n_notes, 'note')}"
-        tell(f"{done} of {number_of(total, 'file')} read" if done < total else learning)
+        show(f"{done} of {number_of(total, 'file')} read" if done < total else learning)
 
-    by_hand = thresholds.by_label(given["thresholds"], plan.labels)  # what is wrong with them shows now
+    by_hand = thresholds.by_label(given["thresholds"], plan.labels)  # reports mistakes before training
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         learnt = plan.learn(watch)
@@ -134,12 +255,11 @@ def _learn(plan: training.Plan, given: Mapping[str, Any], tell: Any) -> "tuple[L
     return learnt, list(dict.fromkeys(str(warning.message) for warning in caught))
 
 
-def _problems(learnt: "Learnt", tell: Any) -> "list[Finding]":
-    """What the doctor calls a problem."""
+def _problems(learnt: "Learnt", show: Callable[[str], None]) -> "list[Finding]":
     from outlark.commands.doctor.doctor import examine
-    from outlark.commands.doctor.finding import PROBLEM
+    from outlark.commands.doctor.findings import PROBLEM
 
-    tell("listening to sounds that are no notes")
+    show("testing the model on sounds that are not notes")
     return [finding for finding in examine(learnt.detector) if finding.severity == PROBLEM]
 
 
@@ -149,7 +269,10 @@ def _save(learnt: "Learnt", output: str) -> None:
     save(learnt.detector, output)
 
 
-def _tell(learnt: "Learnt", remarks: Sequence[str], given: Mapping[str, Any]) -> None:
+# ------------------------------------------------------------ what is reported
+
+
+def _report(learnt: "Learnt", remarks: Sequence[str], given: Mapping[str, Any]) -> None:
     for remark in remarks:
         say(f"Note: {remark}", err=True)
     if given["max_examples"]:
@@ -165,11 +288,11 @@ def _tell(learnt: "Learnt", remarks: Sequence[str], given: Mapping[str, Any]) ->
             numbers = [f"{of.shortest_s:.3f}", f"{of.longest_s:.3f}", f"{of.threshold:.3f}"]
             negatives = [str(of.negatives)] if rejecting else []
             rows.append([of.label, str(of.examples), *negatives, str(of.recordings), *numbers])
-        tables.show(rows)
-    told = f"{number_of(len(learnt.classes), 'class')}, {number_of(len(learnt.examples.notes), 'note')}"
+        show_table(rows)
+    said = f"{number_of(len(learnt.classes), 'class')}, {number_of(len(learnt.examples.notes), 'note')}"
     n_negatives = len(learnt.detector.negatives_)
-    told += f", {number_of(n_negatives, 'negative')}" if n_negatives else ""
-    say(f"{told}; in {given['output']}", err=True)
+    said += f", {number_of(n_negatives, 'negative')}" if n_negatives else ""
+    say(f"{said}; saved in {given['output']}", err=True)
 
 
 def _content(learnt: "Learnt", remarks: Sequence[str], output: str, elapsed_s: float) -> dict[str, Any]:
@@ -180,12 +303,7 @@ def _content(learnt: "Learnt", remarks: Sequence[str], output: str, elapsed_s: f
         "sample_rate": learnt.detector.sample_rate_,
         "classes": [asdict(of) for of in learnt.classes],
         "examples": [
-            {
-                "recording": str(note.recording),
-                "label": note.label,
-                "start_s": record["start_s"],
-                "end_s": record["end_s"],
-            }
+            {"recording": str(note.recording), **{name: record[name] for name in ("label", "start_s", "end_s")}}
             for note, record in zip(learnt.examples.notes, learnt.detector.training_, strict=True)
         ],
         "negatives": [

@@ -1,4 +1,4 @@
-"""A part of a recording, without decoding the rest; and a part with what a detector has to hear around it."""
+"""An excerpt of a recording, without decoding the rest; and an excerpt with the surroundings that a detector needs."""
 
 import math
 from os import PathLike
@@ -13,31 +13,17 @@ from outlark.errors import AudioError, InputError
 from outlark.features.base import FrontEnd
 from outlark.features.noise_floor import ENOUGH_FRAMES_PER_SECOND, LevelFloor
 
-#: The noise floor looks so many seconds back and ahead, in whole chunks of a second, which may begin a second earlier.
+#: The noise floor looks this many seconds back and ahead, in chunks of one second that may start a second earlier.
 BACK_S, AHEAD_S = 12.0, 4.0
-#: Formats in which seeking leads to a place that is not quite the one asked for: what comes before is decoded, too.
+#: Formats in which seeking is not exact, so that everything before the excerpt is decoded, too.
 UNSURE = ("MP3", "OGG", "MPEG")
 
 
 class Sound:
-    """A recording of which parts are read: a file, or an array.
+    """A recording from which excerpts are read: a file, or an array with its sample rate.
 
-    Parameters
-    ----------
-    recording : path, or array (n,) or (n, channels)
-    sample_rate : int
-        Of an array; files bring their own.
-    channel : "mix" or int
-        The mean of all channels, or one of them, counted from 0.
+    `channel` is "mix" (the mean of all channels) or a number from 0; `n_samples` is what the file states.
 
-    Attributes
-    ----------
-    sample_rate : int
-    n_samples : int
-        As the file itself tells it.
-
-    Examples
-    --------
     >>> sound = Sound(np.arange(8.0), sample_rate=1000)
     >>> sound.part(5, 10), sound.n_samples
     (array([5., 6., 7.]), 8)
@@ -55,18 +41,17 @@ class Sound:
             self.sample_rate = self._file.sample_rate
             self.n_samples = int(soundfile.info(for_decoder(self._file.path)).frames)
         elif sample_rate is None:
-            raise InputError("a recording is given as an array without sample_rate; give the rate, or a path to a file")
+            raise InputError("the recording is an array; give its sample_rate, or the path of a file")
         else:
             self._samples = mono(recording, channel)  # type: ignore[arg-type]
             self.sample_rate, self.n_samples = check_sample_rate(sample_rate), len(self._samples)
 
     @property
     def duration_s(self) -> float:
-        """Seconds."""
         return self.n_samples / self.sample_rate
 
     def part(self, start: int, end: int) -> np.ndarray:
-        """Samples start … end - 1 as far as there are such, float64."""
+        """Samples start … end - 1, as far as they exist, float64."""
         start, end = max(0, start), min(end, self.n_samples)
         if self._file is None:
             return self._samples[start:end]
@@ -86,37 +71,23 @@ class Sound:
         except (soundfile.SoundFileError, InputError) as error:
             where = f"from {start / self.sample_rate:.3f} to {end / self.sample_rate:.3f} s"
             raise AudioError(
-                f"{self._file.path}: it cannot be read {where} ({error}); get another copy, or take another part of it"
+                f"{self._file.path}: cannot be read {where} ({error}); get another copy, or use another part of it"
             ) from error
 
 
 class Surroundings(NamedTuple):
-    """A part of a recording with what a detector has to hear around it.
-
-    Attributes
-    ----------
-    samples : ndarray (n,)
-    start : int
-        The sample of the recording at which they begin.
-    """
+    """Samples of an excerpt with its surroundings, and the sample of the recording at which they start."""
 
     samples: np.ndarray
     start: int
 
 
 def with_surroundings(sound: Sound, start_s: float, end_s: float, detector: Any) -> Surroundings:
-    """The part of a recording from which a detector finds between two times what it finds in the whole.
-
-    Parameters
-    ----------
-    sound : Sound
-    start_s, end_s : float
-    detector : NoteDetector, fitted
-    """
+    """An excerpt from which a detector finds, between two times, the same as in the whole recording."""
     front_end, rate = detector.front_end_, sound.sample_rate
     before, after = (n / detector.sample_rate_ for n in front_end.context_samples_)
     longest_s = float(np.max(detector.layout_.longest_s))
-    # Much is counted from the start of a recording: begin where all of it begins anew.
+    # chunks are counted from the start of a recording: start where all of them start anew
     grain_s = _grain(front_end) / detector.sample_rate_
     n_grains = max(0, math.floor((start_s - BACK_S - before - longest_s) / grain_s))
     start = round(n_grains * grain_s * rate)
@@ -125,7 +96,7 @@ def with_surroundings(sound: Sound, start_s: float, end_s: float, detector: Any)
 
 
 def _grain(front_end: FrontEnd) -> int:
-    """In samples: whole chunks of the noise floor, so many that its thinning, and every second frame, come out even."""
+    """In samples: as many chunks of the noise floor as keep its thinning, and every second frame, in step."""
     spectrum = getattr(front_end, "spectrum_", None)
     hop = front_end.hop_samples_ if spectrum is None else spectrum.hop
     frame_rate = front_end.sample_rate_ / hop

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outlark.commands.excerpt import Sound
-from outlark.commands.plot.figure_panels import (
+from outlark.commands.plot.panels import (
     COLOURS,
     HATCHES,
     LINES,
@@ -21,7 +21,7 @@ from outlark.commands.plot.figure_panels import (
     draw_spectrogram,
     legend,
 )
-from outlark.commands.plot.figure_panels import WIDTH as FIGURE_1_WIDTH
+from outlark.commands.plot.panels import WIDTH as FIGURE_1_WIDTH
 from outlark.errors import InputError
 from outlark.experiment.protocol import Draw
 from outlark.experiment.results import LEVELS, OOD, OVERALL, Results

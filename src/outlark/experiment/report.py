@@ -17,7 +17,7 @@ import soundfile
 
 from outlark.annotations import Mark, write_table
 from outlark.audio.sound import for_decoder
-from outlark.commands.plot.figure import save
+from outlark.commands.figures import save_figure as save
 from outlark.errors import InputError
 from outlark.experiment.figures import bars, curves, figure_1
 from outlark.experiment.methods import method

@@ -16,7 +16,7 @@ from scipy.fft import rfft
 
 from outlark.audio.sound import AudioFile
 from outlark.commands.excerpt import Sound
-from outlark.commands.plot.figure_numbers import curves, spectrogram_window
+from outlark.commands.plot.numbers import curves, spectrogram_window
 from outlark.detection.scores import ScoreBlock, ScoreLayout, joined_scores
 
 ROWS, COLUMNS = 256, 512

@@ -17,8 +17,7 @@ from outlark.batch.facts import Facts
 from outlark.batch.task import sha256_of
 from outlark.commands.train.examples import Example, Examples
 from outlark.commands.train.learning import Learnt, learn
-from outlark.commands.train.model_examples import Parent
-from outlark.commands.train.retraining import retrain
+from outlark.commands.train.retraining import Parent, retrain
 from outlark.detection.detector import BLOCK, NoteDetector
 from outlark.detection.scores_file import KeptScores, ScoreKeeper, load_scores
 from outlark.detection.valley import FROM

@@ -1,1 +1,1 @@
-"""`outlark clips`: excerpts of recordings as files."""
+"""`outlark clips`: annotated notes as sound files."""

@@ -1,25 +1,154 @@
-"""What tables mark, cut to sound files: one folder for each class, as `outlark train` takes them."""
+"""Annotated notes as sound files, one folder per class, as `outlark train` expects them."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
+from outlark.annotations import Mark, Table
 from outlark.annotations.delimited import SCORE_DIGITS, TIME_DIGITS, comma_line, decimal, guarded
 from outlark.annotations.files import encoded, write_bytes
 from outlark.audio.recorder_metadata import RecorderTime, recorder_time
-from outlark.commands.clips.clip_choice import Choice, Uncut, verdict_of
-from outlark.commands.clips.cutting import Reel
-from outlark.commands.train.file_names import Names, safe_name
+from outlark.audio.sound_files import SoundFiles
+from outlark.commands.clips.cutting import Names, Reel, safe_name
+from outlark.commands.train.examples import skipped_in_words, spread_evenly
 from outlark.errors import AudioError, InputError, OutlarkError
 from outlark.features.noise_floor import check_seconds
+from outlark.segments import KNOWN, UNKNOWN
 from outlark.version import __version__
 
-#: Longer marks are no clips.
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """An annotation to cut, its file and its recording; `kind` names its folder: the label if known, or the verdict."""
+
+    mark: Mark
+    table: Path
+    recording: Path
+
+    @property
+    def known(self) -> bool:
+        return verdict_of(self.mark) == KNOWN
+
+    @property
+    def kind(self) -> str:
+        return str(self.mark.label) if self.known else verdict_of(self.mark)
+
+    def __str__(self) -> str:
+        line = "" if self.mark.line is None else f", line {self.mark.line}"
+        return f"{self.table}{line}: {self.kind!r} at {self.mark.start_s:.3f} s of {self.recording}"
+
+
+class Uncut(NamedTuple):
+    """What could not be cut, and why."""
+
+    what: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """Annotations to cut, by recording and time; remarks on what was skipped; and missing recordings."""
+
+    choices: tuple[Choice, ...]
+    remarks: tuple[str, ...] = ()
+    uncut: tuple[Uncut, ...] = ()
+
+
+def choose(
+    tables: Sequence[Table],
+    sounds: SoundFiles,
+    *,
+    verdicts: Sequence[str] = (KNOWN,),
+    classes: Sequence[str] = (),
+    most: int | None = None,
+) -> Choices:
+    """The annotations to cut.
+
+    Parameters
+    ----------
+    tables : sequence of Table
+    sounds : SoundFiles
+        Finds their recordings.
+    verdicts, classes : sequence of str
+        Only these verdicts, and these labels if there are any.
+    most : int, optional
+        Per class: always the same, spread evenly over all recordings.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from outlark.annotations import read_table
+    >>> with TemporaryDirectory() as folder:
+    ...     Path(folder, "night.wav").touch()
+    ...     _ = Path(folder, "night.labels.txt").write_text("0.5\\t1.0\\tsong\\n2.0\\t2.5\\tcall\\n")
+    ...     found = choose([read_table(f"{folder}/night.labels.txt")], SoundFiles(), classes=["song"])
+    >>> [(choice.kind, choice.recording.name) for choice in found.choices], found.remarks
+    ([('song', 'night.wav')], ('1 annotation skipped: another verdict or class',))
+    """
+    found: dict[tuple[str, float, float, str], Choice] = {}
+    skipped: Counter[str] = Counter()
+    where: dict[tuple[Path, str | None], Path | Uncut] = {}
+    _check_classes(classes, tables)
+    for table in tables:
+        for mark in table.marks:
+            if verdict_of(mark) not in verdicts or (classes and mark.label not in classes):
+                skipped["another verdict or class"] += 1
+                continue
+            key = (table.path, mark.recording)
+            if key not in where:
+                where[key] = _recording(table, mark, sounds)
+            recording = where[key]
+            if isinstance(recording, Uncut):
+                skipped["no recording"] += 1
+                continue
+            choice = Choice(mark=mark, table=table.path, recording=recording)
+            same = (os.path.realpath(recording), round(mark.start_s, 6), round(mark.end_s, 6), choice.kind)
+            skipped["repeated"] += same in found
+            found.setdefault(same, choice)
+    uncut = [found for found in where.values() if isinstance(found, Uncut)]
+    ordered = sorted(found.values(), key=lambda c: (str(c.recording), c.mark.start_s, c.mark.end_s, c.kind))
+    chosen = ordered if most is None else _spread(ordered, most)
+    skipped["more than asked for"] = len(ordered) - len(chosen)
+    remarks = tuple(skipped_in_words(skipped))
+    return Choices(choices=tuple(chosen), remarks=remarks, uncut=tuple(dict.fromkeys(uncut)))
+
+
+def verdict_of(mark: Mark) -> str:
+    """An annotation without a verdict is known if it has a label, and otherwise unknown."""
+    return mark.verdict or (UNKNOWN if mark.label is None else KNOWN)
+
+
+def _check_classes(classes: Sequence[str], tables: Sequence[Table]) -> None:
+    there = {mark.label for table in tables for mark in table.marks if mark.label is not None}
+    for name in classes:
+        if name not in there:
+            raise InputError(
+                f"no annotation has the label {name!r}; the labels are {', '.join(sorted(there)) or 'none at all'}"
+            )
+
+
+def _recording(table: Table, mark: Mark, sounds: SoundFiles) -> Path | Uncut:
+    try:
+        if mark.recording is None:
+            return sounds.of_table(table.path)
+        return sounds.named(mark.recording, table.path, mark.line)
+    except OutlarkError as error:
+        return Uncut(mark.recording or str(table.path), str(error))
+
+
+def _spread(ordered: Sequence[Choice], most: int) -> list[Choice]:
+    chosen = spread_evenly([(choice.known, choice.kind) for choice in ordered], most)
+    return [choice for number, choice in enumerate(ordered) if number in chosen]
+
+
+#: Longest clip.
 LONGEST_S = 600.0
-#: The list of clips. No reader of tables takes it for one: a folder of clips that held a table would be two things.
+#: The list of clips, which no reader takes for an annotation file: train would not know what the folder is.
 COLUMNS = (
     "clip", "label", "verdict", "score", "recording", "from_s", "to_s", "clip_from_s", "clip_to_s", "clock", "table",
     "line",
@@ -28,17 +157,17 @@ COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Clip:
-    """A clip that was cut.
+    """A clip.
 
     Attributes
     ----------
     file : str
-        In the folder of the clips, with "/" on every system.
+        Relative to the folder of the clips, with "/" on every system.
     choice : Choice
     start_s, end_s : float
         Of the clip in the recording.
     clock : str
-        When its note began, ISO 8601, as the recorder's clock had it; empty if nothing tells.
+        Onset of the note by the recorder's clock, ISO 8601; empty if unknown.
     exact : bool
         Whether its samples are those of the recording.
     """
@@ -59,29 +188,23 @@ def cut(
     format: str | None = None,
     watch: Callable[[int], None] = lambda done: None,
 ) -> tuple[list[Clip], list[Uncut]]:
-    """Cut clips to files: folder / class / recording_begin.
+    """Write clips to files: folder / class / recording_onset.
 
-    Only what is needed of each recording is read, and sample rate and sample format are kept. A mark with a channel
-    gives a clip of that channel, others one of all channels.
+    Only the annotated parts are read; sample rate and format are kept. An annotation with a channel gives a clip of
+    that channel, others of all channels.
 
     Parameters
     ----------
     choices : sequence of Choice
-        By recording and time, as `choose` gives them.
+        By recording and time, from `choose`.
     folder : path
-        Made if needed; files of the same names are replaced.
+        Created if necessary; files with the same names are replaced.
     pad_s : float
-        More of the recording, before and after the mark.
+        Extra sound before and after the note.
     format : "wav" or "flac", optional
-        As the recording if that is FLAC, else WAV.
+        Default: FLAC for FLAC recordings, WAV for all others.
     watch : function
-        Called with the number of recordings that are done.
-
-    Returns
-    -------
-    clips : list of Clip
-    uncut : list of Uncut
-        What no clip could be made of.
+        Called with the number of finished recordings.
     """
     pad_s = check_seconds("pad_s", pad_s, zero=True)
     folder, names, folders = Path(folder), Names(), _folders(choices)
@@ -108,18 +231,18 @@ def _cut_one(reel: Reel, choice: Choice, folder: Path, pad_s: float, clock: Reco
     mark, rate = choice.mark, reel.sample_rate
     start, end = round(max(0.0, mark.start_s - pad_s) * rate), round((mark.end_s + pad_s) * rate)
     if end <= start:
-        raise InputError("a point label, without a length; give pad_s (--pad) to cut what is around it")
+        raise InputError("no duration; give pad_s (--pad) to cut the sound around it")
     if end - start > LONGEST_S * rate:
-        raise InputError(f"{(end - start) / rate:.0f} s long, and a clip has at most {LONGEST_S:.0f} s")
+        raise InputError(f"{(end - start) / rate:.0f} s long, but a clip has at most {LONGEST_S:.0f} s")
     part = reel.part(start, end)
     if not len(part) or start + len(part) <= mark.start_s * rate:
-        raise InputError("the recording ends before it; do table and recording belong together?")
+        raise InputError("the recording ends before it; do annotation file and recording belong together?")
     if mark.channel is not None:
         if mark.channel > reel.channels:
-            raise InputError(f"it is in channel {mark.channel}, and the recording has {reel.channels}")
+            raise InputError(f"it is in channel {mark.channel}, but the recording has {reel.channels}")
         part = part[:, [mark.channel - 1]]
-    told = None if clock is None else clock.at(mark.start_s)
-    name = f"{safe_name(choice.recording.stem)}_{mark.start_s:09.3f}s{'' if told is None else _in_name(told)}"
+    onset = None if clock is None else clock.at(mark.start_s)
+    name = f"{safe_name(choice.recording.stem)}_{mark.start_s:09.3f}s{'' if onset is None else _in_name(onset)}"
     file = names.new(f"{folder.name}/{name}", f".{reel.storage.kind}")
     folder.mkdir(parents=True, exist_ok=True)
     reel.save(part, folder.parent / file, _comment(choice, start / rate, clock))
@@ -128,13 +251,13 @@ def _cut_one(reel: Reel, choice: Choice, folder: Path, pad_s: float, clock: Reco
         choice=choice,
         start_s=start / rate,
         end_s=(start + len(part)) / rate,
-        clock="" if told is None else told.isoformat(timespec="milliseconds"),
+        clock="" if onset is None else onset.isoformat(timespec="milliseconds"),
         exact=reel.storage.exact,
     )
 
 
 def write_list(path: str | os.PathLike[str], clips: Iterable[Clip]) -> None:
-    """A table of clips: what was cut from where."""
+    """Write the list of clips as CSV."""
     lines = [comma_line(list(COLUMNS))]
     for clip in clips:
         mark = clip.choice.mark
@@ -158,7 +281,7 @@ def _in_name(moment: datetime) -> str:
 
 
 def _comment(choice: Choice, start_s: float, clock: RecorderTime | None) -> str:
-    """What the clip says of itself: when it began, in words that `recorder_time` understands, and where it is from."""
+    """The comment of a clip: its start, in words that `recorder_time` understands, and its source."""
     told = ""
     if clock is not None:
         began = clock.at(start_s)
@@ -175,7 +298,7 @@ def _zone(moment: datetime) -> str:
 
 
 def _folders(choices: Iterable[Choice]) -> dict[tuple[bool, str], str]:
-    """The folder of each class and verdict; a class that is called "unknown" gets the folder of that name."""
+    """The folder of each class and verdict; a class named "unknown" gets the folder of that name."""
     names = Names()
     kinds = sorted({(choice.known, choice.kind) for choice in choices}, key=lambda kind: (not kind[0], kind[1]))
     return {kind: names.new(safe_name(kind[1])) for kind in kinds}

@@ -1,1 +1,1 @@
-"""`outlark doctor`: what a model would get wrong."""
+"""`outlark doctor`: mistakes that a model is likely to make."""

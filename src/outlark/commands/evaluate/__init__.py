@@ -1,1 +1,1 @@
-"""`outlark evaluate`: found against truth."""
+"""`outlark evaluate`: detections against the truth."""

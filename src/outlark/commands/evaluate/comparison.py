@@ -1,8 +1,8 @@
-"""One recording: what was found against what is there.
+"""One recording: detections against the truth.
 
-Conventions: a mark is an answer if its verdict is known or ambiguous, or if it has a label and no verdict. A mark of
-the truth without a label says that nobody knows what it is: what lies in it is not scored. Points have no length and
-are left out on both sides. Whatever is not one of the classes is the unknown category.
+Conventions: an annotation is an answer if its verdict is known or ambiguous, or if it has a label and no verdict. True
+annotations without a label are not scored, because nobody knows what they are. Points have no duration and are ignored
+on both sides. Everything that is not one of the classes is the unknown category.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,15 +17,15 @@ from outlark.metrics import Events, EventScores, TimeErrors, event_f, note_label
 from outlark.segments import AMBIGUOUS, KNOWN, SILENCE
 from outlark.verdict_names import REST
 
-#: Length of a window.
+#: Duration of a window.
 WINDOW_S = 0.005
-#: DCASE task 5 asks for an IoU of more than .3.
+#: DCASE task 5 requires an IoU above 0.3.
 DCASE_IOU = 0.300001
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One recording: its name, what is there, what was found, how long it is, and its file if that is at hand."""
+    """One recording: name, true and detected annotations, duration, and its file if available."""
 
     name: str
     truth: Sequence[Mark]
@@ -36,18 +36,16 @@ class Compared:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Part:
-    """The measures of one recording, to be added up.
+    """The measures of one recording, to be summed.
 
     Attributes
     ----------
     windows : ndarray (C + 1, C + 1) of int
-        True by found class of the windows; the last is the unknown category.
+        Windows by true and detected class; the last is the unknown category.
     note_truth, note_answers : list of str
-        For each note of the truth its label, and the class that most of its windows have.
+        The label of each true note, and the class that most of its windows received.
     events : list of EventScores
         For each IoU.
-    dcase : EventScores
-    onsets : EventScores or None
     errors : list of TimeErrors
         For each class.
     """
@@ -62,7 +60,7 @@ class Part:
 
 
 def is_answer(mark: Mark) -> bool:
-    """Whether a mark names a class.
+    """Whether an annotation names a class.
 
     >>> is_answer(Mark(start_s=0, end_s=1, label="a")), is_answer(Mark(start_s=0, end_s=1, verdict="unknown"))
     (True, False)
@@ -71,12 +69,12 @@ def is_answer(mark: Mark) -> bool:
 
 
 def is_span(mark: Mark) -> bool:
-    """Whether a mark has a length."""
+    """Whether an annotation has a duration."""
     return mark.start_s < mark.end_s
 
 
 def compare(recording: Compared, classes: Sequence[str], ious: Sequence[float], tolerance_s: float | None) -> Part:
-    """All measures of one recording; the parameters are those of `outlark.commands.evaluate.evaluation.evaluate`."""
+    """All measures of one recording; parameters as for `evaluation.evaluate`."""
     notes, unnamed, answers = _sorted_out(recording)
     reference, estimated = _both_sides(notes, unnamed, answers, classes)
     windows, votes = _windows(recording.duration_s, notes, answers, unnamed, classes)
@@ -92,13 +90,13 @@ def compare(recording: Compared, classes: Sequence[str], ious: Sequence[float], 
 
 
 def event_scores(recording: Compared, classes: Sequence[str], iou: float) -> EventScores:
-    """The events of one recording alone, as `compare` counts them."""
+    """Only the events of one recording, as `compare` counts them."""
     reference, estimated = _both_sides(*_sorted_out(recording), classes)
     return event_f(reference, estimated, iou, classes=classes)
 
 
 def _sorted_out(recording: Compared) -> tuple[list[Mark], list[Mark], list[Mark]]:
-    """Marks of the truth that name a class, those that do not, and the answers; without points."""
+    """True annotations with a label, those without, and answers; no points."""
     spans = [mark for mark in recording.truth if is_span(mark) and mark.verdict != SILENCE]
     notes, unnamed = [mark for mark in spans if is_answer(mark)], [mark for mark in spans if not is_answer(mark)]
     return notes, unnamed, [mark for mark in recording.found if is_answer(mark) and is_span(mark)]
@@ -107,13 +105,13 @@ def _sorted_out(recording: Compared) -> tuple[list[Mark], list[Mark], list[Mark]
 def _both_sides(
     notes: Sequence[Mark], unnamed: Sequence[Mark], answers: Sequence[Mark], classes: Sequence[str]
 ) -> tuple[Events, Events]:
-    """What is to be found, and what was; answers at marks without a label count neither way."""
+    """True and detected events; detections at annotations without a label count neither way."""
     reference = _events(mark for mark in notes if mark.label in classes)
     return reference, _events(mark for mark in answers if not _is_within(mark, unnamed))
 
 
 def onset_scores(reference: Events, estimated: Events, tolerance_s: float, classes: Sequence[str]) -> EventScores:
-    """Events found by their begins alone: as many pairs as can be of one label that begin within the tolerance.
+    """Events matched by onset alone: as many pairs with the same label as possible within the tolerance.
 
     >>> notes = Events.from_rows([(1.0, 1.1, "a"), (1.05, 1.2, "a")])
     >>> found = Events.from_rows([(1.04, 3.0, "a"), (1.06, 3.0, "a"), (9.0, 9.1, "a")])
@@ -134,11 +132,11 @@ def onset_scores(reference: Events, estimated: Events, tolerance_s: float, class
 
 
 def _pairs(true: np.ndarray, found: np.ndarray, tolerance: float) -> int:
-    """How many pairs of sorted times can be made: in order, whoever has nobody left is passed over."""
+    """The largest number of pairs of sorted times within the tolerance."""
     i = j = n = 0
     while i < len(true) and j < len(found):
         late = found[j] - true[i]
-        # times of a day in seconds are right to some 1e-11
+        # times of day in seconds are exact to about 1e-11
         if abs(late) <= tolerance + 1e-9:
             n, i, j = n + 1, i + 1, j + 1
         elif late < 0:
@@ -151,7 +149,7 @@ def _pairs(true: np.ndarray, found: np.ndarray, tolerance: float) -> int:
 def _windows(
     duration_s: float, notes: Sequence[Mark], answers: Sequence[Mark], unnamed: Sequence[Mark], classes: Sequence[str]
 ) -> tuple[NDArray[np.int64], list[str]]:
-    """Counts of true by found class, and for each note the class that most of its windows have."""
+    """Counts by true and detected class, and for each note the class that most of its windows received."""
     times = (np.arange(int(duration_s / WINDOW_S)) + 0.5) * WINDOW_S
     index = {label: number for number, label in enumerate(classes)}
     n = len(index) + 1
@@ -169,7 +167,7 @@ def _windows(
 
 
 def _painted(times: np.ndarray, marks: Iterable[Mark], index: dict[str, int]) -> NDArray[np.int64]:
-    """The number of the class of each window; one more than the last for none of them."""
+    """The number of the class of each window; after the last for none of them."""
     codes = np.full(len(times), len(index), dtype=np.int64)
     for mark in marks:
         codes[_inside(times, mark)] = index.get(str(mark.label), len(index))
@@ -191,6 +189,6 @@ def _of(events: Events, label: str) -> Events:
 
 
 def _is_within(mark: Mark, spans: Sequence[Mark]) -> bool:
-    """Whether more than half of a mark lies in one of the spans."""
+    """Whether more than half of an annotation lies in one of the spans."""
     shared = (min(mark.end_s, span.end_s) - max(mark.start_s, span.start_s) for span in spans)
     return max(shared, default=0.0) > (mark.end_s - mark.start_s) / 2

@@ -1,13 +1,15 @@
-"""How good detections are: windows, notes and events against the truth, over any number of recordings."""
+"""Windows, notes and events against the truth over any number of recordings, and as named numbers."""
 
 import functools
+import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from outlark.annotations.delimited import comma_line, guarded
 from outlark.commands.evaluate.comparison import REST, Compared, compare
 from outlark.errors import InputError
 from outlark.metrics import ConfusionMatrix, EventScores, FScores, TimeErrors, note_f
@@ -18,26 +20,26 @@ IOUS = (0.5, 0.3)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evaluation:
-    """All measures. What they leave out is in `outlark.commands.evaluate.comparison`.
+    """All measures; for conventions see `comparison`.
 
     Attributes
     ----------
     classes : tuple of str
     recordings : int
     seconds : float
-        How long they are together.
+        Total duration.
     windows : FScores
-        Of windows of 5 ms.
+        Of 5 ms windows.
     notes : FScores
-        Of the notes of the truth, each with the label that most of its windows have.
+        Of the true notes, each with the label that most of its windows received.
     events : dict of float to EventScores
         For each IoU.
     dcase : EventScores
-        The rule of DCASE task 5: IoU of more than .3, and what is found at a mark without a label is not false.
+        The rule of DCASE task 5: IoU above 0.3; detections at annotations without a label are not false.
     onsets : EventScores or None
-        Events count as found if they begin within the tolerance of the true begin.
+        Events matched by onset within the tolerance.
     errors : dict of str to TimeErrors
-        For each class how late its events begin and end, in seconds, for the first IoU.
+        For each class, in seconds, for the first IoU.
     """
 
     classes: tuple[str, ...]
@@ -63,22 +65,17 @@ def evaluate(
     ious: Sequence[float] = IOUS,
     tolerance_s: float | None = None,
 ) -> Evaluation:
-    """Compare what was found with the truth.
+    """Compare detections with the truth.
 
     Parameters
     ----------
     recordings : iterable of Compared
     classes : sequence of str
-        Labels that were to be found. Other labels of the truth are unknown sound.
+        Other labels of the truth are unknown sound.
     ious : sequence of float
-        How much events must overlap to be the same, from 0 (not included) to 1.
+        Overlap from which events match, above 0 up to 1.
     tolerance_s : float, optional
-        Events are also compared by their begins alone, which may be so far apart.
-
-    Raises
-    ------
-    InputError
-        Without recordings or classes, or for an IoU or a tolerance that cannot be.
+        Also match events by their onsets alone, within this tolerance.
 
     Examples
     --------
@@ -91,7 +88,9 @@ def evaluate(
     """
     classes, compared = tuple(classes), list(recordings)
     if not classes or REST in classes or not ious:
-        raise InputError(f"classes={list(classes)}, ious={list(ious)}; give one of each or more, and none named {REST}")
+        raise InputError(
+            f"classes={list(classes)}, ious={list(ious)}; give at least one of each, and no class named {REST}"
+        )
     if tolerance_s is not None and not tolerance_s >= 0:
         raise InputError(f"tolerance_s={tolerance_s!r} must be 0 or more seconds")
     if not compared:
@@ -123,5 +122,96 @@ def _together(errors: Sequence[TimeErrors]) -> TimeErrors:
 
 
 def _f_scores(counts: NDArray[np.int64], classes: tuple[str, ...]) -> FScores:
-    """What `outlark.metrics.window_f` finds, from counts: the labels of a thousand hours of windows fit no memory."""
+    """As `outlark.metrics.window_f`, from counts: a thousand hours of window labels do not fit into memory."""
     return f_of_counts(counts, classes, ConfusionMatrix(counts, (*classes, REST), (*classes, REST)))
+
+
+#: Names of values over all classes.
+POOLED, MEAN, MEAN_ALL = "(pooled)", "(mean of classes)", "(mean with unknown)"
+Measures = dict[str, dict[str, float | None]]
+
+
+def measures(evaluation: Evaluation) -> Measures:
+    """All values: measure → class, or name for all of them → value; None if undefined.
+
+    >>> from outlark.commands.evaluate.comparison import Compared
+    >>> from outlark.commands.evaluate.evaluation import evaluate
+    >>> from outlark.annotations import Mark
+    >>> truth = [Mark(start_s=1.0, end_s=1.5, label="a")]
+    >>> found = measures(evaluate([Compared("night.wav", truth, truth, 10.0)], ["a", "b"]))
+    >>> found["event_f_iou_0.5"]
+    {'a': 1.0, 'b': None, '(pooled)': 1.0, '(mean of classes)': 1.0}
+    """
+    counts = evaluation.dcase.true_positives + evaluation.dcase.false_negatives
+    found: Measures = {
+        "notes": {**dict(zip(evaluation.classes, counts.tolist(), strict=True)), POOLED: int(counts.sum())}
+    }
+    for name, scores in (("window", evaluation.windows), ("note", evaluation.notes)):
+        found[f"{name}_f"] = _f(scores)
+        found[f"{name}_f_chance"] = {
+            MEAN: _plain(scores.chance["macro_known"]),
+            MEAN_ALL: _plain(scores.chance["macro_all"]),
+        }
+    for iou, events in evaluation.events.items():
+        found |= _events("event", f"iou_{iou:g}", events)
+    found |= _events("dcase", "", evaluation.dcase)
+    if evaluation.onsets is not None:
+        found |= _events("onset", "", evaluation.onsets)
+    errors = {**evaluation.errors, POOLED: evaluation.all_errors}
+    for i, border in enumerate(("onset", "offset")):
+        found[f"{border}_error_ms"] = {label: _median_ms(error, i) for label, error in errors.items()}
+    return found
+
+
+def answers(evaluation: Evaluation) -> dict[str, dict[str, int]]:
+    """True label of the notes → label that most of their windows received → number."""
+    confusion = evaluation.notes.confusion
+    return {
+        str(label): dict(zip(map(str, confusion.column_labels), row, strict=True))
+        for label, row in zip(confusion.row_labels, confusion.counts.tolist(), strict=True)
+    }
+
+
+def csv_text(evaluation: Evaluation) -> str:
+    """All values as CSV, one per line; the measure "answers" counts notes by true label and answer."""
+    return comma_line(["measure", "class", "answer", "value"]) + "".join(_lines(evaluation))
+
+
+def _lines(evaluation: Evaluation) -> Iterator[str]:
+    for measure, values in measures(evaluation).items():
+        for label, value in values.items():
+            yield comma_line([measure, guarded(label), "", "" if value is None else repr(value)])
+    for label, counts in answers(evaluation).items():
+        for answer, n in counts.items():
+            yield comma_line(["answers", guarded(label), guarded(answer), str(n)])
+
+
+def _f(scores: FScores) -> dict[str, float | None]:
+    named = {**dict(zip(scores.classes, scores.per_class.tolist(), strict=True)), REST: scores.unknown}
+    named |= {MEAN: scores.macro_known, MEAN_ALL: scores.macro_all}
+    return {str(label): _plain(value) for label, value in named.items()}
+
+
+def _events(name: str, end: str, scores: EventScores) -> Measures:
+    found: Measures = {}
+    for i, rate in enumerate(("precision", "recall", "f")):
+        values = dict(zip(map(str, scores.classes), scores.per_class[i].tolist(), strict=True))
+        values |= {POOLED: scores.pooled[i], MEAN: scores.macro[i]}
+        found[_joined(name, rate, end)] = {label: _plain(value) for label, value in values.items()}
+    for what in ("true_positives", "false_positives", "false_negatives", "absorbed"):
+        counts = getattr(scores, what)
+        whole: Mapping[str, float | None] = dict(zip(map(str, scores.classes), counts.tolist(), strict=True))
+        found[_joined(name, what, end)] = {**whole, POOLED: int(counts.sum())}
+    return found
+
+
+def _joined(*parts: str) -> str:
+    return "_".join(part for part in parts if part)
+
+
+def _median_ms(errors: TimeErrors, border: int) -> float | None:
+    return _plain(1000 * errors.median_absolute[border])
+
+
+def _plain(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)

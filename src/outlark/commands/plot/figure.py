@@ -1,4 +1,4 @@
-"""The picture of a stretch of a recording: spectrogram, score curves, what was found and what is really there."""
+"""A figure of an excerpt of a recording: spectrogram, scores, detected notes and true notes."""
 
 import math
 from collections.abc import Sequence
@@ -9,33 +9,30 @@ from typing import TYPE_CHECKING, Any, Protocol
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from outlark.annotations import Mark, Table
 from outlark.audio.recorder_metadata import recorder_time
+from outlark.audio.sound import AudioFile
+from outlark.audio.sound_files import without_sound_suffix
 from outlark.commands.excerpt import Sound, with_surroundings
-from outlark.commands.plot.figure_panels import Found, Stretch, draw
-from outlark.detection.detector import NoteDetector
-from outlark.errors import InputError
+from outlark.commands.plot.panels import Found, Stretch, draw
+from outlark.detection.detector import BLOCK, NoteDetector
+from outlark.errors import AnnotationError, InputError
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.noise_floor import is_number
-from outlark.files.aside import opened_aside
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Without an end, the picture ends so many seconds after its start, or with the recording.
-USUAL_S = 60.0
-#: Nobody sees notes in a longer stretch.
-LONGEST_S = 3600.0
-#: What pictures are written as, by the end of their name, and what would tell one writing from another.
-KINDS: dict[str, dict[str, None]] = {
-    ".png": {"Software": None},
-    ".svg": {"Date": None, "Creator": None},
-    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
-}
-DOTS_PER_INCH = 130
+#: Longest excerpt by default, and at all: nobody can see notes in a longer one. Seconds.
+USUAL_S, LONGEST_S = 60.0, 3600.0
+#: `outlark plot` shows this many seconds by default, this many of them before the first note.
+SHOWN_S, BEFORE_S = 10.0, 1.0
+#: How far to look for the first note.
+SEARCHED_S = 600.0
 
 
 class Marked(Protocol):
-    """A labelled span: `Segment`, or a row of a table."""
+    """A labelled span: a `Segment` or a `Mark`."""
 
     @property
     def start_s(self) -> float: ...
@@ -56,32 +53,31 @@ def stretch(
     truth: Sequence[Marked] = (),
     title: str | None = None,
 ) -> "Figure":
-    """The picture of a stretch of a recording.
+    """Plot an excerpt of a recording.
 
-    From top to bottom: the spectrogram; the score of each class, that of the leading class bold, thresholds dotted;
-    and a lane for each class with the notes that were found and, if it is given, the truth. Time is in seconds of the
-    recording, and by the clock as well where the recorder wrote it down. Only the stretch and what the detector has to
-    hear around it is read, and the segments are those of the whole recording.
+    From top to bottom: the spectrogram; the score of each class, with the leading class in bold and thresholds dotted;
+    and one lane per class with the detected and, if given, the true notes. The time axis is in seconds of the recording
+    and, if the recorder stored it, in clock time. Only the excerpt and its surroundings are read; the segments are
+    those of the whole recording.
 
     Parameters
     ----------
     detector : NoteDetector, fitted
     recording : path, or array (n,) or (n, channels)
     start_s, end_s : float, optional
-        From the start of the recording, and to its end or 60 s later, whichever comes first.
+        Default: from the start of the recording, for 60 s or to its end.
     sample_rate : int
-        Of an array; files bring their own.
+        Of an array; files have their own.
     channel : "mix" or int
         The mean of all channels, or one of them, counted from 0.
     truth : sequence of objects with `start_s`, `end_s` and `label`
-        In seconds of the recording; what lies outside of the stretch is left out.
     title : str, optional
-        The name of the file by default.
+        Default: the name of the file.
 
     Returns
     -------
     matplotlib.figure.Figure
-        For `save`, or to be changed before.
+        For `outlark.commands.figures.save_figure`.
 
     Examples
     --------
@@ -90,13 +86,15 @@ def stretch(
     >>> known = notes(counts={"tuti-F": 4, "cach-Z": 4})
     >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
     >>> audio, truth = concatenate(notes(seed=1, counts={"cach-Z": 2}), edge_s=0.5, rng=np.random.default_rng(0))
-    >>> picture = stretch(detector, audio, 0.2, 1.0, sample_rate=SAMPLE_RATE, truth=truth)
-    >>> [axis.get_ylabel() for axis in picture.axes[:2]]
-    ['frequency, kHz', 'score of the best note\\nthat is sounding']
+    >>> figure = stretch(detector, audio, 0.2, 1.0, sample_rate=SAMPLE_RATE, truth=truth)
+    >>> [axis.get_ylabel() for axis in figure.axes[:2]]
+    ['frequency, kHz', 'score of the best\\ncurrent note']
     """
     check_is_fitted(detector)
     if isinstance(detector.front_end_, ArrayFrontEnd):
-        raise InputError("pictures are of sound, and this detector is for series of numbers; draw detector.scores(…)")
+        raise InputError(
+            "only sound can be plotted, and this detector is for series of numbers; plot detector.scores(…)"
+        )
     sound = Sound(recording, sample_rate, channel)
     start, end = _checked_times(start_s, end_s, sound)
     file = Path(recording) if isinstance(recording, str | PathLike) else None
@@ -111,49 +109,65 @@ def stretch(
     return draw(seen, _found(detector, seen), [mark for mark in truth if mark.start_s < end and mark.end_s >= start])
 
 
-def save(figure: "Figure", path: str | PathLike[str]) -> None:
-    """Write a picture as PNG, SVG or PDF, by the end of its name; the same picture gives the same bytes.
+def shown_stretch(
+    detector: NoteDetector,
+    path: str | PathLike[str],
+    start_s: float | None = None,
+    end_s: float | None = None,
+    *,
+    channel: int | str = "mix",
+    searched_s: float = SEARCHED_S,
+) -> tuple[float, float, str]:
+    """Start and end of the excerpt to plot, in seconds, and why.
 
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-    path : path
-        The folder must exist. A file that is there is replaced, in one step, once the new one is written.
+    With only one of the two given, it is ten seconds long. With neither, it is ten seconds from one second before the
+    first note of the first ten minutes; without a note, the first ten seconds.
 
-    Raises
-    ------
-    InputError
-        For another kind of file, or a folder that does not exist.
+    >>> import numpy, soundfile
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     soundfile.write(f"{folder}/night.wav", numpy.zeros(60 * 1000), 1000)
+    ...     shown_stretch(NoteDetector(), f"{folder}/night.wav", end_s=25.0)
+    (15.0, 25.0, 'ten seconds up to the given end')
     """
-    import matplotlib.style
+    start, end, why = _asked(start_s, end_s) or _around_first_note(detector, path, channel, searched_s)
+    return start, max(start, min(end, Sound(path).duration_s)), why
 
-    path = Path(path)
-    kind = path.suffix.lower()
-    if kind not in KINDS:
-        raise InputError(f"{path}: a picture is written as {', '.join(KINDS)}; end its name with one of these")
-    if path.is_dir() or not path.parent.is_dir():
-        wrong = "is a folder" if path.is_dir() else f"the folder {path.parent} does not exist"
-        raise InputError(f"{path}: {wrong}; give the name of a file in a folder that exists")
-    with opened_aside(path) as file, matplotlib.style.context(["default", {"svg.hashsalt": "outlark"}]):
-        figure.savefig(file, format=kind[1:], dpi=DOTS_PER_INCH, metadata=KINDS[kind])
+
+def marks_of_recording(table: Table, recording: str | PathLike[str]) -> list[Mark]:
+    """The annotations in a file that belong to a recording: those that name it, or that name none.
+
+    >>> marks = [Mark(start_s=0, end_s=1, recording=name) for name in ("night/a.wav", "b.wav")]
+    >>> table = Table(path=Path("t.csv"), format="csv", marks=tuple(marks))
+    >>> [mark.recording for mark in marks_of_recording(table, "copy/A.flac")]
+    ['night/a.wav']
+    """
+    wanted = _stem(str(recording))
+    found = [mark for mark in table.marks if mark.recording is None or _stem(mark.recording) == wanted]
+    if table.marks and not found:
+        others = sorted({str(mark.recording) for mark in table.marks})
+        raise AnnotationError(
+            f"{table.path}: no annotations of {Path(recording).name}, only of {', '.join(others[:3])}"
+            f"{' …' if len(others) > 3 else ''}; give the annotation file of this recording"
+        )
+    return found
 
 
 def _found(detector: NoteDetector, seen: Stretch) -> Found:
-    """What the detector finds in the stretch, in seconds of the recording."""
+    """The scores and segments around the excerpt, in seconds of the recording."""
     around = with_surroundings(seen.sound, seen.start_s, seen.end_s, detector)
     offset_s = around.start / seen.sound.sample_rate
     scores, found = detector.scores_and_segments(around.samples, seen.sound.sample_rate)
-    times_s = scores.times_s + offset_s
     segments = [
         (segment.start_s + offset_s, segment.end_s + offset_s, segment)
         for segment in found
         if segment.start_s + offset_s < seen.end_s and segment.end_s + offset_s > seen.start_s
     ]
-    return Found(scores=scores, times_s=times_s, segments=segments)
+    return Found(scores=scores, times_s=scores.times_s + offset_s, segments=segments)
 
 
 def _highest(detector: NoteDetector, sound: Sound) -> float:
-    """The highest frequency to show: what both the recording holds and the detector listens to, and a little more."""
+    """The highest frequency to show: a little above what the detector uses, as far as the recording has it."""
     limits = [sound.sample_rate / 2, detector.sample_rate_ / 2]
     high_hz = getattr(detector.front_end_, "high_hz", None)
     return float(min([*limits, 1.2 * high_hz] if high_hz else limits))
@@ -169,7 +183,46 @@ def _checked_times(start_s: Any, end_s: Any, sound: Sound) -> tuple[float, float
         raise InputError(f"start_s={start:g}, but the recording is {sound.duration_s:.3f} s long; give an earlier time")
     end = min(end, sound.duration_s)
     if round((end - start) * sound.sample_rate) < 1:
-        raise InputError(f"from start_s={start:g} to end_s={end:g} there is nothing to see; give a later end")
+        raise InputError(f"there is nothing between start_s={start:g} and end_s={end:g}; give a later end")
     if end - start > LONGEST_S:
-        raise InputError(f"{end - start:.0f} s in one picture; give times no more than {LONGEST_S:.0f} s apart")
+        raise InputError(f"{end - start:.0f} s are too much for one figure; give at most {LONGEST_S:.0f} s")
     return start, end
+
+
+def _asked(start_s: float | None, end_s: float | None) -> tuple[float, float, str] | None:
+    if start_s is not None and end_s is not None:
+        return start_s, end_s, "as given"
+    if start_s is not None:
+        return start_s, start_s + SHOWN_S, "ten seconds from the given start"
+    if end_s is not None:
+        return max(0.0, end_s - SHOWN_S), end_s, "ten seconds up to the given end"
+    return None
+
+
+def _around_first_note(
+    detector: NoteDetector, path: str | PathLike[str], channel: int | str, searched_s: float
+) -> tuple[float, float, str]:
+    first = _first_note_s(detector, path, channel, searched_s)
+    if first is None:
+        return 0.0, SHOWN_S, f"no note in the first {searched_s / 60:g} minutes; the first ten seconds"
+    start = max(0.0, first - BEFORE_S)
+    return start, start + SHOWN_S, "from one second before the first note"
+
+
+def _first_note_s(
+    detector: NoteDetector, path: str | PathLike[str], channel: int | str, searched_s: float
+) -> float | None:
+    audio = AudioFile(path, channel)
+    stream = detector.stream(audio.sample_rate)
+    for block in audio.blocks(BLOCK):
+        found = [segment for segment in stream.push(block).segments if segment.label is not None]
+        if found:
+            return found[0].start_s
+        if stream.n_samples > searched_s * audio.sample_rate:
+            return None
+    found = [segment for segment in stream.finish().segments if segment.label is not None]
+    return found[0].start_s if found else None
+
+
+def _stem(name: str) -> str:
+    return without_sound_suffix(name.replace("\\", "/").rsplit("/", 1)[-1]).casefold()

@@ -1,1 +1,1 @@
-"""`outlark summary`: a season of results, counted."""
+"""`outlark summary`: notes per hour of recording."""

@@ -1,47 +1,78 @@
-"""Counts, effort and rates of a tally, by site, day and hour."""
+"""Counts, effort and rates by site, day and hour, with exact confidence intervals."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betaincinv, gammaincinv
 
-from outlark.commands.summary.intervals import Interval, rate_interval, share_interval
 from outlark.commands.summary.tally import Tally
 from outlark.verdict_names import AMBIGUOUS, KNOWN, REST, UNKNOWN
+
+Interval = tuple[np.ndarray, np.ndarray]
+
+
+def rate_interval(counts: ArrayLike, hours: ArrayLike, confidence: float = 0.95) -> Interval:
+    """The exact interval of a Poisson rate per hour (Garwood 1936); NaN without hours.
+
+    >>> low, high = rate_interval([0, 10], [2.0, 2.0])
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.0, 2.398], [1.844, 9.195])
+    """
+    counts, hours = np.broadcast_arrays(np.asarray(counts, float), np.asarray(hours, float))
+    tail = (1.0 - confidence) / 2.0
+    low = np.where(counts > 0, gammaincinv(np.maximum(counts, 1.0), tail), 0.0)
+    high = gammaincinv(counts + 1.0, 1.0 - tail)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return tuple(np.where(hours > 0, limit / hours, np.nan) for limit in (low, high))  # type: ignore[return-value]
+
+
+def share_interval(counts: ArrayLike, totals: ArrayLike, confidence: float = 0.95) -> Interval:
+    """The exact interval of a proportion (Clopper and Pearson 1934); NaN if the total is 0.
+
+    >>> low, high = share_interval([0, 3, 10], 10)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.0, 0.067, 0.692], [0.308, 0.652, 1.0])
+    """
+    counts, totals = np.broadcast_arrays(np.asarray(counts, float), np.asarray(totals, float))
+    tail, rest = (1.0 - confidence) / 2.0, totals - counts
+    low = np.where(counts > 0, betaincinv(np.maximum(counts, 1.0), rest + 1.0, tail), 0.0)
+    high = np.where(rest > 0, betaincinv(counts + 1.0, np.maximum(rest, 1.0), 1.0 - tail), 1.0)
+    return tuple(np.where(totals > 0, limit, np.nan) for limit in (low, high))  # type: ignore[return-value]
+
 
 CLASS, SITE, DAY, HOUR = "class", "site", "day", "hour"
 BY = (CLASS, SITE, DAY, HOUR)
 Columns = dict[str, np.ndarray]
 SOUND = (KNOWN, AMBIGUOUS, UNKNOWN)
-#: What stands for all classes where they are counted together.
+#: All classes together.
 ALL = "(known)"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """Groups by site, day and hour, as far as they are asked for; counts with a row for each group.
+    """Counts for groups of recordings.
 
     Attributes
     ----------
     by : tuple of str
-        Of "site", "day" and "hour", those that tell the groups apart.
+        Those of "site", "day" and "hour" that define the groups.
     groups : dict of str to array
-        For each of `by`, its value in each group: names of sites; days as ordinals, and hours, -1 for "time unknown".
+        For each of `by`, its value in each group: names of sites; ordinals of days, and hours, -1 for "time unknown".
     classes : tuple of str
-        Names of the columns of counts; the last is "(unknown)", for sounds of no class, if they were written.
+        Names of the columns; the last is "(unknown)", for sounds of no class, if they were written.
     hours : array (groups,)
-        Listened: recorder-hours.
+        Effort, in recorder hours.
     notes, ambiguous : array (groups, classes)
     recordings, clock_hours : array (groups,)
-        That were listened to, at least in part. A clock hour is an hour of a day at a site.
+        Analysed, at least in part. A clock hour is an hour of a day at a site.
     recordings_with, clock_hours_with : array (groups, classes)
-        Of these, those in which a note of the class begins.
+        Those in which a note of the class starts.
     confidence : float
-        Of the intervals.
     verdicts : tuple of str
-        Those that the tables hold. Without "unknown", there is no column for sounds of no class; without "ambiguous",
-        zeros there say nothing.
+        Those that the annotation files contain.
     """
 
     by: tuple[str, ...]
@@ -59,7 +90,7 @@ class Summary:
 
     @property
     def rates(self) -> np.ndarray:
-        """Notes per hour; nan where nothing was listened to."""
+        """Notes per hour; NaN without effort."""
         hours = self.hours[:, np.newaxis]
         return np.divide(self.notes, hours, out=np.full(self.notes.shape, np.nan), where=hours > 0)
 
@@ -68,7 +99,7 @@ class Summary:
         return rate_interval(self.notes, self.hours[:, np.newaxis], self.confidence)
 
     def shares(self, unit: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The share of "recordings" or "clock_hours" with a note, and the limits of its interval."""
+        """The proportion of "recordings" or "clock_hours" with a note, and the limits of its interval."""
         counts, totals = getattr(self, f"{unit}_with"), getattr(self, unit)[:, np.newaxis]
         share = np.divide(counts, totals, out=np.full(counts.shape, np.nan), where=totals > 0)
         return share, *share_interval(counts, totals, self.confidence)
@@ -81,19 +112,17 @@ def summarise(
     confidence: float = 0.95,
     verdicts: Sequence[str] = SOUND,
 ) -> Summary:
-    """Count what a tally holds.
+    """Count by class, site, day and hour.
 
     Parameters
     ----------
     tally : Tally
     by : sequence of "class", "site", "day" and "hour"
-        What to count apart.
     classes : sequence of str, optional
-        Count these only. Without it: all that were found, by name.
+        Default: all.
     confidence : float
-        Of the intervals.
     verdicts : sequence of "known", "ambiguous" and "unknown"
-        What the tables hold.
+        Those that the annotation files contain.
 
     Examples
     --------
@@ -128,7 +157,7 @@ def summarise(
 def _counted(
     of_effort: np.ndarray, effort: Columns, of_found: np.ndarray, found: Columns, shape: tuple[int, int]
 ) -> dict[str, np.ndarray]:
-    """The counts of a summary: effort and found have columns, and for each row the number of its group."""
+    """The counts of a summary, from columns and the number of the group of each row."""
     n, size = shape[0], shape[0] * shape[1]
     cells = of_found * shape[1] + found["class"]
     heard, known = effort["day"] >= 0, found["known"] > 0
@@ -149,7 +178,7 @@ def _counted(
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """A key to sort names by: numbers in them count as numbers.
+    """A key to sort names with numbers in them.
 
     >>> sorted(["site 10", "site 9", "pond"], key=natural)
     ['pond', 'site 9', 'site 10']
@@ -160,20 +189,20 @@ def natural(name: str) -> list[tuple[int, str]]:
 def _columns(
     there: Sequence[str], names: Sequence[str], *, pooled: bool, rest: bool
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """For each class of a tally its column, -1 for none; and the names of the columns."""
+    """The column of each class of a tally, -1 for none; and the names of the columns."""
     shown = (*((ALL,) if pooled else names), *((REST,) if rest else ()))
     at = {REST: len(shown) - 1 if rest else -1} | {name: 0 if pooled else i for i, name in enumerate(names)}
     return np.array([at.get(name, -1) for name in there], np.int64), shown
 
 
 def _with_sites(columns: Columns, there: Sequence[str], sites: Sequence[str]) -> Columns:
-    """The columns of a tally with sites numbered in another order."""
+    """The columns of a tally with sites in another order."""
     at = {site: i for i, site in enumerate(sites)}
     return {**columns, SITE: np.array([at[site] for site in there], np.int64)[columns[SITE]]}
 
 
 def _numbered(columns: Columns, names: Sequence[str]) -> np.ndarray:
-    """One number for each site, day and hour, or for those of them that are named; in their order."""
+    """One number for each combination of the named site, day and hour, in their order."""
     number = np.zeros(len(columns[SITE]), np.int64)
     for name, span in ((SITE, 1), (DAY, 4_000_000), (HOUR, 25)):  # days end with the year 9999
         number = number * span + (columns[name] + 1 if name in names else 0)
@@ -181,7 +210,7 @@ def _numbered(columns: Columns, names: Sequence[str]) -> np.ndarray:
 
 
 def _distinct(groups: np.ndarray, of: np.ndarray, n: int) -> np.ndarray:
-    """How many different values of a column each group has."""
+    """The number of different values in each group."""
     values, which = np.unique(of, return_inverse=True)
     pairs = np.unique(groups * len(values) + which)
     return np.bincount(pairs // max(len(values), 1), minlength=n)

@@ -1,32 +1,90 @@
-"""What was listened to and what was found, recording by recording and hour by hour: all that a summary counts."""
+"""Recording effort and notes for each recording and hour: all that a summary counts.
+
+Time is cut at every quarter of an hour of UTC, or of the recorder's clock if its zone is unknown: every zone differs
+from UTC by whole quarters and changes its clocks at one, so a quarter always lies within one hour of the day. The hour
+that summer time repeats in autumn can thus hold two hours of one recorder, and the one it skips in spring none.
+"""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
-from outlark.commands.summary.clock_hours import TIME_UNKNOWN, Clock, ClockHour
 from outlark.errors import InputError
 from outlark.verdict_names import AMBIGUOUS, KNOWN, REST, UNKNOWN
+
+QUARTER_US = 900 * 10**6
+_EPOCH = datetime(1970, 1, 1)
+
+
+class ClockHour(NamedTuple):
+    """The day as an ordinal (`datetime.date.toordinal`), and the hour from 0 to 23."""
+
+    day: int
+    hour: int
+
+
+#: For recordings without a known start time.
+TIME_UNKNOWN = ClockHour(-1, -1)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The clock of a recording.
+
+    `began` is the time of the first sample, with a zone if it is known; `expansion` the seconds of the file per second
+    of real time; `zone` the zone of days and hours if that of `began` is known, by default that of `began`.
+
+    >>> clock = Clock(datetime(2023, 10, 24, 23, 50))
+    >>> [(str(datetime.fromordinal(at.day).date()), at.hour, hours) for at, hours in clock.hours(1800.0).items()]
+    [('2023-10-24', 23, 0.16666666666666666), ('2023-10-25', 0, 0.3333333333333333)]
+    """
+
+    began: datetime
+    expansion: float = 1.0
+    zone: tzinfo | None = None
+
+    def hours(self, seconds: float) -> Mapping[ClockHour, float]:
+        """The hours of recording in each clock hour, for so many seconds of the file."""
+        first = self._microsecond(0.0)
+        last = self._microsecond(seconds)
+        found: dict[ClockHour, float] = {}
+        for quarter in range(first // QUARTER_US, -(-last // QUARTER_US)):
+            begin, end = max(first, quarter * QUARTER_US), min(last, (quarter + 1) * QUARTER_US)
+            at = self._of_quarter(quarter)
+            found[at] = found.get(at, 0.0) + (end - begin) / 3.6e9
+        return found
+
+    def hours_at(self, starts_s: np.ndarray) -> tuple[list[ClockHour], np.ndarray]:
+        """The clock hours of times in the file, each once, and the index of the hour of each time."""
+        offsets = np.rint(np.asarray(starts_s, float) / self.expansion * 1e6).astype(np.int64)
+        quarters, which = np.unique((self._microsecond(0.0) + offsets) // QUARTER_US, return_inverse=True)
+        return [self._of_quarter(int(quarter)) for quarter in quarters], which
+
+    def _microsecond(self, seconds: float) -> int:
+        began = self.began if self.began.tzinfo is None else self.began.astimezone(UTC).replace(tzinfo=None)
+        return (began - _EPOCH) // timedelta(microseconds=1) + round(seconds / self.expansion * 1e6)
+
+    def _of_quarter(self, quarter: int) -> ClockHour:
+        own = self.began.tzinfo
+        return _clock_hour(quarter, None if own is None else self.zone or own)
+
+
+@lru_cache(maxsize=2**16)
+def _clock_hour(quarter: int, zone: tzinfo | None) -> ClockHour:
+    at = _EPOCH + timedelta(microseconds=quarter * QUARTER_US)
+    local = at if zone is None else at.replace(tzinfo=UTC).astimezone(zone)
+    return ClockHour(local.toordinal(), local.hour)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Listened:
-    """A recording that was listened to.
-
-    Attributes
-    ----------
-    recording : str
-    site : str
-    began : datetime or None
-        Its first sample, with a zone only if one is known; None where nobody knows.
-    seconds : float
-        Of the file, as far as it was heard.
-    expansion : float
-        How many seconds of the file one second took.
-    """
+    """A recording that was analysed: `began` is the time of its first sample, with a zone only if it is known;
+    `seconds` of the file were analysed, and `expansion` of them make one second of real time."""
 
     recording: str
     site: str
@@ -37,7 +95,7 @@ class Listened:
 
 @dataclass(frozen=True)
 class Notes:
-    """What was found in one recording: labels (None without one), verdicts, and onsets in its seconds."""
+    """The detections in one recording: labels or None, verdicts, and onsets in seconds of the file."""
 
     labels: Sequence[str | None]
     verdicts: Sequence[str]
@@ -45,17 +103,17 @@ class Notes:
 
 
 class Tally:
-    """Hours listened and notes found, for each recording and hour of the day.
+    """Hours of recording and notes, for each recording and clock hour.
 
     Parameters
     ----------
     zone : tzinfo, optional
-        The zone whose days and hours count, for recordings whose own is known. Without it: that of each recorder.
+        Zone of days and hours, for recordings whose own is known. Default: that of each recorder.
 
     Attributes
     ----------
     recordings, sites, classes : list of str
-        In the order in which they came.
+        In order of appearance.
 
     Examples
     --------
@@ -84,11 +142,11 @@ class Tally:
         return list(self._classes)
 
     def add(self, listened: Listened, notes: Notes) -> None:
-        """Count a recording with all that was found in it, which may be nothing."""
+        """Count a recording and its detections, if any."""
         self.find(self.listen(listened), listened, notes)
 
     def listen(self, listened: Listened) -> int:
-        """Count the hours of a recording; its number, for `find`."""
+        """Count the hours of a recording; returns its number, for `find`."""
         number, site = len(self.recordings), self._sites.setdefault(listened.site, len(self._sites))
         self.recordings.append(listened.recording)
         effort = {TIME_UNKNOWN: listened.seconds / listened.expansion / 3600.0}
@@ -100,7 +158,7 @@ class Tally:
         return number
 
     def find(self, number: int, listened: Listened, notes: Notes) -> None:
-        """Count what was found in a recording of this number, or a part of it."""
+        """Count detections in a recording with this number, or in a part of it."""
         at, which = [TIME_UNKNOWN], np.zeros(len(notes.starts_s), np.int64)
         if listened.began is not None:
             clock = Clock(listened.began, listened.expansion, self._zone)
@@ -108,13 +166,13 @@ class Tally:
         self._count(number, self._sites[listened.site], at, which, notes)
 
     def effort(self) -> dict[str, np.ndarray]:
-        """The hours listened, as columns: recording and site by number, day and hour (-1: time unknown), hours."""
+        """The effort, as columns: recording and site by number, day and hour (-1: time unknown), hours."""
         return {**_columns(self._effort), "hours": np.array(self._hours)}
 
     def found(self) -> dict[str, np.ndarray]:
-        """The notes found, as such columns with class by number and how many are known and ambiguous.
+        """The notes, as such columns with the class by number, and the numbers of known and ambiguous notes.
 
-        Sounds of no class are in the class "(unknown)", as if they were known.
+        Unknown sounds are "known" notes of the class "(unknown)".
         """
         return _columns(self._found)
 
@@ -125,7 +183,7 @@ class Tally:
                 if verdict == UNKNOWN or label is None:
                     label, verdict = REST, KNOWN
                 elif label == REST:
-                    raise InputError(f"a class is called {REST}, which stands for sounds of no class; rename it")
+                    raise InputError(f"a class is named {REST}, which is reserved for sounds of no class; rename it")
                 key = index, label, verdict == AMBIGUOUS
                 counts[key] = counts.get(key, 0) + 1
         for (index, label, ambiguous), n in sorted(counts.items()):

@@ -1,8 +1,7 @@
-"""What somebody has changed in what was found: rows that were deleted, or have another label now.
+"""Rows that somebody deleted or relabelled in the output of `outlark detect`.
 
-A row that is gone says nothing by itself. Beside the annotation files as `outlark detect` wrote them it says that the
-sound is not a note of the class of its label. Only recordings that somebody has gone through count: those that have a
-corrected file.
+A comparison of the corrected with the original annotation files shows which detections were rejected. Only reviewed
+recordings count: those with a corrected file.
 """
 
 import filecmp
@@ -18,19 +17,18 @@ from outlark.commands.train.negatives import pairs
 from outlark.errors import InputError
 from outlark.plain_text import number_of
 
-#: What `outlark detect` writes beside the files of all recordings, and repeats all of them.
+#: Repeats the rows of all other files that `outlark detect` writes.
 COMBINED = "combined.csv"
 
 
 class Files(NamedTuple):
-    """Annotations, and the name of each file within the folder that was given; its own if it was given itself."""
+    """Annotations, and the name of each file relative to the folder that was given."""
 
     examples: Examples
     names: Mapping[Path, str]
 
     @classmethod
     def of(cls, examples: Examples, given: Iterable[str | os.PathLike[str]]) -> Self:
-        """Of what was found in these files and folders."""
         folders = [Path(path) for path in given if Path(path).is_dir()]
         names = {}
         for table in examples.tables:
@@ -39,34 +37,23 @@ class Files(NamedTuple):
         return cls(examples, names)
 
     def within(self, table: Path) -> set[str]:
-        """The recordings that the rows of a file are about."""
+        """The recordings that a file annotates."""
         return {place for place, *_ in self.examples.tables[table]}
 
 
 class Rejections(NamedTuple):
-    """Rows of what was found whose label was rejected, and what is to be said."""
+    """Detections whose label was rejected, and remarks."""
 
     negatives: tuple[Example, ...]
     remarks: tuple[str, ...]
 
 
 def settled(corrected: Files, found: Files | None = None) -> Examples:
-    """Corrected annotations in which one file speaks for each recording.
+    """Corrected annotations, of one file per recording.
 
-    `outlark detect` may have written several: in several formats, and `combined.csv`, which repeats all of them. Rows
-    that were deleted in one are still there in the others. The file that was changed counts; without what was found
-    nobody can tell, and then any file comes before `combined.csv`.
-
-    Parameters
-    ----------
-    corrected : Files
-    found : Files, optional
-        As `outlark detect` wrote them.
-
-    Raises
-    ------
-    InputError
-        If two files say different things of one recording, and either of them could be the corrected one.
+    `outlark detect` may have written several: in several formats, and `combined.csv`. A row deleted in one is still in
+    the others. The file that differs from the original in `found` counts; without originals, any file takes precedence
+    over `combined.csv`. It is an error if two files that may be the corrected one disagree.
     """
     of_place: dict[str, list[Path]] = defaultdict(list)
     for table in corrected.names:
@@ -79,26 +66,14 @@ def settled(corrected: Files, found: Files | None = None) -> Examples:
     notes = tuple(n for n in examples.notes if n.table is None or n.key in examples.tables[ruling[n.place]])
     tables = {table for tables in of_place.values() for table in tables}
     unused = sorted(corrected.names[table] for table in tables - set(ruling.values()))
-    remarks = [f"{name} left out: other annotation files of its recordings are the corrected ones" for name in unused]
+    remarks = [f"{name} skipped: other annotation files of its recordings are the corrected ones" for name in unused]
     return replace(examples, notes=notes, remarks=(*examples.remarks, *remarks))
 
 
 def rejections(found: Files, corrected: Files) -> Rejections:
-    """What was found and is not there any more, or has another label.
+    """Detections in the original files that were deleted or relabelled in the corrected ones.
 
-    A row is still there if an annotation of its label shares half of the shorter of the two: edges may be moved.
-
-    Parameters
-    ----------
-    found : Files
-        As `outlark detect` wrote them, with whatever verdict.
-    corrected : Files
-        All rows that are there, with whatever verdict, and the negatives among them.
-
-    Raises
-    ------
-    InputError
-        If none of the recordings of what was found has a corrected file.
+    A row is still there if an annotation with its label shares half of the shorter one: edges may have moved.
     """
     examples, names = corrected.examples, set(corrected.names.values())
     reviewed = {note.place for note in (*examples.notes, *examples.negatives)}
@@ -106,18 +81,18 @@ def rejections(found: Files, corrected: Files) -> Rejections:
     open_ = [note for note in found.examples.notes if note.place in reviewed]
     if not open_:
         raise InputError(
-            "none of the recordings of what was found has a corrected annotation file; give what outlark detect wrote, "
-            "and the corrected copies of it under the same names"
+            "no recording has both an original and a corrected annotation file; give the output of outlark detect, and "
+            "corrected copies with the same names"
         )
     still_there = {note.key for note, _ in pairs(open_, [*examples.notes, *examples.negatives])}
     gone = tuple(note for note in open_ if note.key not in still_there)
     others = len({note.place for note in found.examples.notes} - reviewed)
-    remark = f"{number_of(others, 'recording')} without a corrected annotation file: nothing is taken from there"
+    remark = f"{number_of(others, 'recording')} without a corrected annotation file: not used"
     return Rejections(gone, (remark,) if others else ())
 
 
 def _ruling(place: str, tables: Sequence[Path], corrected: Files, found: Files | None) -> Path:
-    """The file that speaks for a recording."""
+    """The file that counts for a recording."""
     if found is None:
         left = [table for table in tables if table.name != COMBINED] or list(tables)
     else:
@@ -127,9 +102,7 @@ def _ruling(place: str, tables: Sequence[Path], corrected: Files, found: Files |
         said.setdefault(frozenset(key for key in corrected.examples.tables[table] if key[0] == place), table)
     if len(said) > 1:
         one, other, *_ = sorted(said.values())
-        raise InputError(
-            f"{one} and {other} say different things of {Path(place).name}; keep the one that you have corrected"
-        )
+        raise InputError(f"{one} and {other} disagree about {Path(place).name}; keep the one that you corrected")
     return left[0]
 
 

@@ -1,4 +1,4 @@
-"""Examples to learn from, as people have them: folders of clips, or tables of marks and the recordings they are about.
+"""Examples to learn from, as people have them: folders of clips, or annotation files and their recordings.
 
 `find_examples` says which notes there are and where; `learning` reads them and trains a detector.
 """
@@ -12,12 +12,12 @@ from typing import Self
 
 from outlark.annotations import Mark, Table, read_table
 from outlark.annotations.read import tables_in
-from outlark.audio.sound_files import SoundFiles, is_sound
-from outlark.commands.train.clip_folders import EXPECTED, clip_folders
+from outlark.audio.sound_files import SoundFiles, is_sound, sounds_within
 from outlark.errors import AnnotationError, InputError
-from outlark.plain_text import writable
+from outlark.plain_text import number_of, writable
 from outlark.segments import KNOWN
 
+EXPECTED = "expected a folder with one subfolder of clips per class, or annotation files"
 Key = tuple[str, str, float, float]
 
 
@@ -30,11 +30,11 @@ class Example:
     label : str
     recording : Path
     mark : Mark or None
-        Where in the recording; None for a clip, which is the note.
+        Its annotation; None for a clip, which is the note.
     table : Path or None
-        That the mark is from.
+        The annotation file.
     cut : bool
-        Whether it is a clip all the same: the part of the recording that is marked, and nothing around it.
+        Whether an annotated part of a recording is treated as a clip, without its surroundings.
     """
 
     label: str
@@ -45,17 +45,17 @@ class Example:
 
     @property
     def is_clip(self) -> bool:
-        """Whether nothing is known of what is around it."""
+        """Whether its surroundings are unknown."""
         return self.mark is None or self.cut
 
     @property
     def place(self) -> str:
-        """The recording, by whatever way it is reached."""
+        """The recording, by its real path."""
         return os.path.realpath(self.recording)
 
     @property
     def key(self) -> Key:
-        """What two rows that say the same have in common: recording, label, start and end to the microsecond."""
+        """Equal for two rows that say the same: recording, label, start and end to the microsecond."""
         start_s, end_s = _time(self)
         return self.place, self.label, round(start_s, 6), round(end_s, 6)
 
@@ -65,7 +65,7 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True)
 class Examples:
-    """Notes to learn from, all of them clips or all of them marks.
+    """Notes to learn from, either all clips or all annotations.
 
     Attributes
     ----------
@@ -73,11 +73,11 @@ class Examples:
         By recording, then by time.
     clips : bool
     remarks : tuple of str
-        What was left out, guessed or odd.
+        What was skipped, guessed or unusual.
     negatives : tuple of Example
-        Sounds that are not notes of the class that they are labelled with; clips or marks, whatever the notes are.
+        Sounds that are not notes of the class they are labelled with; clips or annotations.
     tables : mapping of Path to set
-        Annotation files that were read, and of each the `Example.key` of its rows, also of those that repeat others.
+        The annotation files, with the `Example.key` of all their rows, including repeated ones.
     """
 
     notes: tuple[Example, ...]
@@ -88,40 +88,39 @@ class Examples:
 
     @property
     def labels(self) -> list[str]:
-        """Of all classes, sorted."""
+        """The classes, sorted."""
         return sorted({note.label for note in self.notes})
 
     def of_classes(self, names: Sequence[str]) -> Self:
-        """Only the notes, and the negatives, of these classes.
-
-        Raises
-        ------
-        InputError
-            For a class without examples; the message lists those that there are.
-        """
+        """Only the notes and negatives of these classes."""
         missing = [name for name in names if name not in self.labels]
         if missing:
-            raise InputError(f"there are no examples of the class {missing[0]!r}; there are {', '.join(self.labels)}")
+            raise InputError(f"there are no examples of the class {missing[0]!r}, only of {', '.join(self.labels)}")
         notes, negatives = (tuple(n for n in own if n.label in names) for own in (self.notes, self.negatives))
         return replace(self, notes=notes, negatives=negatives)
 
     def at_most(self, n: int) -> Self:
-        """At most n notes, and n negatives, of each class: see `at_most`."""
+        """At most n notes and n negatives of each class: see `at_most`."""
         return replace(self, notes=at_most(self.notes, n), negatives=at_most(self.negatives, n))
 
 
 def at_most(notes: Sequence[Example], n: int) -> tuple[Example, ...]:
-    """At most n notes of each class: always the same, spread evenly over all of them in their order.
+    """At most n notes of each class, always the same and spread evenly.
 
     >>> notes = tuple(Example(label="a", recording=Path(f"{i}.wav")) for i in range(10))
     >>> [str(note) for note in at_most(notes, 3)]
     ['1.wav', '5.wav', '8.wav']
     """
-    of_class: dict[str, list[int]] = defaultdict(list)
-    for number, note in enumerate(notes):
-        of_class[note.label].append(number)
-    chosen = {own[(2 * i + 1) * len(own) // (2 * n)] for own in of_class.values() for i in range(n)}
+    chosen = spread_evenly([note.label for note in notes], n)
     return tuple(note for number, note in enumerate(notes) if number in chosen)
+
+
+def spread_evenly(kinds: Sequence[object], n: int) -> set[int]:
+    """The numbers of at most n items of each kind, spread evenly over all items of that kind."""
+    of_kind: dict[object, list[int]] = defaultdict(list)
+    for number, kind in enumerate(kinds):
+        of_kind[kind].append(number)
+    return {own[(2 * i + 1) * len(own) // (2 * n)] for own in of_kind.values() for i in range(n)}
 
 
 def in_order(notes: Iterable[Example]) -> tuple[Example, ...]:
@@ -138,28 +137,21 @@ def find_examples(
     any_verdict: bool = False,
     may_be_none: bool = False,
 ) -> Examples:
-    """The examples in folders of clips, or in tables.
+    """The examples in folders of clips, or in annotation files.
 
     Parameters
     ----------
     paths : paths
-        Folders with a sub-folder of clips for each class; or tables, and folders of tables. Of folders, tables that
-        cannot be read, or whose recording is not there, are left out, with a remark.
+        Folders with one subfolder of clips per class; or annotation files, and folders of them. In folders, files that
+        cannot be read, or whose recording is missing, are skipped with a remark.
     audio : paths
-        Folders that hold the recordings of tables. They are also looked for beside each table.
+        Folders with the recordings, which are also looked for beside each annotation file.
     format, label_column
-        Of the tables, as for `read_table`.
+        Of the annotation files, as for `read_table`.
     any_verdict : bool
-        Also marks that have a label and are called unknown, ambiguous or silence.
+        Include labelled annotations with the verdict unknown, ambiguous or silence.
     may_be_none : bool
-        Whether it is no error to find nothing.
-
-    Raises
-    ------
-    InputError
-        If there is nothing to learn from, or it cannot be told what is meant.
-    AnnotationError
-        For a table that cannot be read, or whose recordings are not found.
+        Accept that there are no examples.
 
     Examples
     --------
@@ -169,7 +161,7 @@ def find_examples(
     ...     _ = Path(folder, "night.labels.txt").write_text("0.5\\t1.0\\tsong\\n2.0\\t2.0\\there\\n")
     ...     found = find_examples([f"{folder}/night.labels.txt"])
     >>> [str(note) for note in found.notes], found.remarks
-    (['night.wav at 0.500 s'], ('1 mark left out: points, without a length',))
+    (['night.wav at 0.500 s'], ('1 annotation skipped: no duration',))
     """
     clips: list[Example] = []
     tables: list[tuple[Table, bool]] = []
@@ -184,99 +176,98 @@ def find_examples(
         if classes:
             clips += [Example(label=writable(label), recording=clip) for label, of in classes.items() for clip in of]
         else:
-            remarks += [f"left out: {file.message}" for file in found.unread]
+            remarks += [f"skipped: {file.message}" for file in found.unread]
             tables += [(table, False) for table in found.tables]
     if clips and tables:
         raise InputError(
-            "clips and tables together; train on one kind (outlark clips cuts what tables mark to clips), or on each "
-            "of them apart"
+            "clips and annotation files together; train on one kind (outlark clips cuts annotated notes into clips)"
         )
-    unfit = _no_mark_of_a_note if any_verdict else why_not
+    unfit = _no_annotated_note if any_verdict else why_not
     rows: dict[Path, set[Key]] = {table.path: set() for table, _ in tables}
-    notes = clips or _marked(tables, SoundFiles(audio), remarks, unfit, rows)
+    notes = clips or _annotated(tables, SoundFiles(audio), remarks, unfit, rows)
     if not notes and not may_be_none:
         raise InputError(f"no examples in {', '.join(map(str, asked))}{_because(remarks)}; {EXPECTED}")
     keys = {path: frozenset(own) for path, own in rows.items()}
     return Examples(notes=in_order(notes), clips=bool(clips), remarks=tuple(remarks), tables=keys)
 
 
-# --------------------------------------------------------------------- tables
+# ----------------------------------------------------------- annotation files
 
 
 def _table(path: Path, format: str | None, label_column: str | int | None) -> Table:
     if is_sound(path.name) and path.exists():
-        raise InputError(f"{path} is a recording; {EXPECTED} that say where in it the notes are")
+        raise InputError(f"{path} is a recording; {EXPECTED} that say where its notes are")
     return read_table(path, format=format, label_column=label_column)
 
 
-def _marked(
+def _annotated(
     tables: Sequence[tuple[Table, bool]],
     sounds: SoundFiles,
     remarks: list[str],
     unfit: Callable[[Mark], str | None],
     rows: Mapping[Path, set[Key]],
 ) -> list[Example]:
-    """The notes that tables mark, once each; what is left out is remarked, and `rows` gets those of each table."""
-    remarks += _said_of([table for table, _ in tables])
-    left_out: Counter[str] = Counter()
+    """The annotated notes, each once; adds remarks on what is skipped, and to `rows` those of each file."""
+    remarks += _remarks_of([table for table, _ in tables])
+    skipped: Counter[str] = Counter()
     found: dict[tuple[str, float, float], list[Example]] = defaultdict(list)
     for table, must_be_found in tables:
         where: dict[str | None, Path | None] = {}
         for mark in table.marks:
             why = unfit(mark)
             if why:
-                left_out[why] += 1
+                skipped[why] += 1
                 continue
             if mark.recording not in where:
                 where[mark.recording] = _recording(table, mark, sounds, None if must_be_found else remarks)
             recording = where[mark.recording]
             if recording is None:
-                left_out["their recording is not there"] += 1
+                skipped["recording not found"] += 1
                 continue
             new = Example(label=str(mark.label), recording=recording, mark=mark, table=table.path)
             place, label, start_s, end_s = new.key
             rows[table.path].add(new.key)
             same = found[place, start_s, end_s]
             if any(label == example.label for example in same):
-                left_out["they repeat another one"] += 1
+                skipped["repeated"] += 1
                 continue
             same.append(new)
-    remarks += told_left_out(left_out)
+    remarks += skipped_in_words(skipped)
     for same in found.values():
         if len(same) > 1:
-            remarks.append(f"{same[0]} is marked both {same[0].label!r} and {same[1].label!r}; keep one of them")
+            remarks.append(f"{same[0]} is labelled both {same[0].label!r} and {same[1].label!r}; keep one of them")
     return [example for same in found.values() for example in same]
 
 
-def _said_of(tables: Sequence[Table]) -> list[str]:
-    """The remarks of the tables, each once."""
+def _remarks_of(tables: Sequence[Table]) -> list[str]:
+    """The remarks on the files, each once."""
     names: dict[str, list[str]] = defaultdict(list)
     for table in tables:
         for remark in table.remarks:
             names[remark].append(table.path.name)
-    return [f"{own[0] if len(own) == 1 else f'{len(own)} tables'}: {remark}" for remark, own in names.items()]
+    return [f"{own[0] if len(own) == 1 else f'{len(own)} files'}: {remark}" for remark, own in names.items()]
 
 
-def told_left_out(reasons: Mapping[str, int]) -> list[str]:
-    """How many marks were left out for each reason, in words."""
-    return [f"{n} mark{'s' if n > 1 else ''} left out: {why}" for why, n in reasons.items()]
+def skipped_in_words(reasons: Mapping[str, int]) -> list[str]:
+    """How many annotations were skipped for each reason."""
+    return [f"{number_of(n, 'annotation')} skipped: {why}" for why, n in reasons.items() if n]
 
 
 def why_not(mark: Mark) -> str | None:
-    """Why a mark is no example; None for those that are."""
+    """Why an annotation is not an example; None if it is."""
     if mark.verdict not in (None, KNOWN):
-        return f"their verdict is {mark.verdict}"
-    return _no_mark_of_a_note(mark)
+        return f"verdict {mark.verdict}"
+    return _no_annotated_note(mark)
 
 
-def _no_mark_of_a_note(mark: Mark) -> str | None:
+def _no_annotated_note(mark: Mark) -> str | None:
     if mark.label is None or not mark.label.strip():
-        return "without a label"
-    return "points, without a length" if mark.start_s == mark.end_s else None
+        return "no label"
+    return "no duration" if mark.start_s == mark.end_s else None
 
 
 def _recording(table: Table, mark: Mark, sounds: SoundFiles, remarks: list[str] | None) -> Path | None:
-    """The recording of a mark; without it None and a remark, or an error where there are no remarks."""
+    """The recording of an annotation; if it is missing, None and a remark, or an error if `remarks` is None."""
     try:
         if mark.recording is None:
             return sounds.of_table(table.path)
@@ -295,3 +286,67 @@ def _time(note: Example) -> tuple[float, float]:
 def _because(remarks: Sequence[str]) -> str:
     shown = "; ".join(remarks[:3])
     return f" ({shown}{' …' if len(remarks) > 3 else ''})" if remarks else ""
+
+
+# ----------------------------------------------------------- folders of clips
+
+
+def clip_folders(folder: Path, tables: Sequence[str], remarks: list[str]) -> dict[str, list[Path]]:
+    """The clips of each class: the sound files in each subfolder and the folders below it.
+
+    `tables` are the annotation files in the folder itself: if there are any, and no subfolders with sounds, there are
+    no classes. Remarks on what is skipped are added to `remarks`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     for name in ("alarm/1.wav", "alarm/2.WAV", "song/1.wav", "song/notes.txt"):
+    ...         Path(folder, name).parent.mkdir(exist_ok=True)
+    ...         Path(folder, name).touch()
+    ...     remarks = []
+    ...     classes = clip_folders(Path(folder), [], remarks)
+    >>> {label: len(clips) for label, clips in classes.items()}, remarks
+    ({'alarm': 2, 'song': 1}, ['1 file in the class folders skipped: hidden, or not a sound file'])
+    """
+    classes = {here.name: sounds for here in _folders(folder) if (sounds := list(sounds_within(here)))}
+    loose = [path.name for path in sorted(folder.iterdir()) if is_sound(path.name) and path.is_file()]
+    if classes and tables:
+        raise InputError(
+            f"{folder} contains annotation files ({tables[0]}) and folders of sounds ({next(iter(classes))}); name the "
+            "annotation files, with --audio for the recordings, or give a folder of clips without annotation files"
+        )
+    if not classes and not tables and loose:
+        raise InputError(
+            f"{folder} contains {number_of(len(loose), 'sound file')} ({loose[0]}), but neither subfolders nor "
+            f"annotation files that label them; {EXPECTED}"
+        )
+    if len(classes) == 1:
+        _check_depth(folder, next(iter(classes)))
+    if classes:
+        remarks += _skipped_files(folder, classes, len(loose))
+    return classes
+
+
+def _folders(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+
+
+def _check_depth(folder: Path, only: str) -> None:
+    """Refuse the parent of the folder of classes, which would make a single class of all of them."""
+    inner = [path.name for path in _folders(folder / only) if next(sounds_within(path), None)]
+    if len(inner) > 1 and not any(is_sound(path.name) for path in (folder / only).iterdir()):
+        raise InputError(
+            f"{folder} has one subfolder of sounds, {only}, which has subfolders itself ({inner[0]}, {inner[1]} …); if "
+            f"these are the classes, give {folder / only}"
+        )
+
+
+def _skipped_files(folder: Path, classes: dict[str, list[Path]], n_loose: int) -> list[str]:
+    there = sum(len(files) for label in classes for *_, files in os.walk(folder / label))
+    others = there - sum(map(len, classes.values()))
+    found = []
+    if others:
+        found.append(f"{number_of(others, 'file')} in the class folders skipped: hidden, or not a sound file")
+    if n_loose:
+        found.append(f"{number_of(n_loose, 'sound file')} skipped: in {folder} itself, not in the folder of a class")
+    empty = [path.name for path in _folders(folder) if path.name not in classes]
+    return found + [f"the folder {name} contains no sound files, so it is not a class" for name in empty]

@@ -1,4 +1,4 @@
-"""Training a detector on examples in files: folders of clips, or marks in recordings."""
+"""Training a detector on examples in files: clips, or annotated recordings."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -7,16 +7,16 @@ from pathlib import Path
 
 from outlark.audio.margins import Part, is_long, without_quiet
 from outlark.audio.wav_header import cut_short
-from outlark.commands.train.around_marks import hear, margin
 from outlark.commands.train.examples import Examples
 from outlark.commands.train.negatives import reject
-from outlark.commands.train.one_clip import Clip
+from outlark.commands.train.sounds import Clip, hear, margin
 from outlark.detection.detector import NoteDetector
 from outlark.errors import AudioError, InputError
+from outlark.plain_text import number_of
 
-#: Notes are rarely longer.
+#: Notes are rarely longer than this.
 LONG_NOTE_S = 5.0
-#: More sound than this takes gigabytes.
+#: More sound than this needs gigabytes of memory.
 MUCH_S = 3600.0
 
 
@@ -30,8 +30,7 @@ class Unheard:
 
 @dataclass(frozen=True)
 class ClassSummary:
-    """What was learnt of one class: how many notes in how many files, their lengths, and where it begins to accept; and
-    how many sounds it rejects."""
+    """One class: the number of notes, files and negatives, the durations, and the threshold."""
 
     label: str
     examples: int
@@ -44,20 +43,7 @@ class ClassSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class Learnt:
-    """A trained detector, and how it came about.
-
-    Attributes
-    ----------
-    detector : NoteDetector
-    examples : Examples
-        Those that were learnt from.
-    seconds : float
-        Of sound that was heard.
-    remarks : tuple of str
-        What is odd about the examples; those on how they were found come first.
-    unheard : tuple of Unheard
-        Clips that could not be read.
-    """
+    """A trained detector, the examples it learnt from, the seconds of sound, remarks, and unreadable clips."""
 
     detector: NoteDetector
     examples: Examples
@@ -67,7 +53,7 @@ class Learnt:
 
     @property
     def classes(self) -> list[ClassSummary]:
-        """Class by class, in the order of the detector."""
+        """In the order of the detector."""
         layout, found = self.detector.layout_, []
         for c, label in enumerate(layout.classes.tolist()):
             own = [note for note in self.examples.notes if note.label == label]
@@ -95,21 +81,18 @@ def learn(
     examples : Examples
         From `find_examples`; its negatives are rejected.
     detector : NoteDetector, optional
-        One with the default settings if left out.
+        Default: with default settings.
     channel : "mix" or int
         The mean of all channels, or one of them, counted from 0.
     trim : bool
-        Cut off the quiet margins of clips, as `outlark.audio.margins.without_quiet` finds them. Digital silence at
-        their ends is always cut off.
+        Remove the quiet margins of clips. Digital silence at their ends is always removed.
     watch : function of two numbers, optional
-        Is told how many files of how many have been read.
+        Called with the number of files read so far and in total.
 
     Raises
     ------
     AudioError
-        For a recording that cannot be read; clips that cannot be read are left out, unless a class has no others.
-    AnnotationError
-        For a mark that does not lie in its recording.
+        For a recording that cannot be read. Clips that cannot be read are skipped unless a class has no others.
 
     Examples
     --------
@@ -126,14 +109,14 @@ def learn(
     [('cach-Z', 3), ('tuti-F', 3)]
     """
     detector = NoteDetector() if detector is None else detector
-    told = watch or (lambda done, total: None)
+    watch = watch or (lambda done, total: None)
     if examples.clips:
-        heard = _learn_clips(examples, detector, channel, trim, told)
+        heard = _learn_clips(examples, detector, channel, trim, watch)
     elif trim:
-        raise InputError("--trim is for clips; marks say where their notes begin and end: leave it out")
+        raise InputError("--trim is for clips; annotations say where their notes start and end: omit it")
     else:
-        heard = _learn_marks(examples, detector, channel, told)
-    rejected = reject(detector, examples.negatives, channel, told)
+        heard = _learn_annotations(examples, detector, channel, watch)
+    rejected = reject(detector, examples.negatives, channel, watch)
     heard = replace(heard, remarks=(*heard.remarks, *rejected))
     return replace(heard, remarks=(*examples.remarks, *_cut_short(heard.examples), *heard.remarks, *_odd(heard)))
 
@@ -172,7 +155,6 @@ def _learn_clips(
 
 
 def _trimmed(clip: Clip) -> Clip:
-    """The clip without its quiet margins."""
     part = without_quiet(clip.heard, clip.rate)
     return replace(clip, part=Part(clip.part.start + part.start, clip.part.start + part.end))
 
@@ -183,13 +165,13 @@ def _on_silence(clips: Sequence[Clip]) -> list[str]:
         return []
     most = max(cut, key=lambda clip: clip.cut_s)
     return [
-        f"digital silence at the ends of {len(cut)} clip{'s' if len(cut) > 1 else ''} was cut off, such as "
+        f"digital silence at the ends of {number_of(len(cut), 'clip')} removed, such as "
         f"{most.cut_s:.3f} s of {most.note.recording.name} ({most.note.label})"
     ]
 
 
 def _on_margins(clips: Sequence[Clip], trimmed: Sequence[Clip], trim: bool) -> list[str]:
-    """What was trimmed, or what is so long that it should be."""
+    """What was trimmed, or is so long that it should be."""
     cuts = [(new.cut_s - clip.cut_s, clip) for clip, new in zip(clips, trimmed, strict=True)]
     if trim:
         cut = [(cut_s, clip) for cut_s, clip in cuts if cut_s]
@@ -197,25 +179,25 @@ def _on_margins(clips: Sequence[Clip], trimmed: Sequence[Clip], trim: bool) -> l
     else:
         pairs = zip(cuts, trimmed, strict=True)
         cut = [(cut_s, clip) for (cut_s, clip), new in pairs if is_long(new.part, len(clip.heard), clip.rate)]
-        what, then = "with quiet margins that last longer than the note", "; outlark train … --trim cuts them off"
+        what, then = "with quiet margins longer than the note", "; outlark train … --trim removes them"
     if not cut:
         return []
     cut_s, clip = max(cut, key=lambda pair: pair[0])
     of = f"{cut_s:.3f} of {len(clip.heard) / clip.rate:.3f} s of {clip.note.recording.name} ({clip.note.label})"
-    return [f"{len(cut)} clip{'s' if len(cut) > 1 else ''} {what}, such as {of}{then}"]
+    return [f"{number_of(len(cut), 'clip')} {what}, such as {of}{then}"]
 
 
-# ---------------------------------------------------------------------- marks
+# ---------------------------------------------------------------- annotations
 
 
-def _learn_marks(
+def _learn_annotations(
     examples: Examples, detector: NoteDetector, channel: int | str, watch: Callable[[int, int], None]
 ) -> Learnt:
     heard = hear(examples.notes, channel, watch)
     detector.fit_recordings([s.samples for s in heard.stretches], [s.notes for s in heard.stretches], heard.rates)
     heard.put_in_place(detector.training_)
-    told = f"of {heard.there_s:.0f} s of recordings, {heard.seconds:.0f} s around the marks are heard"
-    part = [told] if margin(heard.there_s, len(examples.notes)) is not None else []
+    said = f"used {heard.seconds:.0f} s around the annotations, out of {heard.there_s:.0f} s of recordings"
+    part = [said] if margin(heard.there_s, len(examples.notes)) is not None else []
     remarks = (*heard.beyond, *part, *_on_rates(heard.rates))
     return Learnt(detector=detector, examples=examples, seconds=heard.seconds, remarks=remarks)
 
@@ -226,11 +208,11 @@ def _learn_marks(
 def _on_rates(rates: Sequence[int]) -> list[str]:
     if len(set(rates)) < 2:
         return []
-    return [f"sample rates from {min(rates)} to {max(rates)} Hz; all of it is heard at {min(rates)} Hz"]
+    return [f"sample rates from {min(rates)} to {max(rates)} Hz; everything is resampled to {min(rates)} Hz"]
 
 
 def _cut_short(examples: Examples) -> Iterator[str]:
-    """Which of the recordings hold less than they announce."""
+    """Which recordings are shorter than their headers state."""
     for path in dict.fromkeys(note.recording for note in examples.notes):
         short = cut_short(path)
         if short is not None:
@@ -242,10 +224,10 @@ def _odd(heard: Learnt) -> Iterator[str]:
     long = [record for record in training if record["end_s"] - record["start_s"] > LONG_NOTE_S]
     if long:
         worst = max(long, key=lambda record: record["end_s"] - record["start_s"])
-        what = "clip" if heard.examples.clips else "mark"
+        what = number_of(len(long), "clip" if heard.examples.clips else "annotation")
         yield (
-            f"{len(long)} {what}{'s' if len(long) > 1 else ''} longer than {LONG_NOTE_S:g} s: {worst['name']} "
-            f"({worst['label']}) {worst['end_s'] - worst['start_s']:.1f} s; is it one note?"
+            f"{what} longer than {LONG_NOTE_S:g} s: {worst['name']} ({worst['label']}) "
+            f"{worst['end_s'] - worst['start_s']:.1f} s; is it one note?"
         )
     twice = [sha for sha, n in Counter(record["sha256"] for record in training).items() if n > 1]
     for sha in twice:
@@ -255,4 +237,4 @@ def _odd(heard: Learnt) -> Iterator[str]:
             f"{second['name']} at {second['start_s']:.3f} s ({second['label']}); keep one of them"
         )
     if heard.seconds > MUCH_S:
-        yield f"{heard.seconds / 3600:.1f} h of sound were heard; fewer examples (--max-examples) take less memory"
+        yield f"{heard.seconds / 3600:.1f} h of sound were used; fewer examples (--max-examples) need less memory"

@@ -1,8 +1,8 @@
-"""Which annotations say that a sound is *not* a note of a class, and what a detector learns of them.
+"""Annotations that say that a sound is *not* a note of a class.
 
-There are three ways to say so: a label such as ``-buzz`` among the examples ("not buzz"); annotation files, or folders
-of clips, of their own, in which ``buzz`` means "not buzz" (``outlark train --negative``); and rows that somebody
-deleted or relabelled in what ``outlark detect`` had found (`outlark.commands.train.corrections`).
+There are three ways to say so: a label such as ``-buzz`` among the examples; separate annotation files, or folders of
+clips, in which ``buzz`` means "not buzz" (``outlark train --negative``); and rows that somebody deleted or relabelled
+in the output of ``outlark detect`` (`outlark.commands.train.corrections`).
 """
 
 import warnings
@@ -11,38 +11,32 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from outlark.commands.train.around_marks import hear
-from outlark.commands.train.examples import Example, Examples, told_left_out, why_not
-from outlark.commands.train.one_clip import Clip
+from outlark.commands.train.examples import Example, Examples, skipped_in_words, why_not
+from outlark.commands.train.sounds import Clip, hear
 from outlark.detection.detector import NoteDetector
 from outlark.detection.negatives import AsGoodAsNotes, as_good_as_notes
 from outlark.errors import InputError
 from outlark.plain_text import number_of
 
-#: Before the name of a class: a sound that is not a note of it.
+#: Before the name of a class: not a note of it.
 NOT = "-"
 
 
 def told_apart(examples: Examples, *, classes: Collection[str] = (), named: Collection[str] = ()) -> Examples:
-    """Examples with the annotations that begin with a minus among their negatives.
+    """Examples whose labels with a minus sign become negatives.
 
-    ``-buzz`` means "not buzz" where ``buzz`` is a class: there are examples of it, or it is one of `classes`. It is a
-    class of its own if it is one of `classes` or `named`, or if there is no class ``buzz``. Which it was is remarked.
-    What is not a negative and was called unknown, ambiguous or silence is left out.
+    ``-buzz`` means "not buzz" if ``buzz`` is a class: it has examples, or is one of `classes`. It is a class of its own
+    if it is one of `classes` or `named`, or if there is no class ``buzz``. The interpretation is remarked. Other
+    annotations with the verdict unknown, ambiguous or silence are skipped.
 
     Parameters
     ----------
     examples : Examples
-        Found with ``any_verdict``: somebody who writes ``-buzz`` over a row seldom changes its verdict.
+        Found with ``any_verdict``: people who relabel a row as ``-buzz`` seldom change its verdict.
     classes : collection of str
         Of a model that is trained again.
     named : collection of str
-        Names of classes that were given.
-
-    Raises
-    ------
-    InputError
-        For a place that is said to be a note of a class and not to be one.
+        Classes that were asked for by name.
 
     Examples
     --------
@@ -53,59 +47,53 @@ def told_apart(examples: Examples, *, classes: Collection[str] = (), named: Coll
     (['-trill', 'buzz'], ['buzz'])
     >>> for remark in found.remarks:
     ...     print(remark)
-    1 '-buzz' taken for: not 'buzz' (if it is a class of its own, give --class=-buzz)
-    '-trill' is learnt as a class of this name: there is no class 'trill' that it could be the negative of
+    1 '-buzz' taken as not 'buzz' (if it is a class of its own, give --class=-buzz)
+    '-trill' is learnt as a class, because there is no class 'trill' to be the negative of
     """
     meant = _meant(examples.labels, classes, named)
-    notes, negatives, left_out = [], [], Counter[str]()
+    notes, negatives, skipped = [], [], Counter[str]()
     for note in examples.notes:
         why = None if note.mark is None else why_not(note.mark)
         if note.label in meant:
             negatives.append(replace(note, label=meant[note.label]))
         elif why is not None:
-            left_out[why] += 1
+            skipped[why] += 1
         else:
             notes.append(note)
     counts = Counter(note.label for note in examples.notes)
     remarks = [
-        f"{counts[label]} {label!r} taken for: not {of!r} (if it is a class of its own, give --class={label})"
+        f"{counts[label]} {label!r} taken as not {of!r} (if it is a class of its own, give --class={label})"
         for label, of in meant.items()
     ]
     odd = [label for label in examples.labels if label.startswith(NOT) and label not in {*meant, *classes, *named}]
     remarks += [
-        f"{label!r} is learnt as a class of this name: there is no class {label[1:].strip()!r} that it could be the "
-        "negative of"
+        f"{label!r} is learnt as a class, because there is no class {label[1:].strip()!r} to be the negative of"
         for label in odd
     ]
     found = replace(
         examples,
         notes=tuple(notes),
         negatives=(*examples.negatives, *negatives),
-        remarks=(*examples.remarks, *told_left_out(left_out), *remarks),
+        remarks=(*examples.remarks, *skipped_in_words(skipped), *remarks),
     )
     _check_for_both(found)
     return found
 
 
 def with_negatives(examples: Examples, negatives: Examples, classes: Collection[str]) -> Examples:
-    """Examples, and what was found elsewhere as negatives: there, ``buzz`` and ``-buzz`` both mean "not buzz".
+    """Examples with separate negatives, among which ``buzz`` and ``-buzz`` both mean "not buzz".
 
-    Negatives of what is not a class are left out, with a remark.
-
-    Raises
-    ------
-    InputError
-        If all of them are, or a place is said to be a note of a class and not to be one.
+    Negatives of labels that are not classes are skipped with a remark; it is an error if all of them are.
     """
     meant = {label: label for label in classes} | {f"{NOT}{label}": label for label in classes}
     taken = [replace(note, label=meant[note.label]) for note in negatives.notes if note.label in meant]
     lost = Counter(note.label for note in negatives.notes if note.label not in meant)
     if not taken:
         raise InputError(
-            f"there are negatives of {', '.join(map(repr, lost))}, but no such class; the classes are "
+            f"the negatives are of {', '.join(map(repr, lost))}, which is not a class; the classes are "
             f"{', '.join(sorted(classes))}"
         )
-    remarks = [f"{number_of(n, 'negative')} left out: there is no class {label!r}" for label, n in lost.items()]
+    remarks = [f"{number_of(n, 'negative')} skipped: there is no class {label!r}" for label, n in lost.items()]
     found = replace(
         examples,
         negatives=(*examples.negatives, *taken),
@@ -118,29 +106,20 @@ def with_negatives(examples: Examples, negatives: Examples, classes: Collection[
 def reject(
     detector: NoteDetector, negatives: Sequence[Example], channel: int | str, watch: Callable[[int, int], None]
 ) -> list[str]:
-    """Let a trained detector reject negatives; what is to be said of them.
-
-    Parameters
-    ----------
-    detector : NoteDetector
-    negatives : sequence of Example
-        Clips, and marks in recordings.
-    channel, watch
-        As for `outlark.commands.train.learning.learn`.
-    """
-    clips, marks = ([note for note in negatives if note.is_clip is wanted] for wanted in (True, False))
+    """Make a trained detector reject negatives, clips and annotations; returns remarks."""
+    clips, annotated = ([note for note in negatives if note.is_clip is wanted] for wanted in (True, False))
     before = len(detector.negatives_)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AsGoodAsNotes)  # it is said below, by the names of the files
+        warnings.simplefilter("ignore", AsGoodAsNotes)  # reported below, with the names of the files
         if clips:
             _reject_clips(detector, clips, channel)
-        remarks = _reject_marks(detector, marks, channel, watch)
+        remarks = _reject_annotations(detector, annotated, channel, watch)
     new = detector.negatives_[before:]
     return remarks if detector.note_model_ is None else [*remarks, *as_good_as_notes(detector.note_model_, new)]
 
 
 def covers(one: Example, other: Example) -> bool:
-    """Whether two annotations in one recording share half of the shorter of them; a clip is all of it.
+    """Whether two annotations of one recording share half of the shorter one; a clip is the whole recording.
 
     >>> from pathlib import Path
     >>> from outlark.annotations import Mark
@@ -158,7 +137,7 @@ def covers(one: Example, other: Example) -> bool:
 def pairs(
     some: Iterable[Example], others: Iterable[Example], *, any_label: bool = False
 ) -> Iterator[tuple[Example, Example]]:
-    """Those of `some` and of `others` that are of about the same place (`covers`), and have one label or any."""
+    """Pairs of annotations of about the same sound (`covers`), with the same label or any."""
     where: dict[str, list[Example]] = defaultdict(list)
     for other in others:
         where[other.place].append(other)
@@ -168,7 +147,7 @@ def pairs(
 
 
 def _meant(labels: Sequence[str], classes: Collection[str], named: Collection[str]) -> dict[str, str]:
-    """For each label that is a negative the class that it is not."""
+    """The class of each label that is a negative."""
     known = {*classes, *named, *(label for label in labels if not label.startswith(NOT))}
     meant: dict[str, str] = {}
     for label in sorted(set(labels) - known, key=lambda label: (len(label), label)):
@@ -183,7 +162,7 @@ def _meant(labels: Sequence[str], classes: Collection[str], named: Collection[st
 def _check_for_both(examples: Examples) -> None:
     for negative, note in pairs(examples.negatives, examples.notes):
         raise InputError(
-            f"{negative} ({negative.table or 'a clip'}) is said not to be {note.label!r}, but {note} "
+            f"{negative} ({negative.table or 'a clip'}) is a negative of {note.label!r}, but {note} "
             f"({note.table or 'a clip'}) is an example of it; keep one of them"
         )
 
@@ -196,10 +175,10 @@ def _reject_clips(detector: NoteDetector, notes: Sequence[Example], channel: int
         clip.put_in_place(record)
 
 
-def _reject_marks(
+def _reject_annotations(
     detector: NoteDetector, notes: Sequence[Example], channel: int | str, watch: Callable[[int, int], None]
 ) -> list[str]:
-    """One recording after the other, so that memory does not grow with their number."""
+    """One recording at a time, to save memory."""
     of_recording: dict[Path, list[Example]] = defaultdict(list)
     for note in notes:
         of_recording[note.recording].append(note)

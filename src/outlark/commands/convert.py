@@ -1,0 +1,235 @@
+"""Converting annotation files to another format, and what is lost on the way."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import soundfile
+
+from outlark.annotations import FORMATS, About, Mark, Table, read_table, write_table
+from outlark.annotations.read import Unread, tables_in
+from outlark.audio.sound import for_decoder
+from outlark.audio.sound_files import SoundFiles, recording_of_table
+from outlark.errors import AnnotationError, InputError, OutlarkError
+from outlark.plain_text import number_of
+from outlark.segments import KNOWN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversion:
+    """A converted file: the numbers of annotations read and written, remarks on reading, and what was lost."""
+
+    source: Path
+    target: Path
+    source_format: str
+    target_format: str
+    marks: int
+    written: int
+    remarks: tuple[str, ...]
+    lost: tuple[str, ...]
+
+
+def format_of_name(name: str) -> str | None:
+    """The format for a file name; None if it is ambiguous.
+
+    >>> [format_of_name(name) for name in ("a.labels.txt", "a.Table.1.selections.txt", "a.CSV", "a.txt")]
+    ['audacity', 'raven', 'csv', None]
+    """
+    endings = {format.suffix.casefold(): format.name for format in FORMATS.values() if format.writes}
+    endings |= {".selections.txt": "raven", ".csv": "csv"}
+    found = [ending for ending in endings if name.casefold().endswith(ending)]
+    return endings[max(found, key=len)] if found else None
+
+
+def convert(
+    source: str | PathLike[str],
+    target: str | PathLike[str],
+    *,
+    to: str | None = None,
+    format: str | None = None,
+    label_column: str | int | None = None,
+    audio: Iterable[str | PathLike[str]] = (),
+    replace_target: bool = False,
+) -> Conversion:
+    """Convert an annotation file to another format.
+
+    Parameters
+    ----------
+    source, target : paths of files
+    to : str, optional
+        The format to write. Default: recognised from the name of the target.
+    format, label_column
+        Of the source, as for `read_table`.
+    audio : paths
+        Folders with the recordings. Annotations then get the name and sample rate of their recording, and Raven's begin
+        times run over all recordings in the order of their names.
+    replace_target : bool
+        Replace an existing file, but never the source.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.csv").write_text("start_s,end_s,label,score\\n1,2,song,0.123456\\n")
+    ...     done = convert(f"{folder}/a.csv", f"{folder}/a.labels.txt")
+    ...     Path(folder, "a.labels.txt").read_text()
+    '1.0\\t2.0\\tsong 0.12\\n'
+    >>> done.lost
+    ('rounded: score (1 annotation)',)
+    """
+    source, target = Path(source), Path(target)
+    to = to or format_of_name(target.name)
+    if to is None:
+        names = [format.name for format in FORMATS.values() if format.writes]
+        raise InputError(
+            f"the name {target.name!r} does not determine the format; give one (--to) of {', '.join(names)}"
+        )
+    _check_target(target, [source], replace_target)
+    table = read_table(source, format=format, label_column=label_column)
+    return _converted(table, target, to, SoundFiles(audio))
+
+
+def convert_folder(
+    source: str | PathLike[str],
+    target: str | PathLike[str],
+    *,
+    to: str,
+    format: str | None = None,
+    label_column: str | int | None = None,
+    audio: Iterable[str | PathLike[str]] = (),
+    replace_target: bool = False,
+) -> tuple[list[Conversion], list[Unread]]:
+    """Convert all annotation files in a folder and its subfolders, as `convert` does; returns also what failed."""
+    source, target = Path(source), Path(target)
+    found = tables_in(source, within=True, format=format, label_column=label_column)
+    if not found.tables:
+        why = f" ({found.unread[0].message})" if found.unread else ""
+        raise InputError(
+            f"{source} contains no readable annotation files{why}; give an annotation file, or a folder of them"
+        )
+    sounds = SoundFiles(audio)
+    targets: dict[str, Table] = {}
+    for table in found.tables:
+        name = recording_of_table(table.path.relative_to(source).as_posix()) + FORMATS[to].suffix
+        if name in targets:
+            raise InputError(f"{targets[name].path} and {table.path} would both become {name}; move one of them")
+        targets[name] = table
+    for name in targets:
+        _check_target(target / name, [table.path for table in found.tables], replace_target)
+    done, failed = [], list(found.unread)
+    for name, table in targets.items():
+        try:
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            done.append(_converted(table, target / name, to, sounds))
+        except OutlarkError as error:
+            failed.append(Unread(table.path, str(error)))
+    return done, failed
+
+
+def _check_target(target: Path, sources: Sequence[Path], may_replace: bool) -> None:
+    if not target.exists():
+        return
+    if any(target.samefile(source) for source in sources if source.exists()):
+        raise InputError(f"{target} is the file to convert and is not overwritten; give another name")
+    if not may_replace:
+        raise InputError(f"{target} already exists; give another name, or replace it (--force)")
+
+
+def _converted(table: Table, target: Path, to: str, sounds: SoundFiles) -> Conversion:
+    marks = list(table.marks)
+    durations: dict[str, float] = {}
+    needs_sound = to == "aoef" and any(mark.sample_rate is None or mark.recording is None for mark in marks)
+    if sounds.folders or needs_sound:
+        marks, durations = _with_recordings(table, sounds)
+    said = {key: table.about[key] for key in ("version", "model_sha256", "settings") if key in table.about}
+    about = About(**said) if "version" in said else None
+    write_table(target, marks, format=to, about=about, durations=durations)
+    written = read_table(target, format=to).marks
+    return Conversion(
+        source=table.path,
+        target=target,
+        source_format=table.format,
+        target_format=to,
+        marks=len(marks),
+        written=len(written),
+        remarks=table.remarks,
+        lost=tuple(losses(marks, written)),
+    )
+
+
+def _with_recordings(table: Table, sounds: SoundFiles) -> tuple[list[Mark], dict[str, float]]:
+    """The annotations with name and sample rate of their recordings, and the duration of each recording."""
+    found: dict[str | None, tuple[str, Any]] = {}
+    for mark in table.marks:
+        name = mark.recording
+        if name in found:
+            continue
+        path = sounds.of_table(table.path) if name is None else sounds.named(name, table.path, mark.line)
+        try:
+            found[name] = (path.name if name is None else name, soundfile.info(for_decoder(path)))
+        except soundfile.SoundFileError as error:
+            raise AnnotationError(f"{table.path}: its recording {path} cannot be read ({error})") from error
+    marks = [
+        replace(mark, recording=found[mark.recording][0], sample_rate=found[mark.recording][1].samplerate)
+        for mark in table.marks
+    ]
+    ordered = sorted(found.values(), key=lambda of: of[0])
+    return marks, {name: info.frames / info.samplerate for name, info in ordered}
+
+
+#: Smaller differences of times and numbers do not count: they are written with six digits.
+SAME_S = SAME_NUMBER = 1e-6
+FIELDS = {
+    "label": "label", "recording": "recording", "verdict": "verdict", "score": "score", "runner_up": "runner-up",
+    "runner_up_score": "runner-up's score", "reason": "reason", "channel": "channel", "low_hz": "low frequency",
+    "high_hz": "high frequency", "sample_rate": "sample rate", "more": "other columns",
+}  # fmt: skip
+_NOTHING: tuple[object, ...] = (None, "", {})
+
+
+def losses(written: Sequence[Mark], read: Sequence[Mark]) -> list[str]:
+    """What annotations lost, in words: `read` is what was `written`, in the same order.
+
+    >>> marks = [Mark(start_s=0, end_s=1, verdict="silence"), Mark(start_s=1, end_s=2, label="a", score=0.123)]
+    >>> losses(marks, [Mark(start_s=1, end_s=2, label="a", score=0.12)])
+    ['omitted: 1 annotation, silence', 'rounded: score (1 annotation)']
+    """
+    omitted: Counter[str] = Counter()
+    others: dict[str, Counter[str]] = {"lost": Counter(), "changed": Counter(), "rounded": Counter()}
+    rest = iter(read)
+    again = next(rest, None)
+    for mark in written:
+        if again is None or not _same_place(mark, again):
+            omitted[mark.verdict or "no verdict"] += 1
+            continue
+        for field in FIELDS:
+            what = _change(field, getattr(mark, field), getattr(again, field))
+            if what:
+                others[what][field] += 1
+        again = next(rest, None)
+    told = [f"omitted: {_number(n)}, {verdict}" for verdict, n in omitted.items()]
+    for what, counts in others.items():
+        told += [f"{what}: {FIELDS[field]} ({_number(n)})" for field, n in counts.items()]
+    return told
+
+
+def _same_place(mark: Mark, other: Mark) -> bool:
+    return abs(other.start_s - mark.start_s) <= SAME_S and abs(other.end_s - mark.end_s) <= SAME_S
+
+
+def _change(field: str, was: object, now: object) -> str | None:
+    # a label without a verdict is known
+    if was in _NOTHING or was == now or (field == "verdict" and was == KNOWN and now is None):
+        return None
+    if now in _NOTHING:
+        return "lost"
+    if isinstance(was, float) and isinstance(now, float):
+        return "rounded" if abs(was - now) > SAME_NUMBER else None
+    return "changed"
+
+
+def _number(n: int) -> str:
+    return number_of(n, "annotation")

@@ -1,0 +1,240 @@
+"""From two sets of annotation files, detections and truth, to recordings with both."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+
+import soundfile
+
+from outlark.annotations import Mark, Table, read_table
+from outlark.annotations.annotation import is_known, is_sound
+from outlark.annotations.read import tables_in
+from outlark.audio.sound import for_decoder
+from outlark.audio.sound_files import SoundFiles, full_names, pair_names, recording_of_table
+from outlark.commands.evaluate.comparison import Compared, is_answer, is_span
+from outlark.errors import AnnotationError, InputError
+from outlark.plain_text import number_of
+from outlark.segments import SILENCE
+
+#: Repeats the rows of all files of a run (`outlark.batch.report`).
+COMBINED = "combined.csv"
+#: Formats, the most complete first.
+FULLEST = ("csv", "jsonl", "parquet", "aoef", "raven", "kaleidoscope", "birdnet", "audacity", "dcase")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matched:
+    """Recordings with truth and detections; names of those without detections (missed) and without truth (left out)."""
+
+    recordings: tuple[Compared, ...]
+    missed: tuple[str, ...]
+    left_out: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def labels(self) -> list[str]:
+        """All labels of the truth and of answers, sorted."""
+        marks = (mark for recording in self.recordings for mark in (*recording.truth, *recording.found))
+        return sorted({str(mark.label) for mark in marks if is_answer(mark)})
+
+    def naming_blanks(self, label: str) -> "Matched":
+        """With this label for detections without label and verdict, such as those of DCASE."""
+        named = (
+            replace(r, found=[replace(m, label=label) if m.label is None and m.verdict is None else m for m in r.found])
+            for r in self.recordings
+        )
+        return replace(self, recordings=tuple(named))
+
+
+@dataclass
+class _Side:
+    """Annotations by recording, their files, and recordings that only the name of a file names."""
+
+    marks: dict[str, list[Mark]] = field(default_factory=dict)
+    tables: dict[str, Path] = field(default_factory=dict)
+    by_file: set[str] = field(default_factory=set)
+
+
+def match_tables(
+    detections: str | PathLike[str],
+    truth: str | PathLike[str],
+    *,
+    audio: Iterable[str | PathLike[str]] = (),
+    label_column: str | int | None = None,
+    detected_only: bool = False,
+) -> Matched:
+    """Match the detections and the truth of each recording by name.
+
+    Parameters
+    ----------
+    detections, truth : paths
+        Annotation files, or folders of them with subfolders. Repeated annotations count once.
+    audio : paths
+        Folders with the recordings, which are also looked for beside the truth; they say how long each is.
+    label_column : str or int, optional
+        Of the truth.
+    detected_only : bool
+        Skip recordings without detections instead of counting their notes as missed.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "found.csv").write_text("file,start_s,end_s,label\\nx/a.wav,1,2,song\\nb.wav,1,2,song\\n")
+    ...     _ = Path(folder, "a.labels.txt").write_text("1.1\\t2.0\\tsong\\n")
+    ...     matched = match_tables(f"{folder}/found.csv", f"{folder}/a.labels.txt")
+    >>> [recording.name for recording in matched.recordings], matched.left_out
+    (['a'], ('b.wav',))
+    """
+    remarks: list[str] = []
+    found, true = _side(Path(detections), None, remarks), _side(Path(truth), label_column, remarks)
+    if not true.marks:
+        raise InputError(f"{truth} contains no annotations; give an annotation file, or a folder of them")
+    partners = _paired(true, found, remarks)
+    missed = tuple(name for name, partner in partners.items() if partner is None)
+    if len(missed) == len(partners) and (detected_only or any(found.marks.values())):
+        raise InputError(
+            f"no recording of {truth} has detections in {detections}: the names are {_names(true)} in the former and "
+            f"{_names(found)} in the latter; give annotation files of the same recordings"
+        )
+    if detected_only and missed:
+        remarks.append(f"{_some(missed)} without detections skipped")
+        partners, missed = {name: partner for name, partner in partners.items() if partner is not None}, ()
+    compared = _compared(partners, true, found, SoundFiles(audio), remarks)
+    left_out = tuple(name for name in found.marks if name not in partners.values() and found.marks[name])
+    return Matched(recordings=tuple(compared), missed=missed, left_out=left_out, remarks=tuple(remarks))
+
+
+def _compared(
+    partners: Mapping[str, str | None], true: _Side, found: _Side, sounds: SoundFiles, remarks: list[str]
+) -> list[Compared]:
+    compared, unknown_length = [], []
+    for name, partner in partners.items():
+        marks, own = true.marks[name], found.marks.get(partner or "", [])
+        sound = _sound(sounds, name, true.tables[name])
+        length = None if sound is None else _length(sound)
+        if length is None:
+            unknown_length.append(name)
+            length = max((mark.end_s for mark in (*marks, *own)), default=0.0)
+        compared.append(Compared(name, marks, own, length, sound))
+    if unknown_length:
+        remarks.append(
+            f"the duration of {_some(unknown_length)} is unknown without the recording (--audio); windows end with the "
+            "last annotation"
+        )
+    remarks += _unscored(compared)
+    return compared
+
+
+def _side(path: Path, label_column: str | int | None, remarks: list[str]) -> _Side:
+    side = _Side()
+    for table, own_name in _tables(path, label_column, remarks):
+        side.by_file |= {own_name} if not table.marks or any(m.recording is None for m in table.marks) else set()
+        for name in dict.fromkeys([mark.recording or own_name for mark in table.marks] or [own_name]):
+            side.marks.setdefault(name, [])
+            side.tables.setdefault(name, table.path)
+        for mark in table.marks:
+            side.marks[mark.recording or own_name].append(mark)
+    joined = _Side(by_file={name for name in side.by_file if name in side.marks})
+    n_twice = 0
+    for name, full in full_names(list(side.marks)).items():
+        joined.tables.setdefault(full, side.tables[full])
+        kept = {_place(mark): mark for mark in (*joined.marks.get(full, []), *side.marks[name])}
+        n_twice += len(joined.marks.get(full, [])) + len(side.marks[name]) - len(kept)
+        joined.marks[full] = list(kept.values())
+    if n_twice:
+        remarks.append(f"{path}: {number_of(n_twice, 'annotation')} repeated in other files, counted once")
+    return joined
+
+
+def _tables(path: Path, label_column: str | int | None, remarks: list[str]) -> list[tuple[Table, str]]:
+    """The annotation files of a path, each with the recording that its name suggests."""
+    if not path.is_dir():
+        return [(read_table(path, label_column=label_column), recording_of_table(path.name))]
+    found = tables_in(path, within=True, label_column=label_column)
+    remarks += [f"skipped: {file.message}" for file in found.unread]
+    if not found.tables:
+        raise InputError(f"{path} contains no readable annotation files; give an annotation file, or a folder of them")
+    return _without_copies([(t, recording_of_table(t.path.relative_to(path).as_posix())) for t in found.tables])
+
+
+def _without_copies(tables: list[tuple[Table, str]]) -> list[tuple[Table, str]]:
+    """Without files that repeat others of a run, in another format or combined, unless somebody edited them."""
+    first: dict[str, list[Mark]] = {}  # the content of the first file of outlark for a recording
+    copies = set()
+    ours = [one for one in tables if "version" in one[0].about]
+    for table, name in sorted(ours, key=lambda one: _rank(one[0])):
+        by_name = {name: list(table.marks)}
+        if table.path.name == COMBINED:
+            by_name = {}
+            for mark in table.marks:
+                by_name.setdefault(mark.recording or name, []).append(mark)
+        if first and all(_same(first.get(recording), marks, table.format) for recording, marks in by_name.items()):
+            copies.add(table.path)
+        else:
+            first = by_name | first
+    return [(table, name) for table, name in tables if table.path not in copies]
+
+
+def _rank(table: Table) -> tuple[bool, int]:
+    """The most complete formats first, and the combined file after all others."""
+    return table.path.name == COMBINED, FULLEST.index(table.format) if table.format in FULLEST else len(FULLEST)
+
+
+def _same(said: list[Mark] | None, marks: list[Mark], format: str) -> bool:
+    if said is None:
+        return False
+    if format == "dcase":  # one class without a name
+        return {_place(mark)[:2] for mark in said if is_known(mark)} == {_place(mark)[:2] for mark in marks}
+    return {_place(mark) for mark in said if is_sound(mark)} == {_place(mark) for mark in marks if is_sound(mark)}
+
+
+def _place(mark: Mark) -> tuple[float, float, str | None]:
+    return round(mark.start_s, 6), round(mark.end_s, 6), mark.label
+
+
+def _paired(true: _Side, found: _Side, remarks: list[str]) -> dict[str, str | None]:
+    partners = pair_names(list(true.marks), list(found.marks))
+    if len(true.marks) == len(found.marks) == 1 and None in partners.values():
+        (name,), (other,) = true.marks, found.marks
+        if name in true.by_file or other in found.by_file:
+            remarks.append(f"{other!r} and {name!r} are taken as the same recording, because there are no others")
+            return {name: other}
+    return partners
+
+
+def _sound(sounds: SoundFiles, name: str, table: Path) -> Path | None:
+    try:
+        return sounds.named(name, table)
+    except AnnotationError:
+        return None
+
+
+def _length(sound: Path) -> float | None:
+    try:
+        info = soundfile.info(for_decoder(sound))
+    except soundfile.SoundFileError:
+        return None
+    return info.frames / info.samplerate
+
+
+def _unscored(recordings: Sequence[Compared]) -> list[str]:
+    said = []
+    truth = [mark for recording in recordings for mark in recording.truth if mark.verdict != SILENCE]
+    points = sum(not is_span(mark) for mark in truth)
+    points += sum(not is_span(mark) for recording in recordings for mark in recording.found if is_answer(mark))
+    if points:
+        said.append(f"{number_of(points, 'point')} ignored: no duration")
+    blank = sum(is_span(mark) and not is_answer(mark) for mark in truth)
+    if blank:
+        said.append(f"{number_of(blank, 'true annotation')} without a label; detections there count neither way")
+    return said
+
+
+def _names(side: _Side) -> str:
+    return f"{', '.join(list(side.marks)[:3])}{' …' if len(side.marks) > 3 else ''}"
+
+
+def _some(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{len(names)} recordings ({names[0]} …)"

@@ -1,0 +1,320 @@
+"""What is in a file: a model, stored scores, a recording or an annotation file, recognised from its content."""
+
+import hashlib
+import math
+import os
+from collections import Counter
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import soundfile
+
+from outlark.annotations import FORMATS, Table, read_table
+from outlark.annotations.read import SUFFIXES
+from outlark.audio.recorder_metadata import recorder_time
+from outlark.audio.sound import CHUNK, AudioFile, for_decoder
+from outlark.audio.sound_files import SoundFiles
+from outlark.audio.wav_header import cut_short
+from outlark.detection.detector import NoteDetector
+from outlark.detection.scores_file import KIND as SCORES
+from outlark.detection.scores_file import load_scores
+from outlark.errors import AnnotationError, AudioError, InputError, OutlarkError
+from outlark.features.array import ArrayFrontEnd
+from outlark.features.base import FrontEnd
+from outlark.features.hlds import HLDSFrontEnd
+from outlark.features.note import NoteFrontEnd
+from outlark.files.container import read
+from outlark.files.places import NOT_REGULAR, is_endless, size_of
+from outlark.storage.model_file import load
+
+
+def content_of(
+    path: str | os.PathLike[str], sounds: SoundFiles | None = None, *, label_column: str | int | None = None
+) -> dict[str, Any]:
+    """What is in a file, as JSON values; "kind" is "model", "scores", "recording" or "table".
+
+    `sounds` finds the recordings of an annotation file, by default beside it.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.txt").write_text("0.5\\t1.0\\tsong\\n2.0\\t2.5\\tsong\\n")
+    ...     found = content_of(f"{folder}/a.txt")
+    >>> found["kind"], found["format"], found["labels"], found["recordings"]
+    ('table', 'audacity', {'song': 2}, [{'name': None, 'marks': 2, 'path': None}])
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; give files: models, recordings or annotation files")
+    if is_endless(path):
+        raise InputError(f"{path} {NOT_REGULAR}")
+    try:
+        with path.open("rb") as file:
+            head = file.read(9)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}); check the path and your permissions") from None
+    # safetensors: the length of the header, then the header, which is a JSON object
+    if head[8:] == b"{" and int.from_bytes(head[:8], "little") < path.stat().st_size:
+        return model_content(path)
+    if not head:
+        raise InputError(f"{path} is empty (0 bytes); copy or record it again")
+    return _sound_or_table(path, sounds or SoundFiles(), label_column)
+
+
+def _sound_or_table(path: Path, sounds: SoundFiles, label_column: str | int | None) -> dict[str, Any]:
+    ways = [
+        lambda: sound_content(path),
+        lambda: table_content(read_table(path, label_column=label_column), sounds),
+    ]
+    # text in UTF-16 starts like some MP3 files
+    by_name = path.name.lower().endswith(SUFFIXES)
+    errors: list[OutlarkError] = []
+    for way in reversed(ways) if by_name else ways:
+        try:
+            return way()
+        except (AudioError, AnnotationError) as error:
+            errors.append(error)
+    raise errors[0] if by_name else InputError(f"{path} is not a file that outlark can read. {errors[0]}. {errors[1]}")
+
+
+def table_content(table: Table, sounds: SoundFiles) -> dict[str, Any]:
+    """What is in an annotation file, and which of its recordings were found."""
+    marks = table.marks
+    counts = Counter(mark.recording for mark in marks)
+    return {
+        "kind": "table",
+        "path": str(table.path),
+        "size_bytes": table.path.stat().st_size,
+        "format": table.format,
+        "what": FORMATS[table.format].what,
+        "marks": len(marks),
+        "labels": dict(sorted(Counter(mark.label for mark in marks if mark.label is not None).items())),
+        "blank": sum(mark.label is None for mark in marks),
+        "verdicts": dict(sorted(Counter(mark.verdict for mark in marks if mark.verdict is not None).items())),
+        "points": sum(mark.start_s == mark.end_s for mark in marks),
+        "start_s": min((mark.start_s for mark in marks), default=None),
+        "end_s": max((mark.end_s for mark in marks), default=None),
+        "recordings": [
+            {"name": name, "marks": n, "path": _found(name, table.path, sounds)}
+            for name, n in (counts or {None: 0}).items()
+        ],
+        "remarks": list(table.remarks),
+        "about": dict(table.about),
+    }
+
+
+def _found(name: str | None, table: Path, sounds: SoundFiles) -> str | None:
+    try:
+        return str(sounds.of_table(table) if name is None else sounds.named(name, table))
+    except AnnotationError:
+        return None
+
+
+def model_content(path: str | PathLike[str]) -> dict[str, Any]:
+    """What is in a model, or in stored scores."""
+    header, _ = read(path)
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    whole = {
+        "path": str(path),
+        "size_bytes": Path(path).stat().st_size,
+        "sha256": digest,
+        "versions": header.get("versions", {}),
+    }
+    if header.get("kind") == SCORES:
+        return {"kind": "scores", **whole, **_scores(path)}
+    detector = load(path)
+    stage = header.get("second_stage")
+    return {
+        "kind": "model",
+        **whole,
+        "sample_rate": int(detector.sample_rate_),
+        "classes": _classes(detector),
+        "front_end": _part(header["front_end"], in_words(detector.front_end_)) | {"why": detector.choice_},
+        "describer": _part(header["describer"]),
+        "decisions": _part(header["decisions"]),
+        "lineage": detector.lineage_,
+        "second_stage": None if stage is None else {"embedding": stage["embedding"], "threshold": stage["threshold"]},
+    }
+
+
+def in_words(front_end: FrontEnd) -> str:
+    """The features of a front end in words.
+
+    >>> in_words(NoteFrontEnd())
+    'note-level, 12 slices per note and 20 ms around it; spectra of 40 bands, 500 to 10000 Hz, 16 ms every 2 ms'
+    >>> in_words(NoteFrontEnd(surroundings_s=0.0))
+    'note-level, 12 slices per note; spectra of 40 bands, 500 to 10000 Hz, 16 ms every 2 ms'
+    """
+    match front_end:
+        case NoteFrontEnd():
+            around_ms = 1e3 * front_end.surroundings_s
+            around = f" and {around_ms:.3g} ms around it" if around_ms else ""
+            return f"note-level, {front_end.n_slices} slices per note{around}; {_spectra(front_end)}"
+        case HLDSFrontEnd():
+            span = f"{1e3 * front_end.window_s:.3g} ms every {1e3 * front_end.hop_s:.3g} ms"
+            return f"frames of {span}: level, slope and curvature of each band, as in the paper"
+        case ArrayFrontEnd():
+            return "a series of numbers, not sound"
+    return type(front_end).__name__
+
+
+def _spectra(front_end: NoteFrontEnd) -> str:
+    band = f"{front_end.low_hz:g} to {front_end.high_hz:g} Hz"
+    span = f"{1e3 * front_end.window_s:g} ms every {1e3 * front_end.hop_s:g} ms"
+    return f"spectra of {front_end.n_bands} bands, {band}, {span}"
+
+
+def _part(state: dict[str, Any], words: str | None = None) -> dict[str, Any]:
+    named = {"name": state["kind"], "settings": state.get("parameters", {})}
+    return named if words is None else {**named, "words": words}
+
+
+def _classes(detector: NoteDetector) -> list[dict[str, Any]]:
+    layout, trained, found = detector.layout_, detector.trained_thresholds, []
+    for c, label in enumerate(detector.classes_.tolist()):
+        notes, negatives = (
+            [{key: value for key, value in note.items() if key != "label"} for note in own if note["label"] == label]
+            for own in (detector.training_, detector.negatives_)
+        )
+        found.append(
+            {
+                "label": label,
+                "threshold": _finite(layout.thresholds[c]),
+                "threshold_from": detector.threshold_sources_[c],
+                "trained_threshold": _finite(trained[c]),
+                "shortest_s": float(layout.shortest_s[c]),
+                "longest_s": float(layout.longest_s[c]),
+                "examples": notes,
+                "negatives": negatives,
+            }
+        )
+    return found
+
+
+def _finite(number: float) -> float | None:
+    return float(number) if math.isfinite(number) else None
+
+
+def _scores(path: str | PathLike[str]) -> dict[str, Any]:
+    kept = load_scores(path)
+    return {
+        "recording": kept.recording,
+        "channel": kept.channel,
+        "sample_rate": kept.sample_rate,
+        "duration_s": kept.n_samples / kept.sample_rate,
+        "model_sha256": kept.model_sha256,
+        "classes": kept.scores.layout.classes.tolist(),
+    }
+
+
+#: Windows of this duration without any change are digital silence.
+WINDOW_S = 0.01
+#: Full scale: the largest value of 8 and of 16 bits.
+FULL_8, FULL_16 = 127 / 128, 32767 / 32768
+
+
+def sound_content(path: str | PathLike[str]) -> dict[str, Any]:
+    """What is in a recording, which is decoded to its end.
+
+    "duration_s" is what was decoded, "told_s" what the header states, and "cut_short" says if that is more; "damaged"
+    says why decoding failed. "peak_db", "rms_db" and "mean" have a number for each channel, None for minus infinity;
+    "clipped" and "silent" are shares of all samples; "clock" is None if the start time is unknown.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     soundfile.write(f"{folder}/a.wav", np.repeat([0.0, 0.5, -0.5, 0.0], 2000), 8000)
+    ...     found = sound_content(f"{folder}/a.wav")
+    >>> found["duration_s"], found["peak_db"], found["silent"]
+    (1.0, [-6.02], 1.0)
+    """
+    audio = AudioFile(path)
+    with soundfile.SoundFile(for_decoder(audio.path)) as file:
+        # libsndfile gives an impossible number if it does not know the length
+        told = file.frames / file.samplerate if 0 <= file.frames < 2**62 else None
+        stored = {"format": file.format, "subtype": file.subtype, "what": f"{file.format_info}, {file.subtype_info}"}
+        heard = _Heard(audio, FULL_8 if file.subtype in ("PCM_U8", "PCM_S8") else FULL_16)
+        heard.all_of(file)
+    short = cut_short(audio.path)
+    return {
+        "kind": "recording",
+        "path": str(path),
+        "size_bytes": size_of(audio.path),
+        **stored,
+        "sample_rate": audio.sample_rate,
+        "channels": audio.channels,
+        "samples": heard.n,
+        "duration_s": heard.n / audio.sample_rate,
+        "told_s": told if short is None else short.announced_s,
+        "cut_short": None if short is None else str(short),
+        **heard.content(),
+        "clock": _clock(audio),
+    }
+
+
+class _Heard:
+    """Statistics of a file while it is decoded."""
+
+    def __init__(self, audio: AudioFile, full: float) -> None:
+        self._audio, self._full = audio, full
+        self._window = max(1, round(WINDOW_S * audio.sample_rate))
+        self.n = self._clipped = self._silent = self._bad = 0
+        self._peak, self._sum, self._squares = (np.zeros(audio.channels) for _ in range(3))
+        self._damaged: str | None = None
+
+    def all_of(self, file: soundfile.SoundFile) -> None:
+        """Decode the file to its end, or as far as possible."""
+        size = max(1, CHUNK // self._window) * self._window
+        try:
+            while len(x := file.read(size, dtype="float64", always_2d=True)):
+                self._push(x)
+        except soundfile.SoundFileError as error:
+            self._damaged = f"decoding failed after {self.n / self._audio.sample_rate:.3f} s ({error})"
+
+    def _push(self, x: np.ndarray) -> None:
+        good = np.isfinite(x)
+        self._bad += int((~good).sum())
+        x = np.where(good, x, 0.0)
+        size = np.abs(x)
+        self._clipped += int((size >= self._full).sum())
+        starts = np.arange(0, len(x), self._window)
+        still = (np.maximum.reduceat(x, starts) == np.minimum.reduceat(x, starts)).all(axis=1)
+        self._silent += int(np.diff([*starts, len(x)])[still].sum())
+        self._peak = np.maximum(self._peak, size.max(axis=0))
+        self._sum += x.sum(axis=0)
+        self._squares += (x**2).sum(axis=0)
+        self.n += len(x)
+
+    def content(self) -> dict[str, Any]:
+        n, channels = max(1, self.n), self._audio.channels
+        return {
+            "damaged": self._damaged,
+            "not_finite": self._bad,
+            "peak_db": [_decibels(peak) for peak in self._peak.tolist()],
+            "rms_db": [_decibels(math.sqrt(squares / n)) for squares in self._squares.tolist()],
+            "mean": [round(total / n, 6) for total in self._sum.tolist()],
+            "clipped": self._clipped / (n * channels),
+            "silent": self._silent / n,
+        }
+
+
+def _decibels(level: float) -> float | None:
+    return round(20.0 * math.log10(level), 2) if level > 0.0 else None
+
+
+def _clock(audio: AudioFile) -> dict[str, Any] | None:
+    found = recorder_time(audio.path)
+    if found is None:
+        return None
+    return {
+        "began": found.began.isoformat(),
+        "zone_told": found.began.tzinfo is not None,
+        "source": found.source,
+        "differences": list(found.differences),
+        "expansion": found.expansion,
+    }

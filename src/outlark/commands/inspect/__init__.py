@@ -1,1 +1,0 @@
-"""`outlark inspect`: what is in a file."""

@@ -1,1 +1,0 @@
-"""`outlark listen`: sound while it is recorded."""

@@ -1,0 +1,247 @@
+"""The three panels of the figure: spectrogram, score curves, lanes of notes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outlark.audio.recorder_metadata import RecorderTime
+from outlark.commands.excerpt import Sound
+from outlark.commands.figures import SMALL, TINY
+from outlark.commands.plot.numbers import (
+    clock_marks,
+    clock_text,
+    curves,
+    leaders,
+    level_range,
+    score_range,
+    spectrogram,
+    spectrogram_window,
+    thinned,
+)
+from outlark.detection.scores import Scores
+from outlark.plain_text import visible
+from outlark.segments import Segment
+from outlark.verdict_names import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Safe for colour-blind readers; further classes reuse them with other line styles.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#332288", "#882255", "#999933")
+LINES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1.5, 1.5)))
+HATCHES = ("", "////", "xxxx")
+GREY, BLACK = "#888888", "#222222"
+#: Of more classes, only those are shown that were detected or annotated, or come closest to their thresholds.
+MOST_CLASSES = 12
+#: Annotated labels that are not classes, each in a lane of its own.
+MOST_OTHERS = 8
+#: Points of a curve, and columns of the spectrogram.
+MOST_POINTS, MOST_COLUMNS = 2000, 1200
+#: Curves with more frames per point than this get finer lines.
+DENSE = 4
+LONGEST_NAME = 28
+WIDTH, HEIGHTS, LANE = 11.0, (2.5, 2.1), 0.21
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Stretch:
+    """What to show: the sound from `start_s` to `end_s`, up to `top_hz`."""
+
+    sound: Sound
+    start_s: float
+    end_s: float
+    top_hz: float
+    title: str
+    clock: RecorderTime | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Found:
+    """Scores around an excerpt, and its segments (start_s, end_s, Segment); times are those of the recording."""
+
+    scores: Scores
+    times_s: np.ndarray
+    segments: list[tuple[float, float, Segment]]
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a class is drawn; `key` is its label as text, None for unknown sound."""
+
+    key: str | None
+    colour: str = GREY
+    line: Any = "-"
+    hatch: str = ""
+
+    @property
+    def name(self) -> str:
+        """The label on one line, shortened if necessary."""
+        name = UNKNOWN if self.key is None else " ".join(self.key.split())
+        return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
+def draw(stretch: Stretch, found: Found, truth: Sequence[Any]) -> "Figure":
+    """The whole figure."""
+    import matplotlib.style
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    columns = _shown(found, truth)
+    looks = _looks(found.scores.layout.classes, columns)
+    others = sorted({str(mark.label) for mark in truth if mark.label is not None} - {look.key for look in looks})
+    lanes = [*looks, *[Look(key, BLACK) for key in others[:MOST_OTHERS]], Look(None)]
+    with matplotlib.style.context("default"):
+        heights = [*HEIGHTS, 0.25 + LANE * len(lanes)]
+        figure = Figure(figsize=(WIDTH, sum(heights) + 1.1), layout="constrained")
+        FigureCanvasAgg(figure)
+        top, middle, bottom = figure.subplots(3, sharex=True, height_ratios=heights)
+        draw_spectrogram(top, stretch)
+        draw_scores(middle, stretch, found, columns, looks)
+        _draw_lanes(bottom, found, truth, lanes)
+        bottom.set_xlabel("time in the recording, s", fontsize=SMALL)
+        bottom.set_xlim(stretch.start_s, stretch.end_s)
+        bottom.locator_params(axis="x", nbins=10)
+        bottom.ticklabel_format(axis="x", useOffset=False)
+        _draw_clock(top, stretch)
+        figure.align_ylabels([top, middle])
+    return figure
+
+
+def _shown(found: Found, truth: Sequence[Any]) -> list[int]:
+    layout = found.scores.layout
+    labels = [str(label) for label in layout.classes]
+    seen = {key for *_, s in found.segments for key in _keys(s)} | {str(mark.label) for mark in truth}
+    margins = found.scores.block.values.max(axis=0, initial=0.0) - np.minimum(layout.thresholds, 1e9)
+    by_rank = sorted(range(len(labels)), key=lambda c: (labels[c] not in seen, -margins[c]))
+    n_seen = sum(label in seen for label in labels)
+    return sorted(by_rank[: max(MOST_CLASSES, n_seen)])
+
+
+def _looks(classes: np.ndarray, columns: Sequence[int]) -> list[Look]:
+    looks = []
+    for place, column in enumerate(columns):
+        again = place // len(COLOURS) % len(LINES)
+        looks.append(Look(str(classes[column]), COLOURS[place % len(COLOURS)], LINES[again], HATCHES[again]))
+    return looks
+
+
+def draw_spectrogram(axis: "Axes", stretch: Stretch) -> None:
+    rate = stretch.sound.sample_rate
+    start, end = round(stretch.start_s * rate), round(stretch.end_s * rate)
+    window = spectrogram_window(rate)
+    part = stretch.sound.part(start - window // 2, end + window // 2)
+    part = np.concatenate([np.zeros(max(0, window // 2 - start)), part])  # silence before the recording
+    levels, first, last = spectrogram(part, window, end - start, MOST_COLUMNS)
+    n_rows = int(np.ceil(stretch.top_hz / rate * window)) + 1
+    levels = levels[:n_rows]
+    low, high = level_range(levels)
+    half = 0.5 * rate / window / 1e3
+    image = axis.imshow(
+        levels, origin="lower", aspect="auto", cmap="magma", vmin=low, vmax=high, rasterized=True,
+        extent=((start + first) / rate, (start + last) / rate, -half, (2 * len(levels) - 1) * half),
+    )  # fmt: skip
+    axis.set_ylim(0.0, stretch.top_hz / 1e3)
+    axis.set_ylabel("frequency, kHz", fontsize=SMALL)
+    axis.tick_params(labelsize=TINY)
+    bar = axis.figure.colorbar(image, cax=axis.inset_axes((1.01, 0.05, 0.012, 0.9)))
+    bar.set_label("level, dB re full scale", fontsize=TINY)
+    bar.ax.tick_params(labelsize=TINY)
+
+
+def draw_scores(axis: "Axes", stretch: Stretch, found: Found, columns: Sequence[int], looks: Sequence[Look]) -> None:
+    layout, note_level = found.scores.layout, found.scores.block.lengths is not None
+    all_values = curves(found.scores.block)
+    step_s = layout.hop_samples / layout.sample_rate
+    inside = (found.times_s > stretch.start_s - step_s) & (found.times_s < stretch.end_s + step_s)
+    values, step = thinned(all_values[inside], MOST_POINTS)
+    times_s = found.times_s[inside][::step] + 0.5 * (step - 1) * step_s
+    leading = leaders(values)
+    thin, thick = (0.8, 2.0) if step <= DENSE else (0.4, 1.0)
+    handles = []
+    for column, look in zip(columns, looks, strict=True):
+        curve = np.where(values[:, column] > 0.0, values[:, column], np.nan)
+        style = {"color": look.colour, "linestyle": look.line}
+        axis.plot(times_s, curve, **style, linewidth=thin, alpha=0.8)
+        handles += axis.plot(times_s, np.where(leading[:, column], curve, np.nan), **style, linewidth=thick)
+        if np.isfinite(layout.thresholds[column]):
+            axis.axhline(layout.thresholds[column], color=look.colour, linestyle=":", linewidth=1.0)
+    axis.set_ylim(*score_range(np.concatenate([values[:, columns].ravel(), layout.thresholds[columns]])))
+    of_what = "score of the best\ncurrent note" if note_level else "score of the frame"
+    axis.set_ylabel(of_what, fontsize=SMALL)
+    axis.tick_params(labelsize=TINY)
+    hidden = len(layout.classes) - len(columns)
+    more = f"\n{hidden} lower ones hidden" if hidden else ""
+    legend(axis, handles, [look.name for look in looks], f"bold: leading\ndotted: threshold{more}")
+
+
+def _draw_lanes(axis: "Axes", found: Found, truth: Sequence[Any], lanes: Sequence[Look]) -> None:
+    from matplotlib.patches import Patch
+
+    rows = {lane.key: len(lanes) - 1 - i for i, lane in enumerate(lanes)}
+    looks = {lane.key: lane for lane in lanes}
+    kinds: dict[str, Patch] = {}
+    low, height = (0.32, 0.55) if truth else (0.18, 0.64)
+    for start_s, end_s, segment in found.segments:
+        for key in _keys(segment):
+            look, unsure = looks[key], segment.verdict == AMBIGUOUS
+            style: dict[str, Any] = {
+                "facecolor": "white" if unsure or look.hatch else look.colour,
+                "edgecolor": look.colour,
+            }
+            style |= {"hatch": "" if unsure else look.hatch, "linewidth": 1.2 if unsure else 0.8}
+            axis.broken_barh([(start_s, end_s - start_s)], (rows[key] + low, height), **style)
+            kinds.setdefault(segment.verdict, Patch(**style))
+    for mark in truth:
+        if getattr(mark, "verdict", None) != SILENCE:
+            row = rows.get(None if mark.label is None else str(mark.label), rows[None])
+            axis.broken_barh([(mark.start_s, mark.end_s - mark.start_s)], (row + 0.1, 0.14), color=BLACK, linewidth=0.8)
+            kinds.setdefault("truth", Patch(facecolor=BLACK))
+    for row in range(1, len(lanes)):
+        axis.axhline(row, color="#dddddd", linewidth=0.6, zorder=0)
+    axis.set_ylim(0, len(lanes))
+    axis.set_yticks([rows[lane.key] + 0.5 for lane in lanes], [visible(lane.name) for lane in lanes], fontsize=TINY)
+    for tick, lane in zip(axis.get_yticklabels(), lanes, strict=True):
+        tick.set(color=lane.colour, parse_math=False)
+    axis.tick_params(axis="y", length=0)
+    axis.tick_params(axis="x", labelsize=TINY)
+    in_order = sorted(kinds, key=[KNOWN, AMBIGUOUS, UNKNOWN, "truth"].index)
+    legend(axis, [kinds[kind] for kind in in_order], in_order, None)
+
+
+def _draw_clock(axis: "Axes", stretch: Stretch) -> None:
+    """The title, and above it the clock time if it is known."""
+    axis.set_title(visible(stretch.title), fontsize=SMALL + 1, loc="left", parse_math=False)
+    if stretch.clock is None:
+        return
+    clock = stretch.clock
+    room_s = 0.05 * (stretch.end_s - stretch.start_s)  # the colour bar is on the right
+    step_s, marks_s = clock_marks(clock, stretch.start_s, stretch.end_s - room_s)
+    digits = 0 if step_s >= 1 else 1 if step_s >= 0.1 else 3
+    above = axis.secondary_xaxis("top")
+    above.set_xticks(marks_s, [clock_text(clock.at(mark), digits) for mark in marks_s], fontsize=TINY)
+    zone = f"{clock.began:%Z}" or "time zone unknown"
+    above.set_xlabel(f"{clock.at(stretch.start_s):%Y-%m-%d}, {zone}, from the {clock.source}", fontsize=TINY)
+
+
+def legend(axis: "Axes", handles: Sequence[Any], names: Sequence[str], title: str | None) -> None:
+    """To the right of the panel; names may hold anything, including matplotlib markup."""
+    if not handles:
+        return
+    drawn = axis.legend(
+        handles, [str(i) for i in range(len(handles))], title=title, loc="upper left", bbox_to_anchor=(1.005, 0.99),
+        fontsize=TINY, title_fontsize=TINY, frameon=False, handlelength=2.4, labelspacing=0.25, borderpad=0.1,
+    )  # fmt: skip
+    for text, name in zip(drawn.get_texts(), names, strict=True):
+        text.set(text=visible(name), parse_math=False)
+
+
+def _keys(segment: Segment) -> list[str | None]:
+    """The lanes of a segment: two for an ambiguous note."""
+    if segment.verdict == SILENCE:
+        return []
+    if segment.verdict == AMBIGUOUS:
+        return [str(segment.label), str(segment.runner_up)]
+    return [None if segment.label is None else str(segment.label)]
