@@ -20,7 +20,6 @@ from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
-from outlark.features.patch import PatchFrontEnd
 from outlark.segments import Segment
 
 COUNTS = {"tuti-D": 3, "tuti-F": 3, "cach-Z": 3}
@@ -30,7 +29,6 @@ SYSTEMS = {
     "whole notes": lambda: NoteDetector(),
     "paper": NoteDetector.paper,
     "hlds": lambda: NoteDetector(HLDSFrontEnd(lag_s=0.01), **FRAMES),
-    "patches": lambda: NoteDetector(PatchFrontEnd()),
     "viterbi": lambda: NoteDetector(HLDSFrontEnd(), decisions=Decisions(decoder="viterbi"), **FRAMES),
     "series": lambda: NoteDetector(ArrayFrontEnd(window_s=0.01), **FRAMES),
 }
@@ -301,7 +299,7 @@ def test_errors_say_what_to_do(fitted, tmp_path):
         NoteDetector().fit([], [], SAMPLE_RATE)
     with pytest.raises(InputError, match=r"clip 1 .* is empty"):
         NoteDetector().fit([clips[0], clips[1][:0]], ["A", "B"], SAMPLE_RATE)
-    with pytest.raises(InputError, match=r"ends at 1\.000 s, but a note 'A' is marked at 2\.000"):
+    with pytest.raises(InputError, match=r"ends at 1\.000 s, but a note 'A' is annotated at 2\.000"):
         NoteDetector().fit_recordings([np.zeros(8000)], [[Segment.from_seconds(2, 3, "A", 8000)]], 8000)
     with pytest.raises(InputError, match="without sample_rate"):
         NoteDetector().fit_recordings([np.zeros(8000)], [[Segment.from_seconds(0, 0.5, "A", 8000)]])

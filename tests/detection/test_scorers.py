@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from outlark.detection.contrast import Contrast
 from outlark.detection.edges import LOOK, MOST, learn_edges
-from outlark.detection.scorers import ACTIVE_SHARE, FRAMES_AT_ONCE, FrameScorer, NoteScorer
+from outlark.detection.frame_level import FrameScorer
+from outlark.detection.scorers import ACTIVE_SHARE, FRAMES_AT_ONCE, NoteScorer
 from outlark.detection.scores import joined_scores
 from outlark.features.base import Frames
 from outlark.features.note import NoteFrontEnd

@@ -15,12 +15,10 @@ from outlark.experiment import synthetic
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.hlds import HLDSFrontEnd
-from outlark.features.patch import PatchFrontEnd
 from outlark.verdict_names import KNOWN, SILENCE, UNKNOWN
 
 DETECTORS = {
     "note": NoteDetector,
-    "patch": lambda: NoteDetector(PatchFrontEnd()),
     "hlds": lambda: NoteDetector(HLDSFrontEnd()),
     "array": lambda: NoteDetector(ArrayFrontEnd()),
     "paper": NoteDetector.paper,
@@ -82,7 +80,7 @@ THE_PAPER_GETS_WRONG = (
 
 
 #: Frames have no order in time: these notes are made of frames that notes of a known class are made of as well. Whole
-#: notes and patches, which have a shape in time, tell them apart.
+#: notes, which have a shape in time, tell them apart.
 MADE_OF_THE_SAME_FRAMES = {
     "array": [
         f"{name} in {where}"
@@ -160,7 +158,7 @@ def unheard():
 
 
 @pytest.mark.parametrize("which", [training, unheard])
-@pytest.mark.parametrize("detector", ["note", "patch", "hlds", weak("array", reason=SAME_FRAMES), weak("paper")])
+@pytest.mark.parametrize("detector", ["note", "hlds", weak("array", reason=SAME_FRAMES), weak("paper")])
 def test_known_notes_in_faint_noise_are_known(detector, which):
     answers = found(detector, *which())
     assert answers[KNOWN] >= 0.8 * answers.total(), dict(answers)

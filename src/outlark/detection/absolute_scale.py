@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from outlark.detection.copies import MASKS, MarkedNote, note_samples
+from outlark.detection.copies import MASKS, AnnotatedNote, note_samples
 from outlark.features.note import NoteFrontEnd
 from outlark.maths.description import describe, distances_without, score
 
@@ -98,7 +98,7 @@ def odd_one(left_out: np.ndarray, t0: float) -> int | None:
 
 def left_out_scores(
     front_end: NoteFrontEnd,
-    notes: Sequence[MarkedNote],
+    notes: Sequence[AnnotatedNote],
     lengths: Sequence[np.ndarray],
     *,
     pitch: bool,
@@ -119,21 +119,21 @@ def left_out_scores(
     ]
 
 
-def _of_many_recordings(notes: Sequence[MarkedNote]) -> list[MarkedNote]:
+def _of_many_recordings(notes: Sequence[AnnotatedNote]) -> list[AnnotatedNote]:
     """The first note of each recording, then the second of each …"""
     turns: dict[int, int] = {}
-    ordered: list[tuple[int, int, MarkedNote]] = []
+    ordered: list[tuple[int, int, AnnotatedNote]] = []
     for note in notes:
         turns[note.origin] = turns.get(note.origin, 0) + 1
         ordered.append((turns[note.origin], len(ordered), note))
     return [note for _, _, note in sorted(ordered, key=lambda row: row[:2])]
 
 
-def _by_class(notes: Sequence[MarkedNote]) -> list[list[MarkedNote]]:
+def _by_class(notes: Sequence[AnnotatedNote]) -> list[list[AnnotatedNote]]:
     return [[note for note in notes if note.label == label] for label in sorted({note.label for note in notes})]
 
 
-def pitch_matters(front_end: NoteFrontEnd, notes: Sequence[MarkedNote], lengths: Sequence[np.ndarray]) -> bool:
+def pitch_matters(front_end: NoteFrontEnd, notes: Sequence[AnnotatedNote], lengths: Sequence[np.ndarray]) -> bool:
     """Whether copies of another pitch are worth it: whether the examples of different recordings differ in pitch.
 
     Those of one bird do not, and copies would only make its notes more alike. Where every class comes from one
@@ -148,7 +148,7 @@ def pitch_matters(front_end: NoteFrontEnd, notes: Sequence[MarkedNote], lengths:
 
 
 def _left_out_of_class(
-    front_end: NoteFrontEnd, notes: Sequence[MarkedNote], lengths: np.ndarray, pitch: bool, apart: bool
+    front_end: NoteFrontEnd, notes: Sequence[AnnotatedNote], lengths: np.ndarray, pitch: bool, apart: bool
 ) -> np.ndarray:
     parts = np.array([note.origin for note in notes]) if apart else np.arange(len(notes))
     if len(np.unique(parts)) == 1:
@@ -166,7 +166,7 @@ def _left_out_of_class(
     return found
 
 
-def _near(front_end: NoteFrontEnd, note: MarkedNote, lengths: np.ndarray) -> np.ndarray:
+def _near(front_end: NoteFrontEnd, note: AnnotatedNote, lengths: np.ndarray) -> np.ndarray:
     """Descriptions of spans near the mark of a note, of all these lengths."""
     n_starts = min(PLACES, int(2 * SEARCH * note.length) + 1)
     step = max(1, int(2 * SEARCH * note.length / n_starts))

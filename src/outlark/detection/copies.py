@@ -23,7 +23,7 @@ PITCH_STEPS = (-1, 1)
 
 
 @dataclass(frozen=True, eq=False)
-class MarkedNote:
+class AnnotatedNote:
     """A training note in frames: where it starts and how long it is, in the frames of its recording.
 
     `origin` is the number of the recording, or of the clip, that it is from.
@@ -37,7 +37,7 @@ class MarkedNote:
 
 
 def note_samples(
-    front_end: NoteFrontEnd, notes: Sequence[MarkedNote], *, masks: Sequence[float] = (), pitch: bool = False
+    front_end: NoteFrontEnd, notes: Sequence[AnnotatedNote], *, masks: Sequence[float] = (), pitch: bool = False
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """X, y, groups: every note at every shift, and its copies; the same number for each note."""
     X = [sample for note in notes for sample in _samples(front_end, note, masks, pitch)]
@@ -45,7 +45,7 @@ def note_samples(
     return np.array(X), np.repeat(np.array([note.label for note in notes]), n), np.repeat(np.arange(len(notes)), n)
 
 
-def _samples(front_end: NoteFrontEnd, note: MarkedNote, masks: Sequence[float], pitch: bool) -> list[np.ndarray]:
+def _samples(front_end: NoteFrontEnd, note: AnnotatedNote, masks: Sequence[float], pitch: bool) -> list[np.ndarray]:
     shifts = np.array(front_end.shifts_s) * front_end.frame_rate
     reach = int(np.ceil(front_end.surroundings + np.abs(shifts).max(initial=0.0))) + 1
     first = max(0, int(note.start) - reach)

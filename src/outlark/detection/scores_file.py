@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from outlark.audio.sound import HIGHEST_RATE
-from outlark.detection.decode.decisions import Decisions
 from outlark.detection.detector import NoteDetector
 from outlark.detection.note_bounds import NOTHING
 from outlark.detection.scorers import LOOKED_AT
@@ -74,7 +73,7 @@ class KeptScores:
     def decide(self, detector: NoteDetector) -> list[Segment]:
         """The segments that `detector.detect` finds, by the decisions and thresholds that the detector has now."""
         layout = replace(self.scores.layout, thresholds=detector.layout_.thresholds)
-        decisions = (detector.decisions or Decisions()).stream(layout)
+        decisions = detector.decisions_.stream(layout)
         segments = at_rate(decisions.push(self.scores.block), self.sample_rate)
         last = decisions.finish(self.scores.n_samples)
         return segments + last_segments(last, self.sample_rate, self.n_samples, self.scores.n_samples)

@@ -66,7 +66,7 @@ def swept(
     if detector.second_stage_ is not None:
         column = {label: c for c, label in enumerate(detector.classes_.tolist())}
         lowest = replace(detector.layout_, thresholds=thresholds.min(axis=0))
-        found = _notes(detector._detected(recording, sample_rate, lowest))
+        found = _notes(detector.detect(recording, sample_rate, layout=lowest))
         for row in thresholds:
             yield [s for s in found if s.score >= row[column[s.label]]]
         return

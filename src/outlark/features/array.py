@@ -76,6 +76,8 @@ class ArrayFrontEnd(FrontEnd):
     (34, 18)
     """
 
+    resamples, signal, check_rate = False, staticmethod(as_columns), staticmethod(check_series_rate)
+
     def __init__(
         self,
         window_s: float | str = "auto",
@@ -125,6 +127,10 @@ class ArrayFrontEnd(FrontEnd):
         """A fresh stream: `push` blocks of shape (n, channels), then `finish`; the same whatever the blocks."""
         check_is_fitted(self)
         return ArraySource(self)
+
+    def silence(self, n_samples: int) -> np.ndarray:
+        """A recording in which nothing happens."""
+        return np.zeros((n_samples, self.n_channels_))
 
     def _check_settings(self) -> None:
         for name in ("window_s", "hop_s", "floor_s"):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from outlark.detection.valley import BINS, calibrated
+from outlark.detection.thresholds import BINS, calibrated
 from outlark.review.project import Project
 
 

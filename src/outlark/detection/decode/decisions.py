@@ -7,9 +7,17 @@ from typing import Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from outlark.detection.decode.regions import Batch, RegionStream, part_of
-from outlark.detection.decode.remainders import RemainderStream, reach_of_edges
-from outlark.detection.decode.stretches import ACTIVE, NOTE, Stretches, StretchStream, stretches_of
+from outlark.detection.decode.decoders import NEAR, TINY, Decoded, decode_notes, decode_rules, decode_viterbi
+from outlark.detection.decode.regions import Batch, RegionStream
+from outlark.detection.decode.stretches import (
+    ACTIVE,
+    NOTE,
+    RemainderStream,
+    Stretches,
+    StretchStream,
+    reach_of_edges,
+    stretches_of,
+)
 from outlark.detection.decode.verdicts import (
     PAPER_LEAST_S,
     PAPER_SURE_S,
@@ -19,7 +27,6 @@ from outlark.detection.decode.verdicts import (
     mean_scores,
     rival_scores,
 )
-from outlark.detection.decode.viterbi import NEAR, TINY, Decoded, decode_notes, decode_rules, decode_viterbi
 from outlark.detection.edges import MOST
 from outlark.detection.note_bounds import BoundsStream
 from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
@@ -55,7 +62,7 @@ class Decisions(BaseEstimator):
         Frames without a note are silence below this activity and unknown above. None: all of them are unknown.
     unknown_s : "auto" or float
         Unknown sound shorter than this is counted as silence. "auto": as short as `least_s`; with whole notes, sound
-        that lies within the edges of notes is then counted as silence as well (`outlark.detection.decode.remainders`).
+        that lies within the edges of notes is then counted as silence as well (`outlark.detection.decode.stretches`).
     max_region_s : float
         A region that lasts longer is decided in pieces of this length, so that memory stays bounded. A note that
         reaches over the cut is cut, too.
@@ -142,7 +149,7 @@ class DecisionStream:
         assert self._regions is not None
         segments: list[Segment] = []
         for start in range(0, len(block), CHUNK):
-            for batch in self._regions.push(part_of(block, start, start + CHUNK)):
+            for batch in self._regions.push(block.between(start, start + CHUNK)):
                 segments += self._decide(batch)
         return self._bounds.on(segments)
 

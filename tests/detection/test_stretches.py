@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlark.detection.decode.decisions import Decisions
-from outlark.detection.decode.remainders import RemainderStream
-from outlark.detection.decode.stretches import NOTE, Stretches
+from outlark.detection.decode.stretches import NOTE, RemainderStream, Stretches
 from outlark.detection.edges import LOOK
 from outlark.detection.scores import ScoreBlock, Scores
 from tests.detection.made_up_scores import HOP, drawing, layout_of, pieces, recording, recordings, scores_of, streamed
