@@ -50,7 +50,7 @@ def test_a_mark_beyond_the_end_is_cut_with_a_warning_or_refused(rng):
     with pytest.warns(UserWarning, match=r"is annotated from 0.900 to 1.200 s; it is used up to the end"):
         (marks,) = at_one_rate([audio], [1000], [[mark(900, 1200)]], 1000).segments
     assert marks[0].end == 1000
-    with pytest.raises(InputError, match="do marks and recording belong together"):
+    with pytest.raises(InputError, match="do annotations and recording belong together"):
         at_one_rate([audio], [1000], [[mark(1000, 1200)]], 1000)
 
 

@@ -66,8 +66,6 @@ def thresholds(t0: np.ndarray, left_out: Sequence[np.ndarray]) -> np.ndarray:
         What the notes of each class score when left out; empty for a class of one note. All classes are on one scale
         and have a handful of notes each, so that they tell it together.
 
-    Examples
-    --------
     >>> t0, alike = np.array([0.3, 0.2]), np.array([0.9, 0.8, 0.7, 0.9, 0.8])
     >>> thresholds(t0, [alike, alike])
     array([0.3, 0.2])

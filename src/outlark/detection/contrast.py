@@ -51,8 +51,6 @@ class Contrast:
     look_back : int
         Frames: what came before them changes nothing, to the last bit.
 
-    Examples
-    --------
     >>> contrast = Contrast(reference_db=40.0, frame_rate=100.0)
     >>> contrast.push(np.full(10, 5.0)), contrast.push(np.full(1000, 30.0)), contrast.push(np.full(9000, 8.0))
     (1.0, 0.7530864197530864, 0.4)

@@ -51,8 +51,6 @@ class Edges:
         -------
         ndarray (N, 2) of int
 
-        Examples
-        --------
         >>> spectra = np.zeros((60, 3))
         >>> spectra[20:40, 1] = 1.0
         >>> edges = Edges(edge_patches(spectra, [20.0], True), edge_patches(spectra, [40.0], False))

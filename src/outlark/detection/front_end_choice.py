@@ -51,8 +51,6 @@ class Choice(NamedTuple):
 def choose_front_end(material: Material) -> Choice:
     """The front end for the training notes.
 
-    Examples
-    --------
     >>> from outlark.detection.training import join_clips
     >>> rng, t = np.random.default_rng(0), np.arange(4000) / 8000
     >>> hoot = np.sin(2 * np.pi * 120 * t) * np.hanning(4000) + 0.001 * rng.normal(size=4000)

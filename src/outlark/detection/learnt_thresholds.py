@@ -62,8 +62,6 @@ def note_thresholds(own: Sequence[np.ndarray], rest: Sequence[np.ndarray]) -> np
     own : for each class, the scores of its training notes when left out
     rest : for each class, the peaks of its score where none of its notes is annotated: other notes, background
 
-    Examples
-    --------
     >>> own, rest = np.array([2.2, 2.3, 2.4]), np.array([0.3, 1.0, 2.25])
     >>> note_thresholds([own], [rest]).round(2)
     array([1.58])

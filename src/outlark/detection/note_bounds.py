@@ -36,8 +36,6 @@ def spans_of(frames: Frames, spectrum: Spectrum) -> np.ndarray:
     spectrum : Spectrum
         That gave them.
 
-    Examples
-    --------
     >>> from outlark.features.spectrum import SpectrumSettings
     >>> spectrum = Spectrum(SpectrumSettings(n_bands=4, low_hz=1000.0, high_hz=32000.0), sample_rate=96000)
     >>> features = np.array([[0.0, 1.0, 0.5, 0.1], [0.0, 0.0, 0.0, 0.0]])

@@ -117,8 +117,6 @@ class Rejecting:
         For each class the sounds that are not notes of it, if any; with the kernel of the classes, so that scores are
         comparable.
 
-    Examples
-    --------
     >>> from outlark.estimators.mddkm import MDDKM
     >>> from outlark.maths.description import describe
     >>> settings = {"metric": "euclidean", "sigma": 1.0, "sigma_reg": 0.1**0.5, "length_scale": 1.0}
@@ -278,8 +276,6 @@ def note_p_values(scores: np.ndarray, left_out: np.ndarray) -> np.ndarray:
     ndarray (n,)
         ``(1 + #{left out ≤ score}) / (m + 1)``; NaN without a score, or with fewer than `ENOUGH_NOTES` notes.
 
-    Examples
-    --------
     >>> note_p_values(np.array([0.5, 10.0, 99.0, np.nan]), np.arange(1.0, 25.0))
     array([0.04, 0.44, 1.  ,  nan])
     >>> note_p_values(np.array([0.5]), np.arange(1.0, 20.0))

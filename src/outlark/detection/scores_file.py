@@ -170,13 +170,6 @@ def save_scores(kept: KeptScores, path: str | os.PathLike[str]) -> None:
     path : str or path
         Usually ends in ``.scores``.
 
-    Raises
-    ------
-    ModelFileError
-        When the file cannot be written.
-
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
     >>> known = notes(counts={"tuti-F": 3, "cach-Z": 3})
@@ -209,13 +202,6 @@ def load_scores(path: str | os.PathLike[str], model_sha256: str | None = None) -
     path : path of the file
     model_sha256 : str, optional
         Of the model that must have given them: thresholds of one model say nothing about the scores of another.
-
-    Raises
-    ------
-    ModelFileError
-        For anything but a whole, undamaged file of scores; the message begins with the path.
-    InputError
-        For scores of another model.
     """
     kept = _loaded(path)
     if model_sha256 is not None and kept.model_sha256 != model_sha256:

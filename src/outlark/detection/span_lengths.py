@@ -29,8 +29,6 @@ class SpanLengths:
     step : int
         Starts are multiples of it.
 
-    Examples
-    --------
     >>> lengths = SpanLengths(np.array([[0, 1, 2]]), np.zeros((1, 3)), np.eye(2), step=1)
     >>> sums = np.array([[0.0, 0.0], [3.0, 0.0], [3.0, 1.0], [4.0, 2.0], [4.0, 2.0]])
     >>> lengths(sums, [np.array([0, 1])]).round(3)  # of (3, 0 | 0, 1) and (0, 1 | 1, 1), without their means

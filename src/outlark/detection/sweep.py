@@ -17,13 +17,7 @@ FACTORS = LOOKED_AT * 2.0 ** (np.arange(57) / 14)
 
 
 def sweep_thresholds(detector: NoteDetector) -> np.ndarray:
-    """Thresholds to try, all classes moving together, and those of the detector as they are; (K, C).
-
-    Raises
-    ------
-    InputError
-        For a detector of frames.
-    """
+    """Thresholds to try, all classes moving together, and those of the detector as they are; (K, C)."""
     if detector.note_model_ is None:
         raise InputError(
             "thresholds of a model of frames are those of each frame, not of notes, so that the scores of notes do not "
@@ -54,8 +48,6 @@ def swept(
     list of Segment
         Those with a label, in order, for one row of the thresholds after the other.
 
-    Examples
-    --------
     >>> from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
     >>> known = notes(counts={"tuti-F": 4})
     >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)

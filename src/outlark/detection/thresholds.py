@@ -84,8 +84,6 @@ class ClassCalibration:
 def calibrated(label: Any, prior: float, peaks: ArrayLike) -> ClassCalibration:
     """The calibration of a class from the peaks of its score.
 
-    Examples
-    --------
     >>> peaks = [*np.linspace(0.1, 0.26, 40), *np.linspace(0.36, 0.9, 40)]
     >>> found = calibrated("A", 0.3, peaks)
     >>> round(found.threshold, 2), found.n_below, found.n_above
@@ -120,14 +118,6 @@ def valley(peaks: np.ndarray, prior: float) -> float:
 def by_class(thresholds: ArrayLike | Mapping[Any, float], classes: Sequence[Any]) -> dict[Any, float]:
     """Thresholds by class, from such a mapping for some of the classes, or from a sequence for all of them in order.
 
-    Raises
-    ------
-    InputError
-        For a class that the model does not know, for anything that is not a finite number above 0, and for a sequence
-        of another length.
-
-    Examples
-    --------
     >>> by_class({"song": 0.5}, ["alarm", "song"]), by_class([0.3, 0.5], ["alarm", "song"])
     ({'song': 0.5}, {'alarm': 0.3, 'song': 0.5})
     >>> by_class({"sogn": 0.5}, ["alarm", "song"])

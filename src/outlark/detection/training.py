@@ -163,8 +163,6 @@ def training_record(material: Material) -> list[dict[str, Any]]:
         its recording or clip. "sha256": of its samples as used in training, float64, little-endian, at the
         model's sample rate. "low_hz", "high_hz": if its frequencies are annotated. "clip": True if it is a clip.
 
-    Examples
-    --------
     >>> material = join_clips([np.ones(3), np.ones(2)], ["A", "B"], sample_rate=10, gap_s=0.1)
     >>> note = training_record(material)[1]
     >>> note["recording"], note["label"], note["start_s"], note["end_s"]

@@ -135,8 +135,6 @@ def best_intervals(starts: np.ndarray, ends: np.ndarray, gains: np.ndarray, grou
     ndarray of int
         Numbers of the chosen intervals, in order.
 
-    Examples
-    --------
     >>> starts, ends, gains = np.array([0, 2, 5]), np.array([4, 6, 9]), np.array([2.0, 3.0, 2.0])
     >>> best_intervals(starts, ends, gains, np.zeros(3, dtype=int))
     array([0, 2])
@@ -185,8 +183,6 @@ def viterbi(gains: np.ndarray, least: np.ndarray, switch: float) -> np.ndarray:
     -------
     ndarray (T,) of int
 
-    Examples
-    --------
     >>> viterbi(np.array([[0, 1], [0, 1], [0, -9], [0, 1.0]]), np.array([1, 2]), 0.1)
     array([1, 1, 0, 0])
     """

@@ -41,8 +41,6 @@ def hot_spans(block: ScoreBlock, thresholds: np.ndarray) -> tuple[np.ndarray, np
     starts, ends : ndarrays (H,) of int
         Without `block.lengths` a span is one frame.
 
-    Examples
-    --------
     >>> block = ScoreBlock(np.array([[0.0], [2.0], [1.0]]), np.zeros(3), lengths=np.array([[4], [5], [6]]))
     >>> hot_spans(block, np.array([1.0]))
     (array([1, 2]), array([6, 8]))
@@ -57,8 +55,6 @@ def hot_spans(block: ScoreBlock, thresholds: np.ndarray) -> tuple[np.ndarray, np
 def group_spans(starts: np.ndarray, ends: np.ndarray, *, gap: int, most: int) -> Groups:
     """Group spans (H,), sorted by start, with gaps of at most `gap` that start less than `most` after the first.
 
-    Examples
-    --------
     >>> group_spans(np.array([0, 2, 9]), np.array([3, 4, 10]), gap=1, most=100)
     Groups(first=array([0, 2]), reach=array([ 4, 10]), forced=array([False, False]))
     """
@@ -102,8 +98,6 @@ class RegionStream:
     gap, pad, most : int
         Frames.
 
-    Examples
-    --------
     >>> stream = RegionStream(np.array([1.0]), gap=1, pad=0, most=100)
     >>> values = np.array([0, 0, 2, 2, 0, 2, 0, 0, 0, 0.0])[:, None]
     >>> [(b.start, len(b.block), b.regions.tolist()) for b in stream.push(ScoreBlock(values[:6], np.zeros(6)))]
