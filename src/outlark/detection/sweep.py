@@ -1,4 +1,4 @@
-"""The notes that a detector finds at many thresholds, from scores that are made once."""
+"""The notes that a detector finds at many thresholds, from scores computed once."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +12,7 @@ from outlark.detection.scores import Scores
 from outlark.errors import InputError
 from outlark.segments import Segment
 
-#: Of the thresholds: from where on the edges of notes are looked at to sixteen times that, fourteen to the octave.
+#: Factors of the thresholds: from where edges are refined to sixteen times that, fourteen per octave.
 FACTORS = LOOKED_AT * 2.0 ** (np.arange(57) / 14)
 
 
@@ -20,8 +20,8 @@ def sweep_thresholds(detector: NoteDetector) -> np.ndarray:
     """Thresholds to try, all classes moving together, and those of the detector as they are; (K, C)."""
     if detector.note_model_ is None:
         raise InputError(
-            "thresholds of a model of frames are those of each frame, not of notes, so that the scores of notes do not "
-            "tell what another one would find; detect with --threshold and evaluate that, or train without --paper"
+            "a model of frames has thresholds for frames, not for notes, so the scores of notes do not show what "
+            "another threshold would find; detect with --threshold and evaluate that, or train without --paper"
         )
     now = detector.layout_.thresholds
     return np.vstack([FACTORS[:, np.newaxis] * np.minimum(now, detector.trained_thresholds), now])
@@ -30,10 +30,10 @@ def sweep_thresholds(detector: NoteDetector) -> np.ndarray:
 def swept(
     detector: NoteDetector, recording: Any, thresholds: np.ndarray, sample_rate: int | None = None
 ) -> Iterator[list[Segment]]:
-    """The notes at each of many thresholds: what `detect` would find with them.
+    """The notes that `detect` would find at each of many thresholds.
 
-    Without an embedding they are decided on each time, because a note that is accepted can take the place of another.
-    With one, what is a candidate does not depend on the thresholds, which are those of joined scores.
+    Without an embedding they are decided each time, because an accepted note can take the place of another. With one,
+    thresholds are those of joined scores, and candidates do not depend on them.
 
     Parameters
     ----------

@@ -24,23 +24,23 @@ from outlark.errors import InputError
 #: Where a threshold comes from, as models keep it, and in words.
 EXAMPLES, CALIBRATION, HAND = "examples", "calibration", "hand"
 SOURCES = {EXAMPLES: "from the examples", CALIBRATION: "calibrated", HAND: "set by hand"}
-#: w, in natural logarithms: how far from t0 the valley is looked for. At .3 songs in the field lose up to .05.
+#: w, in natural logarithms: how far from t0 the valley may lie. At .3, songs in the field lose up to .05.
 WIDTH = 0.2
 #: Smoothing of the peaks, in natural logarithms.
 SMOOTHING = 0.06
-#: So many peaks are needed on each side of t0, down to half of it.
+#: Peaks needed above t0, and between half of it and t0.
 LEAST_PEAKS = 10
 #: Peaks are collected from this share of t0 on.
 FROM = 0.4
-#: Places that are tried lie between t0 divided and multiplied by this.
+#: Places tried lie between t0 divided and multiplied by this.
 SPAN, N_PLACES = 2.0, 81
-#: The histogram that is kept: its bins, in units of t0.
+#: Bins of the histogram that is kept, in units of t0.
 BINS = np.geomspace(FROM, 8.0, 61)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassCalibration:
-    """What was found for one class.
+    """The calibration of one class.
 
     Attributes
     ----------
@@ -48,13 +48,13 @@ class ClassCalibration:
     prior : float
         t0, the threshold before.
     threshold : float
-        The threshold now; `prior` where there were too few peaks.
+        The threshold now; `prior` if there were too few peaks.
     n_below, n_above : int
         Peaks from half of t0 up to t0, and above.
     counts : tuple of int
-        Peaks in each of `BINS` · prior; the first and the last hold what lies outside.
+        Peaks in each of `BINS` · prior; the first and the last include those outside.
     by_hand : bool
-        Whether `threshold` was set by hand, which wins.
+        Whether `threshold` was set by hand, which takes precedence.
     """
 
     label: Any
@@ -67,12 +67,12 @@ class ClassCalibration:
 
     @property
     def moved(self) -> bool:
-        """Whether there were enough peaks to see a valley, which was then taken."""
+        """Whether there were enough peaks to find the valley."""
         return not self.by_hand and min(self.n_below, self.n_above) >= LEAST_PEAKS
 
     @property
     def in_words(self) -> str:
-        """What was done, in a sentence."""
+        """The result in a sentence."""
         if self.by_hand:
             return f"threshold {self.threshold:.3f} set by hand: kept"
         peaks = f"{self.n_above} peaks above it and {self.n_below} below"
@@ -116,7 +116,7 @@ def valley(peaks: np.ndarray, prior: float) -> float:
 
 
 def by_class(thresholds: ArrayLike | Mapping[Any, float], classes: Sequence[Any]) -> dict[Any, float]:
-    """Thresholds by class, from such a mapping for some of the classes, or from a sequence for all of them in order.
+    """Thresholds by class, from a mapping for some of the classes, or a sequence for all of them in order.
 
     >>> by_class({"song": 0.5}, ["alarm", "song"]), by_class([0.3, 0.5], ["alarm", "song"])
     ({'song': 0.5}, {'alarm': 0.3, 'song': 0.5})
@@ -138,14 +138,14 @@ def by_class(thresholds: ArrayLike | Mapping[Any, float], classes: Sequence[Any]
 
 
 def checked(value: Any, what: str) -> float:
-    """A threshold, if it can be one."""
+    """The value as a threshold, or an error."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) < math.inf:
         raise InputError(f"{what} is {value!r:.60}; give a number above 0 for each class, not infinite")
     return float(value)
 
 
 def there_are(name: Any, classes: Sequence[Any]) -> str:
-    """What somebody who named a class that does not exist may have meant, and which classes there are.
+    """The classes, and the one that a misspelt name probably means.
 
     >>> there_are("Buz", ["buzz", "trill"]), there_are("x", ["buzz", "trill"])
     ("did you mean 'buzz'? There are buzz, trill", 'there are buzz, trill')
