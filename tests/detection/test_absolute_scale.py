@@ -219,3 +219,9 @@ def test_ratios_at_the_border(monkeypatch, voice):
         both = iter([plain, [scores * np.array([9.0, gain, 0.5])[: len(scores)] for scores in plain]])
         monkeypatch.setattr(absolute_scale, "left_out_scores", lambda *a, both=both, **k: next(both))
         assert matters(front_end, made) is expected
+
+
+def test_six_notes_are_enough_to_call_one_odd():
+    six = np.array([0.9, 0.8, 0.7, 0.1, 0.9, 0.8])
+    assert odd_one(six, 0.3) == 3
+    assert odd_one(six[1:], 0.3) is None

@@ -74,3 +74,9 @@ def test_no_class_accepts_below_the_mean_and_none_that_is_strict_becomes_less_so
     found = raised(given)
     assert (found >= given.mean()).all()
     np.testing.assert_array_equal(found[given >= given.mean()], given[given >= given.mean()])
+
+
+def test_a_threshold_in_numbers():
+    """0.75 of the median, 2.3, is the low end; the threshold lies four fifths of the way up to it from 1.0."""
+    (found,) = note_thresholds([np.array([2.2, 2.3, 2.4])], [np.array([0.3, 1.0, 2.25])])
+    assert found == pytest.approx(1.0 + 0.8 * (0.75 * 2.3 - 1.0))

@@ -168,3 +168,9 @@ def test_what_is_no_list_of_segments(detector, segments, message):
 def test_a_detector_that_has_not_learnt():
     with pytest.raises(NotFittedError):
         NoteDetector().p_values([labelled()])
+
+
+def test_twenty_notes_are_enough():
+    left_out = np.arange(20.0)
+    assert np.isnan(note_p_values(np.array([5.0]), left_out[:19]))
+    assert note_p_values(np.array([5.0]), left_out) == pytest.approx(7 / 21)

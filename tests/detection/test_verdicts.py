@@ -148,3 +148,11 @@ def test_rivals_cover_more_than_half_of_the_longer_of_the_two():
 def test_the_mean_over_a_note():
     block = ScoreBlock(np.arange(8.0).reshape(4, 2), np.zeros(4))
     assert mean_scores(block, 1, 3).tolist() == [3.0, 4.0]
+
+
+@pytest.mark.parametrize(("start", "counts"), [(15, True), (16, False)])
+def test_exactly_half_is_not_enough_for_a_rival(start, counts):
+    block = ScoreBlock(np.zeros((30, 2)), np.zeros(30), lengths=np.ones((30, 2), dtype=int))
+    block.values[12, 0], block.lengths[12, 0] = 1.0, 8
+    block.values[start, 1], block.lengths[start, 1] = 0.7, 8
+    assert (rival_scores(block, 12, 20, 0, (0, 30))[1] == 0.7) == counts
