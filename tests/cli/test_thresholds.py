@@ -119,9 +119,7 @@ def test_below_what_was_looked_at_the_tables_say_that_edges_are_not_exact(model,
     assert low.exit_code == 0
     assert "2 with remarks" in low.stderr
     (remark,) = {row["remark"] for row in rows(tmp_path / "low")}
-    assert remark.startswith(
-        f"the threshold {half / 2:.3g} of tuti-F is below {half:.3g}, from which on edges were look"
-    )
+    assert remark.startswith(f"the threshold {half / 2:.3g} of tuti-F is below {half:.3g}, from which edges were refin")
     # what was kept with a low threshold is exact from half of that on
     exact = ran("detect", model, folder, tmp_path / "again", "--threshold", half, "--keep-scores")
     below = ran("decide", model, exact, tmp_path / "below", "--threshold", f"tuti-F={half / 2}")

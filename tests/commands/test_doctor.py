@@ -10,7 +10,7 @@ from outlark.commands.doctor.doctor import Finding, examine
 from outlark.commands.doctor.notes import note_scores
 from outlark.commands.doctor.sounds import click, hum, in_background, pink, trials, whistle
 from outlark.detection.copies import note_samples
-from outlark.detection.note_level import NOTE_SETTINGS, marked_notes
+from outlark.detection.note_level import NOTE_SETTINGS, annotated_notes
 from outlark.errors import InputError
 from outlark.experiment.synthetic import KNOWN, SAMPLE_RATE, concatenate, notes
 from outlark.storage import model_file
@@ -158,7 +158,7 @@ def test_left_out_scores_are_those_of_a_class_without_the_note(describer):
     )
     whole = NoteDetector(describer=describer).fit_recordings([audio], [marks], SAMPLE_RATE)
     front_end, in_order = whole.front_end_, sorted(marks, key=lambda m: (m.label, m.start))
-    every = marked_notes(front_end, [front_end.transform(audio)], [in_order])
+    every = annotated_notes(front_end, [front_end.transform(audio)], [in_order])
     for i, (found, mark) in enumerate(zip(note_scores(whole), in_order, strict=True)):
         rest = [m for m in in_order if m is not mark]
         without = NoteDetector(describer=describer).fit_recordings([audio], [rest], SAMPLE_RATE)
@@ -278,7 +278,7 @@ def test_thresholds_that_cannot_be(good, threshold, word, tmp_path):
     from dataclasses import replace
 
     bad = copy.copy(good)
-    bad.layout_ = replace(good.layout_, thresholds=np.array([threshold, 2.0, 2.0]))
+    bad.model_ = replace(good.model_, by_hand=dict(zip(good.classes_.tolist(), [threshold, 2.0, 2.0], strict=True)))
     (finding,) = told(examine(bad), "thresholds")
     assert finding.severity == "problem"
     assert f"it accepts {word}" in finding.what

@@ -304,7 +304,7 @@ def test_a_mark_that_reaches_beyond_the_end_of_an_array_is_warned_of():
     audio[5000:9000] += np.sin(np.arange(4000))
     marks = [Segment(start=5000, end=9000, sample_rate=SAMPLE_RATE, label="a")]
     marks.append(dataclasses.replace(marks[0], start=19000, end=25000))
-    with pytest.warns(UserWarning, match=r"recording 0 ends at 1.000 s, but a note 'a' is marked from 0.862 to 1.134"):
+    with pytest.warns(UserWarning, match=r"ends at 1.000 s, but a note 'a' is annotated from 0.862 to 1.134"):
         NoteDetector().fit_recordings([audio], [marks], SAMPLE_RATE)
 
 

@@ -143,7 +143,7 @@ def test_a_note_that_is_rejected_is_told_by_its_file(tmp_path):
     rows = [(t.start_s, t.end_s, "tuti-D") for t in truth[:3]]
     last = truth[3]
     learnt = learn(found_in(table(tmp_path / "t.csv", *rows, (last.start_s, last.end_s, "-tuti-D"))))
-    told = "1 of 1 negatives of 'tuti-D' cannot be told apart from its notes by the score, such as the one at "
+    told = "1 of 1 negatives of 'tuti-D' cannot be told apart from its notes by their score, such as the one at "
     told += f"{last.start_s:.3f} s of a.wav"
     assert [remark for remark in learnt.remarks if remark.startswith(told)]
     (finding,) = [finding for finding in examine(learnt.detector) if finding.check == "negatives"]

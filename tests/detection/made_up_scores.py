@@ -51,7 +51,7 @@ def drawn(decisions, *lines, **more):
 
 def pieces(block, cuts):
     borders = [0, *sorted(min(c, len(block)) for c in cuts), len(block)]
-    return [ScoreBlock(*(None if x is None else x[i:j] for x in block)) for i, j in pairwise(borders)]
+    return [block.between(i, j) for i, j in pairwise(borders)]
 
 
 def streamed(decisions, scores, blocks):

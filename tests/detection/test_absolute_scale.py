@@ -21,7 +21,7 @@ from outlark.detection.absolute_scale import (
     pitch_matters,
     thresholds,
 )
-from outlark.detection.copies import MASKS, MarkedNote, in_pitch, note_samples
+from outlark.detection.copies import MASKS, AnnotatedNote, in_pitch, note_samples
 from outlark.detection.note_level import trial_lengths
 from outlark.experiment.synthetic import SAMPLE_RATE, notes
 from outlark.features.note import NoteFrontEnd
@@ -91,7 +91,7 @@ def random_notes(counts, n_recordings=3, seed=0):
     found = []
     for i, label in enumerate(labels):
         r = i % n_recordings
-        found.append(MarkedNote(recordings[r], rng.uniform(0, 130), rng.uniform(6, 40), label, 7 + 2 * r))
+        found.append(AnnotatedNote(recordings[r], rng.uniform(0, 130), rng.uniform(6, 40), label, 7 + 2 * r))
     return found
 
 
@@ -133,7 +133,7 @@ def test_a_copy_in_another_recording_is_found_and_one_in_the_same_is_not():
     rng = np.random.default_rng(3)
     spectra = rng.gamma(1.0, size=(400, 5))
     spectra[200:250] = spectra[40:90]
-    here, twin, stranger = (MarkedNote(spectra, float(at), 12.0, "a", 0) for at in (59, 219, 350))
+    here, twin, stranger = (AnnotatedNote(spectra, float(at), 12.0, "a", 0) for at in (59, 219, 350))
     lengths = [np.array([12.0])]
     together = [here, twin, replace(stranger, origin=1)]
     (scores,) = left_out_scores(SMALL, together, lengths, pitch=False, apart=True)
@@ -174,7 +174,9 @@ def voice():
         audio[SAMPLE_RATE : SAMPLE_RATE + len(note.samples)] += note.samples
         length = len(note.samples) / front_end.hop_samples_
         made.append(
-            MarkedNote(front_end.transform(audio).features, SAMPLE_RATE / front_end.hop_samples_, length, note.label, i)
+            AnnotatedNote(
+                front_end.transform(audio).features, SAMPLE_RATE / front_end.hop_samples_, length, note.label, i
+            )
         )
     return front_end, made
 
@@ -217,3 +219,9 @@ def test_ratios_at_the_border(monkeypatch, voice):
         both = iter([plain, [scores * np.array([9.0, gain, 0.5])[: len(scores)] for scores in plain]])
         monkeypatch.setattr(absolute_scale, "left_out_scores", lambda *a, both=both, **k: next(both))
         assert matters(front_end, made) is expected
+
+
+def test_six_notes_are_enough_to_call_one_odd():
+    six = np.array([0.9, 0.8, 0.7, 0.1, 0.9, 0.8])
+    assert odd_one(six, 0.3) == 3
+    assert odd_one(six[1:], 0.3) is None

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlark.detection.copies import LOUDEST, PITCH_STEPS, MarkedNote, in_pitch, note_samples
+from outlark.detection.copies import LOUDEST, PITCH_STEPS, AnnotatedNote, in_pitch, note_samples
 from outlark.features.note import NoteFrontEnd
 
 N_BANDS = 6
@@ -20,7 +20,7 @@ def some_notes(seed=0, n=3):
     """In recordings of 120 frames, some reaching over their ends."""
     rng = np.random.default_rng(seed)
     return [
-        MarkedNote(rng.gamma(1.0, size=(120, N_BANDS)), rng.uniform(0, 100), rng.uniform(4, 40), "ba"[i % 2], i)
+        AnnotatedNote(rng.gamma(1.0, size=(120, N_BANDS)), rng.uniform(0, 100), rng.uniform(4, 40), "ba"[i % 2], i)
         for i in range(n)
     ]
 
@@ -83,7 +83,9 @@ def test_a_mask_of_a_half_covers_what_is_less_than_half_as_loud():
     spectra = np.zeros((50, N_BANDS))
     spectra[10:30, 2], spectra[10:30, 4] = 10.0, 4.0
     alone = np.where(np.arange(N_BANDS) == 2, spectra, 0.0)
-    both, one = (note_samples(front_end, [MarkedNote(s, 10.0, 20.0, "a")], masks=(0.5,))[0] for s in (spectra, alone))
+    both, one = (
+        note_samples(front_end, [AnnotatedNote(s, 10.0, 20.0, "a")], masks=(0.5,))[0] for s in (spectra, alone)
+    )
     assert not np.allclose(both[0], one[0])
     np.testing.assert_allclose(both[1], one[1], atol=1e-12)
 
@@ -94,7 +96,7 @@ def test_the_loudest_part_is_that_of_the_note_and_not_of_what_surrounds_it():
     first, last = int(note.start), int(np.ceil(note.start + note.length))
     around = np.r_[max(0, first - 40) : max(0, first - 20), last + 15 : min(120, last + 30)]
     spectra[around] += 1000.0
-    louder = MarkedNote(spectra, note.start, note.length, note.label)
+    louder = AnnotatedNote(spectra, note.start, note.length, note.label)
     np.testing.assert_allclose(
         note_samples(front_end, [louder], masks=(0.5,))[0], note_samples(front_end, [note], masks=(0.5,))[0], atol=1e-9
     )
@@ -102,7 +104,7 @@ def test_the_loudest_part_is_that_of_the_note_and_not_of_what_surrounds_it():
 
 @pytest.mark.parametrize("start", [-30.0, 119.0, 400.0])
 def test_a_note_outside_its_recording_is_silence(start):
-    note = MarkedNote(np.ones((100, N_BANDS)), start, 5.0, "a")
+    note = AnnotatedNote(np.ones((100, N_BANDS)), start, 5.0, "a")
     X, _, _ = note_samples(front_end_with(0.0, (0.0,)), [note], masks=(0.5,), pitch=True)
     assert X.shape == (6, 4 * N_BANDS)
     assert not X.any()

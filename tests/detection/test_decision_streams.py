@@ -160,7 +160,7 @@ def test_streams_that_are_used_wrongly():
     stream.push(ScoreBlock(np.zeros((3, 2)), np.zeros(3)))
     with pytest.raises(InputError, match="blocks with and without lengths"):
         stream.push(ScoreBlock(np.zeros((3, 2)), np.zeros(3), np.ones((3, 2), int)))
-    with pytest.raises(InputError, match="n_samples=20, but the last of 3 frames begins at sample 20"):
+    with pytest.raises(InputError, match="n_samples=20, but the last of 3 frames starts at sample 20"):
         stream.finish(20)
     stream.finish(21)
     with pytest.raises(InputError, match="finished; make a new one"):

@@ -33,7 +33,7 @@ def test_the_unit_of_the_scores_does_not_matter(case, exponent):
     scaled = replace(
         scores,
         layout=replace(scores.layout, thresholds=unit * scores.layout.thresholds),
-        block=ScoreBlock(unit * scores.block.values, *tuple(scores.block)[1:]),
+        block=replace(scores.block, values=unit * scores.block.values),
     )
     found = [(s.start, s.end, s.label, s.verdict) for s in decisions.decide(scaled)]
     assert found == [(s.start, s.end, s.label, s.verdict) for s in decisions.decide(scores)]
@@ -261,7 +261,7 @@ def test_an_unknown_stretch_of_whole_notes_has_its_best_score():
 def test_a_shortest_note_holds_for_whole_notes(scores, least, cuts):
     rng = np.random.default_rng(least)
     moves = rng.integers(-2, 3, size=(*scores.block.values.shape, 2))
-    scores = replace(scores, block=ScoreBlock(*tuple(scores.block)[:3], moves))
+    scores = replace(scores, block=replace(scores.block, moves=moves, spans=None))
     decisions = Decisions(least_s=least / 100, bridge_s=0.0, unknown_s=0.0)
     found = decisions.decide(scores)
     inside = {(s.start, s.end) for s in found if s.label is not None and s.end < scores.n_samples}
@@ -270,7 +270,7 @@ def test_a_shortest_note_holds_for_whole_notes(scores, least, cuts):
     # what it takes away is shorter: what is left are the best notes among those that are long enough
     long_enough = np.where(scores.block.note_lengths >= least, scores.block.values, 0.0)
     free = Decisions(bridge_s=0.0, unknown_s=0.0).decide(
-        replace(scores, block=ScoreBlock(long_enough, *tuple(scores.block)[1:]))
+        replace(scores, block=replace(scores.block, values=long_enough))
     )
     expected = {(s.start, s.end) for s in free if s.label is not None and s.end < scores.n_samples}
     assert inside == {(start, end) for start, end in expected if end - start >= least * HOP}

@@ -299,7 +299,7 @@ def test_errors_say_what_to_do(fitted, tmp_path):
         NoteDetector().fit([], [], SAMPLE_RATE)
     with pytest.raises(InputError, match=r"clip 1 .* is empty"):
         NoteDetector().fit([clips[0], clips[1][:0]], ["A", "B"], SAMPLE_RATE)
-    with pytest.raises(InputError, match=r"ends at 1\.000 s, but a note 'A' is marked at 2\.000"):
+    with pytest.raises(InputError, match=r"ends at 1\.000 s, but a note 'A' is annotated at 2\.000"):
         NoteDetector().fit_recordings([np.zeros(8000)], [[Segment.from_seconds(2, 3, "A", 8000)]], 8000)
     with pytest.raises(InputError, match="without sample_rate"):
         NoteDetector().fit_recordings([np.zeros(8000)], [[Segment.from_seconds(0, 0.5, "A", 8000)]])

@@ -17,7 +17,7 @@ LABELS = ["F", "F", "Z", "Z"]
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (["F", "F", 1, 1], "labels of the types"),
+        (["F", "F", 1, 1], "labels are of the types"),
         (["F", "F", "Z", None], "clip 3 has the label None"),
         (["F", "F", "Z", float("nan")], "clip 3 has the label nan"),
         (["F"], "one label for each clip"),
@@ -62,7 +62,7 @@ def test_marks(tmp_path):
 
 def test_decide_takes_scores():
     detector = NoteDetector().fit(CLIPS, LABELS, SAMPLE_RATE)
-    with pytest.raises(InputError, match="what scores"):
+    with pytest.raises(InputError, match="the result of scores"):
         detector.decide(np.zeros((3, 2)))
 
 
@@ -84,9 +84,9 @@ def test_clips_may_be_files_of_several_rates(tmp_path):
 
 def test_digital_silence_is_no_note():
     noise = np.random.default_rng(0).normal(size=3000)
-    with pytest.raises(InputError, match=r"clip 1 \('b'\) holds nothing but digital silence; leave it out"):
+    with pytest.raises(InputError, match=r"clip 1 \('b'\) is digital silence throughout; omit it"):
         NoteDetector().fit([noise, np.zeros(3000)], ["a", "b"], 22050)
     recording = np.concatenate([noise, np.zeros(3000)])
     marks = [Segment(start=3100, end=5000, sample_rate=22050, label="a")]
-    with pytest.raises(InputError, match=r"the note at 0\.141 s of recording 0 \('a'\) holds nothing but"):
+    with pytest.raises(InputError, match=r"the note at 0\.141 s of recording 0 \('a'\) is digital silence"):
         NoteDetector().fit_recordings([recording], [marks], 22050)

@@ -9,8 +9,7 @@ import soundfile
 from outlark.audio.resampling import resample
 from outlark.detection.detector import NoteDetector
 from outlark.detection.negatives import AsGoodAsNotes, Spans, nearest_first, spans_within
-from outlark.detection.note_level import NOTE_SETTINGS
-from outlark.detection.rejecting import WEAK, Rejecting
+from outlark.detection.note_level import NOTE_SETTINGS, WEAK, Rejecting
 from outlark.errors import InputError, ModelFileError
 from outlark.estimators.mddkm import MDDKM
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
@@ -88,7 +87,7 @@ def test_what_a_class_would_find_in_an_annotation(heard):
     front_end, c = made.front_end_, made.classes_.tolist().index(alarms[0].label)
     model = replace(made.note_model_, thresholds=made.layout_.thresholds)
     frames, hop = front_end.transform(audio), made.front_end_.hop_samples_
-    spans = spans_within(front_end, model, frames, alarm, c)
+    spans = spans_within(model, frames, alarm, c)
     start, end, naive = alarm.start / hop, alarm.end / hop, []
     for length in model.lengths[model.allowed[:, c]]:
         for at in range(0, len(frames) - round(length) + 1, model.step):
@@ -240,7 +239,8 @@ def test_with_a_second_stage(heard):
 
     known = examples()
     made = NoteDetector(embedding=embedding).fit([k.samples for k in known], [k.label for k in known], SAMPLE_RATE)
-    made.note_model_ = replace(made.note_model_, thresholds=np.full(2, 2 * LOW))
+    stage = replace(made.note_model_, thresholds=np.full(2, 2 * LOW))
+    made.model_ = replace(made.model_, first_stage=stage)
     made.set_thresholds([LOW, LOW])
     embedded.clear()
     assert wrong(found(made, audio), truth)
@@ -288,7 +288,7 @@ def test_a_label_that_is_no_class(heard):
 def test_a_note_cannot_be_its_own_negative(heard):
     audio, truth, _ = heard
     note = next(t for t in truth if t.label == "tuti-D")
-    with pytest.raises(InputError, match=r"is not 'tuti-D', but a note 'tuti-D' is marked there as well, at 0\.\d+ to"):
+    with pytest.raises(InputError, match=r"but a note 'tuti-D' is annotated there as well, at 0\.\d+ to"):
         NoteDetector().fit_recordings([audio], [[note]], SAMPLE_RATE, negatives=[[note]])
 
 
@@ -297,7 +297,7 @@ def test_only_on_the_absolute_scale(heard):
     known = examples()
     clips, labels = [k.samples for k in known], [k.label for k in known]
     for other in (NoteDetector.paper(), NoteDetector(describer=MDDKM())):
-        with pytest.raises(InputError, match=r"only a detector of whole notes with the default describer"):
+        with pytest.raises(InputError, match=r"only a note-level detector with the default class model"):
             other.fit(clips, labels, SAMPLE_RATE).reject([audio], [alarms], SAMPLE_RATE)
 
 

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
-from outlark.detection.calibration import ENOUGH_NOTES, note_p_values
 from outlark.detection.detector import NoteDetector
+from outlark.detection.note_level import ENOUGH_NOTES, note_p_values
 from outlark.errors import InputError
+from outlark.estimators.mddkm import MDDKM
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.features.array import ArrayFrontEnd
+from outlark.features.hlds import HLDSFrontEnd
 from outlark.segments import Segment
 from outlark.storage.model_file import load, save
 
@@ -134,19 +135,14 @@ def test_p_values_outlive_the_file(detector, found, tmp_path):
     assert np.isfinite(p).sum() == 12
 
 
-def test_models_without_left_out_scores_have_no_p_values(detector, tmp_path):
-    old = NoteDetector()
-    vars(old).update(vars(detector))
-    old.note_model_ = replace(detector.note_model_, left_out=None)
-    save(old, tmp_path / "m")
-    for model in (old, load(tmp_path / "m")):
-        assert model.note_model_.left_out is None
-        assert np.isnan(model.p_values([labelled(), labelled()])).tolist() == [True, True]
+def test_models_without_left_out_scores_have_no_p_values(detector):
+    model = replace(detector.note_model_, left_out=[])
+    assert np.isnan(model.p_values([labelled(), labelled()])).tolist() == [True, True]
 
 
 def test_frames_have_no_p_values():
     known = notes(counts={"tuti-F": 2, "cach-Z": 2})
-    frames = NoteDetector(ArrayFrontEnd())
+    frames = NoteDetector(HLDSFrontEnd(), MDDKM(metric="euclidean", sigma_reg=0.1))
     frames.fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
     assert np.isnan(frames.p_values([labelled(), labelled(None)])).tolist() == [True, True]
     with pytest.raises(InputError, match=r"segments\[0\] is 3; give Segment"):
@@ -156,10 +152,10 @@ def test_frames_have_no_p_values():
 @pytest.mark.parametrize(
     ("segments", "message"),
     [
-        (labelled(), r"segments is Segment\(.*\); give a list of Segment, such as detect\(\) gives"),
+        (labelled(), r"segments is Segment\(.*\); give a list of Segment, as detect\(\) returns"),
         (3.0, "segments is 3.0; give a list of Segment"),
         (None, "segments is None; give a list of Segment"),
-        ([labelled(), None], r"segments\[1\] is None; give Segment, such as detect\(\) gives"),
+        ([labelled(), None], r"segments\[1\] is None; give Segment, as detect\(\) returns"),
         ([(0, 10, "tuti-F")], r"segments\[0\] is \(0, 10, 'tuti-F'\); give Segment"),
         ("tuti-F", r"segments\[0\] is 't'; give Segment"),
     ],
@@ -172,3 +168,9 @@ def test_what_is_no_list_of_segments(detector, segments, message):
 def test_a_detector_that_has_not_learnt():
     with pytest.raises(NotFittedError):
         NoteDetector().p_values([labelled()])
+
+
+def test_twenty_notes_are_enough():
+    left_out = np.arange(20.0)
+    assert np.isnan(note_p_values(np.array([5.0]), left_out[:19]))
+    assert note_p_values(np.array([5.0]), left_out) == pytest.approx(7 / 21)

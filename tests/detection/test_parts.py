@@ -86,8 +86,8 @@ def test_candidates_of_a_second_stage_are_heard_in_the_parts(night, rate, monkey
     detector = fitted(embedding=spectrum_of, decisions=Decisions(max_region_s=2.0))
     expected = detector.detect(audio, rate)
     again = []
-    heard = WholeStream._heard
-    monkeypatch.setattr(WholeStream, "_heard", lambda self, *at: again.append(at) or heard(self, *at))
+    heard = WholeStream._samples
+    monkeypatch.setattr(WholeStream, "_samples", lambda self, *at: again.append(at) or heard(self, *at))
     found, n_second, _ = in_parts(detector, audio, rate, 7.0)
     assert found == expected
     candidates = [segment for segment in expected if "joined" in segment.reason or segment.label is not None]

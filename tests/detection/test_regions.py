@@ -44,7 +44,7 @@ def streamed(blocks, **settings):
 
 def cut(block, cuts):
     borders = [0, *sorted(min(c, len(block)) for c in cuts), len(block)]
-    return [ScoreBlock(*(None if x is None else x[i:j] for x in block)) for i, j in pairwise(borders)]
+    return [block.between(i, j) for i, j in pairwise(borders)]
 
 
 @st.composite

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from outlark.detection.contrast import Contrast
 from outlark.detection.edges import LOOK, MOST, learn_edges
-from outlark.detection.scorers import ACTIVE_SHARE, FRAMES_AT_ONCE, FrameScorer, NoteScorer
+from outlark.detection.frame_level import FrameScorer
+from outlark.detection.scorers import ACTIVE_SHARE, FRAMES_AT_ONCE, NoteScorer
 from outlark.detection.scores import joined_scores
 from outlark.features.base import Frames
 from outlark.features.note import NoteFrontEnd
@@ -146,3 +147,13 @@ def test_frames_that_do_not_rise_above_the_noise_score_nothing(rng):
     heard = frames.activity > 0
     np.testing.assert_allclose(found.values[heard], describer.class_scores(frames.features)[heard, :2])
     assert found.values[~heard].max() == 0.0
+
+
+@pytest.mark.parametrize(("n_active", "scored"), [(9, False), (10, True)])
+def test_half_of_a_note_must_rise_above_the_noise(n_active, scored):
+    front_end = NoteFrontEnd(n_bands=6, surroundings_s=0.0).fit([], 22050)
+    features = np.random.default_rng(0).gamma(1.0, size=(20, 6))
+    activity = np.where(np.arange(20) < n_active, 3.0, -3.0)
+    scorer = NoteScorer(front_end, Likeness(front_end.n_slices * 6), np.array([20.0]), np.ones((1, 2), dtype=bool), 2)
+    blocks = [scorer.push(Frames(features, activity)), scorer.finish()]
+    assert (np.concatenate([block.values for block in blocks])[0].max() > 0.0) == scored

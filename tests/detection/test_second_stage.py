@@ -168,7 +168,7 @@ def test_scores_are_those_of_the_first_stage_and_cannot_be_decided_on(detector, 
     scores, segments = detector.scores_and_segments(song[0], SAMPLE_RATE)
     assert segments == detector.detect(song[0], SAMPLE_RATE)
     np.testing.assert_array_equal(scores.block.values, trained(None).scores(song[0], SAMPLE_RATE).block.values)
-    with pytest.raises(InputError, match=r"has to hear the candidates.*give detect\(\) the recording"):
+    with pytest.raises(InputError, match=r"needs the sound of its candidates.*give detect\(\) the recording"):
         detector.decide(scores)
 
 
@@ -208,7 +208,7 @@ def test_birdnet_is_found_by_its_name(detector, tmp_path, monkeypatch):
     birdnet = BirdNET(output="species", speeds=(1.0,), keep=False)
     like_it = replace(detector.second_stage_, embedding=birdnet)
     other = trained(bands)
-    other.second_stage_ = like_it
+    other.model_ = replace(other.model_, second_stage=like_it)
     save(other, tmp_path / "m")
     monkeypatch.setattr(embeddings, "find_spec", lambda name: None)
     again = load(tmp_path / "m")
@@ -224,9 +224,9 @@ def test_birdnet_is_found_by_its_name(detector, tmp_path, monkeypatch):
     ("more", "message"),
     [
         ({"embedding": 3}, "embedding=3 must be a function"),
-        ({"embedding": BirdNET}, "must be a function .* or an object that can be called"),
-        ({"embedding": bands, "front_end": HLDSFrontEnd()}, "goes with the default front end"),
-        ({"embedding": bands, "describer": MDDKM()}, "goes with the default front end"),
+        ({"embedding": BirdNET}, "must be a function .* or a callable object"),
+        ({"embedding": bands, "front_end": HLDSFrontEnd()}, "needs the default front end"),
+        ({"embedding": bands, "describer": MDDKM()}, "needs the default front end"),
     ],
 )
 def test_what_cannot_be_joined_is_refused(more, message):

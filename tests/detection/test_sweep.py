@@ -60,7 +60,5 @@ def test_thresholds_reach_from_half_of_the_lower_ones_up_and_the_present_ones_co
 def test_frames_are_refused(song):
     known = notes(counts={"tuti-F": 2})
     paper = NoteDetector.paper().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
-    with pytest.raises(
-        InputError, match=r"thresholds of a model of frames are those of each frame.*detect with --thresh"
-    ):
+    with pytest.raises(InputError, match=r"a model of frames has thresholds for frames.*detect with --thresh"):
         sweep_thresholds(paper)

@@ -91,20 +91,6 @@ def test_where_they_come_from_is_kept_with_the_model(detector, songs, tmp_path, 
     np.testing.assert_array_equal(again.layout_.thresholds, detector.trained_thresholds)
 
 
-def test_models_of_before_are_read(detector, tmp_path):
-    """They tell nothing of where thresholds come from, and have the calibrated ones in place of those of training."""
-    trained = detector.trained_thresholds
-    detector.calibrate_peaks(peaks(detector))
-    save(detector, tmp_path / "m")
-    header, arrays = read(tmp_path / "m")
-    del header["threshold_sources"]
-    arrays["notes/thresholds"] = arrays["layout/thresholds"].copy()
-    write(tmp_path / "m", header, arrays)
-    again = load(tmp_path / "m")
-    assert again.threshold_sources_ == ["calibration", "examples"]
-    np.testing.assert_array_equal(again.trained_thresholds, trained)
-
-
 @pytest.mark.parametrize("sources", [["hand"], ["hand", "guess"], "hand", ["calibration", "examples"], [1, 2]])
 def test_sources_that_cannot_be_are_refused(detector, tmp_path, sources):
     save(detector, tmp_path / "m")

@@ -8,11 +8,11 @@ import pytest
 from outlark.detection import learnt_thresholds
 from outlark.detection import note_level as whole_notes
 from outlark.detection.absolute_scale import LEAST_SHARE, LEFT_OUT_SHARE, absolute_threshold
-from outlark.detection.copies import MarkedNote, note_samples
+from outlark.detection.copies import AnnotatedNote, note_samples
 from outlark.detection.detector import NoteDetector
-from outlark.detection.frame_notes import frame_samples, scores_of_other_notes
+from outlark.detection.frame_level import frame_samples, note_frames, scores_of_other_notes
 from outlark.detection.note_level import NOTE_SETTINGS
-from outlark.detection.training import Material, at_one_rate, join_clips, note_frames
+from outlark.detection.training import Material, at_one_rate, join_clips
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
@@ -47,10 +47,10 @@ def test_marks_move_with_the_recording(rng):
 
 def test_a_mark_beyond_the_end_is_cut_with_a_warning_or_refused(rng):
     audio = rng.normal(size=1000)
-    with pytest.warns(UserWarning, match=r"is marked from 0.900 to 1.200 s; it is learnt up to the end"):
+    with pytest.warns(UserWarning, match=r"is annotated from 0.900 to 1.200 s; it is used up to the end"):
         (marks,) = at_one_rate([audio], [1000], [[mark(900, 1200)]], 1000).segments
     assert marks[0].end == 1000
-    with pytest.raises(InputError, match="do marks and recording belong together"):
+    with pytest.raises(InputError, match="do annotations and recording belong together"):
         at_one_rate([audio], [1000], [[mark(1000, 1200)]], 1000)
 
 
@@ -106,12 +106,12 @@ def marked():
 
 def marked_notes(front_end, frames, marks):
     hop = front_end.hop_samples_
-    return [MarkedNote(frames.features, m.start / hop, (m.end - m.start) / hop, m.label) for m in marks]
+    return [AnnotatedNote(frames.features, m.start / hop, (m.end - m.start) / hop, m.label) for m in marks]
 
 
 def test_left_out_notes_were_left_out(marked, monkeypatch):
     front_end, frames, marks = marked
-    model = whole_notes.fit_whole_notes(front_end, MDDKM(**NOTE_SETTINGS), [frames], [marks])
+    model = whole_notes.fit_notes(front_end, MDDKM(**NOTE_SETTINGS), [frames], [marks])
     every = marked_notes(front_end, frames, marks)
     judged, seen = [], []
 
@@ -124,7 +124,7 @@ def test_left_out_notes_were_left_out(marked, monkeypatch):
         return 1.0
 
     monkeypatch.setattr(learnt_thresholds, "_best_near", spy)
-    learnt_thresholds.left_out_by_refit(front_end, MDDKM(**NOTE_SETTINGS), every, model)
+    learnt_thresholds.left_out_by_refit(MDDKM(**NOTE_SETTINGS), every, model)
     assert sorted(judged) == sorted(m.label for m in marks)
     assert min(seen) >= 5 * 3  # all but two of seven notes, three shifts of each
 
@@ -143,11 +143,9 @@ def test_notes_are_looked_for_at_about_their_own_lengths(marked):
 
 def test_the_rest_has_no_marked_note_of_the_class(marked):
     front_end, frames, marks = marked
-    model = whole_notes.fit_whole_notes(front_end, MDDKM(**NOTE_SETTINGS), [frames], [marks])
-    rest = learnt_thresholds.scores_of_the_rest(front_end, model, [frames], [marks])
-    unmarked = learnt_thresholds.scores_of_the_rest(
-        front_end, model, [frames], [[m for m in marks if m.label == "cach-Z"]]
-    )
+    model = whole_notes.fit_notes(front_end, MDDKM(**NOTE_SETTINGS), [frames], [marks])
+    rest = learnt_thresholds.scores_of_the_rest(model, [frames], [marks])
+    unmarked = learnt_thresholds.scores_of_the_rest(model, [frames], [[m for m in marks if m.label == "cach-Z"]])
     c = model.describer.classes_.tolist().index("tuti-F")
     assert rest[c].max() < model.thresholds[c] < unmarked[c].max()
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlark import NoteDetector, Segment
-from outlark.detection.valley import BINS, LEAST_PEAKS, SMOOTHING, SPAN, WIDTH, calibrated, valley
+from outlark.detection.thresholds import BINS, LEAST_PEAKS, SMOOTHING, SPAN, WIDTH, calibrated, valley
 from outlark.errors import InputError, ModelFileError
 from outlark.estimators.pknn import PKNN
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes

@@ -90,5 +90,5 @@ def test_the_parameter_is_one_of_scikit_learn():
 
 
 def test_no_notes_are_refused():
-    with pytest.raises(InputError, match="no notes are marked"):
+    with pytest.raises(InputError, match="no notes are annotated"):
         TemplateMatching().fit_recordings([np.zeros(SAMPLE_RATE)], [[]], SAMPLE_RATE)

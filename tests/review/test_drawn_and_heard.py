@@ -127,7 +127,7 @@ def test_curves_in_blocks_are_those_of_the_whole(rng, tmp_path):
     block = ScoreBlock(values, np.ones(5000), rng.integers(1, 40, (5000, 2)))
     keeper = CurveKeeper(layout)
     for start in range(0, 5000, 617):
-        keeper.push(ScoreBlock(*(None if c is None else c[start : start + 617] for c in block)))
+        keeper.push(block.between(start, start + 617))
     kept = keeper.curves(2)
     np.testing.assert_array_equal(kept, curves(block).astype(np.float32))
     n_levels = save_levels(kept, tmp_path)

@@ -97,7 +97,7 @@ def test_scores_and_segments_to_the_last_bit(fitted, name, tmp_path):
     save(detector, tmp_path / "m")
     again = load(tmp_path / "m")
     scores, found = detector.scores(audio, SAMPLE_RATE), again.scores(audio, SAMPLE_RATE)
-    same(scores.block._asdict(), found.block._asdict())
+    same(scores.block, found.block)
     segments = detector.detect(audio, SAMPLE_RATE)
     assert any(s.label is not None for s in segments) or name == "paper"
     assert again.detect(audio, SAMPLE_RATE) == again.decide(found) == again.decide(scores) == segments
@@ -127,7 +127,7 @@ def test_all_that_fit_learns_is_kept(fitted, name, tmp_path):
         spelt_out = getattr(again, part)
         same(spelt_out.get_params(), getattr(detector, f"{part}_").get_params())
         assert not [key for key in vars(spelt_out) if key.endswith("_")]
-    same(again.decisions.get_params(), detector._decisions().get_params())
+    same(again.decisions.get_params(), detector.decisions_.get_params())
     assert again.gap_s == detector.gap_s
 
 
@@ -144,7 +144,7 @@ AGAIN = "import sys; from outlark.storage.model_file import load, save; save(loa
 
 
 def test_the_same_model_gives_the_same_bytes_anywhere(fitted, tmp_path):
-    save(fitted("viterbi"), tmp_path / "a")
+    save(fitted("series"), tmp_path / "a")
     for seed in "12":
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         subprocess.run([sys.executable, "-c", AGAIN, tmp_path / "a", tmp_path / seed], check=True, env=environment)
@@ -153,18 +153,24 @@ def test_the_same_model_gives_the_same_bytes_anywhere(fitted, tmp_path):
 
 def test_thresholds_set_by_hand_and_decisions_changed_later(fitted, tmp_path):
     detector = copy.copy(fitted("whole notes")).set_params(decisions=Decisions(activity_db=3.0))
-    detector.layout_ = replace(detector.layout_, thresholds=np.array([np.inf, 0.1, 0.2]))
+    detector.model_ = replace(detector.model_, by_hand={"cach-Z": np.inf, "tuti-D": 0.1})
     save(detector, tmp_path / "m")
     again, audio = load(tmp_path / "m"), recording()
-    assert again.layout_.thresholds.tolist() == [np.inf, 0.1, 0.2]
+    assert again.layout_.thresholds.tolist() == [np.inf, 0.1, detector.trained_thresholds[2]]
     assert again.detect(audio) == detector.detect(audio) != fitted("whole notes").detect(audio)
-    detector.layout_ = replace(detector.layout_, thresholds=np.array([1, 2, 3]))  # whole numbers will do
+    assert again.set_thresholds(None).layout_.thresholds.tolist() == fitted("whole notes").layout_.thresholds.tolist()
+    detector.set_thresholds([1, 2, 3])  # whole numbers will do
     save(detector, tmp_path / "m")
     assert load(tmp_path / "m").detect(audio) == detector.detect(audio)
-    for given in (None, np.array([0.5, np.inf, 1.0])):
-        detector.layout_ = replace(detector.layout_, note_thresholds=given)
-        save(detector, tmp_path / "m")
-        same(load(tmp_path / "m").layout_.note_thresholds, given)
+
+
+@pytest.mark.parametrize("given", [None, np.array([0.5, np.inf, 1.0])])
+def test_thresholds_of_the_mean_over_a_note(fitted, given, tmp_path):
+    detector = copy.copy(fitted("hlds"))
+    stage = replace(detector.model_.first_stage, note_thresholds=given)
+    detector.model_ = replace(detector.model_, first_stage=stage)
+    save(detector, tmp_path / "m")
+    same(load(tmp_path / "m").layout_.note_thresholds, given)
 
 
 # ------------------------------------------------------------- what it was made from
@@ -233,11 +239,12 @@ def test_what_a_file_cannot_hold(fitted, tmp_path):
     with pytest.raises(InputError, match="OwnDetector cannot be saved; give a NoteDetector"):
         save(OwnDetector(), tmp_path / "m")
     changed = copy.copy(paper)
-    changed.front_end_ = OwnFrontEnd.paper().fit([], SAMPLE_RATE)
+    own = replace(paper.model_.first_stage, front_end=OwnFrontEnd.paper().fit([], SAMPLE_RATE))
+    changed.model_ = replace(paper.model_, first_stage=own)
     with pytest.raises(InputError, match="OwnFrontEnd cannot be saved; use one of HLDSFrontEnd, NoteFrontEnd"):
         save(changed, tmp_path / "m")
     changed = copy.copy(paper)
-    changed.describer_ = OCCGP()
+    changed.model_ = replace(paper.model_, first_stage=replace(paper.model_.first_stage, describer=OCCGP()))
     with pytest.raises(InputError, match="OCCGP cannot be saved; use one of MDDKM, PKNN"):
         save(changed, tmp_path / "m")
     with pytest.raises(InputError, match="decoder='notes' needs scores of whole notes"):
@@ -309,34 +316,27 @@ def test_wrong_lengths_of_thresholds(kept, tmp_path):
     assert "array 'thresholds' is float64 of shape (4,) and must be float64 of shape (3); save" in message
 
 
-def test_files_from_before_there_were_edges(kept, tmp_path):
+def test_edges_of_another_length(kept, tmp_path):
     header, arrays = kept("whole notes")
-    path = tmp_path / "old.outlark"
-    write(path, header, {name: array for name, array in arrays.items() if name not in ("notes/starts", "notes/ends")})
-    detector = load(path)
-    assert detector.note_model_.edges is None
-    assert detector.scores(np.zeros(22050), 22050).block.moves is None
     half = {name: arrays[name][:, :5] for name in ("notes/starts", "notes/ends")}
     assert "array 'starts' has 5 spectra" in refused(tmp_path, header, arrays | half)
 
 
-def test_files_from_before_notes_had_surroundings(tmp_path):
-    """And before there was an absolute scale: front end and describer as they were, and nothing else is known."""
-    examples = notes(counts=COUNTS)
-    front_end = NoteFrontEnd(n_slices=8, surroundings_s=0.0, shifts_s=(-0.008, -0.004, 0.0, 0.004, 0.008))
-    detector = NoteDetector(front_end, MDDKM(metric="euclidean", sigma=1.0, sigma_reg=0.1**0.5))
-    detector.fit([n.samples for n in examples], [n.label for n in examples], SAMPLE_RATE)
-    save(detector, tmp_path / "new")
-    header, arrays = read(tmp_path / "new")
-    assert header["front_end"]["parameters"].pop("surroundings_s") == 0.0
-    assert "notes/contrast_db" not in arrays
-    write(tmp_path / "old", header, arrays)
-    old, audio = load(tmp_path / "old"), recording()
-    assert old.front_end.surroundings_s == old.front_end_.surroundings_s == 0.0
-    assert old.describer is not None
-    segments = old.detect(audio, SAMPLE_RATE)
-    assert segments == detector.detect(audio, SAMPLE_RATE)
-    assert {s.label for s in segments} > {None}
+def test_front_ends_that_are_gone(kept, tmp_path):
+    header, arrays = kept("whole notes")
+    message = refused(tmp_path, put(header, ("front_end", "kind"), "PatchFrontEnd"), arrays)
+    assert "it was trained with PatchFrontEnd, which outlark no longer has; train it again" in message
+
+
+def test_thresholds_have_one_source(kept, tmp_path):
+    """Those in use are those of the training, calibrated or set by hand, and a file that says otherwise is refused."""
+    header, arrays = kept("whole notes")
+    higher = {**arrays, "layout/thresholds": arrays["layout/thresholds"] + 0.1}
+    assert "its thresholds come from" in refused(tmp_path, header, higher)
+    write(tmp_path / "m", {**header, "threshold_sources": ["hand", "hand", "hand"]}, higher)
+    assert load(tmp_path / "m").layout_.thresholds.tolist() == higher["layout/thresholds"].tolist()
+    for sources in (None, [], ["hand"] * 2, ["calibration"] * 3, ["luck"] * 3):
+        refused(tmp_path, {**header, "threshold_sources": sources}, arrays)
 
 
 @pytest.mark.parametrize("contrast_db", [5.9, 40.1, -1.0])
@@ -344,13 +344,6 @@ def test_a_contrast_that_cannot_be(kept, contrast_db, tmp_path):
     header, arrays = kept("whole notes")
     message = refused(tmp_path, header, {**arrays, "notes/contrast_db": np.array([contrast_db])})
     assert f"array 'contrast_db' is {contrast_db:g}, not 6 to 40" in message
-
-
-def test_files_from_before_left_out_scores_were_kept(kept, tmp_path):
-    header, arrays = kept("whole notes")
-    path = tmp_path / "old.outlark"
-    write(path, header, {name: array for name, array in arrays.items() if not name.startswith("notes/left_out")})
-    assert load(path).note_model_.left_out is None
 
 
 # the last: 9 as well, if int64 overflows
@@ -387,7 +380,7 @@ def test_a_describer_of_another_width(kept, name, tmp_path):
     mixed |= {key: array for key, array in more.items() if key.startswith("describer/")}
     message = refused(tmp_path, {**header, "describer": other["describer"]}, mixed)
     assert f"its {header['front_end']['kind']} gives " in message
-    assert "features, but its describer takes 24" in message
+    assert "features, but its class model takes 24" in message
 
 
 @pytest.mark.parametrize("part", ["front_end", "describer", "decisions"])
@@ -416,7 +409,7 @@ def test_more_than_is_known_is_no_harm_and_less_takes_defaults(kept, tmp_path):
     ("path", "value", "message"),
     [
         (("kind",), "MDDKN", "it holds a 'MDDKN', not a NoteDetector; written by a newer outlark?"),
-        (("kind",), "MDDKM", "it holds a describer alone (MDDKM), which hears nothing; read it with"),
+        (("kind",), "MDDKM", "it holds a class model alone (MDDKM), which takes no sound; read it with"),
         (("classes",), ["cach-Z", "tuti-D"], "its classes are"),
         (("classes",), None, "its classes are None"),
         (("sample_rate",), 44100, "for frames"),
@@ -431,12 +424,12 @@ def test_more_than_is_known_is_no_harm_and_less_takes_defaults(kept, tmp_path):
         (("front_end", "parameters", "surroundings_s"), 1e9, "surroundings_s=1000000000.0 is more than 262144 samples"),
         (("front_end", "parameters", "surroundings_s"), -1.0, "surroundings_s=-1.0 must be"),
         (("front_end", "parameters", "n_bands"), "forty", "n_bands='forty'"),
-        (("front_end", "parameters", "n_slices"), 10, "gives 400 features, but its describer takes 480"),
+        (("front_end", "parameters", "n_slices"), 10, "gives 400 features, but its class model takes 480"),
         (("decisions", "parameters", "decoder"), "dice", "decoder='dice'"),
         (("decisions", "parameters", "decoder"), "rules", "decoder='rules' is for scores of frames"),
         (("decisions", "parameters", "max_region_s"), 0.0, "max_region_s=0.0"),
-        (("training",), None, "its training notes are None"),
-        (("training",), [3], "its training notes are"),
+        (("training",), None, "its list of training notes is None"),
+        (("training",), [3], "a training note is 3"),
         (("training", 0, "label"), "cach-E", "a training note is"),
         (("training", 0, "name"), 3, "a training note is"),
         (("training", 0), {}, "a training note is"),
@@ -490,14 +483,18 @@ def test_files_that_are_no_models_or_cut_short(fitted, tmp_path):
             load(path)
 
 
-def test_the_fields_of_detector_layout_and_note_model_are_those_that_are_kept(fitted):
+def test_the_fields_of_the_model_are_those_that_are_kept(fitted):
     """Add to outlark.storage.detectors what you add to these."""
-    detector = fitted("whole notes")
-    kept_of_notes = {"describer", "lengths", "allowed", "thresholds", "edges", "left_out", "contrast_db", "rejected"}
-    assert {f.name for f in fields(detector.note_model_)} == kept_of_notes
-    kept_of_layout = {"thresholds", "shortest_s", "longest_s", "sample_rate", "hop_samples", "offset_samples"}
-    assert {f.name for f in fields(detector.layout_)} == {"classes", "note_thresholds"} | kept_of_layout
-    assert set(detector.get_params(deep=False)) == {"front_end", "describer", "decisions", "gap_s", "embedding"}
+    model = fitted("whole notes").model_
+    of_notes = {"describer", "lengths", "allowed", "thresholds", "edges", "left_out", "contrast_db", "rejected"}
+    assert {f.name for f in fields(model.first_stage)} == {"front_end"} | of_notes
+    stages = {"first_stage", "second_stage", "shortest_s", "longest_s", "calibration", "by_hand"}
+    assert {f.name for f in fields(model)} == stages | {"training", "negatives", "lineage", "choice"}
+    of_frames = {f.name for f in fields(fitted("paper").model_.first_stage)}
+    assert of_frames == {"front_end", "describer", "note_thresholds"}
+    assert set(fitted("paper").get_params(deep=False)) == {
+        "front_end", "describer", "decisions", "gap_s", "embedding",
+    }  # fmt: skip
 
 
 def test_the_version_is_written_once():
@@ -519,9 +516,9 @@ def test_an_estimator_by_itself(make, rng, tmp_path):
     np.testing.assert_array_equal(again.class_scores(Z), model.class_scores(Z))
     np.testing.assert_array_equal(again.predict(Z), model.predict(Z))
     assert set(read(path)[0]["versions"]) == {"outlark", "numpy", "scipy", "scikit-learn"}
-    with pytest.raises(ModelFileError, match=rf"table\.outlark: .*describer alone \({make.__name__}\).*load_estimator"):
+    with pytest.raises(ModelFileError, match=rf"table\.outlark: .*model alone \({make.__name__}\).*load_estimator"):
         load(path)
-    with pytest.raises(ModelFileError, match="describer alone"):
+    with pytest.raises(ModelFileError, match="class model alone"):
         model_content(path)
 
 

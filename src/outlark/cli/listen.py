@@ -95,7 +95,7 @@ def command(**given: Any) -> None:
     listener, inlet = Listener(detector, pcm, rate, options.channel_index(given["channel"])), Inlet()
     live = {"sample_rate": rate, "channels": given["channels"], "dtype": given["kind"]}
     settings = {
-        "decisions": detector._decisions().get_params(),
+        "decisions": detector.decisions_.get_params(),
         "channel": given["channel"],
         "verdicts": list(verdicts),
         "live": live,

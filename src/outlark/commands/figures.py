@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from outlark.detection.valley import BINS, WIDTH, ClassCalibration
+from outlark.detection.thresholds import BINS, WIDTH, ClassCalibration
 from outlark.errors import InputError
 from outlark.files.aside import opened_aside
 from outlark.plain_text import visible
@@ -60,7 +60,7 @@ def calibration_figure(calibration: Sequence[ClassCalibration]) -> "Figure":
 
     Examples
     --------
-    >>> from outlark.detection.valley import calibrated
+    >>> from outlark.detection.thresholds import calibrated
     >>> figure = calibration_figure([calibrated("A", 0.3, np.linspace(0.1, 0.9, 50))])
     >>> figure.axes[0].get_title(loc="left")
     'A'

@@ -1,50 +1,50 @@
-r"""One scale for all classes of all models: where a class of whole notes begins to accept.
+r"""One scale for all classes of all models: the threshold of a class of whole notes.
 
-Descriptions have length 1, the kernel one width, and scores are those of one RKHS. So the same score means the same
-likeness, whatever the bird, and the threshold depends on nothing but how many chances there are to be like the class by
-accident: they grow with the number n of examples, and the longer its notes last, L seconds, the fewer fit in a minute.
+Descriptions have length 1, the kernel has one width, and all scores belong to one RKHS. The same score therefore means
+the same similarity, whatever the bird, and the threshold depends only on the number of chances to resemble the class by
+accident: there are more with more examples, n, and fewer the longer the notes last, L seconds.
 
 .. math:: t_0 = 0.10 + 0.07 \ln n - 0.04 \ln L
 
-with twice the n where copies of another pitch are taken in. Where the examples of the classes differ more than that
-allows, what they score when left out lowers it (docs/decisions/009-one-scale.md).
+with twice the n where copies of another pitch are included. If the examples differ more than that allows, their scores
+when left out lower it (docs/decisions/009-one-scale.md).
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from outlark.detection.copies import MASKS, MarkedNote, note_samples
+from outlark.detection.copies import MASKS, AnnotatedNote, note_samples
 from outlark.features.note import NoteFrontEnd
 from outlark.maths.description import describe, distances_without, score
 
-#: ℓ for descriptions of length 1, whose distances are at most 2: near *one* example is near the class. The target xᵀx
-#: is the same for all of them, so that the cost (Eq. 7) says nothing about ℓ (docs/decisions/007-one-example.md).
+#: ℓ for descriptions of length 1, at most 2 apart: near *one* example is near the class. The target xᵀx is the same for
+#: all of them, so the cost (Eq. 7) says nothing about ℓ (docs/decisions/007-one-example.md).
 LENGTH_SCALE = 1.0
 #: ρ = σ_reg²/σ².
 RATIO = 0.1
-#: t0 of a single note of one second, what it gains when the number of notes grows e-fold, what it loses when they last
-#: e times as long, and where it ends.
+#: t0 of a single note of one second, its gain when the number of notes grows e-fold, its loss when they last e times as
+#: long, and its minimum.
 ONE_NOTE, PER_FOLD, PER_LENGTH, LOWEST = 0.10, 0.07, 0.04, 0.10
-#: Thresholds are at most this share of the middle of what left-out notes score, over all classes …
+#: Thresholds are at most this share of the median score of left-out notes, over all classes …
 LEFT_OUT_SHARE = 0.6
-#: … and never below this share of t0: notes that differ that much are no class.
+#: … and never below this share of t0: notes that differ more are not a class.
 LEAST_SHARE = 0.5
-#: Copies of another pitch are taken in where they raise what notes of other recordings score by this factor.
+#: Copies of another pitch are included if they raise the scores of notes from other recordings by this factor.
 WORTH = 1.15
-#: In a class of so many notes or more that are alike but for one, that one is odd if it scores less than this share of
-#: t0 by the others.
+#: In a class of at least this many notes, all alike but one, that one is odd if it scores less than this share of t0
+#: under the others.
 ENOUGH_TO_JUDGE, ODD_SHARE = 6, 0.5
-#: So many notes of a class, from as many recordings as there are, are enough to tell whether pitch matters.
+#: This many notes of a class, from as many recordings as possible, are enough to tell whether pitch matters.
 ENOUGH = 8
 #: Distances below this are rounding.
 FLOOR = 1e-9
-#: A left-out note is looked for this share of its length before and after its mark, at so many places at most.
+#: A left-out note is searched for within this share of its length around its annotation, at PLACES places at most.
 SEARCH, PLACES = 0.3, 15
 
 
 def absolute_threshold(n_notes: int, duration_s: float, *, pitch: bool) -> float:
-    """t0 of a class with so many notes, which last so long.
+    """t0 of a class, from the number and duration of its notes.
 
     >>> [round(absolute_threshold(n, 0.08, pitch=False), 3) for n in (1, 2, 5, 20)]
     [0.201, 0.25, 0.314, 0.411]
@@ -66,8 +66,6 @@ def thresholds(t0: np.ndarray, left_out: Sequence[np.ndarray]) -> np.ndarray:
         What the notes of each class score when left out; empty for a class of one note. All classes are on one scale
         and have a handful of notes each, so that they tell it together.
 
-    Examples
-    --------
     >>> t0, alike = np.array([0.3, 0.2]), np.array([0.9, 0.8, 0.7, 0.9, 0.8])
     >>> thresholds(t0, [alike, alike])
     array([0.3, 0.2])
@@ -98,7 +96,7 @@ def odd_one(left_out: np.ndarray, t0: float) -> int | None:
 
 def left_out_scores(
     front_end: NoteFrontEnd,
-    notes: Sequence[MarkedNote],
+    notes: Sequence[AnnotatedNote],
     lengths: Sequence[np.ndarray],
     *,
     pitch: bool,
@@ -119,21 +117,21 @@ def left_out_scores(
     ]
 
 
-def _of_many_recordings(notes: Sequence[MarkedNote]) -> list[MarkedNote]:
+def _of_many_recordings(notes: Sequence[AnnotatedNote]) -> list[AnnotatedNote]:
     """The first note of each recording, then the second of each …"""
     turns: dict[int, int] = {}
-    ordered: list[tuple[int, int, MarkedNote]] = []
+    ordered: list[tuple[int, int, AnnotatedNote]] = []
     for note in notes:
         turns[note.origin] = turns.get(note.origin, 0) + 1
         ordered.append((turns[note.origin], len(ordered), note))
     return [note for _, _, note in sorted(ordered, key=lambda row: row[:2])]
 
 
-def _by_class(notes: Sequence[MarkedNote]) -> list[list[MarkedNote]]:
+def _by_class(notes: Sequence[AnnotatedNote]) -> list[list[AnnotatedNote]]:
     return [[note for note in notes if note.label == label] for label in sorted({note.label for note in notes})]
 
 
-def pitch_matters(front_end: NoteFrontEnd, notes: Sequence[MarkedNote], lengths: Sequence[np.ndarray]) -> bool:
+def pitch_matters(front_end: NoteFrontEnd, notes: Sequence[AnnotatedNote], lengths: Sequence[np.ndarray]) -> bool:
     """Whether copies of another pitch are worth it: whether the examples of different recordings differ in pitch.
 
     Those of one bird do not, and copies would only make its notes more alike. Where every class comes from one
@@ -148,7 +146,7 @@ def pitch_matters(front_end: NoteFrontEnd, notes: Sequence[MarkedNote], lengths:
 
 
 def _left_out_of_class(
-    front_end: NoteFrontEnd, notes: Sequence[MarkedNote], lengths: np.ndarray, pitch: bool, apart: bool
+    front_end: NoteFrontEnd, notes: Sequence[AnnotatedNote], lengths: np.ndarray, pitch: bool, apart: bool
 ) -> np.ndarray:
     parts = np.array([note.origin for note in notes]) if apart else np.arange(len(notes))
     if len(np.unique(parts)) == 1:
@@ -166,7 +164,7 @@ def _left_out_of_class(
     return found
 
 
-def _near(front_end: NoteFrontEnd, note: MarkedNote, lengths: np.ndarray) -> np.ndarray:
+def _near(front_end: NoteFrontEnd, note: AnnotatedNote, lengths: np.ndarray) -> np.ndarray:
     """Descriptions of spans near the mark of a note, of all these lengths."""
     n_starts = min(PLACES, int(2 * SEARCH * note.length) + 1)
     step = max(1, int(2 * SEARCH * note.length / n_starts))

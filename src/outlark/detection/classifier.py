@@ -1,4 +1,4 @@
-"""Clips that each hold one note: which of the known classes is it, or none?"""
+"""Classification of clips that each hold one note: which of the known classes, or none?"""
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -17,9 +17,9 @@ from outlark.estimators.mddkm import MDDKM
 from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, class_thresholds
 from outlark.features.clip import ClipFrontEnd, EmbeddedClips
 
-#: MDD-KM for descriptions of length 1. At ℓ = .7 two clips whose descriptions correlate by ¾ have a kernel of 1/e; from
-#: .5 to 1.5 it makes little difference. Scores are not corrected for the size of a class: a handful of clips does not
-#: tell by how much.
+#: MDD-KM for descriptions of length 1. At ℓ = .7, two clips whose descriptions correlate by ¾ have a kernel of 1/e; any
+#: value from .5 to 1.5 does about as well. Scores are not corrected for the size of a class: a handful of clips does
+#: not show by how much.
 CLIP_SETTINGS: dict[str, Any] = {
     "metric": "euclidean",
     "sigma": 1.0,
@@ -28,31 +28,31 @@ CLIP_SETTINGS: dict[str, Any] = {
     "balance": None,
     "threshold": 0.0,
 }
-#: At most so many times the describer is fitted without some of the clips.
+#: The class model is refitted without some of the clips at most this many times.
 FOLDS = 10
-#: Clips that are scored at once.
+#: Clips scored at once.
 AT_ONCE = 64
 
 
 class NoteClassifier(OpenSetMixin, ClassifierMixin, BaseEstimator):
-    """Tells which known note a clip holds, or that it holds none of them; for notes of different birds.
+    """Identifies the known note in a clip, or none of them; also for notes of different birds.
 
-    A clip is described in several views, cut and shifted a little (`ClipFrontEnd`), or by an embedding. The score of a
-    class is the best that any view reaches under `MDDKM`, trained on the clips as they are.
+    A clip is described in several views, trimmed and shifted a little (`ClipFrontEnd`), or by an embedding. The score
+    of a class is the best of any view under `MDDKM`, trained on the clips as they are.
 
     Parameters
     ----------
     embedding : callable, optional
-        ``embedding(samples, sample_rate)`` → vector (d,): describes a clip in place of its spectra.
+        ``embedding(samples, sample_rate)`` → vector (d,): describes a clip instead of its spectra.
         `outlark.embeddings.BirdNET` is one.
     front_end : ClipFrontEnd, optional
         From clips to spectra; not used with an embedding.
     describer : estimator, optional
-        From descriptions to class scores; `MDDKM` by default. Anything with `fit(X, y, groups)`, `classes_` and
-        `class_scores(X)` will do.
+        The class model: from descriptions to class scores; `MDDKM` by default. Any estimator with `fit(X, y, groups)`,
+        `classes_` and `class_scores(X)`.
     threshold : "leave-note-out", float, sequence or mapping
-        Where a class begins to accept. By default the `quantile` of the scores that training clips get for their own
-        class when left out; of all classes together, because each has a handful.
+        The lowest score that a class accepts. By default the `quantile` of the scores of left-out training clips under
+        their own class, pooled over the classes because each has only a handful.
     quantile : float
         The share of known clips that may be missed.
     outlier_label : label, optional
@@ -64,10 +64,10 @@ class NoteClassifier(OpenSetMixin, ClassifierMixin, BaseEstimator):
     thresholds_ : ndarray (C,)
     describer_, front_end_ : fitted
     sample_rate_ : int
-        The lowest of the training clips; that of arrays that come without one.
+        The lowest of the training clips; assumed for arrays without one.
     left_out_scores_ : list of ndarray
-        For each class, the scores of its clips under a describer that has not seen them; empty with a `threshold` that
-        is given.
+        For each class, the scores of its clips under a class model that has not seen them; empty with a given
+        `threshold`.
 
     Examples
     --------
@@ -111,10 +111,10 @@ class NoteClassifier(OpenSetMixin, ClassifierMixin, BaseEstimator):
         labels : sequence
             The class of each clip.
         sample_rate : int or sequence of int
-            Of the arrays; paths bring their own. The lowest becomes the model's.
+            Of the arrays; files have their own. The lowest becomes the model's.
         groups : array-like (n,), optional
-            Ids of birds or recordings: clips of one are left out together when the threshold is learnt, which then
-            holds for other birds. Left out: every clip on its own.
+            Ids of birds or recordings: their clips are left out together when the threshold is learnt, which then
+            holds for other birds. By default every clip on its own.
         """
         self._check_parameters()
         sounds, y = loaded_sounds(clips, sample_rate, "clips"), np.asarray(labels)
@@ -129,7 +129,7 @@ class NoteClassifier(OpenSetMixin, ClassifierMixin, BaseEstimator):
         views = [self._views(sound) for sound in sounds]
         silent = [i for i, of_clip in enumerate(views) if not of_clip[0].any()]
         if silent:
-            raise InputError(f"clip {silent[0]} ({labels[silent[0]]!r}) holds no sound; leave it out")
+            raise InputError(f"clip {silent[0]} ({labels[silent[0]]!r}) holds no sound; omit it")
         self.describer_ = self._described(views, y)
         self._calibrate(views, y, numbers, check_groups(groups, y))
         return self
@@ -141,7 +141,7 @@ class NoteClassifier(OpenSetMixin, ClassifierMixin, BaseEstimator):
         ----------
         clips : sequence of arrays (n,) or (n, channels), or paths
         sample_rate : int or sequence of int
-            Of the arrays; paths bring their own. Left out: that of the training clips.
+            Of the arrays; files have their own. By default that of the training clips.
         """
         sounds = self._sounds(clips, sample_rate)
         parts = (sounds[at : at + AT_ONCE] for at in range(0, len(sounds), AT_ONCE))
@@ -173,7 +173,7 @@ class NoteClassifier(OpenSetMixin, ClassifierMixin, BaseEstimator):
             raise InputError(f"front_end={self.front_end!r} must be a ClipFrontEnd, such as ClipFrontEnd(), or None")
 
     def _sounds(self, clips: Any, sample_rate: int | Sequence[int] | None) -> Any:
-        """The clips as a list of `Sound`, which all methods take in place of clips and a rate."""
+        """The clips as a list of `Sound`, which all methods take instead of clips and a rate."""
         check_is_fitted(self)
         return loaded_sounds(clips, self.sample_rate_ if sample_rate is None else sample_rate, "clips")
 
@@ -193,12 +193,12 @@ class NoteClassifier(OpenSetMixin, ClassifierMixin, BaseEstimator):
 
     def _described(self, views: Sequence[np.ndarray], y: np.ndarray) -> Any:
         describer = MDDKM(**CLIP_SETTINGS) if self.describer is None else clone(self.describer)
-        with warnings.catch_warnings():  # of single notes: the describer's own thresholds are not used
+        with warnings.catch_warnings():  # about single notes: its own thresholds are not used
             warnings.simplefilter("ignore", UserWarning)
             return describer.fit(np.array([of_clip[0] for of_clip in views]), y, groups=np.arange(len(y)))
 
     def _calibrate(self, views: Sequence[np.ndarray], y: np.ndarray, numbers: np.ndarray, groups: np.ndarray) -> None:
-        """Left-out scores and thresholds. A left-out clip is seen in all its views, as a new one will be."""
+        """Left-out scores and thresholds. A left-out clip is scored in all its views, like a new one."""
         left_out: list[list[float]] = [[] for _ in self.classes_]
         learnt = isinstance(self.threshold, str) and self.threshold == "leave-note-out"
         for held_out, seen in _folds(numbers, groups) if learnt else ():
@@ -207,7 +207,7 @@ class NoteClassifier(OpenSetMixin, ClassifierMixin, BaseEstimator):
                 left_out[numbers[i]].append(float(scores[numbers[i]]))
         self.left_out_scores_ = self.left_out_note_scores_ = [np.array(scores) for scores in left_out]
         on_train = _best_scores(self.describer_, views)
-        # Scores of all classes are on one scale, and a class has a handful of clips: all of them tell one threshold.
+        # all classes share one scale, and each has a handful of clips: together they give one threshold
         pooled = np.concatenate(self.left_out_scores_)
         if learnt and not len(pooled):
             warnings.warn(

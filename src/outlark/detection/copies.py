@@ -1,9 +1,9 @@
-"""Samples of a training note: as it is marked, and as it would be a little earlier, in noise, or of another bird.
+"""Samples of a training note: as annotated, and as it would be a little earlier, in noise, or from another bird.
 
-A handful of examples does not show what may differ from one note of a class to the next. What is known to differ is
-shown by copies: marks are never exact (shifts), noise covers all but the loudest parts (masks), and another bird sings
-a little higher or lower (steps of pitch). Masks are always taken in; steps of pitch only where the examples do not say
-that all notes have the same pitch (`outlark.detection.absolute_scale`).
+A handful of examples does not show how notes of a class vary. Copies add the variation that is known: annotations are
+never exact (shifts), noise masks all but the loudest parts (masks), and another bird sings a little higher or lower
+(steps of pitch). Masks are always included; steps of pitch only if the examples do not show that all notes have the
+same pitch (`outlark.detection.absolute_scale`).
 """
 
 from collections.abc import Sequence
@@ -14,20 +14,17 @@ import numpy as np
 
 from outlark.features.note import NoteFrontEnd
 
-#: In shares of the loudest part of a note: what noise may cover.
+#: What noise may mask, in shares of the loudest part of a note.
 MASKS = (0.25, 0.5)
-#: The loudest part is what this share of a note's spectra lies below.
+#: The loudest part of a note is this quantile of its spectra.
 LOUDEST = 0.99
-#: Bands up and down by which another bird may sing; ±2 gained no more on songs in the field and lost in noise.
+#: Bands by which another bird may sing higher or lower; ±2 gained no more on songs in the field and lost in noise.
 PITCH_STEPS = (-1, 1)
 
 
 @dataclass(frozen=True, eq=False)
-class MarkedNote:
-    """A training note in frames: where it starts and how long it is, in the frames of its recording.
-
-    `origin` is the number of the recording, or of the clip, that it is from.
-    """
+class AnnotatedNote:
+    """A training note in frames of its recording; `origin` is the number of the recording or clip."""
 
     spectra: np.ndarray
     start: float
@@ -37,7 +34,7 @@ class MarkedNote:
 
 
 def note_samples(
-    front_end: NoteFrontEnd, notes: Sequence[MarkedNote], *, masks: Sequence[float] = (), pitch: bool = False
+    front_end: NoteFrontEnd, notes: Sequence[AnnotatedNote], *, masks: Sequence[float] = (), pitch: bool = False
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """X, y, groups: every note at every shift, and its copies; the same number for each note."""
     X = [sample for note in notes for sample in _samples(front_end, note, masks, pitch)]
@@ -45,7 +42,7 @@ def note_samples(
     return np.array(X), np.repeat(np.array([note.label for note in notes]), n), np.repeat(np.arange(len(notes)), n)
 
 
-def _samples(front_end: NoteFrontEnd, note: MarkedNote, masks: Sequence[float], pitch: bool) -> list[np.ndarray]:
+def _samples(front_end: NoteFrontEnd, note: AnnotatedNote, masks: Sequence[float], pitch: bool) -> list[np.ndarray]:
     shifts = np.array(front_end.shifts_s) * front_end.frame_rate
     reach = int(np.ceil(front_end.surroundings + np.abs(shifts).max(initial=0.0))) + 1
     first = max(0, int(note.start) - reach)
@@ -65,7 +62,7 @@ def _samples(front_end: NoteFrontEnd, note: MarkedNote, masks: Sequence[float], 
 
 
 def in_pitch(spectra: np.ndarray, step: int) -> np.ndarray:
-    """Spectra (T, bands) moved by so many bands; what comes in from outside is silence.
+    """Spectra (T, bands) shifted by this many bands; silence comes in from outside.
 
     >>> in_pitch(np.array([[1.0, 2.0, 3.0]]), 1).tolist(), in_pitch(np.array([[1.0, 2.0, 3.0]]), -1).tolist()
     ([[0.0, 1.0, 2.0]], [[2.0, 3.0, 0.0]])

@@ -1,7 +1,7 @@
-"""Where exactly a note starts and ends: the spectra around its edges, compared with those of the training notes.
+"""The exact onset and end of a note: the spectra around its edges, compared with those of the training notes.
 
-A description of a whole note changes little when the note is taken a few milliseconds earlier or longer. The few
-spectra around an edge change a lot.
+The description of a whole note hardly changes if it is taken a few milliseconds earlier or longer. The few spectra
+around an edge change a lot.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 from outlark.features.spectrum import ROUNDING, unit_rows
 
-#: Spectra to each side of an edge that are compared.
+#: Spectra compared on each side of an edge.
 LOOK = 12
 #: An edge moves by this many frames at most.
 MOST = 5
@@ -23,26 +23,26 @@ MOVES = np.array(sorted(range(-MOST, MOST + 1), key=abs))
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """What the starts and ends of the notes of each class look like.
+    """What the onsets and ends of the notes of each class look like.
 
     Attributes
     ----------
     starts, ends : ndarrays (C, n, n_bands)
         Mean of the spectra around the edges of the training notes, each without its mean and of length 1. Either
-        `LOOK` spectra before the edge and as many after it, n = 2·LOOK + 1, or only those inside the note, n =
-        LOOK + 1: of a clip nothing else is known. Its end then stays where it is: clips are cut somewhere in the echo.
+        `LOOK` spectra before the edge and as many after it, n = 2·LOOK + 1, or for clips only those inside the note,
+        n = LOOK + 1. The ends of clips then stay where they are: clips are cut somewhere in the echo.
     """
 
     starts: np.ndarray
     ends: np.ndarray
 
     def moves(self, spectra: np.ndarray, starts: np.ndarray, ends: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """How many frames to move the start and the end of notes, so that they look most as those of their class do.
+        """By how many frames to move the onset and end of notes to match those of their class best.
 
         Parameters
         ----------
         spectra : ndarray (T, n_bands)
-            What lies outside is taken for silence.
+            Outside them there is silence.
         starts, ends : ndarrays (N,) of int
             Frames of the spectra.
         classes : ndarray (N,) of int
@@ -51,8 +51,6 @@ class Edges:
         -------
         ndarray (N, 2) of int
 
-        Examples
-        --------
         >>> spectra = np.zeros((60, 3))
         >>> spectra[20:40, 1] = 1.0
         >>> edges = Edges(edge_patches(spectra, [20.0], True), edge_patches(spectra, [40.0], False))
@@ -60,7 +58,7 @@ class Edges:
         array([[-2,  3]])
         """
         found, inside = np.zeros((len(starts), 2), dtype=np.int64), self.starts.shape[1] == LOOK + 1
-        # from the first spectrum that is compared to the last
+        # from the first spectrum compared to the last
         low, high = int(min(starts.min(), ends.min())) - LOOK - MOST, int(max(starts.max(), ends.max())) + LOOK + MOST
         around = _between(spectra, low, high + 1)
         powers = around.sum(axis=1), (around**2).sum(axis=1)
@@ -75,14 +73,9 @@ class Edges:
 def learn_edges(
     edges_of: Sequence[tuple[np.ndarray, float, float, Any]], classes: Sequence[Any], *, inside: bool
 ) -> Edges:
-    """The edges of training notes.
+    """The edges of training notes, given as spectra of the recording, onset and end in frames, and class.
 
-    Parameters
-    ----------
-    edges_of : for each note its recording's spectra, start and end in frames, and its class
-    classes : the classes in order
-    inside : bool
-        Whether nothing is known of what is around the notes.
+    With `inside`, the surroundings of the notes are unknown.
     """
     of_class = [[note for note in edges_of if note[3] == label] for label in classes]
     starts = [edge_means([(s, a) for s, a, _, _ in notes], True, inside=inside) for notes in of_class]
@@ -91,12 +84,12 @@ def learn_edges(
 
 
 def edge_means(edges: Sequence[tuple[np.ndarray, float]], at_start: bool, *, inside: bool) -> np.ndarray:
-    """The mean of the spectra around edges - spectra and frame - (n, n_bands)."""
+    """The mean of the spectra around edges, given as spectra and frame, (n, n_bands)."""
     return np.mean([edge_patches(s, [at], at_start, inside=inside)[0] for s, at in edges], axis=0)
 
 
 def edge_patches(spectra: np.ndarray, edges: Sequence[float], at_start: bool, *, inside: bool = False) -> np.ndarray:
-    """The spectra around each edge, without their mean and of length 1, (N, n, n_bands); 0 where there is no shape."""
+    """The spectra around each edge, without their mean and of length 1, (N, n, n_bands); 0 if flat."""
     first = _first(at_start, inside)
     around = first + np.arange(LOOK + 1 if inside else 2 * LOOK + 1)
     rows = np.rint(np.asarray(edges, dtype=float)[:, np.newaxis] + around).astype(int)
@@ -105,7 +98,7 @@ def edge_patches(spectra: np.ndarray, edges: Sequence[float], at_start: bool, *,
 
 
 def _between(spectra: np.ndarray, low: int, high: int) -> np.ndarray:
-    """Spectra low … high - 1; those that are not there are silence."""
+    """Spectra low … high - 1, with silence outside."""
     before, after = np.clip([-low, high - len(spectra)], 0, high - low)
     inside = spectra[max(low, 0) : max(high, 0)]
     return np.pad(inside, ((before, after), (0, 0))) if before or after else inside
@@ -114,9 +107,9 @@ def _between(spectra: np.ndarray, low: int, high: int) -> np.ndarray:
 def _best_moves(
     around: np.ndarray, powers: tuple[np.ndarray, np.ndarray], patch: np.ndarray, first: int, edges: np.ndarray
 ) -> np.ndarray:
-    """For each edge (N,) the move that makes what is around it most like the patch (n, n_bands), which has mean 0.
+    """For each edge (N,) the move whose surroundings match the patch (n, n_bands), of mean 0, best.
 
-    `around` are all spectra that it can be compared with, `powers` the sum of each and of its squares, (T,) both.
+    `around` are all spectra it can be compared with, `powers` the sum of each and of its squares, (T,) both.
     """
     low = int(edges.min()) - MOST + first
     span = slice(low, int(edges.max()) + MOST + first + len(patch))

@@ -1,9 +1,8 @@
-"""A front end for the notes at hand: where they lie in pitch and how short they are, from the training notes alone.
+"""A front end for the notes at hand, chosen by the pitch and duration of the training notes.
 
 The usual settings suit notes of 30 ms or longer between 500 Hz and 10 kHz. Owls, bats and insects call elsewhere. The
-span of pitch that is listened to stays as wide, and moves to where the notes are; windows grow and shrink with it.
-Finer choices than these, made by leaving out one note after another, lost to the usual settings
-(docs/decisions/008-front-end.md).
+frequency range keeps its width in octaves and moves to where the notes are; windows scale with it. Finer choices, by
+leaving out one note after another, did worse than the usual settings (docs/decisions/008-front-end.md).
 """
 
 from collections.abc import Sequence
@@ -17,27 +16,27 @@ from outlark.features.note import NoteFrontEnd
 from outlark.features.spectrum import HIGHEST_SHARE, Spectrum, SpectrumSettings, SpectrumSource
 from outlark.segments import Segment
 
-#: Where the look for notes begins.
+#: The lowest frequency considered.
 LOWEST_HZ = 40.0
 BANDS_PER_OCTAVE = 12
-#: The usual span is left for a higher one if it holds less than the first share of what the best one holds, and for a
-#: lower one if it holds less than the second: wind, and voices, are loudest below what tells notes apart.
+#: The usual range gives way to a higher one if it holds less than the first share of what the best one holds, and to a
+#: lower one if it holds less than the second: wind and voices are loudest below the frequencies that matter.
 LEAVE_UPWARDS, LEAVE_DOWNWARDS = 0.8, 0.25
-#: Of the spans that hold nearly as much as the best one the nearest to the usual is taken.
+#: Among ranges that hold at least this share of what the best one holds, the nearest to the usual one is taken.
 ENOUGH = 0.95
-#: Notes that rise less than this above noise do not tell where they lie, in dB.
+#: Notes that rise less than this above the noise, in dB, do not show where they lie.
 CLEAR_DB = 6.0
-#: A window is no longer than the first share of the shortest notes; longer than usual only up to the second.
+#: A window is at most the first share of the shortest notes, and longer than usual only up to the second.
 WINDOW_SHARE, LONG_WINDOW_SHARE = 0.5, 0.125
-#: Windows change when the span moves by this factor or more.
+#: Windows change if the range moves by this factor or more.
 FAR = 2.0
 #: A window has this many samples at least.
 LEAST_WINDOW = 32
-#: Frequencies that were marked restrict what is listened to, with this margin: a box is drawn by eye.
+#: Annotated frequencies restrict the range, with this margin: boxes are drawn by eye.
 MARGIN = 2.0 ** (1.0 / 6.0)
-#: But never to less than this many octaves: what a note is told by is also where it is silent.
+#: But never to fewer octaves than this: where a note is silent matters as well.
 LEAST_OCTAVES = 2.0
-#: What is told of the notes is where all but this share of their sound lies.
+#: The reported range of the notes leaves out this share of their sound at each end.
 OUTSIDE = 0.05
 
 
@@ -51,8 +50,6 @@ class Choice(NamedTuple):
 def choose_front_end(material: Material) -> Choice:
     """The front end for the training notes.
 
-    Examples
-    --------
     >>> from outlark.detection.training import join_clips
     >>> rng, t = np.random.default_rng(0), np.arange(4000) / 8000
     >>> hoot = np.sin(2 * np.pi * 120 * t) * np.hanning(4000) + 0.001 * rng.normal(size=4000)
@@ -92,7 +89,7 @@ def choose_front_end(material: Material) -> Choice:
 
 
 def _marked_frequencies(material: Material) -> tuple[float, float]:
-    """Within which frequencies all notes are marked; from 0 to infinity unless all of them are."""
+    """The frequencies within which all notes are annotated; 0 to infinity unless all of them are."""
     notes = [segment for _, segment in material.notes]
     low_hz = min(0.0 if s.low_hz is None else s.low_hz for s in notes)
     high_hz = max(np.inf if s.high_hz is None else s.high_hz for s in notes)
@@ -100,7 +97,7 @@ def _marked_frequencies(material: Material) -> tuple[float, float]:
 
 
 def _restricted(low_hz: float, high_hz: float, box: tuple[float, float]) -> tuple[float, float] | None:
-    """The part of a span within the frequencies that are marked, and a little more; None for all of it.
+    """The part of a range within the annotated frequencies and a margin; None for all of it.
 
     >>> _restricted(500.0, 10000.0, (0.0, 22050.0))
     >>> [round(hz) for hz in _restricted(500.0, 10000.0, (2000.0, 8000.0))]
@@ -117,7 +114,7 @@ def _restricted(low_hz: float, high_hz: float, box: tuple[float, float]) -> tupl
 
 
 def _window(material: Material, scale: float, usual_s: float) -> tuple[float, list[str]]:
-    """The length of windows in seconds, and why: of as many periods as usual, unless notes are too short for that."""
+    """The length of windows in seconds, and why: as many periods as usual, unless notes are too short for that."""
     shortest_s = min(_durations(material))
     longest_s = max(LONG_WINDOW_SHARE * shortest_s, usual_s) if scale > 1.0 else scale * usual_s
     window_s = min(scale * usual_s, longest_s, WINDOW_SHARE * shortest_s)
@@ -132,12 +129,11 @@ def _window(material: Material, scale: float, usual_s: float) -> tuple[float, li
 
 def _durations(material: Material) -> list[float]:
     """The median duration of each class in seconds."""
-    labels = {segment.label for _, segment in material.notes}
-    return [float(np.median([s.duration_s for _, s in material.notes if s.label == label])) for label in sorted(labels)]
+    return [float(np.median(of_class)) for of_class in material.durations_s.values()]
 
 
 def _span(material: Material, usual: NoteFrontEnd, box: tuple[float, float]) -> tuple[float, float, str]:
-    """From where to where to listen in Hz, and why; what lies outside the box does not count."""
+    """The frequency range in Hz, and why; sound outside the box does not count."""
     highest = HIGHEST_SHARE * material.sample_rate
     octaves = np.log2(highest / LOWEST_HZ)
     n_bands = round(BANDS_PER_OCTAVE * octaves)
@@ -174,10 +170,10 @@ def _listens(low_hz: float, high_hz: float) -> str:
 
 
 def _shares(material: Material, n_bands: int, highest: float) -> np.ndarray:
-    """How the sound of the notes is spread over the bands, (n_bands,): the mean rise above noise, in dB.
+    """How the sound of the notes is distributed over the bands, (n_bands,), by the mean rise above the noise in dB.
 
-    Every class counts the same, and of the notes of a class what most of them share. What there is as well between the
-    notes of a recording does not count.
+    Every class counts the same, by the median of its notes. Sound that is also present between the notes of a
+    recording does not count.
     """
     settings = SpectrumSettings(low_hz=LOWEST_HZ, high_hz=highest, n_bands=n_bands)
     spectrum = Spectrum(settings, material.sample_rate)
@@ -198,7 +194,7 @@ def _shares(material: Material, n_bands: int, highest: float) -> np.ndarray:
 
 
 class _RiseSource(SpectrumSource):
-    """Frames whose features are how far each group of bands rises above what noise reaches, in dB, or 0."""
+    """Frames whose features are the rise of each group of bands above the noise, in dB, or 0."""
 
     def _above(self, floors: np.ndarray) -> Frames:
         levels, floors = self._next(floors)
@@ -212,7 +208,7 @@ def _rises(spectrum: Spectrum, recording: np.ndarray, clips: bool) -> np.ndarray
 
 
 def _marked(n_frames: int, segments: Sequence[Segment], hop: int) -> np.ndarray:
-    """Which frames lie in a marked note, (n_frames,) of bool."""
+    """Which frames lie in an annotated note, (n_frames,) of bool."""
     marked = np.zeros(n_frames, dtype=bool)
     for s in segments:
         marked[s.start // hop : s.end // hop + 1] = True

@@ -1,4 +1,10 @@
-"""Thresholds of a describer whose scale is not known: what its left-out notes score, and the rest of the recordings."""
+"""Thresholds of a class model whose scale is not known, from the training recordings alone.
+
+A class ends a few spreads below the median score of its own notes when left out. Whatever else is in the training
+recordings scores below that; what scores above is taken for notes that nobody annotated. The threshold lies between
+the best of the rest and the low end of the class, nearer to the class: the unknown notes to come will resemble it more
+than anything in the training recordings does.
+"""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -8,48 +14,108 @@ import numpy as np
 from scipy.ndimage import maximum_filter1d
 from sklearn.base import clone
 
-from outlark.detection.copies import MarkedNote, note_samples
+from outlark.detection.copies import AnnotatedNote, note_samples
 from outlark.detection.scorers import NoteScorer
+from outlark.detection.training import Describer
 from outlark.features.base import Frames
 from outlark.features.note import NoteFrontEnd
 from outlark.segments import Segment
 
-#: At most so many times the describer is fitted without some of the notes.
+#: How many spreads below the median of its own notes a class ends.
+SPREADS = 4.0
+#: The spread of a class is at least this share of its median: a handful of notes may agree by chance.
+LEAST_SPREAD = 0.02
+#: The threshold lies at this share of the way from the best of the rest to the low end of the class.
+NEAR_THE_CLASS = 0.8
+#: A class never ends below this share of its median: notes that differ more are mislabelled, or not a class.
+LEAST_LOW = 0.75
+#: The class model is refitted without some of the notes at most this many times.
 FOLDS = 10
-#: A left-out note is looked for this share of its length before and after its mark, at every so many frames.
+#: A left-out note is searched for within this share of its length around its annotation, every STEP frames.
 SEARCH, STEP = 0.3, 2
-#: A class of a single note cannot be left out: this share of the score of its own training samples stands in.
+#: The only note of a class cannot be left out: this share of the score of its own samples stands in.
 SINGLE_NOTE_SHARE = 0.9
 
 
-class ModelOfNotes(Protocol):
-    """What is needed of `outlark.detection.note_level.NoteModel`."""
+class NoteScores(Protocol):
+    """What is needed here of `outlark.detection.note_level.NoteModel`."""
 
     @property
-    def describer(self) -> Any: ...
+    def front_end(self) -> NoteFrontEnd: ...
+    @property
+    def describer(self) -> Describer: ...
     @property
     def lengths(self) -> np.ndarray: ...
     @property
     def allowed(self) -> np.ndarray: ...
 
-    def scorer(self, front_end: NoteFrontEnd) -> NoteScorer:
+    def scorer(self) -> NoteScorer:
         """A fresh stream of scores."""
         ...
 
 
-def left_out_by_refit(
-    front_end: NoteFrontEnd, describer: Any, notes: Sequence[MarkedNote], model: ModelOfNotes
-) -> list[np.ndarray]:
-    """For each class the best score of each of its notes, near its mark, under a describer that has not seen it.
+def note_thresholds(own: Sequence[np.ndarray], rest: Sequence[np.ndarray]) -> np.ndarray:
+    """The threshold of each class, (C,).
 
-    A describer that has seen fewer notes gives lower scores for that reason alone. The notes that both have seen tell
-    by how much; this is made up for.
+    Parameters
+    ----------
+    own : for each class, the scores of its training notes when left out
+    rest : for each class, the peaks of its score where none of its notes is annotated: other notes, background
+
+    >>> own, rest = np.array([2.2, 2.3, 2.4]), np.array([0.3, 1.0, 2.25])
+    >>> note_thresholds([own], [rest]).round(2)
+    array([1.58])
     """
+    spread = pooled_spread(own)
+    thresholds = np.empty(len(own))
+    for c, scores in enumerate(own):
+        middle = float(np.median(scores))
+        low = middle - SPREADS * max(spread, LEAST_SPREAD * abs(middle))
+        low = max(low, LEAST_LOW * middle)
+        best_of_the_rest = float(rest[c][rest[c] < low].max(initial=min(low, 0.0)))
+        thresholds[c] = best_of_the_rest + NEAR_THE_CLASS * (low - best_of_the_rest)
+    return np.maximum(thresholds, np.finfo(float).eps)
+
+
+def raised(thresholds: np.ndarray) -> np.ndarray:
+    """Thresholds (C,), none below their mean.
+
+    All classes share one scale. A class whose threshold lies well below the others has it because its few notes happen
+    to differ, not because it is worth more false alarms.
+
+    >>> raised(np.array([1.0, 2.0, 3.0]))
+    array([2., 2., 3.])
+    """
+    return np.maximum(thresholds, thresholds.mean())
+
+
+def pooled_spread(own: Sequence[np.ndarray]) -> float:
+    """How much left-out notes of one class differ: a robust standard deviation, pooled over the classes.
+
+    >>> round(pooled_spread([np.array([1.0, 1.1, 1.2]), np.array([2.0, 2.1, 2.2])]), 3)
+    0.182
+    """
+    deviations = [np.abs(scores - np.median(scores)) for scores in own if len(scores) > 1]
+    freedom = sum(len(d) - 1 for d in deviations)
+    if not freedom:
+        return 0.0
+    pooled = np.concatenate(deviations)
+    # 1.4826: the median deviation of a normal distribution, as a standard deviation
+    return 1.4826 * float(np.median(pooled)) * float(np.sqrt(len(pooled) / freedom))
+
+
+def left_out_by_refit(describer: Describer, notes: Sequence[AnnotatedNote], model: NoteScores) -> list[np.ndarray]:
+    """For each class the best score of each of its notes, near its annotation, under a model that has not seen it.
+
+    A model that has seen fewer notes gives lower scores for that reason alone. The notes that both have seen show by
+    how much, and the scores are corrected for it.
+    """
+    front_end = model.front_end
     classes = model.describer.classes_.tolist()
     own: list[list[float]] = [[] for _ in classes]
     for held_out, seen in _folds(notes, classes):
         X, y, groups = note_samples(front_end, [notes[i] for i in seen])
-        with warnings.catch_warnings():  # of single notes: the describer's own thresholds are not used
+        with warnings.catch_warnings():  # about single notes: its own thresholds are not used
             warnings.simplefilter("ignore", UserWarning)
             fitted = clone(describer).fit(X, y, groups=groups)
         for i in held_out:
@@ -59,31 +125,31 @@ def left_out_by_refit(
             own[c].append(_best_near(front_end, fitted, notes[i], model.lengths[model.allowed[:, c]], c) + float(gain))
     for c, label in enumerate(classes):
         if not own[c]:
-            own[c].append(_guess(front_end, model, next(n for n in notes if n.label == label), c))
+            own[c].append(_guess(model, next(n for n in notes if n.label == label), c))
     return [np.array(scores) for scores in own]
 
 
 def scores_of_the_rest(
-    front_end: NoteFrontEnd, model: ModelOfNotes, frames: Sequence[Frames], segments: Sequence[Sequence[Segment]]
+    model: NoteScores, frames: Sequence[Frames], segments: Sequence[Sequence[Segment]]
 ) -> list[np.ndarray]:
-    """For each class the peaks of its scores in the training recordings where none of its notes is marked."""
+    """For each class the peaks of its scores in the training recordings where none of its notes is annotated."""
     classes = model.describer.classes_.tolist()
     found: list[list[np.ndarray]] = [[np.zeros(1)] for _ in classes]
     for recording, marks in zip(frames, segments, strict=True):
-        scorer = model.scorer(front_end)
+        scorer = model.scorer()
         values = np.concatenate([scorer.push(recording).values, scorer.finish().values])
         for c, label in enumerate(classes):
             column = values[:, c].copy()
             for mark in (m for m in marks if m.label == label):
-                length = (mark.end - mark.start) / front_end.hop_samples_
-                start = mark.start / front_end.hop_samples_
+                length = (mark.end - mark.start) / model.front_end.hop_samples_
+                start = mark.start / model.front_end.hop_samples_
                 column[max(0, int(start - length)) : int(start + length) + 1] = 0.0
             width = int(model.lengths[model.allowed[:, c]].min()) | 1
             found[c].append(column[(column > 0.0) & (column == maximum_filter1d(column, width))])
     return [np.concatenate(peaks) for peaks in found]
 
 
-def _folds(notes: Sequence[MarkedNote], classes: Sequence[Any]) -> Iterator[tuple[list[int], list[int]]]:
+def _folds(notes: Sequence[AnnotatedNote], classes: Sequence[Any]) -> Iterator[tuple[list[int], list[int]]]:
     """Notes to leave out and notes to keep; of every class the same number at a time, and never all of a class."""
     of_class = [[i for i, note in enumerate(notes) if note.label == label] for label in classes]
     n_folds = min(FOLDS, max(len(numbers) for numbers in of_class))
@@ -93,17 +159,19 @@ def _folds(notes: Sequence[MarkedNote], classes: Sequence[Any]) -> Iterator[tupl
             yield held_out, [i for i in range(len(notes)) if i not in held_out]
 
 
-def _guess(front_end: NoteFrontEnd, model: ModelOfNotes, note: MarkedNote, c: int) -> float:
-    """What the only note of class c might score if it could be left out."""
+def _guess(model: NoteScores, note: AnnotatedNote, c: int) -> float:
+    """A guess at what the only note of class c would score when left out."""
     warnings.warn(
         f"class {note.label!r} has a single training note, so its threshold is a guess; give two or more",
         stacklevel=2,
     )
-    return SINGLE_NOTE_SHARE * _best_near(front_end, model.describer, note, model.lengths[model.allowed[:, c]], c)
+    return SINGLE_NOTE_SHARE * _best_near(model.front_end, model.describer, note, model.lengths[model.allowed[:, c]], c)
 
 
-def _best_near(front_end: NoteFrontEnd, describer: Any, note: MarkedNote, lengths: np.ndarray, c: int) -> float:
-    """The best score of class c for a span near the mark of the note."""
+def _best_near(
+    front_end: NoteFrontEnd, describer: Describer, note: AnnotatedNote, lengths: np.ndarray, c: int
+) -> float:
+    """The best score of class c for a span near the annotation of the note."""
     first = np.floor(note.start - SEARCH * note.length)
     n_starts = int(2 * SEARCH * note.length / STEP) + 2
     return max(

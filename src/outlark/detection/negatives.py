@@ -1,8 +1,8 @@
-"""What is not a note of a class: sounds that the class would accept, and that somebody has rejected.
+"""Negative examples: sounds that a class would accept but that are not notes of it.
 
-A rejected sound is described as a note is, by the same kernel, and what is nearer to the sounds that were rejected for
-a class than to the class is not a note of it (docs/decisions/013-negative-examples.md). Annotations are loose, and may
-be long: what is described is what the class would find within them, at whatever start and length.
+A rejected sound is described as notes are, with the same kernel, and a sound that is nearer to those rejected for a
+class than to the class is not a note of it (docs/decisions/013-negative-examples.md). Annotations are loose and may
+be long: what is described is whatever the class would find within them, at any onset and length.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,14 +16,13 @@ from outlark.detection.scorers import ACTIVE_SHARE, LOOKED_AT
 from outlark.detection.training import Material, training_record
 from outlark.errors import InputError
 from outlark.features.base import Frames
-from outlark.features.note import NoteFrontEnd
 from outlark.maths.description import Description, describe, score
 from outlark.maths.scoring import distances_to_all
 from outlark.segments import Segment
 
-#: At most so many samples describe what a class rejects, those that score highest: more would take time.
+#: At most this many samples describe what a class rejects, those that score highest: more would be slow.
 MOST = 500
-#: Starts that are looked at together.
+#: Starts scored together.
 AT_ONCE = 4096
 
 
@@ -35,20 +34,12 @@ class Spans(NamedTuple):
 
     @property
     def best(self) -> float:
-        """The best score, 0 where nothing would be found."""
+        """The best score, or 0."""
         return float(self.scores.max(initial=0.0))
 
 
 def check_negatives(negatives: Material, classes: Collection[Any], notes: Material | None = None) -> None:
-    """Refuse what no class can reject, and what is said to be a note of the class as well.
-
-    Parameters
-    ----------
-    negatives : Material
-    classes : labels of the classes
-    notes : Material, optional
-        The notes in the same recordings.
-    """
+    """Refuse negatives of unknown classes, and those that overlap a note of the class in the same recordings."""
     for number, (r, segment) in enumerate(negatives.notes):
         where = (
             f"clip {number}" if negatives.clips else f"{segment.start_s:.3f} to {segment.end_s:.3f} s of recording {r}"
@@ -61,25 +52,24 @@ def check_negatives(negatives: Material, classes: Collection[Any], notes: Materi
             shorter = min(note.end - note.start, segment.end - segment.start)
             if note.label == segment.label and 2 * shared >= shorter:
                 raise InputError(
-                    f"{where} is not {segment.label!r}, but a note {note.label!r} is marked there as well, at "
+                    f"{where} is not {segment.label!r}, but a note {note.label!r} is annotated there as well, at "
                     f"{note.start_s:.3f} to {note.end_s:.3f} s; keep one of them"
                 )
 
 
-def take_in(
-    front_end: NoteFrontEnd, model: NoteModel, negatives: Material, share: float = LOOKED_AT
-) -> tuple[NoteModel, list[dict[str, Any]]]:
-    """The model, whose classes reject these negatives, and a record of each.
+def take_in(model: NoteModel, negatives: Material, share: float = LOOKED_AT) -> tuple[NoteModel, list[dict[str, Any]]]:
+    """The model with classes that reject these negatives, and a record of each.
 
-    Records are those of `training_record`, and "score": the best score that the class had there, 0 for less than this
-    share of its threshold.
+    Records are those of `training_record`, and "score": the best score of the class there, 0 below this share of its
+    threshold.
     """
+    front_end = model.front_end
     transform = front_end.transform_clips if negatives.clips else front_end.transform
     labels = model.describer.classes_.tolist()
     found: list[tuple[Any, Spans]] = []
     for recording, segments in zip(negatives.recordings, negatives.segments, strict=True):
         frames = transform(recording if segments else recording[:0])
-        found += [(s.label, spans_within(front_end, model, frames, s, labels.index(s.label), share)) for s in segments]
+        found += [(s.label, spans_within(model, frames, s, labels.index(s.label), share)) for s in segments]
     rejected = [_rejected(model, c, [spans for of, spans in found if of == label]) for c, label in enumerate(labels)]
     records = [
         {**record, "score": spans.best} for record, (_, spans) in zip(training_record(negatives), found, strict=True)
@@ -87,22 +77,21 @@ def take_in(
     return replace(model, rejected=rejected if any(d is not None for d in rejected) else None), records
 
 
-def spans_within(
-    front_end: NoteFrontEnd, model: NoteModel, frames: Frames, segment: Segment, c: int, share: float = LOOKED_AT
-) -> Spans:
-    """All that class c would find in an annotation: notes of its lengths that reach a share of its threshold.
+def spans_within(model: NoteModel, frames: Frames, segment: Segment, c: int, share: float = LOOKED_AT) -> Spans:
+    """What class c would find in an annotation: notes of its lengths that reach this share of its threshold.
 
-    A note lies in the annotation if half of the shorter of the two does.
+    A note lies in the annotation if they share half of the shorter of the two.
     """
+    front_end = model.front_end
     hop, step, least = front_end.hop_samples_, model.step, share * float(model.thresholds[c])
     start, end = segment.start / hop, segment.end / hop
-    heard = np.concatenate([[0], np.cumsum(frames.activity > 0.0)])
+    n_active = np.concatenate([[0], np.cumsum(frames.activity > 0.0)])
     samples, scores = [np.empty((0, model.describer.n_features_in_))], [np.empty(0)]
     for length in model.lengths[model.allowed[:, c]].tolist():
         whole = max(1, round(length))
         starts = np.arange(max(0, int(start) - whole) // step * step, min(int(end) + 1, len(frames) - whole + 1), step)
         inside = 2 * _shared(starts, starts + whole, start, end) >= min(whole, end - start)
-        inside &= heard[starts + whole] - heard[starts] >= ACTIVE_SHARE * whole
+        inside &= n_active[starts + whole] - n_active[starts] >= ACTIVE_SHARE * whole
         for some in (starts[inside][at : at + AT_ONCE] for at in range(0, int(inside.sum()), AT_ONCE)):
             n_starts = int(some[-1] - some[0]) // step + 1
             described = front_end.describe(
@@ -116,10 +105,10 @@ def spans_within(
 
 
 def nearest_first(spans: Spans, of_class: Description, before: np.ndarray, most: int = MOST) -> np.ndarray:
-    """The samples (m, d) that describe what a class rejects: those of before, and new ones until all are rejected.
+    """The samples (m, d) that describe what a class rejects: the earlier ones, and new ones until all are rejected.
 
-    One after the other, the one that scores highest of those that are still nearer to the class than to what it
-    rejects. At most `most`.
+    New ones are added one by one, each the highest-scoring of those still nearer to the class than to what it rejects,
+    up to `most` in all.
 
     >>> of_class = describe(np.array([[0.0], [0.2]]), 1.0, 0.1)
     >>> Z = np.array([[0.9], [1.0], [1.1]])
@@ -137,28 +126,28 @@ def nearest_first(spans: Spans, of_class: Description, before: np.ndarray, most:
 
 
 class AsGoodAsNotes(UserWarning):
-    """Negatives score as high as the notes of their class."""
+    """Negatives that score as high as the notes of their class."""
 
 
 def as_good_as_notes(model: NoteModel, records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """For each class, in words, which negatives score as high as its own notes do when left out."""
+    """A sentence for each class with negatives that score as high as its own notes when left out."""
     for c, label in enumerate(model.describer.classes_.tolist()):
-        left_out = np.empty(0) if model.left_out is None else model.left_out[c]
+        left_out = model.left_out[c] if model.left_out else np.empty(0)
         own = [record for record in records if record["label"] == label]
         high = [record for record in own if len(left_out) and record["score"] >= left_out.min()]
         if high:
             best = max(high, key=lambda record: record["score"])
             where = best["name"] or f"recording {best['recording']}"
             yield (
-                f"{len(high)} of {len(own)} negatives of {label!r} cannot be told apart from its notes by the score, "
-                f"such as the one at {best['start_s']:.3f} s of {where}, which has {best['score']:.2f} (its notes, "
-                f"when left out, from {left_out.min():.2f} on): what is more like them than like the class is "
-                "rejected, true notes as well"
+                f"{len(high)} of {len(own)} negatives of {label!r} cannot be told apart from its notes by their score, "
+                f"such as the one at {best['start_s']:.3f} s of {where}, which scores {best['score']:.2f} (left-out "
+                f"notes score {left_out.min():.2f} or more): sounds more like them than like the class are rejected, "
+                "true notes included"
             )
 
 
 def _rejected(model: NoteModel, c: int, negatives: Sequence[Spans]) -> Description | None:
-    """What class c rejects, before and now."""
+    """What class c rejects, with what it rejected before."""
     before = None if model.rejected is None else model.rejected[c]
     if not negatives:
         return before
@@ -170,5 +159,5 @@ def _rejected(model: NoteModel, c: int, negatives: Sequence[Spans]) -> Descripti
 
 
 def _shared(starts: np.ndarray, ends: np.ndarray, start: float, end: float) -> np.ndarray:
-    """How much spans have in common with one, negative if there is something between them."""
+    """How much spans overlap with one; negative if there is a gap."""
     return np.minimum(ends, end) - np.maximum(starts, start)

@@ -1,8 +1,8 @@
-"""Between which frequencies a note lies, from how loud it is in each band.
+"""The frequency bounds of a note, from its level in each band.
 
-Of every frame that rises above the noise three numbers are kept: how loud its loudest band is, and from where to where
-the bands reach that are nearly as loud. They are few enough to be kept with the scores, so that whoever decides later
-knows the bounds of whatever span becomes a note.
+Three numbers are kept for every frame above the noise floor: the level of its loudest band, and the lowest and highest
+frequency of the bands nearly as loud. They are stored with the scores, so that whatever span is later decided to be a
+note has its bounds.
 """
 
 from collections.abc import Iterable
@@ -16,13 +16,13 @@ from outlark.features.spectrum import EXPONENT, HIGHEST_SHARE, Spectrum
 from outlark.segments import Segment
 from outlark.verdict_names import SILENCE
 
-#: Bands that are no more than this below the loudest of their frame belong to the sound. In dB, as all levels here.
+#: Bands at most this far below the loudest of their frame belong to the sound. In dB, like all levels here.
 WITHIN_DB = 20.0
-#: Frames that are no more than this below the loudest of their note say where it lies.
+#: Frames at most this far below the loudest of their note determine its bounds.
 LOUD_DB = 20.0
-#: This share of them may reach lower, and higher, than the note is said to: a click, or another bird, for a moment.
+#: This share of them may reach beyond each bound: a click, or another bird for a moment.
 OUTSIDE = 0.1
-#: The level of a frame that does not rise above the noise.
+#: The level of a frame within the noise floor.
 NOTHING = -1000.0
 
 
@@ -36,8 +36,6 @@ def spans_of(frames: Frames, spectrum: Spectrum) -> np.ndarray:
     spectrum : Spectrum
         That gave them.
 
-    Examples
-    --------
     >>> from outlark.features.spectrum import SpectrumSettings
     >>> spectrum = Spectrum(SpectrumSettings(n_bands=4, low_hz=1000.0, high_hz=32000.0), sample_rate=96000)
     >>> features = np.array([[0.0, 1.0, 0.5, 0.1], [0.0, 0.0, 0.0, 0.0]])
@@ -61,7 +59,7 @@ def spans_of(frames: Frames, spectrum: Spectrum) -> np.ndarray:
 
 
 def band_edges(spectrum: Spectrum) -> np.ndarray:
-    """Where bands meet: half way, in pitch, between their middles, (n_bands + 1,) in Hz."""
+    """The limits between bands: half way, in pitch, between their centres, (n_bands + 1,) in Hz."""
     settings = spectrum.settings
     highest = min(settings.high_hz, HIGHEST_SHARE * spectrum.sample_rate)
     middles = np.geomspace(settings.low_hz, highest, settings.n_bands + 2)
@@ -69,7 +67,7 @@ def band_edges(spectrum: Spectrum) -> np.ndarray:
 
 
 def bounds_of(spans: np.ndarray) -> tuple[float, float] | None:
-    """Lowest and highest frequency of a note, in whole Hz, from the spans (n, 3) of its frames; None if none was heard.
+    """Lowest and highest frequency of a note, in whole Hz, from the spans (n, 3) of its frames; None without sound.
 
     >>> bounds_of(np.array([[-30.0, 2000.0, 5000.0], [-60.0, 500.0, 9000.0], [NOTHING, 0.0, 0.0]]))
     (2000.0, 5000.0)
@@ -78,36 +76,36 @@ def bounds_of(spans: np.ndarray) -> tuple[float, float] | None:
     loud = spans[(levels > NOTHING) & (levels >= levels.max(initial=NOTHING) - LOUD_DB)]
     if not len(loud):
         return None
-    # quantiles, the lower one rounded down and the higher one up; np.quantile takes ten times as long for so few
+    # quantiles, rounded outwards; np.quantile takes ten times as long for so few
     last = len(loud) - 1
     low, high = np.sort(loud[:, 1])[int(OUTSIDE * last)], np.sort(loud[:, 2])[ceil((1.0 - OUTSIDE) * last)]
     return float(np.round(low)), float(np.round(high))
 
 
 class BoundsStream:
-    """Spans of frames in as they come, bounds onto segments as these become final.
+    """Adds bounds to segments as they become final, from the spans of frames.
 
     Parameters
     ----------
     hop_samples, offset_samples : int
-        Frame k speaks for the samples ``offset + k·hop … offset + (k + 1)·hop``.
+        Frame k covers the samples ``offset + k·hop … offset + (k + 1)·hop``.
     """
 
     def __init__(self, hop_samples: int, offset_samples: int) -> None:
         self._hop, self._offset = hop_samples, offset_samples
         self._n_frames = 0
-        # numbers and spans of the frames that were heard: silence, which may last for hours, takes no room
+        # numbers and spans of frames with sound: silence, which may last for hours, takes no memory
         self._held: list[tuple[np.ndarray, np.ndarray]] = []
 
     def push(self, spans: np.ndarray | None) -> None:
-        """Of the next frames; None where the front end has no bands."""
+        """Spans of the next frames; None if the front end has no bands."""
         if spans is not None:
             heard = np.flatnonzero(spans[:, 0] > NOTHING)
             self._held.append((heard + self._n_frames, spans[heard]))
             self._n_frames += len(spans)
 
     def on(self, segments: Iterable[Segment]) -> list[Segment]:
-        """The segments, which come in order, with their bounds; silence has none."""
+        """The segments, in order, with their bounds; silence has none."""
         listed = list(segments)
         if not listed or not self._held:
             return listed

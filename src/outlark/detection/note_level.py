@@ -1,32 +1,33 @@
-"""Training on whole notes: samples, trial lengths, thresholds and edges."""
+"""Training at note level: samples, trial lengths, thresholds and edges of whole notes."""
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from outlark.detection import absolute_scale
-from outlark.detection.calibration import note_p_values, note_thresholds, raised
 from outlark.detection.contrast import Contrast, contrast_of
-from outlark.detection.copies import MASKS, MarkedNote, note_samples
+from outlark.detection.copies import MASKS, AnnotatedNote, note_samples
 from outlark.detection.edges import Edges, learn_edges
-from outlark.detection.learnt_thresholds import left_out_by_refit, scores_of_the_rest
-from outlark.detection.rejecting import Rejecting
+from outlark.detection.learnt_thresholds import left_out_by_refit, note_thresholds, raised, scores_of_the_rest
 from outlark.detection.scorers import ClassScorer, NoteScorer
+from outlark.detection.second_stage import CANDIDATE
+from outlark.detection.training import Describer
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.base import Frames
 from outlark.features.note import NoteFrontEnd
-from outlark.maths.description import Description
+from outlark.maths.description import Description, score
+from outlark.maths.scoring import distances_to_all
 from outlark.segments import Segment
 
-#: Notes start at every so many frames at least, and at so many places along the shortest note.
+#: Starts are tried every STEP frames at least, and at this many places along the shortest note.
 STEP, PLACES = 2, 40
-#: MDD-KM for descriptions of length 1, on the scale of `absolute_scale`: sizes are not balanced, because
-#: t0 grows with the number of notes, and thresholds are not those of samples but of whole notes.
+#: MDD-KM for descriptions of length 1, on the scale of `absolute_scale`. Sizes are not balanced, because t0 grows with
+#: the number of notes; thresholds are those of whole notes, not of samples.
 NOTE_SETTINGS: dict[str, Any] = {
     "metric": "euclidean",
     "sigma": 1.0,
@@ -36,94 +37,150 @@ NOTE_SETTINGS: dict[str, Any] = {
     "threshold": 0.0,
     "landmarks": None,
 }
+#: Nothing below this score is a note or, with a second stage, a candidate: weaker scores need no comparison.
+WEAK = CANDIDATE * absolute_scale.LOWEST * absolute_scale.LEAST_SHARE
+#: A class has p-values from this many left-out notes on: the smallest is then below .05.
+ENOUGH_NOTES = 20
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NoteModel:
-    """Whole notes, learnt.
+    """Class models of whole notes.
 
     Attributes
     ----------
-    describer : fitted
+    front_end : NoteFrontEnd, fitted
+    describer : fitted class model
     lengths : ndarray (L,)
         Frames.
     allowed : ndarray (L, C) of bool
     thresholds : ndarray (C,)
+        As trained.
     edges : Edges or None
-        What starts and ends look like; None in files from before there were any.
-    left_out : list of ndarray, or None
-        For each class the scores of its training notes when left out, sorted; empty for a class of one note, None in
-        files from before they were kept.
+        What onsets and ends look like; None before they are learnt.
+    left_out : list of ndarray
+        For each class the scores of its training notes when left out, sorted; none for a class of one note.
     contrast_db : float or None
         How far loud sounds stand out in the training recordings, for scores on the absolute scale.
     rejected : list of Description or None, optional
-        For each class the sounds that are known not to be notes of it (`outlark.detection.negatives`).
+        For each class the sounds known not to be notes of it (`outlark.detection.negatives`).
     """
 
+    front_end: NoteFrontEnd
     describer: Any
     lengths: np.ndarray
     allowed: np.ndarray
     thresholds: np.ndarray
     edges: Edges | None = None
-    left_out: list[np.ndarray] | None = None
+    left_out: list[np.ndarray] = field(default_factory=list)
     contrast_db: float | None = None
     rejected: list[Description | None] | None = None
 
-    def scorer(self, front_end: NoteFrontEnd) -> NoteScorer:
+    #: For the mean over a note, which only models of frames need.
+    note_thresholds = None
+
+    def scorer(self) -> NoteScorer:
         """A fresh stream of scores."""
-        contrast = None if self.contrast_db is None else Contrast(self.contrast_db, front_end.frame_rate)
+        contrast = None if self.contrast_db is None else Contrast(self.contrast_db, self.front_end.frame_rate)
         describer: ClassScorer = self.describer if self.rejected is None else Rejecting(self.describer, self.rejected)
         return NoteScorer(
-            front_end, describer, self.lengths, self.allowed, self.step,
+            self.front_end, describer, self.lengths, self.allowed, self.step,
             edges=self.edges, thresholds=self.thresholds, contrast=contrast,
         )  # fmt: skip
 
     @property
     def step(self) -> int:
-        """From one start that is tried to the next, in frames."""
+        """From one trial start to the next, in frames."""
         return max(STEP, int(self.lengths.min() / PLACES))
 
+    def p_values(self, segments: Iterable[Segment]) -> np.ndarray:
+        """The p-value of each segment under its label, (n,); see `NoteDetector.p_values`."""
+        found = check_segments(segments)
+        p = np.full(len(found), np.nan)
+        scores = np.array([segment.score for segment in found], dtype=float)
+        scores[scores == 0.0] = np.nan  # as in annotations made by hand; a detected note scores more
+        numbers = {label: c for c, label in enumerate(self.describer.classes_.tolist())}
+        of_class = np.array([numbers.get(segment.label, -1) for segment in found])
+        for c, left_out in enumerate(self.left_out):
+            p[of_class == c] = note_p_values(scores[of_class == c], left_out)
+        return p
 
-def fit_whole_notes(
+
+class Rejecting:
+    """The scores of a class model, but 0 for a sound that is nearer to one rejected for the class than to the class.
+
+    Parameters
+    ----------
+    describer : ClassScorer
+        For samples (n, d), on the absolute scale.
+    rejected : sequence of Description or None
+        For each class the sounds that are not notes of it, if any; with the kernel of the classes, so that scores are
+        comparable.
+
+    >>> from outlark.estimators.mddkm import MDDKM
+    >>> from outlark.maths.description import describe
+    >>> settings = {"metric": "euclidean", "sigma": 1.0, "sigma_reg": 0.1**0.5, "length_scale": 1.0}
+    >>> describer = MDDKM(**settings, balance=None, threshold=0.1).fit([[0.0], [0.1]], ["a", "a"])
+    >>> rejecting = Rejecting(describer, [describe(np.array([[1.0]]), 1.0, 0.1)])
+    >>> near = np.array([[0.0], [0.9]])
+    >>> describer.class_scores(near).round(2).ravel(), rejecting.class_scores(near).round(2).ravel()
+    (array([1.48, 0.15]), array([1.48, 0.  ]))
+    """
+
+    def __init__(self, describer: ClassScorer, rejected: Sequence[Description | None]) -> None:
+        self._describer, self._rejected = describer, rejected
+
+    def class_scores(self, X: np.ndarray) -> np.ndarray:
+        """High = member, (n, C)."""
+        found = np.array(self._describer.class_scores(X))
+        for c, description in enumerate(self._rejected):
+            rows = np.flatnonzero(found[:, c] >= WEAK) if description is not None else ()
+            if description is not None and len(rows):
+                nearer = score(distances_to_all([description], X[rows])[:, 0]) > found[rows, c]
+                found[rows[nearer], c] = 0.0
+        return found
+
+
+def fit_notes(
     front_end: NoteFrontEnd,
-    describer: Any,
+    describer: Describer | None,
     frames: Sequence[Frames],
     segments: Sequence[Sequence[Segment]],
     *,
     clips: bool = False,
 ) -> NoteModel:
-    """Describe the marked notes and find where each class begins to accept.
+    """Describe the annotated notes and find the threshold of each class.
 
-    Without a describer, by `MDDKM` on the absolute scale. The scale of any other one is not known and is learnt from
-    what left-out notes and the rest of the recordings score. With `clips`, nothing is known of the surroundings.
+    By default with `MDDKM` on the absolute scale. The scale of any other class model is unknown and is learnt from
+    the scores of left-out notes and of the rest of the recordings. With `clips`, the surroundings are unknown.
     """
-    notes = marked_notes(front_end, frames, segments, clips=clips)
+    notes = annotated_notes(front_end, frames, segments, clips=clips)
     model, used = (
         _on_the_absolute_scale(front_end, notes, frames)
         if describer is None
         else (_learnt(front_end, describer, notes, frames, segments), notes)
     )
-    marked = [(note.spectra, note.start, note.start + note.length, note.label) for note in used]
-    return replace(model, edges=learn_edges(marked, model.describer.classes_.tolist(), inside=clips))
+    spans = [(note.spectra, note.start, note.start + note.length, note.label) for note in used]
+    return replace(model, edges=learn_edges(spans, model.describer.classes_.tolist(), inside=clips))
 
 
-def marked_notes(
+def annotated_notes(
     front_end: NoteFrontEnd, frames: Sequence[Frames], segments: Sequence[Sequence[Segment]], *, clips: bool = False
-) -> list[MarkedNote]:
-    """The marked notes in frames. Every clip is a recording of its own."""
+) -> list[AnnotatedNote]:
+    """The annotated notes in frames. Every clip counts as a recording."""
     hop = front_end.hop_samples_
     found = [
-        MarkedNote(f.features, s.start / hop, (s.end - s.start) / hop, s.label, r)
-        for r, (f, marks) in enumerate(zip(frames, segments, strict=True))
-        for s in marks
+        AnnotatedNote(f.features, s.start / hop, (s.end - s.start) / hop, s.label, r)
+        for r, (f, own) in enumerate(zip(frames, segments, strict=True))
+        for s in own
     ]
     return [replace(note, origin=number) for number, note in enumerate(found)] if clips else found
 
 
 def _on_the_absolute_scale(
-    front_end: NoteFrontEnd, notes: Sequence[MarkedNote], frames: Sequence[Frames]
-) -> tuple[NoteModel, Sequence[MarkedNote]]:
-    """The model, and the notes that it was learnt from."""
+    front_end: NoteFrontEnd, notes: Sequence[AnnotatedNote], frames: Sequence[Frames]
+) -> tuple[NoteModel, Sequence[AnnotatedNote]]:
+    """The model, and the notes that it has learnt from."""
     classes = np.unique([note.label for note in notes])
     lengths, allowed = trial_lengths(front_end, notes, classes)
     of_class = [lengths[column] for column in allowed.T]
@@ -139,6 +196,7 @@ def _on_the_absolute_scale(
         t0 = _absolute_thresholds(front_end, own, classes, pitch)
     X, y, groups = note_samples(front_end, own, masks=MASKS, pitch=pitch)
     model = NoteModel(
+        front_end=front_end,
         describer=MDDKM(**NOTE_SETTINGS).fit(X, y, groups=np.array(kept)[groups]),
         lengths=lengths,
         allowed=allowed,
@@ -150,9 +208,9 @@ def _on_the_absolute_scale(
 
 
 def _without_odd_ones(
-    notes: Sequence[MarkedNote], classes: np.ndarray, left_out: Sequence[np.ndarray], t0: np.ndarray
+    notes: Sequence[AnnotatedNote], classes: np.ndarray, left_out: Sequence[np.ndarray], t0: np.ndarray
 ) -> list[int]:
-    """The numbers of the notes that are like another one of their class; which are not is told in a warning."""
+    """The numbers of the notes that resemble another one of their class; a warning names the others."""
     kept: list[int] = []
     for c, (label, of_notes) in enumerate(zip(classes.tolist(), left_out, strict=True)):
         own = [i for i, note in enumerate(notes) if note.label == label]
@@ -160,15 +218,15 @@ def _without_odd_ones(
         kept += [i for number, i in enumerate(own) if number != odd]
         if odd is not None:
             warnings.warn(
-                f"of the {len(own)} notes of {label!r}, in their order, number {odd + 1} is unlike all the others and "
-                "is not used: it would open the class to other sounds; give a second one like it, or its own class",
+                f"of the {len(own)} notes of {label!r}, in order, number {odd + 1} is unlike all the others and is not "
+                "used: it would open the class to other sounds; give a second one like it, or a class of its own",
                 stacklevel=2,
             )
     return sorted(kept)
 
 
 def _absolute_thresholds(
-    front_end: NoteFrontEnd, notes: Sequence[MarkedNote], classes: np.ndarray, pitch: bool
+    front_end: NoteFrontEnd, notes: Sequence[AnnotatedNote], classes: np.ndarray, pitch: bool
 ) -> np.ndarray:
     """t0 of each class, (C,)."""
     of_class = [[n.length / front_end.frame_rate for n in notes if n.label == label] for label in classes.tolist()]
@@ -177,44 +235,62 @@ def _absolute_thresholds(
 
 def _learnt(
     front_end: NoteFrontEnd,
-    describer: Any,
-    notes: Sequence[MarkedNote],
+    describer: Describer,
+    notes: Sequence[AnnotatedNote],
     frames: Sequence[Frames],
     segments: Sequence[Sequence[Segment]],
 ) -> NoteModel:
     X, y, groups = note_samples(front_end, notes)
     fitted = clone(describer).fit(X, y, groups=groups)
     lengths, allowed = trial_lengths(front_end, notes, fitted.classes_)
-    model = NoteModel(describer=fitted, lengths=lengths, allowed=allowed, thresholds=np.zeros(len(fitted.classes_)))
-    own = left_out_by_refit(front_end, describer, notes, model)
-    rest = scores_of_the_rest(front_end, model, frames, segments)
+    no_thresholds = np.zeros(len(fitted.classes_))
+    model = NoteModel(front_end=front_end, describer=fitted, lengths=lengths, allowed=allowed, thresholds=no_thresholds)
+    own = left_out_by_refit(describer, notes, model)
+    rest = scores_of_the_rest(model, frames, segments)
     return replace(model, thresholds=raised(note_thresholds(own, rest)), left_out=[np.sort(scores) for scores in own])
 
 
-def segment_p_values(model: NoteModel | None, segments: Iterable[Segment]) -> np.ndarray:
-    """The p-value of each segment under its label, (n,); see `NoteDetector.p_values`. NaN for all without a model."""
+def check_segments(segments: Any) -> list[Segment]:
+    """A list of `Segment`, or an error."""
     if not isinstance(segments, Iterable):
-        raise InputError(f"segments is {segments!r:.200}; give a list of Segment, such as detect() gives")
+        raise InputError(f"segments is {segments!r:.200}; give a list of Segment, as detect() returns")
     found = list(segments)
     strange = next((i for i, segment in enumerate(found) if not isinstance(segment, Segment)), None)
     if strange is not None:
-        raise InputError(f"segments[{strange}] is {found[strange]!r:.200}; give Segment, such as detect() gives")
-    p = np.full(len(found), np.nan)
-    if model is None or model.left_out is None:
-        return p
-    scores = np.array([segment.score for segment in found], dtype=float)
-    scores[scores == 0.0] = np.nan  # as in marks made by hand; a note that is found has more
-    numbers = {label: c for c, label in enumerate(model.describer.classes_.tolist())}
-    of_class = np.array([numbers.get(segment.label, -1) for segment in found])
-    for c, left_out in enumerate(model.left_out):
-        p[of_class == c] = note_p_values(scores[of_class == c], left_out)
-    return p
+        raise InputError(f"segments[{strange}] is {found[strange]!r:.200}; give Segment, as detect() returns")
+    return found
+
+
+def note_p_values(scores: np.ndarray, left_out: np.ndarray) -> np.ndarray:
+    """Conformal p-values of notes with these scores (n,) under one class, (n,); see `NoteDetector.p_values`.
+
+    Parameters
+    ----------
+    scores : ndarray (n,)
+        NaN where there is none.
+    left_out : ndarray (m,)
+        The scores of the training notes of the class when left out, sorted.
+
+    Returns
+    -------
+    ndarray (n,)
+        ``(1 + #{left out ≤ score}) / (m + 1)``; NaN without a score, or with fewer than `ENOUGH_NOTES` notes.
+
+    >>> note_p_values(np.array([0.5, 10.0, 99.0, np.nan]), np.arange(1.0, 25.0))
+    array([0.04, 0.44, 1.  ,  nan])
+    >>> note_p_values(np.array([0.5]), np.arange(1.0, 20.0))
+    array([nan])
+    """
+    if len(left_out) < ENOUGH_NOTES:
+        return np.full(len(scores), np.nan)
+    ranks = 1 + np.searchsorted(left_out, scores, side="right")
+    return np.where(np.isnan(scores), np.nan, ranks / (len(left_out) + 1))
 
 
 def trial_lengths(
-    front_end: NoteFrontEnd, notes: Sequence[MarkedNote], classes: np.ndarray
+    front_end: NoteFrontEnd, notes: Sequence[AnnotatedNote], classes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths in frames, and which class may have which: about those of its training notes."""
+    """Trial lengths in frames, and which of them each class may have: about those of its training notes."""
     durations = [note.length / front_end.frame_rate for note in notes]
     lengths = front_end.lengths(durations)
     allowed = np.zeros((len(lengths), len(classes)), dtype=bool)

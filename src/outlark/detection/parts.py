@@ -1,9 +1,8 @@
-"""A long recording in parts that need not know of each other, and the whole from the parts, to the last bit.
+"""A long recording in independent parts, and the whole from the parts, to the last bit.
 
-A part is scored from some minutes before its first frame on, after which all that came earlier makes no difference
-(`NoteDetector.score_stream`). Decisions can depend on hours: on a silence that began before the
-part, or on where the first of many notes without a gap began. They are made once the scores of all parts are there,
-from the first frame to the last, and take little time.
+A part is scored from some minutes before its first frame on; whatever came earlier makes no difference
+(`NoteDetector.score_stream`). Decisions can depend on hours: on a silence that started before the part, or on the
+first of many notes without a gap. They are made once the scores of all parts are there, and take little time.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from outlark.audio.resampling import Resampler, resampled_length
-from outlark.detection.decode.regions import part_of
 from outlark.detection.detector import NoteDetector
 from outlark.detection.scores import ScoreBlock
 from outlark.detection.second_stage import Memory, joined
@@ -24,7 +22,7 @@ Second = dict[tuple[int, int], np.ndarray]
 
 
 def first_frame(detector: NoteDetector, seconds: float) -> int:
-    """The frame with which a part begins that is to begin about so many seconds after the start of a recording."""
+    """The first frame of a part that starts about this long after the start of a recording."""
     assert detector.grain is not None
     return round(seconds * detector.front_end_.frame_rate / detector.grain) * detector.grain
 
@@ -32,8 +30,8 @@ def first_frame(detector: NoteDetector, seconds: float) -> int:
 class PartStream:
     """Samples in, the scores of a part of a recording out.
 
-    With a second stage, candidates are heard here. Which they are is decided here, too, without knowing what came
-    before; at the edges of the part it may turn out otherwise, and `WholeStream` then hears them again.
+    With a second stage, candidates are embedded here. Which they are is decided without knowing what came before; at
+    the edges of the part it may turn out otherwise, and `WholeStream` then embeds them again.
 
     Parameters
     ----------
@@ -47,11 +45,9 @@ class PartStream:
     Attributes
     ----------
     first_sample : int
-        From which on the recording has to be pushed.
-    n_samples : int
-        Up to where it was.
+        The recording has to be pushed from here on.
     second : dict
-        With a second stage, what it made of the candidates so far.
+        With a second stage, the scores of the candidates so far.
     """
 
     def __init__(self, detector: NoteDetector, sample_rate: int, first: int, stop: int | None) -> None:
@@ -66,15 +62,16 @@ class PartStream:
 
     @property
     def n_samples(self) -> int:
+        """Up to where the recording was pushed."""
         return self._scores.n_samples
 
     @property
     def complete(self) -> bool:
-        """Whether all frames of the part have their scores."""
+        """Whether all frames of the part are scored."""
         return self._left == 0
 
     def push(self, samples: ArrayLike) -> ScoreBlock:
-        """The scores of the part that have become ready."""
+        """The scores of the part that are now ready."""
         return self._of_this_part(self._scores.push(samples))
 
     def finish(self) -> ScoreBlock:
@@ -86,7 +83,7 @@ class PartStream:
 
     def _of_this_part(self, block: ScoreBlock) -> ScoreBlock:
         if self._left is not None:
-            block = block if len(block) <= self._left else part_of(block, 0, self._left)
+            block = block if len(block) <= self._left else block.between(0, self._left)
             self._left -= len(block)
         if self._decisions is not None:
             assert self._memory is not None
@@ -110,9 +107,9 @@ class WholeStream:
     sample_rate : int
         Of the recording.
     second : mapping
-        With a second stage, what the parts found (`PartStream.second`), all together.
+        With a second stage, the scores of the candidates of all parts (`PartStream.second`).
     blocks : function, with a second stage
-        From a sample of the recording to its blocks from there on; for candidates that no part has heard.
+        From a sample of the recording to its blocks from there on; for candidates that no part has embedded.
     """
 
     def __init__(
@@ -127,11 +124,11 @@ class WholeStream:
         self._decisions = detector.decision_stream(self._recalled if staged else None)
 
     def push(self, block: ScoreBlock) -> list[Segment]:
-        """The segments that have become final."""
+        """The segments that are now final."""
         return at_rate(self._decisions.push(block), self._rate)
 
     def finish(self, n_samples: int) -> list[Segment]:
-        """The rest, of a recording with so many samples."""
+        """The rest, given the length of the recording."""
         n_model_samples = resampled_length(n_samples, self._rate, self._detector.sample_rate_)
         return last_segments(self._decisions.finish(n_model_samples), self._rate, n_samples, n_model_samples)
 
@@ -139,11 +136,11 @@ class WholeStream:
         second = self._second.get((start, end))
         if second is None:
             assert self._detector.second_stage_ is not None
-            heard = self._heard(start, end)
-            second = self._detector.second_stage_.scores(heard, self._detector.sample_rate_)
+            samples = self._samples(start, end)
+            second = self._detector.second_stage_.scores(samples, self._detector.sample_rate_)
         return joined(scores, second)
 
-    def _heard(self, start: int, end: int) -> np.ndarray:
+    def _samples(self, start: int, end: int) -> np.ndarray:
         """Samples start … end - 1 at the rate of the model."""
         resampler = Resampler(self._rate, self._detector.sample_rate_, first=start)
         found, missing = [np.empty(0)], end - start

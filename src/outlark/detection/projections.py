@@ -5,10 +5,10 @@ slices, so its product with a training sample b is a sum over the edges:
 
 .. math:: ⟨U(v - \bar v), b⟩ = \sum_j ⟨S(e_j), B_j⟩
 
-One matrix product of the cumulated spectra with the :math:`B_j` of a class then serves all starts and all lengths; what
-is left for a span is to add up few numbers for each training sample. The sums over edges, which lie between frames, are
-products with sparse matrices. `SpanLengths` gives the lengths by which they are divided. The numbers are those of
-`NoteFrontEnd.describe` and `MDDKM.class_scores` to about 1e-12 (docs/decisions/011-fast-scan.md).
+One matrix product of the cumulated spectra with the :math:`B_j` of a class then serves all starts and lengths; a span
+only adds up a few numbers for each training sample. The sums over edges, which lie between frames, are products with
+sparse matrices. `SpanLengths` gives the lengths they are divided by. The results equal those of `NoteFrontEnd.describe`
+and `MDDKM.class_scores` to about 1e-12 (docs/decisions/011-fast-scan.md).
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,13 +24,13 @@ from outlark.estimators.mddkm import MDDKM
 from outlark.features.note import NoteFrontEnd, cumulated, root_of_change
 from outlark.maths.description import ClassModel, score
 
-#: Training samples that are projected at once: bounds the memory, and stays in the cache.
+#: Training samples projected at once: bounds the memory and stays in the cache.
 SAMPLES_AT_ONCE = 64
-#: Projections, in numbers, that are made at once, unless so few starts need more: about what a cache holds.
+#: Numbers projected at once, about what a cache holds, and the fewest frames.
 CACHE, FEWEST_FRAMES = 250_000, 256
 #: exp(2⟨x, b⟩/ℓ²) must stay a number; ℓ = 1 is usual, and gives 2.
 LARGEST_EXPONENT = 50.0
-#: From so many samples on the empty quarter of a triangle is worth being left out of a product.
+#: From this many samples on, skipping the empty quarter of a triangle pays off.
 LARGE_TRIANGLE = 64
 
 
@@ -155,7 +155,7 @@ class Projections:
     ) -> Self | None:
         """None for a class model whose scores are not functions of distances to single training samples.
 
-        They are kept as long as the class model is.
+        Kept as long as the class model exists, with references to what they were made of.
         """
         if type(describer) is not MDDKM:
             return None
@@ -190,7 +190,7 @@ class Projections:
         return found
 
     def _runs(self, starts: Sequence[np.ndarray]) -> Iterator[tuple[int, int]]:
-        """First and last start of what has no part in common with the next."""
+        """First and last start of each run of spans that share nothing with the next run."""
         every = np.unique(np.concatenate(starts))
         cuts = np.flatnonzero(np.diff(every) > self._reach + 2)
         yield from zip(every[[0, *(cuts + 1)]].tolist(), every[[*cuts, -1]].tolist(), strict=True)
@@ -225,7 +225,7 @@ class Projections:
         into.numbers[at] = np.where(values > 0.0, numbers[best], -1)
 
     def _scores(self, of_class: _Class, sums: np.ndarray, spans: _Spans, rows: slice) -> np.ndarray:
-        """What the spans in these rows score by a class."""
+        """The scores of the spans in these rows under a class."""
         starts, found = spans.starts[rows], np.empty(rows.stop - rows.start)
         part_of = starts // of_class.frames_at_once
         for part in np.unique(part_of).tolist():
@@ -264,7 +264,7 @@ def _longest(samples: Sequence[np.ndarray]) -> float:
 
 
 def _prepared(describer: MDDKM, c: int, X: np.ndarray, numbers: np.ndarray, whole: np.ndarray, U: np.ndarray) -> _Class:
-    """B of class c, with the mean taken off: ⟨v - v̄, W⟩ = ⟨v, W - W̄⟩ for W = Uᵀb."""
+    """B of class c, without its mean: ⟨v - v̄, W⟩ = ⟨v, W - W̄⟩ for W = Uᵀb."""
     description = describer.descriptions_[c]
     W = np.einsum("kj,nkb->njb", U, X.reshape(len(X), len(U), -1))
     W -= W.mean(axis=(1, 2), keepdims=True)

@@ -1,11 +1,10 @@
-"""From frames to class scores: of each frame, or of every whole note that could start there."""
+"""From spectra to class scores at note level: of every note that could start at each frame."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
-from outlark.audio.framing import Reblock
 from outlark.detection.contrast import Contrast
 from outlark.detection.edges import LOOK, MOST, Edges
 from outlark.detection.note_bounds import spans_of
@@ -13,73 +12,43 @@ from outlark.detection.projections import Projections, SpanScores, no_spans
 from outlark.detection.scores import ScoreBlock, joined_scores
 from outlark.features.base import Frames
 from outlark.features.note import NoteFrontEnd, cumulated
+from outlark.features.spectrum import SpectrumSource
 
-#: Frames, or starts of notes, that are scored at once, or a multiple of it where notes are long: the same blocks
-#: whatever came in, so the same scores.
+#: Starts scored at once, or a multiple of it where notes are long: always the same blocks, and so the same scores.
 FRAMES_AT_ONCE = 512
-#: The edges of notes that reach this share of their threshold are looked at closely.
+#: The edges of notes that reach this share of their threshold are refined.
 LOOKED_AT = 0.5
-#: At least this share of the frames of a note must rise above the noise.
+#: At least this share of the frames of a note must rise above the noise floor.
 ACTIVE_SHARE = 0.5
 
 
 class ClassScorer(Protocol):
-    """What gives scores, (n, C), to samples, (n, d): a fitted describer."""
+    """A fitted class model: scores (n, C) for samples (n, d)."""
 
     def class_scores(self, X: np.ndarray) -> np.ndarray:
         """High = member."""
         ...
 
 
-class FrameScorer:
-    """Each frame is a sample. Frames that do not rise above the noise score 0: there is nothing to know."""
-
-    def __init__(self, describer: ClassScorer, n_classes: int) -> None:
-        self._describer, self._n_classes = describer, n_classes
-        self._blocks = Reblock(FRAMES_AT_ONCE)
-
-    def push(self, frames: Frames) -> ScoreBlock:
-        """The scores of the frames that have made up a block."""
-        packed = np.column_stack([frames.features, frames.activity])
-        return joined_scores([self.none(), *map(self._scored, self._blocks.push(packed))])
-
-    def finish(self) -> ScoreBlock:
-        """The scores of the rest."""
-        rest = self._blocks.finish()
-        return self.none() if rest is None else self._scored(rest)
-
-    def _scored(self, packed: np.ndarray) -> ScoreBlock:
-        features, activity = packed[:, :-1], packed[:, -1]
-        values = np.zeros((len(packed), self._n_classes))
-        heard = activity > 0.0
-        if heard.any():
-            values[heard] = self._describer.class_scores(features[heard])[:, : self._n_classes]
-        return ScoreBlock(values, activity)
-
-    def none(self) -> ScoreBlock:
-        """Scores of no frames."""
-        return ScoreBlock(np.empty((0, self._n_classes)), np.empty(0))
-
-
 class NoteScorer:
-    """Every span of a training length is a sample; what is kept is the best length for each start and class.
+    """Every span of a trial length is a sample; the best length of each start and class is kept.
 
     Parameters
     ----------
     front_end : NoteFrontEnd, fitted
-    describer : fitted on descriptions of whole notes
+    describer : class model of whole notes
     lengths : ndarray (L,)
-        Lengths in frames at which notes are looked for.
+        Trial lengths in frames.
     allowed : ndarray (L, C) of bool
         Which class can have which length.
     step : int
-        Notes start at every so many frames.
+        From one trial start to the next, in frames.
     edges : Edges, optional
-        With it the edges of notes are looked at closely.
+        To refine the edges of notes.
     thresholds : ndarray (C,), optional
-        Goes with `edges`: notes that reach half of it are looked at, so that thresholds may be lowered afterwards.
+        With `edges`: those of notes that reach half of it are refined, so that thresholds may be lowered afterwards.
     contrast : Contrast, optional
-        With it scores are what they would be in as little noise as the training notes had.
+        To make up for more noise than the training notes had.
 
     Attributes
     ----------
@@ -104,23 +73,24 @@ class NoteScorer:
         self._lengths, self._allowed, self._step = lengths, allowed, step
         self._frames = np.array([_whole(length) for length in lengths])
         self._edges, self._thresholds, self._contrast = edges, thresholds, contrast
-        # spectra that are looked at before and after a note: its surroundings, and those around its edges
+        # spectra needed before and after a note: its surroundings, and those around its edges
         self._around = max(LOOK + MOST, int(np.ceil(front_end.surroundings)) + 1)
         self._after = int(np.ceil(lengths.max())) + 2 + self._around
         self._chunk = max(step, FRAMES_AT_ONCE - FRAMES_AT_ONCE % step)
-        # what comes after a block is projected twice: not more of it than of the block
+        # what follows a block is projected twice: no more of it than of the block
         self._at_once = self._chunk * -(-self._after // self._chunk)
         depends_on = max(self._around, 0 if contrast is None else contrast.look_back)
         self.grain, self.look_back = self._at_once, -(-depends_on // self._at_once) * self._at_once
         self._held, self._activity = np.empty((0, front_end.n_features_)), np.empty(0)
-        self._before = np.zeros((self._around, front_end.n_features_))  # silence before a recording begins
+        self._before = np.zeros((self._around, front_end.n_features_))  # silence before the recording
         self._projections = Projections.of(front_end, describer, lengths, allowed, step, self._around)
 
-    def run_in(self, frames: Frames) -> None:
-        """What comes before the first start, without scores of its own.
+    def source_from(self, first: int) -> SpectrumSource:
+        """A fresh stream of frames from this frame of a recording on."""
+        return self._front_end.stream(first)
 
-        In pieces of any size, all together `look_back` frames, or as many as there are.
-        """
+    def run_in(self, frames: Frames) -> None:
+        """Frames before the first start, which get no scores: `look_back` in all, or as many as there are."""
         self._before = np.concatenate([self._before, frames.features])[-self._around :]
         if self._contrast is not None:
             self._activity = np.concatenate([self._activity, frames.activity])
@@ -130,7 +100,7 @@ class NoteScorer:
             self._activity = self._activity[whole:]
 
     def push(self, frames: Frames) -> ScoreBlock:
-        """The scores of the starts from which the longest note has been heard in full."""
+        """The scores of the starts whose longest note is complete."""
         if not len(frames):
             return self.none()
         self._held = np.concatenate([self._held, frames.features])
@@ -143,12 +113,12 @@ class NoteScorer:
         return joined_scores([self.none(), *blocks])
 
     def finish(self) -> ScoreBlock:
-        """The scores of the rest; notes that would reach beyond the end score 0."""
+        """The scores of the rest; notes that reach beyond the end score 0."""
         blocks = [self._block_at(at) for at in range(0, len(self._held), self._at_once)]
         return joined_scores([self.none(), *blocks])
 
     def _block_at(self, at: int) -> ScoreBlock:
-        """Scores of the block of starts that begins `at` frames after the first start that is held."""
+        """Scores of the block of starts that begins `at` frames after the first one held."""
         end = at + self._at_once + self._after
         before = np.concatenate([self._before, self._held[max(0, at - self._around) : at]])[-self._around :]
         spectra = np.concatenate([before, self._held[at:end]])
@@ -157,13 +127,12 @@ class NoteScorer:
             for first in range(0, len(block), self._chunk):
                 chunk = slice(first, first + self._chunk)
                 block.values[chunk] /= self._contrast.push(block.activity[chunk])
-        heard = Frames(self._held[at : at + len(block)], block.activity)
-        spans = spans_of(heard, self._front_end.spectrum_)
+        spans = spans_of(Frames(self._held[at : at + len(block)], block.activity), self._front_end.spectrum_)
         moves = None if self._edges is None else self._moves(block, spectra)
         return ScoreBlock(block.values, block.activity, block.lengths, moves, spans)
 
     def _moves(self, block: ScoreBlock, spectra: np.ndarray) -> np.ndarray:
-        """Of a block of starts, from the spectra around it."""
+        """Refined edges of a block of starts, from the spectra around it."""
         assert self._edges is not None
         assert self._thresholds is not None
         assert block.lengths is not None
@@ -176,12 +145,12 @@ class NoteScorer:
         return moves
 
     def _scored(self, spectra: np.ndarray, activity: np.ndarray) -> ScoreBlock:
-        """Scores of a block of starts, from the spectra around it and the activity of its frames and those after it."""
+        """Scores of a block of starts, from the spectra around it and the activity from its first frame on."""
         values = np.zeros((min(self._at_once, len(activity)), self._allowed.shape[1]))
         lengths = np.ones(values.shape, dtype=np.int64)
         starts = self._starts(activity > 0.0, len(values))
         if any(map(len, starts)):
-            # what comes after a recording has ended is silence
+            # silence after the end of the recording
             spectra = np.concatenate([spectra, np.zeros((self._around, spectra.shape[1]))])
             scored = self._described if self._projections is None else self._projections.best
             found = scored(spectra, starts, len(values))
@@ -190,17 +159,17 @@ class NoteScorer:
         return ScoreBlock(values, activity[: len(values)], lengths)
 
     def _starts(self, active: np.ndarray, n_starts: int) -> list[np.ndarray]:
-        """For each length the starts of the spans that rise above the noise."""
-        heard = np.concatenate([[0], np.cumsum(active)])
+        """For each length the starts of the spans that rise above the noise floor."""
+        n_active = np.concatenate([[0], np.cumsum(active)])
         starts = np.arange(0, n_starts, self._step)
         found = []
         for whole in self._frames.tolist():
             fitting = starts[: max(0, len(active) - whole) // self._step + 1] if whole <= len(active) else starts[:0]
-            found.append(fitting[heard[fitting + whole] - heard[fitting] >= ACTIVE_SHARE * whole])
+            found.append(fitting[n_active[fitting + whole] - n_active[fitting] >= ACTIVE_SHARE * whole])
         return found
 
     def _described(self, spectra: np.ndarray, starts: Sequence[np.ndarray], n_starts: int) -> SpanScores:
-        """What `Projections.best` gives, for any class model: every span is described."""
+        """The same as `Projections.best`, for any class model: every span is described."""
         found = no_spans(n_starts, self._allowed.shape[1])
         sums = cumulated(spectra)
         samples = [self._samples(spectra, sums, number, own) for number, own in enumerate(starts)]

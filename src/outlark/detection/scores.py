@@ -1,8 +1,7 @@
-"""Class scores of consecutive frames, and all that is needed to decide on them without the signal."""
+"""Class scores of consecutive frames, and what it takes to decide on them without the signal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,13 +14,13 @@ class ScoreLayout:
     ----------
     classes : ndarray (C,)
     thresholds : ndarray (C,)
-        τ: where each class begins to accept.
+        τ: the lowest score that each class accepts.
     sample_rate, hop_samples, offset_samples : int
-        Frame k speaks for the samples ``offset + k·hop … offset + (k + 1)·hop``.
+        Frame k covers the samples ``offset + k·hop … offset + (k + 1)·hop``.
     shortest_s, longest_s : ndarray (C,)
         Of the training notes of each class, in seconds.
     note_thresholds : ndarray (C,), optional
-        For scores of frames: where the mean over a whole note is that of a note of the class.
+        For scores of frames: the lowest mean score of a whole note of the class.
     """
 
     classes: np.ndarray
@@ -35,25 +34,26 @@ class ScoreLayout:
 
     @property
     def frame_rate(self) -> float:
-        """Frames for each second."""
+        """Frames per second."""
         return self.sample_rate / self.hop_samples
 
 
-class ScoreBlock(NamedTuple):
-    """Scores of consecutive frames.
+@dataclass(frozen=True, eq=False)
+class ScoreBlock:
+    """Scores of consecutive frames; its length is their number.
 
     Attributes
     ----------
     values : ndarray (T, C)
-        Of frame front ends: the score of the frame. Of whole notes: the best score of a note that starts here.
+        The score of the frame or, at note level, the best score of a note that starts here.
     activity : ndarray (T,)
         dB above the noise floor; infinite where it is not measured.
     lengths : ndarray (T, C) of int, or None
-        Of whole notes: how many frames the best note that starts here lasts. None for frame front ends.
+        At note level: how many frames the best note that starts here lasts.
     moves : ndarray (T, C, 2) of int, or None
-        Of whole notes: how many frames later than that, or earlier, its start and end are when looked at closely.
+        At note level: by how many frames its onset and end move once its edges are refined.
     spans : ndarray (T, 3) of float32, or None
-        Level, lowest and highest frequency of each frame, as `outlark.detection.note_bounds.spans_of` gives them.
+        Level, lowest and highest frequency of each frame, as from `outlark.detection.note_bounds.spans_of`.
     """
 
     values: np.ndarray
@@ -66,8 +66,17 @@ class ScoreBlock(NamedTuple):
         return len(self.values)
 
     @property
+    def columns(self) -> dict[str, np.ndarray]:
+        """The arrays that there are, by name."""
+        return {name: column for name, column in vars(self).items() if column is not None}
+
+    def between(self, start: int, end: int) -> "ScoreBlock":
+        """Frames start … end - 1, a copy: it neither shares memory with this block nor keeps it alive."""
+        return ScoreBlock(**{name: column[start:end].copy() for name, column in self.columns.items()})
+
+    @property
     def note_lengths(self) -> np.ndarray:
-        """Of whole notes: how many frames each lasts once its edges have been looked at closely, (T, C) of int.
+        """At note level: how many frames each note lasts once its edges are refined, (T, C) of int.
 
         >>> block = ScoreBlock(np.ones((1, 1)), np.zeros(1), np.array([[9]]), np.array([[[1, -2]]]))
         >>> block.note_lengths
@@ -81,13 +90,16 @@ def joined_scores(blocks: Sequence[ScoreBlock]) -> ScoreBlock:
     """Consecutive blocks as one."""
     if len(blocks) == 1:
         return blocks[0]
-    columns = ([column for column in of_blocks if column is not None] for of_blocks in zip(*blocks, strict=True))
-    return ScoreBlock(*(np.concatenate(parts) if parts else None for parts in columns))  # type: ignore[arg-type]
+    columns: dict[str, list[np.ndarray]] = {}
+    for block in blocks:
+        for name, column in block.columns.items():
+            columns.setdefault(name, []).append(column)
+    return ScoreBlock(**{name: np.concatenate(parts) for name, parts in columns.items()})
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Scores:
-    """The scores of a whole recording; what `NoteDetector.scores` gives and `NoteDetector.decide` takes.
+    """The scores of a whole recording: from `NoteDetector.scores`, for `NoteDetector.decide`.
 
     Attributes
     ----------
@@ -103,6 +115,6 @@ class Scores:
 
     @property
     def times_s(self) -> np.ndarray:
-        """The middle of each frame's span, (T,)."""
+        """The middle of each frame, (T,)."""
         frames = np.arange(len(self.block)) + 0.5
         return (self.layout.offset_samples + frames * self.layout.hop_samples) / self.layout.sample_rate

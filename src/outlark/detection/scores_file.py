@@ -1,7 +1,7 @@
-"""Class scores of a recording in a file (`files.container`), so that it can be decided on again without the audio.
+"""Class scores of a recording in a file (`files.container`), to be decided again without the audio.
 
-All numbers are kept to the last bit, because a score that moves by a rounding can move a segment. Only frames at which
-something was scored are stored; with whole notes that is at most every second one, and none in silence.
+All numbers are kept to the last bit, because a rounded score can move a segment. Only frames with a score are stored:
+at note level at most every second one, and none in silence.
 """
 
 import os
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from outlark.audio.sound import HIGHEST_RATE
-from outlark.detection.decode.decisions import Decisions
 from outlark.detection.detector import NoteDetector
 from outlark.detection.note_bounds import NOTHING
 from outlark.detection.scorers import LOOKED_AT
@@ -27,7 +26,7 @@ from outlark.version import __version__
 KIND = "Scores"
 OF_CLASSES = ("thresholds", "shortest_s", "longest_s", "note_thresholds")
 COUNTS = ("sample_rate", "hop_samples", "offset_samples")
-#: Least and most of each number in the header. A recording of more samples than this would last for years.
+#: Least and most of each number in the header. A recording with more samples would last for years.
 BOUNDS = {
     "rate": (1, HIGHEST_RATE),
     "samples": (0, 2**53),
@@ -36,16 +35,16 @@ BOUNDS = {
     "offset_samples": (0, 2**31),
     "channel": (1, 2**16),
 }
-#: Seconds by which the two lengths of a recording, at its own rate and at that of the model, may differ, and which its
-#: last frames may leave without scores (or this many frames, for series of a few samples a minute).
+#: Seconds by which the lengths of a recording at its own rate and at that of the model may differ, and seconds (or
+#: frames, for series of a few samples a minute) that may lack scores at its end.
 ABOUT_S, TAIL_S, TAIL_FRAMES = 0.1, 60.0, 1000
-#: Half of a threshold may be written down by somebody.
+#: Thresholds typed by hand may be rounded.
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KeptScores:
-    """The scores of a recording, and what it takes to say where in the recording they are.
+    """The scores of a recording, and what locates them in it.
 
     Attributes
     ----------
@@ -60,7 +59,7 @@ class KeptScores:
     model_sha256 : str, optional
         Of the model file that gave the scores.
     facts : mapping
-        What else is to be said of the recording, as JSON values; see `outlark.batch.facts.Facts`.
+        Further facts about the recording, as JSON values; see `outlark.batch.facts.Facts`.
     """
 
     scores: Scores
@@ -72,17 +71,17 @@ class KeptScores:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def decide(self, detector: NoteDetector) -> list[Segment]:
-        """The segments that `detector.detect` finds, by the decisions and thresholds that the detector has now."""
+        """The segments that `detector.detect` would find with its present decisions and thresholds."""
         layout = replace(self.scores.layout, thresholds=detector.layout_.thresholds)
-        decisions = (detector.decisions or Decisions()).stream(layout)
+        decisions = detector.decisions_.stream(layout)
         segments = at_rate(decisions.push(self.scores.block), self.sample_rate)
         last = decisions.finish(self.scores.n_samples)
         return segments + last_segments(last, self.sample_rate, self.n_samples, self.scores.n_samples)
 
     def remark_on_edges(self, detector: NoteDetector) -> str | None:
-        """That `decide` finds notes whose edges were not looked at when the scores were kept, if it may find some.
+        """A remark if `decide` may find notes whose edges were not refined when the scores were kept.
 
-        They were from a share of the lower one of two thresholds on: that of the training, and that of the run.
+        Edges were refined from a share of the lower of two thresholds on: that of the training and that of the run.
         """
         if detector.note_model_ is None:
             return None
@@ -93,13 +92,13 @@ class KeptScores:
             return None
         c = int(below.argmax())
         return (
-            f"the threshold {now[c]:.3g} of {detector.classes_[c]} is below {kept_from[c]:.3g}, from which on edges "
-            "were looked at when the scores were kept; detect again with --threshold for exact edges of such notes"
+            f"the threshold {now[c]:.3g} of {detector.classes_[c]} is below {kept_from[c]:.3g}, from which edges were "
+            "refined when the scores were kept; detect again with --threshold for exact edges of such notes"
         )
 
 
 class ScoreKeeper:
-    """Collects the scores of a recording block by block, without the frames at which nothing was scored.
+    """Collects the scores of a recording block by block, without the frames that have none.
 
     Parameters
     ----------
@@ -142,7 +141,7 @@ class ScoreKeeper:
         n_model_samples: int,
         facts: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write them all, of a recording of `n_samples`, at the rate of the model `n_model_samples`."""
+        """Write them all, given the length of the recording at its own rate and at that of the model."""
         layout, fields = self._layout, Fields({}, {})
         fields.put_labels("classes", layout.classes)
         for name in OF_CLASSES:
@@ -156,28 +155,15 @@ class ScoreKeeper:
             "classes": fields.settings,
             "facts": dict(facts or {}),
         }
-        # the first block tells which arrays there are: frames have no lengths
+        # the first block shows which arrays there are: frames have no lengths
         joined = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
         spans = _packed_spans(joined.pop("spans")) if "spans" in joined else {}
         write(path, header, {**fields.arrays, **joined, "scored": np.packbits(joined["scored"]), **spans})
 
 
 def save_scores(kept: KeptScores, path: str | os.PathLike[str]) -> None:
-    """Write scores to a file that is there whole or not at all; the same scores give the same bytes.
+    """Write scores to a file, completely or not at all; the same scores give the same bytes.
 
-    Parameters
-    ----------
-    kept : KeptScores
-    path : str or path
-        Usually ends in ``.scores``.
-
-    Raises
-    ------
-    ModelFileError
-        When the file cannot be written.
-
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
     >>> known = notes(counts={"tuti-F": 3, "cach-Z": 3})
@@ -205,18 +191,7 @@ def save_scores(kept: KeptScores, path: str | os.PathLike[str]) -> None:
 def load_scores(path: str | os.PathLike[str], model_sha256: str | None = None) -> KeptScores:
     """The scores that were saved, to the last bit.
 
-    Parameters
-    ----------
-    path : path of the file
-    model_sha256 : str, optional
-        Of the model that must have given them: thresholds of one model say nothing about the scores of another.
-
-    Raises
-    ------
-    ModelFileError
-        For anything but a whole, undamaged file of scores; the message begins with the path.
-    InputError
-        For scores of another model.
+    With the digest of a model, scores of any other model are refused: its thresholds say nothing about them.
     """
     kept = _loaded(path)
     if model_sha256 is not None and kept.model_sha256 != model_sha256:
@@ -266,7 +241,7 @@ def _kept(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> KeptScores:
 
 
 def _count(header: dict[str, Any], name: str) -> int:
-    """A whole number within what can be."""
+    """A whole number within its bounds."""
     value, (least, most) = header[name], BOUNDS[name]
     if type(value) is not int or not least <= value <= most:
         raise ModelFileError(
@@ -282,7 +257,7 @@ def _text(header: dict[str, Any], name: str) -> str | None:
 
 
 def _check_lengths(kept: KeptScores) -> None:
-    """The length of the recording, that at the rate of the model, and the frames must belong together."""
+    """The length of the recording, its length at the rate of the model, and the frames must agree."""
     layout, scores = kept.scores.layout, kept.scores
     own_s, model_s = kept.n_samples / kept.sample_rate, scores.n_samples / layout.sample_rate
     frames_s = (layout.offset_samples + len(scores.block) * layout.hop_samples) / layout.sample_rate
@@ -300,7 +275,7 @@ def _check_lengths(kept: KeptScores) -> None:
 
 
 def block_arrays(block: ScoreBlock) -> dict[str, np.ndarray]:
-    """A block in little room, to the last bit; `block_of` gives it again.
+    """A block in compact form, to the last bit; `block_of` restores it.
 
     >>> block = ScoreBlock(np.array([[0.0], [2.0]]), np.array([1.0, 3.0]), np.array([[1], [5]]))
     >>> block_of(block_arrays(block), n_classes=1).lengths.ravel()
@@ -317,7 +292,7 @@ def block_of(arrays: Mapping[str, np.ndarray], n_classes: int) -> ScoreBlock:
 
 
 def _packed(block: ScoreBlock) -> dict[str, np.ndarray]:
-    """The arrays of a block without the rows in which nothing was scored; those are all 0, with lengths of 1."""
+    """The arrays of a block without the rows that have no score: all 0, with lengths of 1."""
     values = np.asarray(block.values, dtype=float)
     scored = (values != 0.0).any(axis=1)
     if block.lengths is not None:
@@ -346,7 +321,7 @@ def _packed_spans(spans: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _unpacked_spans(arrays: Mapping[str, np.ndarray], n_frames: int) -> np.ndarray | None:
-    """None for files of before bounds were kept."""
+    """None for scores of frames."""
     if "heard" not in arrays:
         return None
     heard = np.unpackbits(arrays["heard"], count=n_frames).astype(bool)

@@ -1,11 +1,11 @@
-r"""Two stages: what could be a note by its spectra is described once more, by an embedding, and both scores are joined.
+r"""The second stage: candidates found by their spectra are described again by an embedding, and both scores joined.
 
 .. math:: s = \sqrt{s_1 s_2}, \quad \tau = \sqrt{\tau_1 \tau_2}
 
 with the score :math:`s_1` of the spectra and their threshold :math:`\tau_1` (`absolute_scale`), and the
-score :math:`s_2` of the embedding under an MDD-KM with the same ℓ and ρ. Only candidates are embedded, a few for each
-minute, so that a large model can be afforded. Spectra tell one note of a bird from another; an embedding that was
-trained on many birds knows what stays the same from one bird, place and recorder to the next.
+score :math:`s_2` of the embedding under an MDD-KM with the same ℓ and ρ. Only candidates are embedded, a few per
+minute, so a large model is affordable. Spectra distinguish the notes of one bird; an embedding trained on many birds
+knows what stays the same across birds, places and recorders.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,10 +23,10 @@ from outlark.features.clip import EmbeddedClips
 from outlark.segments import Segment
 
 Embedding = Callable[[np.ndarray, int], ArrayLike]
-#: Candidates are what reaches this share of the threshold of the spectra.
+#: Candidates reach this share of the threshold of the spectra.
 CANDIDATE = 0.4
-#: τ₂ of an embedding that does not tell its own. With BirdNET's inner layer, songs in the field are found best from .09
-#: to .12 on.
+#: τ₂ of an embedding without an attribute ``threshold``. With BirdNET's inner layer, .09 to .12 is best for songs in
+#: the field.
 LEAST_ALIKE = 0.1
 
 
@@ -40,11 +40,11 @@ class SecondStage:
         ``embedding(samples, sample_rate)`` → vector (d,).
     describer : MDDKM, fitted
     threshold : float
-        τ₂: from which score on the embedding takes a sound for a note of a class.
+        τ₂: the lowest score of a note of a class under the embedding.
     """
 
     embedding: Embedding
-    describer: Any
+    describer: MDDKM
     threshold: float
 
     @classmethod
@@ -58,7 +58,7 @@ class SecondStage:
         """From the marked notes, each with the number of its recording; `settings` are those of `MDDKM`."""
         X = np.array([embedded(embedding, recordings[r][s.start : s.end], s.sample_rate) for r, s in notes])
         y, groups = [s.label for _, s in notes], np.arange(len(notes))
-        if len(X) == 1:  # a description takes two
+        if len(X) == 1:  # a description needs two
             X, y, groups = np.repeat(X, 2, axis=0), 2 * y, np.zeros(2, dtype=int)
         threshold = check_threshold(getattr(embedding, "threshold", None))
         return cls(embedding=embedding, describer=MDDKM(**settings).fit(X, y, groups=groups), threshold=threshold)
@@ -74,23 +74,23 @@ class SecondStage:
         return np.sqrt(of_spectra * self.threshold)
 
     def layout(self, layout: ScoreLayout, of_spectra: np.ndarray) -> ScoreLayout:
-        """For the decisions: what is a candidate, and what the joined score of a note must reach."""
+        """For decisions: the thresholds of candidates, and of the joined scores of notes."""
         return ScoreLayout(
             **{**vars(layout), "thresholds": CANDIDATE * of_spectra, "note_thresholds": np.array(layout.thresholds)}
         )
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a file tells of the embedding, whose code and weights it does not hold: name, version, parameters."""
+        """What a file keeps of the embedding instead of its code and weights: name, version, parameters."""
         return identity_of(self.embedding)
 
     def try_out(self, sample_rate: int) -> None:
-        """Embed a moment of noise: what is missing or does not fit shows now and not in the night."""
+        """Embed a moment of noise, so that anything missing shows now and not during the night."""
         self.scores(np.random.default_rng(0).standard_normal(sample_rate // 10), sample_rate)
 
 
 class Memory:
-    """The samples of a recording that may still be looked at, for the second stage of one stream."""
+    """The samples of a recording that the second stage of a stream may still need."""
 
     def __init__(self, stage: SecondStage, sample_rate: int) -> None:
         self._stage, self._sample_rate = stage, sample_rate
@@ -98,7 +98,7 @@ class Memory:
         self._start = 0
 
     def begin(self, start: int) -> None:
-        """The first sample to be pushed is not that of the recording."""
+        """The number of the first sample to be pushed, if not 0."""
         self._start = start
 
     def push(self, samples: np.ndarray) -> None:
@@ -107,7 +107,7 @@ class Memory:
             self._blocks.append(np.array(samples))
 
     def joined(self, scores: np.ndarray, start: int, end: int) -> np.ndarray:
-        """√(s₁ s₂) of the candidate at these samples, from its s₁ of each class, (C,); -∞ stays for "no candidate"."""
+        """√(s₁ s₂) of the candidate at these samples, from its s₁ of each class, (C,); -∞ stays: no candidate."""
         return joined(scores, self.second(start, end))
 
     def second(self, start: int, end: int) -> np.ndarray:
@@ -118,7 +118,7 @@ class Memory:
         return self._stage.scores(samples, self._sample_rate)
 
     def forget(self, before: int) -> None:
-        """All samples before this one."""
+        """Drop all samples before this one."""
         while self._blocks and self._start + len(self._blocks[0]) <= before:
             self._start += len(self._blocks.pop(0))
         if self._blocks and self._start < before:
@@ -142,7 +142,7 @@ def embedded(embedding: Embedding, samples: np.ndarray, sample_rate: int) -> np.
 def identity_of(embedding: Embedding) -> dict[str, Any]:
     """Name, version and parameters of an embedding.
 
-    The version is its attribute ``version``; parameters are those of scikit-learn's `get_params`, where it has that.
+    The version is its attribute ``version``; parameters are from scikit-learn's `get_params`, if it has that.
 
     >>> identity_of(np.fft.rfft)["name"]
     'numpy.fft.rfft'

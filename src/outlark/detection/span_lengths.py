@@ -4,7 +4,7 @@ With the cumulated spectra S at the edges of the slices of a span, and a sum ove
 
 .. math:: ‖U(v - \bar v)‖² = -\sum_{i<j} M_{ij} ‖S(e_i) - S(e_j)‖² - \frac{(Σ_b S_b(e_n) - Σ_b S_b(e_0))²}{n·n_{bands}}
 
-Distances, and not products, because what is loud elsewhere must not drown what is quiet here.
+Distances, not products, because loud sound elsewhere must not drown quiet sound here.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-#: Spectra whose shape is smaller than this share of their mean are flat; the square of it is what rounding leaves.
+#: Spectra whose shape is smaller than this share of their mean are flat; its square is the size of rounding errors.
 FLAT = 1e-6
 
 
@@ -23,14 +23,11 @@ class SpanLengths:
     Parameters
     ----------
     whole, part : ndarrays (L, edges)
-        Where the edges of the slices of a span of each length lie, in frames after its start: whole frames, and what is
-        left.
+        The edges of the slices of a span of each length, in frames after its start: whole frames and the fraction.
     U : ndarray (slices, slices)
     step : int
         Starts are multiples of it.
 
-    Examples
-    --------
     >>> lengths = SpanLengths(np.array([[0, 1, 2]]), np.zeros((1, 3)), np.eye(2), step=1)
     >>> sums = np.array([[0.0, 0.0], [3.0, 0.0], [3.0, 1.0], [4.0, 2.0], [4.0, 2.0]])
     >>> lengths(sums, [np.array([0, 1])]).round(3)  # of (3, 0 | 0, 1) and (0, 1 | 1, 1), without their means
@@ -56,7 +53,7 @@ class SpanLengths:
         found = []
         for number in used:
             own, (first, frames, weights) = starts[number], self._pairs[number]
-            # row i: what is i frames after each start; those that are needed, and there
+            # row i: i frames after each start
             rows = _shifted(squares, int(own[0]), int(own[-1] - own[0]) // self._step + 1, self._step)
             at = np.searchsorted(apart, frames) * len(sums) + first
             found.append((weights @ rows[at])[(own - own[0]) // self._step])
@@ -66,7 +63,7 @@ class SpanLengths:
         return np.sqrt(np.where(of_shape > FLAT**2 * of_mean, of_shape, 0.0))
 
     def _totals(self, totals: np.ndarray, starts: Sequence[np.ndarray]) -> np.ndarray:
-        """The sum of all that lies in each span."""
+        """The sum over each span."""
         number_of, joined = np.repeat(np.arange(len(starts)), [len(own) for own in starts]), np.concatenate(starts)
         ends = []
         for edge in (0, -1):

@@ -1,6 +1,6 @@
-"""One recording on its way through a fitted detector: samples in, scores and segments out once they are final."""
+"""One recording on its way through a trained detector: samples in, scores and segments out once they are final."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -9,44 +9,34 @@ from numpy.typing import ArrayLike
 
 from outlark.audio.resampling import Resampler
 from outlark.detection.decode.decisions import Decisions
-from outlark.detection.scorers import FrameScorer, NoteScorer
+from outlark.detection.frame_level import FrameScorer
+from outlark.detection.scorers import NoteScorer
 from outlark.detection.scores import ScoreBlock, ScoreLayout, joined_scores
 from outlark.detection.second_stage import Memory
 from outlark.errors import InputError
-from outlark.features.array import ArrayFrontEnd
 from outlark.features.base import Frames, FrameSource, FrontEnd
-from outlark.features.note import NoteFrontEnd
 from outlark.maths.threads import one_blas_thread
 from outlark.segments import Segment
 from outlark.verdict_names import SILENCE
 
 
 class Found(NamedTuple):
-    """What a push to `DetectorStream` brought.
-
-    Attributes
-    ----------
-    scores : ScoreBlock
-        Of the frames that have become ready.
-    segments : list of Segment
-        That have become final, in order.
-    """
+    """The result of a push to `DetectorStream`: scores of new frames, and segments that are now final, in order."""
 
     scores: ScoreBlock
     segments: list[Segment]
 
 
 class ScoreStream:
-    """Samples in, class scores out; the first half of `DetectorStream`, which may begin within a recording.
+    """Samples in, class scores out; the first half of `DetectorStream`, which may start anywhere in a recording.
 
     Parameters
     ----------
     front_end : FrontEnd, fitted
+        Its sample rate is the model's.
     scorer : FrameScorer or NoteScorer, fresh
-    model_rate, sample_rate : int
-        Of the model, and of the samples to come.
-    signal : function
-        From what is pushed to samples as the front end takes them.
+    sample_rate : int
+        Of the samples to come.
     memory : Memory, optional
         Gets the samples at the rate of the model.
     first : int
@@ -65,10 +55,8 @@ class ScoreStream:
         self,
         front_end: FrontEnd,
         scorer: FrameScorer | NoteScorer,
-        *,
-        model_rate: int,
         sample_rate: int,
-        signal: Callable[[ArrayLike], np.ndarray],
+        *,
         memory: Memory | None = None,
         first: int = 0,
     ) -> None:
@@ -76,21 +64,20 @@ class ScoreStream:
         self._frames: FrameSource = front_end.stream()
         if first:
             assert isinstance(scorer, NoteScorer)
-            assert isinstance(front_end, NoteFrontEnd)
             self._run_in = min(first, scorer.look_back)
-            source = self._frames = front_end.stream(first - self._run_in)
-            self.n_model_samples = source.first_sample
-        self._resampler = _resampler(front_end, sample_rate, model_rate, self.n_model_samples)
+            source = scorer.source_from(first - self._run_in)
+            self._frames, self.n_model_samples = source, source.first_sample
+        self._resampler = _resampler(front_end, sample_rate, self.n_model_samples)
         self.first_sample = self.n_samples = self._resampler.first_in if self._resampler else self.n_model_samples
-        self._scorer, self._signal, self._memory = scorer, signal, memory
+        self._scorer, self._signal, self._memory = scorer, front_end.signal, memory
         if memory is not None:
             memory.begin(self.n_model_samples)
 
     def push(self, samples: ArrayLike) -> ScoreBlock:
-        """Any number of samples; the scores that they made ready."""
+        """Any number of samples; the scores that are now ready."""
         block = self._signal(samples)
         self.n_samples += len(block)
-        # The blocks are small: BLAS threads would wait for each other. Recordings side by side use all cores.
+        # blocks are small: BLAS threads would wait for each other, and several recordings use all cores
         with one_blas_thread():
             return self._through(self._resampler.push(block) if self._resampler else block)
 
@@ -136,15 +123,8 @@ class DetectorStream:
     sample_rate : int
         Of the samples to come.
     memory : Memory, optional
-        With a second stage: the samples that it may still look at, which `scores` fills; the layout is then that of
+        With a second stage: the samples it may still need, which `scores` fills; the layout is then that of
         `SecondStage.layout`.
-
-    Attributes
-    ----------
-    n_samples : int
-        Pushed so far, at the rate of the stream.
-    n_model_samples : int
-        The same at the model's rate.
     """
 
     def __init__(
@@ -163,14 +143,16 @@ class DetectorStream:
 
     @property
     def n_samples(self) -> int:
+        """Pushed so far, at the rate of the stream."""
         return self._scores.n_samples
 
     @property
     def n_model_samples(self) -> int:
+        """Pushed so far, at the model's rate."""
         return self._scores.n_model_samples
 
     def push(self, samples: ArrayLike) -> Found:
-        """Any number of samples; what they made ready."""
+        """Any number of samples; what is now ready."""
         if self._finished:
             raise InputError("this stream is finished; make a new one with detector.stream()")
         return self._decided(self._scores.push(samples))
@@ -202,8 +184,10 @@ def at_rate(segments: list[Segment], rate: int) -> list[Segment]:
 
 
 def last_segments(segments: list[Segment], rate: int, n_samples: int, n_model_samples: int) -> list[Segment]:
-    """The last segments of a recording at its own rate, up to the very end; there the last may have come to lie as a
-    whole. One of silence for a recording too short to leave a sample at the rate of the model."""
+    """The last segments of a recording at its own rate, up to its very end.
+
+    A recording too short for one sample at the rate of the model is one segment of silence.
+    """
     segments = [s for s in at_rate(segments, rate) if s.start < n_samples]
     if segments:
         segments[-1] = replace(segments[-1], end=n_samples)
@@ -219,13 +203,14 @@ def _moved(s: Segment, rate: int) -> Segment:
 
 
 def together(found: Sequence[Found]) -> Found:
-    """What consecutive pushes brought, as one."""
+    """The results of consecutive pushes, as one."""
     return Found(joined_scores([f.scores for f in found]), [segment for f in found for segment in f.segments])
 
 
-def _resampler(front_end: FrontEnd, sample_rate: int, model_rate: int, first: int) -> Resampler | None:
+def _resampler(front_end: FrontEnd, sample_rate: int, first: int) -> Resampler | None:
+    model_rate = front_end.sample_rate_
     if sample_rate == model_rate:
         return None
-    if isinstance(front_end, ArrayFrontEnd):
+    if not front_end.resamples:
         raise InputError(f"a series at {sample_rate} Hz for a model of series at {model_rate} Hz; resample it first")
     return Resampler(sample_rate, model_rate, first)

@@ -1,4 +1,4 @@
-"""The notes that a detector finds at many thresholds, from scores that are made once."""
+"""The notes that a detector finds at many thresholds, from scores computed once."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,22 +12,16 @@ from outlark.detection.scores import Scores
 from outlark.errors import InputError
 from outlark.segments import Segment
 
-#: Of the thresholds: from where on the edges of notes are looked at to sixteen times that, fourteen to the octave.
+#: Factors of the thresholds: from where edges are refined to sixteen times that, fourteen per octave.
 FACTORS = LOOKED_AT * 2.0 ** (np.arange(57) / 14)
 
 
 def sweep_thresholds(detector: NoteDetector) -> np.ndarray:
-    """Thresholds to try, all classes moving together, and those of the detector as they are; (K, C).
-
-    Raises
-    ------
-    InputError
-        For a detector of frames.
-    """
+    """Thresholds to try, all classes moving together, and those of the detector as they are; (K, C)."""
     if detector.note_model_ is None:
         raise InputError(
-            "thresholds of a model of frames are those of each frame, not of notes, so that the scores of notes do not "
-            "tell what another one would find; detect with --threshold and evaluate that, or train without --paper"
+            "a model of frames has thresholds for frames, not for notes, so the scores of notes do not show what "
+            "another threshold would find; detect with --threshold and evaluate that, or train without --paper"
         )
     now = detector.layout_.thresholds
     return np.vstack([FACTORS[:, np.newaxis] * np.minimum(now, detector.trained_thresholds), now])
@@ -36,10 +30,10 @@ def sweep_thresholds(detector: NoteDetector) -> np.ndarray:
 def swept(
     detector: NoteDetector, recording: Any, thresholds: np.ndarray, sample_rate: int | None = None
 ) -> Iterator[list[Segment]]:
-    """The notes at each of many thresholds: what `detect` would find with them.
+    """The notes that `detect` would find at each of many thresholds.
 
-    Without an embedding they are decided on each time, because a note that is accepted can take the place of another.
-    With one, what is a candidate does not depend on the thresholds, which are those of joined scores.
+    Without an embedding they are decided each time, because an accepted note can take the place of another. With one,
+    thresholds are those of joined scores, and candidates do not depend on them.
 
     Parameters
     ----------
@@ -54,8 +48,6 @@ def swept(
     list of Segment
         Those with a label, in order, for one row of the thresholds after the other.
 
-    Examples
-    --------
     >>> from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
     >>> known = notes(counts={"tuti-F": 4})
     >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
@@ -66,7 +58,7 @@ def swept(
     if detector.second_stage_ is not None:
         column = {label: c for c, label in enumerate(detector.classes_.tolist())}
         lowest = replace(detector.layout_, thresholds=thresholds.min(axis=0))
-        found = _notes(detector._detected(recording, sample_rate, lowest))
+        found = _notes(detector.detect(recording, sample_rate, layout=lowest))
         for row in thresholds:
             yield [s for s in found if s.score >= row[column[s.label]]]
         return

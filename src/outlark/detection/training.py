@@ -1,24 +1,41 @@
-"""Training material: recordings with marked notes. Clips are joined into one recording, as in the paper."""
+"""Training material: recordings with annotated notes. Clips are joined into one recording, as in the paper."""
 
 import hashlib
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from os import fsdecode
+from os.path import basename
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from outlark.audio.loading import is_path, loaded
 from outlark.audio.margins import without_silence
 from outlark.audio.resampling import resample
-from outlark.audio.sound import mono
 from outlark.errors import InputError
-from outlark.features.base import Frames, FrontEnd
+from outlark.features.base import FrontEnd
 from outlark.segments import Segment, in_order
+
+
+class Describer(Protocol):
+    """A class model: learns from samples (n, d) and then scores others."""
+
+    classes_: np.ndarray
+    thresholds_: np.ndarray
+
+    def fit(self, X: np.ndarray, y: Any, groups: Any = None) -> Self:
+        """Learn the classes; `groups` are the numbers of the notes that the samples are from."""
+        ...
+
+    def class_scores(self, X: np.ndarray) -> np.ndarray:
+        """(n, C), high = member."""
+        ...
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Material:
-    """Recordings at one sample rate and the notes marked in each.
+    """Recordings at one sample rate and the notes annotated in each.
 
     Attributes
     ----------
@@ -27,9 +44,9 @@ class Material:
         In samples of `sample_rate`.
     sample_rate : int
     names : sequence of str or None, optional
-        Of the files that the recordings are from.
+        File names of the recordings.
     clips : bool
-        Whether the one recording is clips, each a note, that were joined.
+        Whether the recording was joined from clips, each a note.
     """
 
     recordings: list[np.ndarray]
@@ -40,8 +57,48 @@ class Material:
 
     @property
     def notes(self) -> list[tuple[int, Segment]]:
-        """Every marked note with the number of its recording."""
+        """Every annotated note with the number of its recording."""
         return [(r, segment) for r, segments in enumerate(self.segments) for segment in segments]
+
+    @property
+    def durations_s(self) -> dict[Any, list[float]]:
+        """Of the notes of each class, in the order of the labels."""
+        labels = sorted({segment.label for _, segment in self.notes})
+        return {label: [s.duration_s for _, s in self.notes if s.label == label] for label in labels}
+
+
+class Signals(NamedTuple):
+    """Recordings as a front end takes them, their sample rates, and the names of their files."""
+
+    signals: list[np.ndarray]
+    rates: list[int]
+    names: list[str | None]
+
+    @classmethod
+    def of(cls, sounds: Any, sample_rate: Any, what: str, front_end: FrontEnd | type[FrontEnd]) -> Self:
+        """From arrays or paths."""
+        given = loaded(sounds, sample_rate, what)
+        rates = [front_end.check_rate(rate) for _, rate in given]
+        if not front_end.resamples and len(set(rates)) > 1:
+            raise InputError(f"series at the rates {sorted(set(rates))} Hz; resample them to one rate first")
+        names = [basename(fsdecode(sound)) if is_path(sound) else None for sound in sounds]
+        return cls([front_end.signal(audio) for audio, _ in given], rates, names)
+
+    def as_clips(self, labels: Sequence[Any], gap_s: float, rate: int | None = None) -> Material:
+        """Each is a note. At this rate, or the lowest of them."""
+        rate = min(self.rates, default=0) if rate is None else rate
+        joined = join_clips(self._at(rate), list(labels), rate, gap_s)
+        return replace(joined, names=self.names)
+
+    def as_recordings(self, segments: Sequence[Iterable[Segment]], rate: int | None = None) -> Material:
+        """With annotated notes. At this rate, or the lowest of them."""
+        if not self.signals:
+            raise InputError("no recordings; give at least one with an annotated note")
+        marks = check_marks(segments, len(self.signals))
+        return replace(at_one_rate(*self[:2], marks, min(self.rates) if rate is None else rate), names=self.names)
+
+    def _at(self, rate: int) -> list[np.ndarray]:
+        return [s if own == rate else resample(s, own, rate) for s, own in zip(self.signals, self.rates, strict=True)]
 
 
 def join_clips(clips: Sequence[np.ndarray], labels: Sequence[Any], sample_rate: int, gap_s: float) -> Material:
@@ -57,7 +114,7 @@ def join_clips(clips: Sequence[np.ndarray], labels: Sequence[Any], sample_rate: 
     pieces, segments, at = [gap], [], len(gap)
     for number, (clip, label) in enumerate(zip(clips, labels, strict=True)):
         if len(clip) == 0:
-            raise InputError(f"clip {number} ({label!r}) is empty; leave it out or give its samples")
+            raise InputError(f"clip {number} ({label!r}) is empty; omit it or give its samples")
         _warn_of_silence(clip, f"clip {number} ({label!r})", sample_rate)
         segments.append(Segment(start=at, end=at + len(clip), sample_rate=sample_rate, label=_plain(label)))
         pieces += [clip, gap]
@@ -66,12 +123,12 @@ def join_clips(clips: Sequence[np.ndarray], labels: Sequence[Any], sample_rate: 
 
 
 def _warn_of_silence(clip: np.ndarray, what: str, sample_rate: int) -> None:
-    """A clip is the note, all of it: what was put around it would be learnt as a part of it."""
+    """A clip is all note: whatever surrounds it would be learnt as part of it."""
     outside_s = without_silence(clip, sample_rate).outside_s(len(clip), sample_rate) if clip.ndim == 1 else 0.0
     if outside_s:
         warnings.warn(
-            f"{what} has {outside_s:.3f} s of digital silence at its ends, which would be learnt as a part of the "
-            "note; cut it off (outlark.audio.margins.without_silence tells where)",
+            f"{what} has {outside_s:.3f} s of digital silence at its ends, which would be learnt as part of the "
+            "note; trim it (outlark.audio.margins.without_silence finds where)",
             UserWarning,
             stacklevel=3,
         )
@@ -80,7 +137,7 @@ def _warn_of_silence(clip: np.ndarray, what: str, sample_rate: int) -> None:
 def at_one_rate(
     recordings: Sequence[np.ndarray], rates: Sequence[int], segments: Sequence[Sequence[Segment]], sample_rate: int
 ) -> Material:
-    """Everything at `sample_rate`: recordings resampled, marks moved with them and checked against their ends."""
+    """Resample recordings, move their annotations with them, and check these against the end of the recording."""
     if not len(recordings) == len(rates) == len(segments):
         raise InputError(
             f"{len(recordings)} recordings, {len(rates)} sample rates and {len(segments)} lists of segments; give one "
@@ -90,24 +147,22 @@ def at_one_rate(
     for number, (audio, rate, marks) in enumerate(zip(recordings, rates, segments, strict=True)):
         moved.append([_moved(mark, len(audio), rate, sample_rate, number) for mark in in_order(marks)])
     audio_at_rate = [
-        audio if rate == sample_rate else resample(mono(audio), rate, sample_rate)
+        audio if rate == sample_rate else resample(audio, rate, sample_rate)
         for audio, rate in zip(recordings, rates, strict=True)
     ]
     return Material(recordings=audio_at_rate, segments=moved, sample_rate=sample_rate)
 
 
 def training_record(material: Material) -> list[dict[str, Any]]:
-    """For each training note where it is from, and a digest that tells it from all others.
+    """Where each training note comes from, and a digest of it.
 
     Returns
     -------
     list of dict
         "recording": the number of its recording or clip. "name": the file, or None. "label". "start_s", "end_s": in
-        its recording or clip. "sha256": of its samples as they were learnt from, float64, little-endian, at the
-        model's sample rate. "low_hz", "high_hz": where its frequencies are marked. "clip": True where it is a clip.
+        its recording or clip. "sha256": of its samples as used in training, float64, little-endian, at the
+        model's sample rate. "low_hz", "high_hz": if its frequencies are annotated. "clip": True if it is a clip.
 
-    Examples
-    --------
     >>> material = join_clips([np.ones(3), np.ones(2)], ["A", "B"], sample_rate=10, gap_s=0.1)
     >>> note = training_record(material)[1]
     >>> note["recording"], note["label"], note["start_s"], note["end_s"]
@@ -135,22 +190,22 @@ def training_record(material: Material) -> list[dict[str, Any]]:
 
 
 def check_material(material: Material) -> None:
-    """Refuse material without notes, with notes without a label, or with labels of two kinds."""
+    """Refuse material without notes, with notes that have no label, or with labels of two types."""
     if not material.notes:
-        raise InputError("no notes are marked in the training recordings; give at least one example of a class")
+        raise InputError("no notes are annotated in the training recordings; give at least one example of a class")
     for number, (r, segment) in enumerate(material.notes):
         where = f"clip {number}" if material.clips else f"the note at {segment.start_s:.3f} s of recording {r}"
         if not isinstance(segment.label, str | int):
             raise InputError(f"{where} has the label {segment.label!r}; give a name or a whole number, or omit it")
         if not np.any(material.recordings[r][segment.start : segment.end]):
-            raise InputError(f"{where} ({segment.label!r}) holds nothing but digital silence; leave it out")
+            raise InputError(f"{where} ({segment.label!r}) is digital silence throughout; omit it")
     kinds = {type(segment.label).__name__ for _, segment in material.notes}
     if len(kinds) > 1:
-        raise InputError(f"labels of the types {sorted(kinds)}; give names to all classes, or numbers to all")
+        raise InputError(f"labels are of the types {sorted(kinds)}; give all classes names, or all numbers")
 
 
 def check_marks(segments: Sequence[Any], n_recordings: int) -> list[list[Segment]]:
-    """For each recording a list of `Segment`; errors for what is not."""
+    """A list of `Segment` for each recording, or an error."""
     if len(segments) != n_recordings:
         raise InputError(
             f"{n_recordings} recordings, but {len(segments)} lists of segments; give one list for each recording"
@@ -168,30 +223,19 @@ def check_marks(segments: Sequence[Any], n_recordings: int) -> list[list[Segment
     return marks
 
 
-def note_frames(front_end: FrontEnd, frames: Frames, segment: Segment) -> np.ndarray:
-    """The numbers of the frames whose middle lies in the note; the frame nearest its middle if there is none."""
-    hop, offset = front_end.hop_samples_, front_end.offset_samples_
-    first = max(0, -(-(segment.start - offset - hop // 2) // hop))
-    end = min(len(frames), -(-(segment.end - offset - hop // 2) // hop))
-    if first < end:
-        return np.arange(first, end)
-    nearest = ((segment.start + segment.end) // 2 - offset) // hop
-    return np.array([min(max(nearest, 0), len(frames) - 1)]) if len(frames) else np.empty(0, dtype=int)
-
-
 def _moved(mark: Segment, n_samples: int, rate: int, new_rate: int, number: int) -> Segment:
     if mark.sample_rate != rate:
         bounds = {"low_hz": mark.low_hz, "high_hz": mark.high_hz}
         mark = Segment.from_seconds(mark.start_s, mark.end_s, mark.label, rate, **bounds)
     if mark.start >= n_samples:
         raise InputError(
-            f"recording {number} ends at {n_samples / rate:.3f} s, but a note {mark.label!r} is marked at "
-            f"{mark.start_s:.3f} to {mark.end_s:.3f} s; do marks and recording belong together?"
+            f"recording {number} ends at {n_samples / rate:.3f} s, but a note {mark.label!r} is annotated at "
+            f"{mark.start_s:.3f} to {mark.end_s:.3f} s; do annotations and recording belong together?"
         )
-    if mark.end > n_samples + rate // 1000:  # tables round
+    if mark.end > n_samples + rate // 1000:  # annotation files round
         warnings.warn(
-            f"recording {number} ends at {n_samples / rate:.3f} s, but a note {mark.label!r} is marked from "
-            f"{mark.start_s:.3f} to {mark.end_s:.3f} s; it is learnt up to the end of the recording",
+            f"recording {number} ends at {n_samples / rate:.3f} s, but a note {mark.label!r} is annotated from "
+            f"{mark.start_s:.3f} to {mark.end_s:.3f} s; it is used up to the end of the recording",
             UserWarning,
             stacklevel=3,
         )
@@ -201,5 +245,5 @@ def _moved(mark: Segment, n_samples: int, rate: int, new_rate: int, number: int)
 
 
 def _plain(label: Any) -> Any:
-    """A label as Python has it, not NumPy."""
+    """A NumPy scalar as a Python value."""
     return label.item() if isinstance(label, np.generic) else label

@@ -15,11 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from outlark.audio.resampling import resample
 from outlark.audio.sound import mono
-from outlark.detection.calibration import note_thresholds, raised
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.detector import GAP_S
 from outlark.detection.front_end_choice import choose_front_end
-from outlark.detection.learnt_thresholds import SEARCH, SINGLE_NOTE_SHARE
+from outlark.detection.learnt_thresholds import SEARCH, SINGLE_NOTE_SHARE, note_thresholds, raised
 from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.detection.training import Material, at_one_rate, check_marks, check_material, join_clips
 from outlark.features.base import Frames

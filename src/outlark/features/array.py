@@ -73,6 +73,16 @@ class ArrayFrontEnd(FrontEnd):
     (34, 18)
     """
 
+    resamples = False
+
+    @staticmethod
+    def signal(audio: ArrayLike, /) -> np.ndarray:
+        return as_columns(audio)
+
+    @staticmethod
+    def check_rate(sample_rate: Any, /) -> int:
+        return check_series_rate(sample_rate)
+
     def __init__(
         self,
         window_s: float | str = "auto",
@@ -112,6 +122,10 @@ class ArrayFrontEnd(FrontEnd):
     def stream(self) -> "ArraySource":
         check_is_fitted(self)
         return ArraySource(self)
+
+    def silence(self, n_samples: int) -> np.ndarray:
+        """A recording in which nothing happens."""
+        return np.zeros((n_samples, self.n_channels_))
 
     def _check_settings(self) -> None:
         for name in ("window_s", "hop_s", "floor_s"):

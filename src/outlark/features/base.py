@@ -5,12 +5,14 @@ samples further away (`context_samples_`), and may be ready later than its span 
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from outlark.audio.sound import check_sample_rate, mono
 from outlark.segments import Segment
 
 
@@ -71,6 +73,11 @@ class FrontEnd(BaseEstimator):
     n_features_ : int
     """
 
+    #: Whether it describes whole notes, as `NoteFrontEnd` does, rather than single frames.
+    note_level: ClassVar[bool] = False
+    #: Whether a signal at another rate may be resampled: sound may, a series of measurements may not.
+    resamples: ClassVar[bool] = True
+
     sample_rate_: int
     hop_samples_: int
     offset_samples_: int
@@ -99,6 +106,24 @@ class FrontEnd(BaseEstimator):
     def stream(self) -> FrameSource:
         """A new stream: `push` blocks, then `finish`; results do not depend on the blocks, bit for bit."""
         raise TypeError("a subclass of FrontEnd defines stream")
+
+    @staticmethod
+    def signal(audio: ArrayLike, /) -> np.ndarray:
+        """A recording as `stream` takes it."""
+        return mono(audio)
+
+    @staticmethod
+    def check_rate(sample_rate: Any, /) -> int:
+        """The sample rate, if it can be one."""
+        return check_sample_rate(sample_rate)
+
+    def silence(self, n_samples: int) -> np.ndarray:
+        """A recording in which nothing happens."""
+        return np.zeros(n_samples)
+
+    def for_clips(self) -> Self:
+        """Set up for clips, each a note with nothing around it."""
+        return self
 
     def transform(self, signal: np.ndarray) -> Frames:
         """The frames of a whole signal."""

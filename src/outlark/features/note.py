@@ -58,6 +58,8 @@ class NoteFrontEnd(FrontEnd):
     ((502, 40), (3, 480))
     """
 
+    note_level = True
+
     def __init__(
         self,
         window_s: float = 0.016,
@@ -104,6 +106,10 @@ class NoteFrontEnd(FrontEnd):
         """A new stream of spectra above the noise floor; with `first`, from this frame on (`SpectrumSource`)."""
         check_is_fitted(self)
         return SpectrumSource(self.spectrum_, first=first)
+
+    def for_clips(self) -> Self:
+        """Without surroundings: the silence between joined clips is not evidence."""
+        return self.set_params(surroundings_s=0.0)
 
     def transform_clips(self, signal: np.ndarray) -> Frames:
         check_is_fitted(self)

@@ -7,7 +7,7 @@ from outlark.audio.resampling import resample
 from outlark.audio.sound_files import without_sound_suffix
 from outlark.commands.excerpt import with_surroundings
 from outlark.detection.detector import NoteDetector
-from outlark.detection.valley import BINS, calibrated
+from outlark.detection.thresholds import BINS, calibrated
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.note import NoteFrontEnd
 from outlark.review import queues

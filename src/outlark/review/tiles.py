@@ -231,7 +231,7 @@ class CurveKeeper:
         joined = block if self._before is None else joined_scores([self._before, block])
         n_before = len(joined) - len(block)
         self._parts.append(curves(joined)[n_before:].astype(np.float32))
-        self._before = ScoreBlock(*(None if column is None else column[-self._reach :] for column in joined))  # type: ignore[arg-type]
+        self._before = joined.between(max(0, len(joined) - self._reach), len(joined))
 
     def curves(self, n_classes: int) -> np.ndarray:
         """All of it, (T, C)."""

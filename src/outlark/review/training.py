@@ -20,7 +20,7 @@ from outlark.commands.train.learning import Learnt, learn
 from outlark.commands.train.retraining import Parent, retrain
 from outlark.detection.detector import BLOCK, NoteDetector
 from outlark.detection.scores_file import KeptScores, ScoreKeeper, load_scores
-from outlark.detection.valley import FROM
+from outlark.detection.thresholds import FROM
 from outlark.errors import AudioError, InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.bandwidth import Bandwidth, listens_up_to, remark_on_bandwidth

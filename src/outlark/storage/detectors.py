@@ -1,11 +1,13 @@
-"""A trained detector as a header and arrays that a file can hold, and back: the same segments to the last bit.
+"""A trained detector as a JSON header and arrays for a file, and back: the same segments to the last bit.
 
-What was left to the defaults is spelt out, so that another outlark, with other defaults, still gives these segments.
+Defaults are written out, so that another version of outlark, with other defaults, still gives the same segments. A file
+chooses among the kinds listed here by name and can name nothing else.
 """
 
-from collections.abc import Callable
-from dataclasses import asdict, replace
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from numbers import Real
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -15,150 +17,112 @@ from outlark.detection.contrast import CLEAR_DB, SOUND_DB
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.detector import NoteDetector
 from outlark.detection.edges import LOOK, Edges
+from outlark.detection.frame_level import FrameModel
+from outlark.detection.model import DetectorModel
 from outlark.detection.note_level import NoteModel
-from outlark.detection.scores import ScoreLayout
 from outlark.detection.second_stage import Embedding, SecondStage
-from outlark.detection.thresholds import CALIBRATION as CALIBRATED
-from outlark.detection.thresholds import EXAMPLES, HAND, SOURCES, sources_of
-from outlark.detection.valley import BINS, ClassCalibration
+from outlark.detection.thresholds import BINS, HAND, ClassCalibration
 from outlark.errors import InputError, ModelFileError
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.base import FrontEnd
+from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.noise_floor import check_seconds
 from outlark.features.note import NoteFrontEnd
+from outlark.features.spectrum import check_count
 from outlark.files.fields import NEWER, Fields, decoded, encoded, put_kind, scalar, take_kind
 from outlark.maths.description import Description, describe
-from outlark.storage import estimators as estimator_state
-from outlark.storage import front_ends as front_end_state
-from outlark.storage.front_ends import WRONG
+from outlark.storage import estimators
 
 KIND = "NoteDetector"
 DECISIONS = {"Decisions": Decisions}
-#: What is known of the calibration of a class, and of a training note, and of which type.
+FRONT_ENDS: dict[str, type[FrontEnd]] = {kind.__name__: kind for kind in (HLDSFrontEnd, NoteFrontEnd, ArrayFrontEnd)}
+#: Front ends of earlier versions.
+GONE = ("PatchFrontEnd",)
+#: The entries of each record and their types: of the calibration of a class, a note, and an ancestor of the model.
 CALIBRATION = {
     "label": object, "prior": float, "threshold": float, "n_below": int, "n_above": int, "counts": list,
 }  # fmt: skip
-RECORD = {"recording": int, "name": str | None, "label": object, "start_s": float, "end_s": float, "sha256": str}
-#: What is known of a note only where somebody said so.
-MORE = {"low_hz": float, "high_hz": float, "clip": bool, "score": float}
-#: What is known of a model that another one was trained from.
+NOTE = {"recording": int, "name": str | None, "label": object, "start_s": float, "end_s": float, "sha256": str}
 ANCESTOR = {"name": str, "sha256": str, "kept": int, "added": int, "negatives": int}
+#: Entries that only some notes have.
+SOMETIMES = {"low_hz": float, "high_hz": float, "clip": bool, "score": float}
+#: Limits, so that no file can ask for all the memory there is: in samples, …
+MOST_SAMPLES = {"window_s": 2**18, "surroundings_s": 2**18, "lag_s": 2**22}
+#: … and in numbers of layers.
+MOST_LAYERS = 100
+#: What wrong settings raise, one way or another, where they are used.
+WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
+Arrays = dict[str, np.ndarray]
 
 
-def state_of(detector: NoteDetector) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """All that a trained detector knows, as strict JSON and arrays.
-
-    Raises
-    ------
-    InputError
-        For a detector that does not work, or with a part that a file cannot hold.
-    """
+def state_of(detector: NoteDetector) -> tuple[dict[str, Any], Arrays]:
+    """All that a trained detector knows, as strict JSON and arrays; an error for one that does not work."""
     if type(detector) is not NoteDetector:
-        kinds = ", ".join(estimator_state.KINDS)
+        kinds = ", ".join(estimators.KINDS)
         raise InputError(f"{type(detector).__name__} cannot be saved; give a {KIND}, or one of {kinds}")
     check_is_fitted(detector)
-    layout = detector.layout_
-    front_end, front_end_arrays = front_end_state.state_of(detector.front_end_)
-    describer, describer_arrays = estimator_state.state_of(detector.describer_)
+    model = detector.model_
+    front_end, front_end_arrays = _front_end_state(detector.front_end_)
+    describer, describer_arrays = estimators.state_of(detector.describer_)
     _try(detector)
+    layout = model.layout
     header = {
         "kind": KIND,
-        "classes": [encoded(label, "classes") for label in detector.classes_.tolist()],
-        "sample_rate": int(detector.sample_rate_),
+        "classes": [encoded(label, "classes") for label in model.classes.tolist()],
+        "sample_rate": int(layout.sample_rate),
         "frames": {"hop_samples": int(layout.hop_samples), "offset_samples": int(layout.offset_samples)},
         "gap_s": encoded(detector.gap_s, "gap_s"),
         "front_end": front_end,
-        "choice": list(detector.choice_),
+        "choice": list(model.choice),
         "describer": describer,
-        "decisions": put_kind(detector._decisions(), DECISIONS),
-        "threshold_sources": list(detector.threshold_sources_),
-        "training": [{**note, "label": encoded(note["label"], "label")} for note in detector.training_],
+        "decisions": put_kind(detector.decisions_, DECISIONS),
+        "threshold_sources": model.threshold_sources,
+        "training": _with_labels(model.training),
     }
-    if detector.negatives_:
-        header["negatives"] = [{**note, "label": encoded(note["label"], "label")} for note in detector.negatives_]
-    if detector.lineage_:
-        header["lineage"] = [dict(ancestor) for ancestor in detector.lineage_]
-    stage, stage_arrays = detector.second_stage_, dict[str, np.ndarray]()
-    if stage is not None:
-        described, stage_arrays = estimator_state.state_of(stage.describer)
-        parameters = encoded(stage.identity["parameters"], "parameters of the embedding")
-        embedding = {**stage.identity, "parameters": parameters}
-        header["second_stage"] = {"embedding": embedding, "threshold": stage.threshold, "describer": described}
-    if detector.calibration_:
-        header["calibration"] = [_calibration_row(c) for c in detector.calibration_]
-    found = {name: getattr(layout, name) for name in ("thresholds", "shortest_s", "longest_s", "note_thresholds")}
-    arrays = {f"layout/{name}": np.array(array, float) for name, array in found.items() if array is not None}
-    if detector.note_model_ is not None:
-        model = detector.note_model_
-        arrays |= {f"notes/{name}": getattr(model, name) for name in ("lengths", "allowed", "thresholds")}
-        if model.edges is not None:
-            arrays |= {"notes/starts": model.edges.starts, "notes/ends": model.edges.ends}
-        if model.contrast_db is not None:
-            arrays["notes/contrast_db"] = np.array([model.contrast_db])
-        if model.left_out is not None:
-            arrays["notes/left_out"] = np.concatenate(model.left_out).astype(float)
-            arrays["notes/left_out_counts"] = np.array([len(scores) for scores in model.left_out], dtype=np.int64)
-        if model.rejected is not None:
-            samples = [np.empty((0, model.describer.n_features_in_)) if d is None else d.X for d in model.rejected]
-            arrays["notes/rejected"] = np.concatenate(samples)
-            arrays["notes/rejected_counts"] = np.array([len(X) for X in samples], dtype=np.int64)
-    arrays |= {f"front_end/{name}": array for name, array in front_end_arrays.items()}
-    arrays |= {f"second_stage/{name}": array for name, array in stage_arrays.items()}
-    return header, arrays | {f"describer/{name}": array for name, array in describer_arrays.items()}
+    arrays = _named("front_end", front_end_arrays) | _named("describer", describer_arrays)
+    if model.negatives:
+        header["negatives"] = _with_labels(model.negatives)
+    if model.lineage:
+        header["lineage"] = [dict(ancestor) for ancestor in model.lineage]
+    if model.calibration:
+        rows = [{**asdict(c), "counts": list(c.counts)} for c in model.calibration]
+        header["calibration"] = _with_labels({name: row[name] for name in CALIBRATION} for row in rows)
+    if model.second_stage is not None:
+        header["second_stage"], more = _second_stage_state(model.second_stage)
+        arrays |= _named("second_stage", more)
+    kept = {name: getattr(layout, name) for name in ("thresholds", "shortest_s", "longest_s", "note_thresholds")}
+    arrays |= _named("layout", {name: np.array(a, float) for name, a in kept.items() if a is not None})
+    if isinstance(model.first_stage, NoteModel):
+        arrays |= _named("notes", _note_arrays(model.first_stage))
+    return header, arrays
 
 
 def from_state(
-    header: dict[str, Any],
-    arrays: dict[str, np.ndarray],
-    embedding: Callable[[dict[str, Any]], Embedding] | None = None,
+    header: dict[str, Any], arrays: Arrays, embedding: Callable[[dict[str, Any]], Embedding] | None = None
 ) -> NoteDetector:
     """The detector that `state_of` was given. It takes the arrays over; `embedding` finds one by its identity.
 
-    Raises
-    ------
-    ModelFileError
-        When something is missing or does not fit the rest; the message names it.
+    A ModelFileError names what is missing or does not fit the rest.
     """
-    if header.get("kind") in estimator_state.KINDS:
+    if header.get("kind") in estimators.KINDS:
         raise ModelFileError(
-            f"it holds a describer alone ({header['kind']}), which hears nothing; read it with "
+            f"it holds a class model alone ({header['kind']}), which takes no sound; read it with "
             f"outlark.storage.model_file.load_estimator, or give the file of a {KIND}"
         )
     if header.get("kind") != KIND:
         raise ModelFileError(f"it holds a {header.get('kind')!r:.100}, not a {KIND}; {NEWER}")
-    describer = estimator_state.from_state(header.get("describer"), _part(arrays, "describer/"))
-    front_end = front_end_state.from_state(
-        header.get("front_end"), _part(arrays, "front_end/"), header.get("sample_rate"), describer.n_features_in_
-    )
+    describer = estimators.from_state(header.get("describer"), _part(arrays, "describer/"))
     try:
-        choice = _choice(header.get("choice", []))
-        absolute = "notes/contrast_db" in arrays
+        front_end = _front_end(header, _part(arrays, "front_end/"), describer.n_features_in_)
+        model = _model(header, arrays, front_end, describer, embedding)
         detector = NoteDetector(
-            None if choice else clone(front_end),  # what chose itself does so again
-            None if absolute else clone(describer),
+            None if model.choice else clone(front_end),  # it chose its own settings, and will do so again
+            None if "notes/contrast_db" in arrays else clone(describer),
             take_kind(header.get("decisions"), DECISIONS, "way to decide"),
             gap_s=check_seconds("gap_s", decoded(header.get("gap_s"), "gap_s"), zero=True),
+            embedding=None if model.second_stage is None else model.second_stage.embedding,
         )
-        detector.front_end_, detector.describer_, detector.classes_ = front_end, describer, describer.classes_
-        detector.sample_rate_ = detector._rate(front_end.sample_rate_)
-        detector.layout_ = _layout(header, front_end, describer.classes_, Fields({}, _part(arrays, "layout/")))
-        detector.note_model_ = _note_model(front_end, describer, Fields({}, _part(arrays, "notes/")))
-        detector.second_stage_ = _second_stage(header.get("second_stage"), _part(arrays, "second_stage/"), embedding)
-        if detector.second_stage_ is not None:
-            if detector.second_stage_.describer.classes_.tolist() != detector.classes_.tolist():
-                raise ModelFileError("its two stages know different classes; save the model again")
-            detector.embedding = detector.second_stage_.embedding
-        detector.choice_ = choice
-        detector.training_ = _training(header.get("training"), detector.classes_.tolist())
-        detector.negatives_ = _training(header.get("negatives", []), detector.classes_.tolist())
-        detector.lineage_ = _lineage(header.get("lineage", []))
-        sources = header.get("threshold_sources")
-        detector.calibration_ = _calibration(header.get("calibration", []), detector.layout_, sources)
-        if detector.calibration_ and detector.note_model_ is not None and detector.second_stage_ is None:
-            # files of before had the calibrated ones here, too
-            trained = np.array([c.prior for c in detector.calibration_])
-            detector.note_model_ = replace(detector.note_model_, thresholds=trained)
-        detector.threshold_sources_ = _sources(sources, detector)
+        detector.model_ = model
         _try(detector)
     except ModelFileError:
         raise
@@ -168,62 +132,238 @@ def from_state(
 
 
 def _try(detector: NoteDetector) -> None:
-    """One frame of silence through the whole system: what is wrong with it comes out now and not in the field."""
+    """Pass one frame of silence through the whole system, so that faults show now and not in the field."""
     front_end = detector.front_end_
-    n_samples = front_end.hop_samples_ + sum(front_end.context_samples_)
     stream = detector.stream()
-    stream.push(np.zeros((n_samples, front_end.n_channels_) if isinstance(front_end, ArrayFrontEnd) else n_samples))
+    stream.push(front_end.silence(front_end.hop_samples_ + sum(front_end.context_samples_)))
     stream.finish()
 
 
-def _part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+def _named(prefix: str, arrays: Arrays) -> Arrays:
+    return {f"{prefix}/{name}": array for name, array in arrays.items()}
+
+
+def _part(arrays: Arrays, prefix: str) -> Arrays:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
-def _layout(header: dict[str, Any], front_end: FrontEnd, classes: np.ndarray, fields: Fields) -> ScoreLayout:
-    listed = decoded(header.get("classes"), "classes")
-    if listed != classes.tolist():
+def _with_labels(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{**row, "label": encoded(row["label"], "label")} for row in rows]
+
+
+# -------------------------------------------------------------------- front ends
+
+
+def _front_end_state(front_end: FrontEnd) -> tuple[dict[str, Any], Arrays]:
+    """Parameters, and for series what was learnt; the others learn nothing."""
+    fields = Fields(put_kind(front_end, FRONT_ENDS), {})
+    _check_size(front_end, front_end.sample_rate_)
+    if isinstance(front_end, ArrayFrontEnd):
+        for name in ("n_channels", "window_samples", "hop_samples", "floor_s"):
+            fields.put_value(name, getattr(front_end, f"{name}_"))
+        for name in ("power", "mean", "scale"):
+            fields.put_array(name, getattr(front_end, f"{name}_"))
+    return fields.settings, fields.arrays
+
+
+def _front_end(header: dict[str, Any], arrays: Arrays, width: int) -> FrontEnd:
+    """What `_front_end_state` was given; `width` is the number of features that the class model takes."""
+    settings, sample_rate = header.get("front_end"), header.get("sample_rate")
+    if isinstance(settings, dict) and settings.get("kind") in GONE:
+        raise ModelFileError(f"it was trained with {settings['kind']}, which outlark no longer has; train it again")
+    front_end = take_kind(settings, FRONT_ENDS, "front end")
+    try:
+        _check_size(front_end, ArrayFrontEnd.check_rate(sample_rate))
+        if isinstance(front_end, ArrayFrontEnd):
+            _take_array(Fields(dict(cast("dict[str, Any]", settings)), arrays), front_end, sample_rate)
+        else:
+            if isinstance(front_end, NoteFrontEnd):  # before fitting: it shows whether the numbers are sensible
+                _check_width(front_end, front_end.n_slices * front_end.n_bands, width)
+            front_end.fit([], sample_rate)
+        if not isinstance(front_end, NoteFrontEnd):
+            _check_width(front_end, front_end.n_features_, width)
+    except ModelFileError:
+        raise
+    except WRONG as error:
+        raise ModelFileError(f"its front end is damaged: {error!s:.300}; save the model again") from None
+    return cast("FrontEnd", front_end)
+
+
+def _check_size(front_end: Any, sample_rate: int) -> None:
+    """Refuse what would take more memory than a front end ever needs."""
+    for name, most in MOST_SAMPLES.items():
+        value = getattr(front_end, name, None)
+        if isinstance(value, Real) and float(value) * sample_rate > most:
+            raise InputError(f"{name}={value!r:.100} is more than {most} samples, too many to keep; give less")
+    for name in ("layers", "output"):
+        entries: Any = getattr(front_end, name, "")
+        if not isinstance(entries, str) and len(entries) > MOST_LAYERS:
+            raise InputError(f"{name} has {len(entries)} entries, too many to keep; give {MOST_LAYERS} or fewer")
+    for name in ("n_slices", "n_bands"):
+        check_count(name, getattr(front_end, name, 1))
+
+
+def _check_width(front_end: FrontEnd, found: int, width: int) -> None:
+    if found != width:
         raise ModelFileError(
-            f"its classes are {listed!r:.100}, but its describer knows {classes.tolist()!r:.100}; save the model again"
+            f"its {type(front_end).__name__} gives {found!r:.100} features, but its class model takes {width}; save "
+            "the model again"
+        )
+
+
+def _take_array(fields: Fields, front_end: ArrayFrontEnd, sample_rate: Any) -> None:
+    n_channels, window, hop = (fields.positive(name) for name in ("n_channels", "window_samples", "hop_samples"))
+    if not all(type(n) is int for n in (n_channels, window, hop)) or not hop <= window <= MOST_SAMPLES["window_s"]:
+        raise ModelFileError(
+            f"its windows of {window!r:.20} samples, one every {hop!r:.20}, of {n_channels!r:.20} channels cannot be; "
+            "save the model again"
+        )
+    front_end._check_settings()
+    front_end.power_ = fields.array("power", n_channels)
+    front_end.mean_ = fields.array("mean", n_channels * (2 + front_end.n_bands))
+    front_end.scale_ = fields.array("scale", len(front_end.mean_))
+    if (front_end.power_ < 0.0).any() or (front_end.scale_ <= 0.0).any():
+        raise ModelFileError("arrays 'power' and 'scale' must be positive; save the model again")
+    front_end.sample_rate_, front_end.n_channels_ = front_end.check_rate(sample_rate), n_channels
+    front_end.n_features_ = len(front_end.mean_)
+    front_end._set_samples(window, hop, float(fields.positive("floor_s")))
+
+
+# ------------------------------------------------------------------------- model
+
+
+def _model(
+    header: dict[str, Any],
+    arrays: Arrays,
+    front_end: FrontEnd,
+    describer: Any,
+    embedding: Callable[[dict[str, Any]], Embedding] | None,
+) -> DetectorModel:
+    classes, fields = describer.classes_.tolist(), Fields({}, _part(arrays, "layout/"))
+    _check_frames(header, front_end, classes)
+    shortest, longest = fields.array("shortest_s", len(classes)), fields.array("longest_s", len(classes))
+    if not ((shortest > 0.0) & (shortest <= longest)).all():
+        raise ModelFileError("arrays 'shortest_s' and 'longest_s' must be positive and in order; save the model again")
+    choice = header.get("choice", [])
+    if not isinstance(choice, list) or not all(isinstance(sentence, str) for sentence in choice):
+        raise ModelFileError(f"its choice of a front end is {choice!r:.100}, not sentences; save the model again")
+    model = DetectorModel(
+        first_stage=_first_stage(front_end, describer, fields, Fields({}, _part(arrays, "notes/"))),
+        shortest_s=shortest,
+        longest_s=longest,
+        second_stage=_second_stage(header.get("second_stage"), _part(arrays, "second_stage/"), classes, embedding),
+        calibration=_calibration(header.get("calibration", []), classes),
+        by_hand=_by_hand(header.get("threshold_sources"), fields, classes),
+        training=_notes(header.get("training"), classes),
+        negatives=_notes(header.get("negatives", []), classes),
+        lineage=_records(header.get("lineage", []), ANCESTOR, "lineage", "model that it was trained from"),
+        choice=choice,
+    )
+    told, found = fields.array("thresholds", len(classes), finite=False), model.thresholds
+    if not np.array_equal(told, found) or header.get("threshold_sources") != model.threshold_sources:
+        raise ModelFileError(
+            f"its thresholds come from {header.get('threshold_sources')!r:.100} and are {told.tolist()!s:.100}, but "
+            f"training, calibration and settings by hand give {found.tolist()!s:.100}; save the model again"
+        )
+    return model
+
+
+def _check_frames(header: dict[str, Any], front_end: FrontEnd, classes: list[Any]) -> None:
+    listed = decoded(header.get("classes"), "classes")
+    if listed != classes:
+        raise ModelFileError(
+            f"its classes are {listed!r:.100}, but its class model knows {classes!r:.100}; save the model again"
         )
     made = {"hop_samples": front_end.hop_samples_, "offset_samples": front_end.offset_samples_}
     if header.get("frames") != made:
         raise ModelFileError(f"it is for frames {header.get('frames')!r:.100}, this outlark makes {made}; {NEWER}")
-    shortest, longest = fields.array("shortest_s", len(classes)), fields.array("longest_s", len(classes))
-    if not ((shortest > 0.0) & (shortest <= longest)).all():
-        raise ModelFileError("arrays 'shortest_s' and 'longest_s' must be positive and in order; save the model again")
-    thresholds = fields.array("thresholds", len(classes), finite=False)
-    of_notes = (
-        fields.array("note_thresholds", len(classes), finite=False) if "note_thresholds" in fields.arrays else None
-    )
-    return ScoreLayout(
-        classes=classes, thresholds=thresholds, sample_rate=front_end.sample_rate_, **made,
-        shortest_s=shortest, longest_s=longest, note_thresholds=of_notes,
-    )  # fmt: skip
 
 
-def _note_model(front_end: FrontEnd, describer: Any, fields: Fields) -> NoteModel | None:
-    if not isinstance(front_end, NoteFrontEnd):
-        return None
-    C, lengths = len(describer.classes_), fields.array("lengths", None)
-    allowed = fields.array("allowed", len(lengths), C, kind="b")
+def _first_stage(front_end: FrontEnd, describer: Any, layout: Fields, notes: Fields) -> NoteModel | FrameModel:
+    C = len(describer.classes_)
+    if not front_end.note_level:
+        of_notes = layout.array("note_thresholds", C, finite=False) if "note_thresholds" in layout.arrays else None
+        return FrameModel(front_end=front_end, describer=describer, note_thresholds=of_notes)
+    own = cast("NoteFrontEnd", front_end)
+    lengths = notes.array("lengths", None)
+    allowed = notes.array("allowed", len(lengths), C, kind="b")
     if not (lengths > 0.0).all() or not allowed.any(axis=0).all():
         raise ModelFileError("arrays 'lengths' and 'allowed' must give each class a length above 0; save it again")
-    thresholds = fields.array("thresholds", C, finite=False)
-    edges = None
-    if fields.arrays.keys() & {"starts", "ends"}:
-        starts = fields.array("starts", C, None, front_end.n_bands)
-        if starts.shape[1] not in (LOOK + 1, 2 * LOOK + 1):
-            raise ModelFileError(f"array 'starts' has {starts.shape[1]} spectra; save the model again")
-        edges = Edges(starts, fields.array("ends", *starts.shape))
+    starts = notes.array("starts", C, None, own.n_bands)
+    if starts.shape[1] not in (LOOK + 1, 2 * LOOK + 1):
+        raise ModelFileError(f"array 'starts' has {starts.shape[1]} spectra; save the model again")
+    left_out = _split(notes, "left_out", "scores", C)
+    if any((np.diff(scores) < 0.0).any() for scores in left_out):
+        raise ModelFileError("array 'left_out' must hold the scores of each class in order; save the model again")
     return NoteModel(
-        describer=describer, lengths=lengths, allowed=allowed, thresholds=thresholds, edges=edges,
-        left_out=_left_out(fields, C), contrast_db=_contrast_db(fields), rejected=_rejected(fields, describer),
-    )  # fmt: skip
+        front_end=own,
+        describer=describer,
+        lengths=lengths,
+        allowed=allowed,
+        thresholds=notes.array("thresholds", C, finite=False),
+        edges=Edges(starts, notes.array("ends", *starts.shape)),
+        left_out=left_out,
+        contrast_db=_contrast_db(notes),
+        rejected=_rejected(notes, describer),
+    )
+
+
+def _note_arrays(model: NoteModel) -> Arrays:
+    arrays = {name: getattr(model, name) for name in ("lengths", "allowed", "thresholds")}
+    assert model.edges is not None
+    arrays |= {"starts": model.edges.starts, "ends": model.edges.ends}
+    arrays |= _joined("left_out", [scores.astype(float) for scores in model.left_out])
+    if model.contrast_db is not None:
+        arrays["contrast_db"] = np.array([model.contrast_db])
+    if model.rejected is not None:
+        none = np.empty((0, model.describer.n_features_in_))
+        arrays |= _joined("rejected", [none if d is None else d.X for d in model.rejected])
+    return arrays
+
+
+def _joined(name: str, of_classes: list[np.ndarray]) -> Arrays:
+    counts = np.array([len(rows) for rows in of_classes], dtype=np.int64)
+    return {name: np.concatenate(of_classes), f"{name}_counts": counts}
+
+
+def _split(fields: Fields, name: str, what: str, n_classes: int, *shape: int) -> list[np.ndarray]:
+    joined = fields.array(name, None, *shape)
+    counts = fields.array(f"{name}_counts", n_classes, kind="i").tolist()
+    if min(counts) < 0 or sum(counts) != len(joined):
+        raise ModelFileError(
+            f"array {name!r} holds {len(joined)} {what}, but '{name}_counts' is {counts!s:.100}; save it again"
+        )
+    return np.split(joined, np.cumsum(counts)[:-1])
+
+
+def _contrast_db(fields: Fields) -> float | None:
+    if "contrast_db" not in fields.arrays:
+        return None
+    (contrast_db,) = fields.array("contrast_db", 1).tolist()
+    if not SOUND_DB <= contrast_db <= CLEAR_DB:
+        raise ModelFileError(
+            f"array 'contrast_db' is {contrast_db:g}, not {SOUND_DB:g} to {CLEAR_DB:g}; save the model again"
+        )
+    return float(contrast_db)
+
+
+def _rejected(fields: Fields, describer: Any) -> list[Description | None] | None:
+    if not fields.arrays.keys() & {"rejected", "rejected_counts"}:
+        return None
+    samples = _split(fields, "rejected", "samples", len(describer.classes_), describer.n_features_in_)
+    pairs = zip(samples, describer.descriptions_, strict=True)
+    return [describe(X, own.ell, own.ratio) if len(X) else None for X, own in pairs]
+
+
+def _second_stage_state(stage: SecondStage) -> tuple[dict[str, Any], Arrays]:
+    described, arrays = estimators.state_of(stage.describer)
+    identity = stage.identity
+    embedding = {**identity, "parameters": encoded(identity["parameters"], "parameters of the embedding")}
+    return {"embedding": embedding, "threshold": stage.threshold, "describer": described}, arrays
 
 
 def _second_stage(
-    found: Any, arrays: dict[str, np.ndarray], embedding: Callable[[dict[str, Any]], Embedding] | None
+    found: Any, arrays: Arrays, classes: list[Any], embedding: Callable[[dict[str, Any]], Embedding] | None
 ) -> SecondStage | None:
     if found is None:
         return None
@@ -238,118 +378,55 @@ def _second_stage(
     if embedding is None:
         raise ModelFileError(f"it needs the embedding {identity['name']!r:.100}; load it with outlark.load")
     made = embedding({**identity, "parameters": decoded(parameters, "parameters of the embedding")})
-    describer = estimator_state.from_state(found.get("describer"), arrays)
+    describer = estimators.from_state(found.get("describer"), arrays)
+    if describer.classes_.tolist() != classes:
+        raise ModelFileError("its two stages know different classes; save the model again")
     return SecondStage(embedding=made, describer=describer, threshold=threshold)
 
 
-def _contrast_db(fields: Fields) -> float | None:
-    if "contrast_db" not in fields.arrays:
-        return None
-    (contrast_db,) = fields.array("contrast_db", 1).tolist()
-    if not SOUND_DB <= contrast_db <= CLEAR_DB:
-        raise ModelFileError(
-            f"array 'contrast_db' is {contrast_db:g}, not {SOUND_DB:g} to {CLEAR_DB:g}; save the model again"
-        )
-    return float(contrast_db)
+# ----------------------------------------------------------------------- records
 
 
-def _left_out(fields: Fields, n_classes: int) -> list[np.ndarray] | None:
-    if not fields.arrays.keys() & {"left_out", "left_out_counts"}:
-        return None
-    joined, counts = fields.array("left_out", None), fields.array("left_out_counts", n_classes, kind="i").tolist()
-    if min(counts) < 0 or sum(counts) != len(joined):
-        raise ModelFileError(
-            f"array 'left_out' holds {len(joined)} scores, but 'left_out_counts' is {counts!s:.100}; save it again"
-        )
-    found = np.split(joined, np.cumsum(counts)[:-1])
-    if any((np.diff(scores) < 0.0).any() for scores in found):
-        raise ModelFileError("array 'left_out' must hold the scores of each class in order; save the model again")
-    return found
-
-
-def _rejected(fields: Fields, describer: Any) -> list[Description | None] | None:
-    if not fields.arrays.keys() & {"rejected", "rejected_counts"}:
-        return None
-    joined = fields.array("rejected", None, describer.n_features_in_)
-    counts = fields.array("rejected_counts", len(describer.classes_), kind="i").tolist()
-    if min(counts) < 0 or sum(counts) != len(joined):
-        raise ModelFileError(
-            f"array 'rejected' holds {len(joined)} samples, but 'rejected_counts' is {counts!s:.100}; save it again"
-        )
-    pairs = zip(np.split(joined, np.cumsum(counts)[:-1]), describer.descriptions_, strict=True)
-    return [describe(X, own.ell, own.ratio) if len(X) else None for X, own in pairs]
-
-
-def _lineage(found: Any) -> list[dict[str, Any]]:
-    """The models that it was trained from, once every entry is found to be of its type."""
+def _records(found: Any, types: Mapping[str, Any], what: str, one: str, more: Mapping[str, Any] = {}) -> list[Any]:
+    """A list of dicts, once every entry is found to be of its type."""
     if not isinstance(found, list):
-        raise ModelFileError(f"its lineage is {found!r:.100}, not a list; save the model again")
+        raise ModelFileError(f"its {what} is {found!r:.100}, not a list; save the model again")
     for row in found:
-        fits = isinstance(row, dict) and row.keys() == ANCESTOR.keys()
-        if not fits or not all(
-            isinstance(row[name], kind) and row[name] is not True for name, kind in ANCESTOR.items()
-        ):
-            raise ModelFileError(f"a model that it was trained from is {row!r:.200}, which cannot be; save it again")
+        fits = isinstance(row, dict) and types.keys() <= row.keys() <= types.keys() | more.keys()
+        kinds = {**types, **more}
+        if not fits or not all(isinstance(v, kinds[k]) and (v is not True or kinds[k] is bool) for k, v in row.items()):
+            raise ModelFileError(f"a {one} is {row!r:.200}, which cannot be; save the model again")
     return found
 
 
-def _choice(sentences: Any) -> list[str]:
-    if not isinstance(sentences, list) or not all(isinstance(sentence, str) for sentence in sentences):
-        raise ModelFileError(f"its choice of a front end is {sentences!r:.100}, not sentences; save the model again")
-    return sentences
+def _notes(found: Any, classes: list[Any]) -> list[dict[str, Any]]:
+    rows = []
+    for note in _records(found, NOTE, "list of training notes", "training note", SOMETIMES):
+        in_order = {name: note[name] for name in (*NOTE, *SOMETIMES) if name in note}
+        rows.append({**in_order, "label": scalar(decoded(note["label"], "label"), "label")})
+        if rows[-1]["label"] not in classes:
+            raise ModelFileError(f"a training note is {note!r:.200}, of no class; save the model again")
+    return rows
 
 
-def _calibration_row(found: ClassCalibration) -> dict[str, Any]:
-    """What is kept of it; what was set by hand is told by where thresholds come from."""
-    row = {**asdict(found), "label": encoded(found.label, "label"), "counts": list(found.counts)}
-    return {name: row[name] for name in CALIBRATION}
-
-
-def _sources(found: Any, detector: NoteDetector) -> list[str]:
-    """Where thresholds come from; files of before tell it by their calibration alone."""
-    n, calibration = len(detector.classes_), detector.calibration_
-    if found is None:
-        return sources_of(calibration) or [EXAMPLES] * n
-    if not isinstance(found, list) or len(found) != n or not all(source in SOURCES for source in found):
-        raise ModelFileError(f"its thresholds come from {found!r:.100}, which cannot be; save the model again")
-    if found != (sources_of(calibration) or [EXAMPLES if source == CALIBRATED else source for source in found]):
-        raise ModelFileError(f"its thresholds come from {found!r:.100}, not what its calibration says; save it again")
-    return found
-
-
-def _calibration(found: Any, layout: ScoreLayout, sources: Any) -> list[ClassCalibration]:
-    """What `calibrate` did; its thresholds are those of the model."""
-    if not isinstance(found, list):
-        raise ModelFileError(f"its calibration is {found!r:.100}, not a list; save the model again")
-    calibration: list[ClassCalibration] = []
-    for row, label, threshold in zip(found, layout.classes.tolist(), layout.thresholds.tolist(), strict=bool(found)):
-        fits = isinstance(row, dict) and row.keys() == CALIBRATION.keys()
-        fits = fits and all(isinstance(row[name], kind) and row[name] is not True for name, kind in CALIBRATION.items())
-        if (
-            not fits
-            or decoded(row["label"], "label") != label
-            or row["threshold"] != threshold
-            or not row["prior"] > 0.0
-        ):
-            raise ModelFileError(f"the calibration of {label!r:.50} is {row!r:.200}, which cannot be; save it again")
-        if len(row["counts"]) != len(BINS) - 1 or not all(type(n) is int and n >= 0 for n in row["counts"]):
-            raise ModelFileError(f"the histogram of {label!r:.50} is {row['counts']!r:.100}; save the model again")
-        by_hand = isinstance(sources, list) and sources[len(calibration) : len(calibration) + 1] == [HAND]
-        counts = tuple(row["counts"])
-        calibration.append(ClassCalibration(**{**row, "label": label, "counts": counts, "by_hand": by_hand}))
+def _calibration(found: Any, classes: list[Any]) -> tuple[ClassCalibration, ...]:
+    rows = _records(found, CALIBRATION, "calibration", "calibration of a class")
+    calibration = tuple(
+        ClassCalibration(**{**row, "label": decoded(row["label"], "label"), "counts": tuple(row["counts"])})
+        for row in rows
+    )
+    if calibration and [c.label for c in calibration] != classes:
+        raise ModelFileError(f"its calibration is of {[c.label for c in calibration]!r:.100}; save the model again")
+    for c in calibration:
+        counts = len(c.counts) == len(BINS) - 1 and all(type(n) is int and n >= 0 for n in c.counts)
+        if not counts or not c.prior > 0.0:
+            raise ModelFileError(f"the calibration of {c.label!r:.50} is {c!r:.200}, which cannot be; save it again")
     return calibration
 
 
-def _training(notes: Any, classes: list[Any]) -> list[dict[str, Any]]:
-    """The list of training notes, once every entry is found to be of its type."""
-    if not isinstance(notes, list) or not all(isinstance(note, dict) for note in notes):
-        raise ModelFileError(f"its training notes are {notes!r:.100}, not a list of dicts; save the model again")
-    found = []
-    for note in notes:
-        row = {**note, "label": scalar(decoded(note.get("label"), "label"), "label")}
-        fits = all(isinstance(row.get(name, ...), kind) for name, kind in RECORD.items())
-        fits = fits and all(isinstance(row[name], kind) for name, kind in MORE.items() if name in row)
-        if not fits or row["label"] not in classes:
-            raise ModelFileError(f"a training note is {note!r:.200}, which cannot be; save the model again")
-        found.append({name: row[name] for name in (*RECORD, *MORE) if name in row})
-    return found
+def _by_hand(sources: Any, fields: Fields, classes: list[Any]) -> dict[Any, float]:
+    if not isinstance(sources, list) or len(sources) != len(classes):
+        raise ModelFileError(f"its thresholds come from {sources!r:.100}, which cannot be; save the model again")
+    thresholds = fields.array("thresholds", len(classes), finite=False).tolist()
+    told = zip(classes, sources, thresholds, strict=True)
+    return {label: threshold for label, source, threshold in told if source == HAND}

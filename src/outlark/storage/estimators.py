@@ -1,7 +1,7 @@
-"""A fitted estimator as settings and arrays that a file can hold, and back: the same answers to the last bit.
+"""A fitted estimator as settings and arrays for a file, and back: the same answers to the last bit.
 
-What is kept is listed here field by field, for each of the `KINDS` and no others: a file chooses among them by name and
-can name nothing else.
+What is kept is listed here field by field for each of the `KINDS`: a file chooses among them by name and can name
+nothing else.
 """
 
 from numbers import Real
@@ -17,30 +17,18 @@ from outlark.estimators.open_set import check_outlier_label
 from outlark.estimators.pknn import PKNN
 from outlark.files.fields import Fields, put_kind, scalar, take_kind
 from outlark.maths.choice import Trial
+from outlark.maths.description import ClassModel, Description, LandmarkDescription
 from outlark.maths.pknn import Eta, Prototypes
 from outlark.maths.size import Size
-from outlark.storage.class_models import put_class_model, take_class_model
 
+#: The arrays that only a class described by landmarks has.
+ONLY_WITH_LANDMARKS = ("landmarks", "W", "W_ones", "residuals")
 KINDS: dict[str, type[MDDKM] | type[PKNN]] = {"MDDKM": MDDKM, "PKNN": PKNN}
 
 
 def state_of(estimator: BaseEstimator) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """All that a fitted `MDDKM` or `PKNN` knows.
+    """All that a fitted `MDDKM` or `PKNN` knows, as strict JSON and copies of its arrays.
 
-    Returns
-    -------
-    settings : dict
-        Strict JSON.
-    arrays : dict of str to ndarray
-        Numbers; copies, so that the estimator may change afterwards.
-
-    Raises
-    ------
-    InputError
-        For another kind of estimator, or one with a parameter or labels that a file cannot hold.
-
-    Examples
-    --------
     >>> model = MDDKM(outlier_label="?").fit([[0.0], [0.2], [5.0], [5.1]], ["a", "a", "b", "b"])
     >>> again = from_state(*state_of(model))
     >>> again.predict([[0.1], [5.0], [99.0]])
@@ -58,10 +46,7 @@ def state_of(estimator: BaseEstimator) -> tuple[dict[str, Any], dict[str, np.nda
 def from_state(settings: Any, arrays: dict[str, np.ndarray]) -> MDDKM | PKNN:
     """The estimator that `state_of` was given. It takes the arrays over.
 
-    Raises
-    ------
-    ModelFileError
-        When something is missing or does not fit the rest; the message names the field.
+    A ModelFileError names the field that is missing or does not fit the rest.
     """
     try:
         estimator = take_kind(settings, KINDS, "model")
@@ -144,7 +129,7 @@ def _put_mddkm(fields: Fields, model: MDDKM) -> None:
     fields.put_array("origin", model._origin)
     fields.put_array("size_factors", model.size_factors_)
     for c, description in enumerate(model.descriptions_):
-        put_class_model(fields, c, description)
+        _put_class_model(fields, c, description)
         fields.put_labels(f"{c}/notes", model.notes_[c])
         fields.put_labels(f"{c}/together", model._together[c])
 
@@ -166,7 +151,7 @@ def _take_mddkm(fields: Fields, model: MDDKM) -> None:
     model.feature_map_ = fields.array("feature_map", *((d, d) if matrix else (d,)))
     model._origin = fields.array("origin", d)
     model.size_factors_ = fields.array("size_factors", C)
-    model.descriptions_ = [take_class_model(fields, c, d) for c in range(C)]
+    model.descriptions_ = [_take_class_model(fields, c, d) for c in range(C)]
     sizes = [len(description.X) for description in model.descriptions_]
     model.notes_ = [fields.labels(f"{c}/notes", n) for c, n in enumerate(sizes)]
     model._together = [fields.labels(f"{c}/together", n) for c, n in enumerate(sizes)]
@@ -182,6 +167,62 @@ def _rows(rows: Any, name: str, types: tuple[type, ...]) -> list[list[Any]]:
         if not fits or not all(isinstance(scalar(v, name), t) for v, t in zip(row, types, strict=True)):
             raise ModelFileError(f"{name} has {row!r:.100}, which does not belong there; save the model again")
     return rows
+
+
+def _put_class_model(fields: Fields, c: int, model: ClassModel) -> None:
+    """All of class c but its labels."""
+    fields.put_array(f"{c}/X", model.X)
+    fields.put_array(f"{c}/L_inv", _packed(model.L_inv))
+    fields.put_value(f"{c}/ell", model.ell)
+    fields.put_value(f"{c}/ratio", model.ratio)
+    fields.put_value(f"{c}/center", bool(model.center))
+    if isinstance(model, LandmarkDescription):
+        fields.put_array(f"{c}/landmarks", model.rows.astype(np.int64))
+        fields.put_array(f"{c}/W", _packed(model.W))
+        fields.put_array(f"{c}/W_ones", model.W_ones)
+        fields.put_array(f"{c}/residuals", model.residuals)
+
+
+def _take_class_model(fields: Fields, c: int, d: int) -> ClassModel:
+    """What `_put_class_model` was given, for samples of d features."""
+    X = fields.array(f"{c}/X", None, d)
+    n = len(X)
+    if n == 0:
+        raise ModelFileError(f"array '{c}/X' has no rows; save the model again")
+    center = fields.value(f"{c}/center")
+    if not isinstance(center, bool):
+        raise ModelFileError(f"{c}/center is {center!r:.100} and must be true or false; save the model again")
+    ell, ratio = fields.positive(f"{c}/ell"), fields.positive(f"{c}/ratio")
+    if not any(f"{c}/{name}" in fields.arrays for name in ONLY_WITH_LANDMARKS):
+        return Description(X, ell, ratio, _triangle(fields, f"{c}/L_inv", n), center)
+    rows = fields.array(f"{c}/landmarks", None, kind="i")
+    m = len(rows)
+    if m == 0 or len(np.unique(rows)) < m or rows.min() < 0 or rows.max() >= n:
+        raise ModelFileError(
+            f"array '{c}/landmarks' must name rows from 0 to {n - 1}, each once, and one at least; save it again"
+        )
+    return LandmarkDescription(
+        X=X,
+        rows=rows,
+        ell=ell,
+        ratio=ratio,
+        L_inv=_triangle(fields, f"{c}/L_inv", m),
+        W=_triangle(fields, f"{c}/W", m),
+        W_ones=fields.array(f"{c}/W_ones", m),
+        residuals=fields.array(f"{c}/residuals", n),
+        center=center,
+    )
+
+
+def _packed(triangle: np.ndarray) -> np.ndarray:
+    """The entries on and below the diagonal; the others are 0."""
+    return triangle[np.tri(len(triangle), dtype=bool)]
+
+
+def _triangle(fields: Fields, name: str, n: int) -> np.ndarray:
+    triangle = np.zeros((n, n))
+    triangle[np.tri(n, dtype=bool)] = fields.array(name, n * (n + 1) // 2)
+    return triangle
 
 
 # -------------------------------------------------------------------------- PKNN

@@ -1,7 +1,7 @@
-"""A trained detector, or an estimator, in one file: all that it takes to give the same answers again.
+"""A trained detector, or an estimator, in one file: everything needed to give the same answers again.
 
-Numbers and text only (`files.container`): nothing in a file is run. `files.container.read` gives the header, for
-whoever wants to look: classes, settings, the training notes with their digests, and the versions of the libraries.
+Numbers and text only (`files.container`): nothing in a file is executed. `files.container.read` returns the header:
+classes, settings, the training notes with their digests, and the versions of the libraries.
 """
 
 import os
@@ -24,7 +24,7 @@ from outlark.storage import estimators as estimator_state
 from outlark.storage.detectors import KIND, from_state, state_of
 from outlark.version import __version__
 
-#: Embeddings that outlark brings, by their names in files.
+#: Embeddings that are part of outlark, by their names in files.
 OWN = {"outlark.embeddings.BirdNET": BirdNET}
 
 
@@ -34,17 +34,11 @@ def save(model: NoteDetector | MDDKM | PKNN, path: str | os.PathLike[str]) -> No
     Parameters
     ----------
     model : NoteDetector, MDDKM or PKNN, fitted
-        A detector with a front end of outlark's own, and `MDDKM` or `PKNN` as describer; `load` reads it. Or one of
-        these estimators by itself; `load_estimator` reads it.
+        A detector with one of outlark's front ends and `MDDKM` or `PKNN` as class model, for `load`; or one of these
+        estimators by itself, for `load_estimator`.
     path : str or path
-        The folder must exist. A file that is there is replaced, in one step, once the new one is safe on the disk.
-
-    Raises
-    ------
-    InputError
-        For a model that a file cannot hold; the message says which part of it.
-    ModelFileError
-        When the file cannot be written. What was there before is still there.
+        The folder must exist. An existing file is replaced in one step, once the new one is safe on disk; if that
+        fails, it is still there.
 
     Examples
     --------
@@ -72,18 +66,12 @@ def load(path: str | os.PathLike[str], embedding: Embedding | None = None) -> No
     ----------
     path : str or path
     embedding : callable, optional
-        The one that the model was trained with; a file holds its name and version, not its code. BirdNET is found
-        without.
+        The one that the model was trained with, unless it is BirdNET; a file holds its name and version, not its code.
 
     Returns
     -------
     NoteDetector
-        Its parameters are those that were used, also where they had been left to the defaults.
-
-    Raises
-    ------
-    ModelFileError
-        For anything but a whole, undamaged file with parts that this outlark knows; the message begins with the path.
+        With the parameters that were used, including those left to the defaults.
     """
     header, arrays = read(path)
     with about(path, "read", "save the model again"):
@@ -92,11 +80,6 @@ def load(path: str | os.PathLike[str], embedding: Embedding | None = None) -> No
 
 def load_estimator(path: str | os.PathLike[str]) -> MDDKM | PKNN:
     """The estimator that was saved: with the same libraries, its scores are the same to the last bit.
-
-    Raises
-    ------
-    ModelFileError
-        For anything but a whole, undamaged file with an `MDDKM` or `PKNN`; the message begins with the path.
 
     Examples
     --------
@@ -116,7 +99,7 @@ def load_estimator(path: str | os.PathLike[str]) -> MDDKM | PKNN:
 
 
 def _embedding(identity: dict[str, Any], given: Embedding | None) -> Embedding:
-    """The embedding of this name and version: the one that is given, or one of `OWN`."""
+    """The embedding of this name and version: the given one, or one of `OWN`."""
     name, version = identity["name"], identity["version"]
     found: Any = given
     if given is None and name in OWN:

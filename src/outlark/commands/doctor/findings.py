@@ -98,7 +98,7 @@ def set_up(detector: Any) -> Iterator[Finding]:
         if not np.isfinite(threshold) or threshold < 1e-6:
             what = f"the threshold of {label!r} is {threshold:g}: it accepts {'all' if threshold < 1 else 'nothing'}"
             yield Finding(severity=PROBLEM, check="thresholds", what=what, advice="Train again on other notes")
-    decisions = detector._decisions()
+    decisions = detector.decisions_
     if decisions.activity_db is None or not getattr(front_end, "measure_activity", True):
         yield Finding(
             severity=WARNING,

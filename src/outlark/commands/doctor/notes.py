@@ -138,7 +138,7 @@ def _thresholds(detector: Any) -> np.ndarray:
     layout = detector.layout_
     if detector.second_stage_ is not None:
         return np.asarray(detector.note_model_.thresholds, dtype=float)
-    if layout.note_thresholds is None or not detector._decisions().confirm:
+    if layout.note_thresholds is None or not detector.decisions_.confirm:
         return np.asarray(layout.thresholds, dtype=float)
     return np.asarray(layout.note_thresholds, dtype=float)
 

@@ -1,4 +1,4 @@
-"""From class scores to segments: notes, and between them unknown sound and silence. One path, live and in batch."""
+"""From class scores to segments: notes, and unknown sound and silence between them; the same live and in batch."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,9 +7,17 @@ from typing import Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from outlark.detection.decode.regions import Batch, RegionStream, part_of
-from outlark.detection.decode.remainders import RemainderStream, reach_of_edges
-from outlark.detection.decode.stretches import ACTIVE, NOTE, Stretches, StretchStream, stretches_of
+from outlark.detection.decode.decoders import NEAR, TINY, Decoded, decode_notes, decode_rules, decode_viterbi
+from outlark.detection.decode.regions import Batch, RegionStream
+from outlark.detection.decode.stretches import (
+    ACTIVE,
+    NOTE,
+    RemainderStream,
+    Stretches,
+    StretchStream,
+    reach_of_edges,
+    stretches_of,
+)
 from outlark.detection.decode.verdicts import (
     PAPER_LEAST_S,
     PAPER_SURE_S,
@@ -19,49 +27,48 @@ from outlark.detection.decode.verdicts import (
     mean_scores,
     rival_scores,
 )
-from outlark.detection.decode.viterbi import NEAR, TINY, Decoded, decode_notes, decode_rules, decode_viterbi
 from outlark.detection.edges import MOST
 from outlark.detection.note_bounds import BoundsStream
 from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.errors import InputError
 from outlark.segments import Segment
 
-#: Frames that are looked at together: few enough for a fast memory. It changes no result.
+#: Frames processed together: few enough for the cache. It does not change the result.
 CHUNK = 2**14
 
 
 class Decisions(BaseEstimator):
     """How class scores become segments.
 
-    The segments tile the recording: notes ("known", or "ambiguous" where a second class accepts them too), and between
-    them "unknown" where there is sound and "silence" where there is none. Each says why. Frames at which some class is
-    at or above its threshold are grouped into regions, and a region is decided as soon as it is over.
+    Segments tile the recording: notes ("known", or "ambiguous" if a second class accepts them too), and between them
+    "unknown" sound and "silence". Each gives its reason. Frames where some class reaches its threshold are grouped into
+    regions, and a region is decided as soon as it is over.
 
     Parameters
     ----------
     decoder : "auto", "rules", "viterbi" or "notes"
         "rules": the six rules of the paper. "viterbi": the best sequence of classes, unknown and silence, in which
-        each class lasts its `least_s`. "notes", for scores of whole notes: the notes without overlap that have the
-        largest sum of (score - threshold) · length. "auto": "notes" for scores of whole notes, else "rules".
+        each class lasts its `least_s`. "notes", for note-level scores: the notes without overlap that have the largest
+        sum of (score - threshold) · length. "auto": "notes" for note-level scores, else "rules".
     least_s : "auto" or float
-        Shortest note in seconds. "auto": half of the shortest training note; with "viterbi" of each class by itself.
-        Whole notes then have their own lengths; if a number is given, what is found shorter than that is not a note.
+        Shortest note in seconds. "auto": half of the shortest training note; with "viterbi", for each class. At note
+        level, notes then have their own lengths; with a number, anything shorter is not a note.
     sure_s : "auto" or float
         Rules: a class that leads for longer than this is final. "auto": 60/35 of `least_s`, as in the paper.
     bridge_s : "auto" or float
-        Gaps of up to this long between two pieces of one class are bridged, and so are silences inside unknown sound.
-        "auto": a quarter of `least_s`. Whole notes are never joined.
+        Gaps of up to this long between two pieces of one class are bridged, and so are silences within unknown sound.
+        "auto": a quarter of `least_s`. At note level, notes are never joined.
     activity_db : float or None
         Frames without a note are silence below this activity and unknown above. None: all of them are unknown.
     unknown_s : "auto" or float
-        Unknown sound shorter than this is counted as silence. "auto": as short as `least_s`; with whole notes, sound
-        that lies within the edges of notes is then counted as silence as well (`outlark.detection.decode.remainders`).
+        Unknown sound shorter than this counts as silence. "auto": `least_s`; at note level, sound within the edges of
+        notes then counts as silence as well (`outlark.detection.decode.stretches`).
     max_region_s : float
-        A region that lasts longer is decided in pieces of this length, so that memory stays bounded. A note that
-        reaches over the cut is cut, too.
+        Longer regions are decided in pieces of this length, so that memory stays bounded. A note that reaches beyond
+        the cut is cut as well.
     confirm : bool
-        Rules and "viterbi": a note must also score as a whole, in the mean over its frames, as left-out training notes
-        do; otherwise it is unknown.
+        Rules and "viterbi": the mean score of a note over its frames must also reach that of left-out training notes;
+        otherwise it is unknown.
 
     Examples
     --------
@@ -94,7 +101,7 @@ class Decisions(BaseEstimator):
 
     @classmethod
     def paper(cls) -> Self:
-        """The paper's: its six rules, 35 and 60 of its time steps, no bridging, no silence."""
+        """As published: six rules, 35 and 60 of its time steps, no bridging, no silence."""
         return cls(
             decoder="rules", least_s=PAPER_LEAST_S, sure_s=PAPER_SURE_S, bridge_s=0.0, activity_db=None, confirm=False
         )
@@ -102,8 +109,8 @@ class Decisions(BaseEstimator):
     def stream(self, layout: ScoreLayout, joined: Joined | None = None) -> "DecisionStream":
         """A fresh stream: `push` any blocks, then `finish`; the same segments whatever the blocks.
 
-        With `joined`, for whole notes, what reaches the thresholds of the layout are candidates, and a note is what
-        reaches its `note_thresholds` with the joined scores (`outlark.detection.second_stage`).
+        With `joined`, at note level, the thresholds of the layout are those of candidates, and joined scores have to
+        reach its `note_thresholds` (`outlark.detection.second_stage`).
         """
         return DecisionStream(self, layout, joined)
 
@@ -114,7 +121,7 @@ class Decisions(BaseEstimator):
 
 
 class DecisionStream:
-    """Blocks of scores in, final segments out; made by `Decisions.stream`. Holds one region and some sums."""
+    """Blocks of scores in, final segments out; made by `Decisions.stream`. Holds one region at most."""
 
     def __init__(self, settings: Decisions, layout: ScoreLayout, joined: Joined | None = None) -> None:
         self._joined = joined
@@ -124,14 +131,16 @@ class DecisionStream:
         if not len(thresholds) or np.isnan(thresholds).any() or len(thresholds) != len(layout.classes):
             raise InputError(f"thresholds={thresholds} for classes {layout.classes}; give one number for each class")
         self._thresholds = np.maximum(thresholds, TINY)
-        self._regions: RegionStream | None = None  # made with the first frames, which tell whether notes are whole
+        self._regions: RegionStream | None = (
+            None  # made with the first frames, which show whether scores are note-level
+        )
         self._stretches = StretchStream(bridge=self.limits.bridge, least=self.limits.unknown)
         self._sums = np.zeros(len(thresholds) + 1)
         self._bounds = BoundsStream(layout.hop_samples, layout.offset_samples)
         self._finished = False
 
     def push(self, block: ScoreBlock) -> list[Segment]:
-        """Scores of the next frames; the segments that have become final, in order."""
+        """Scores of the next frames; the segments that are now final, in order."""
         self._check_open()
         if not len(block):
             return []
@@ -142,20 +151,20 @@ class DecisionStream:
         assert self._regions is not None
         segments: list[Segment] = []
         for start in range(0, len(block), CHUNK):
-            for batch in self._regions.push(part_of(block, start, start + CHUNK)):
+            for batch in self._regions.push(block.between(start, start + CHUNK)):
                 segments += self._decide(batch)
         return self._bounds.on(segments)
 
     @property
     def needed_from(self) -> int:
-        """The first sample at which a note may begin that is still to come."""
+        """The first sample at which a later note may start."""
         if self._regions is None:
             return 0
         n_decided = self._regions.n_frames - self._regions.n_held
         return self.layout.offset_samples + n_decided * self.layout.hop_samples if n_decided else 0
 
     def finish(self, n_samples: int) -> list[Segment]:
-        """The rest of the segments, of a recording with so many samples."""
+        """The rest of the segments, given the length of the recording in samples."""
         self._check_open()
         if self._regions is None:
             self._start(whole_notes=False)
@@ -165,8 +174,8 @@ class DecisionStream:
         last = self.layout.offset_samples + (n_frames - 1) * self.layout.hop_samples
         if n_samples <= last:
             raise InputError(
-                f"n_samples={n_samples}, but the last of {n_frames} frames begins at sample {last}; give the length of "
-                "the recording that the scores are of"
+                f"n_samples={n_samples}, but the last of {n_frames} frames starts at sample {last}; give the length of "
+                "the recording that the scores belong to"
             )
         self._finished = True
         segments: list[Segment] = []

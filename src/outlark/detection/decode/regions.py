@@ -1,4 +1,4 @@
-"""Grouping frames as they come in: regions in which some class speaks. A region can be decided on its own."""
+"""Grouping frames as they come in: regions where some class reaches its threshold, to be decided one by one."""
 
 from typing import NamedTuple
 
@@ -25,8 +25,8 @@ class Batch(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """Spans put into groups: the number of the first span of each group (G,), how far the group reaches (G,), and
-    whether it was cut off from the next group by force (G,)."""
+    """Groups of spans: the number of the first span of each (G,), how far it reaches (G,), and whether it was cut off
+    from the next one for being too long (G,)."""
 
     first: np.ndarray
     reach: np.ndarray
@@ -34,15 +34,13 @@ class Groups(NamedTuple):
 
 
 def hot_spans(block: ScoreBlock, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Frames at which some class is at or above its threshold, and the end of the longest span that starts there.
+    """Frames where some class reaches its threshold, and the end of the longest span that starts there.
 
     Returns
     -------
     starts, ends : ndarrays (H,) of int
         Without `block.lengths` a span is one frame.
 
-    Examples
-    --------
     >>> block = ScoreBlock(np.array([[0.0], [2.0], [1.0]]), np.zeros(3), lengths=np.array([[4], [5], [6]]))
     >>> hot_spans(block, np.array([1.0]))
     (array([1, 2]), array([6, 8]))
@@ -55,16 +53,8 @@ def hot_spans(block: ScoreBlock, thresholds: np.ndarray) -> tuple[np.ndarray, np
 
 
 def group_spans(starts: np.ndarray, ends: np.ndarray, *, gap: int, most: int) -> Groups:
-    """Spans whose gaps are at most `gap` long are one group, unless they start `most` or more after its first.
+    """Group spans (H,), sorted by start, with gaps of at most `gap` that start less than `most` after the first.
 
-    Parameters
-    ----------
-    starts, ends : ndarrays (H,) of int
-        Sorted by start.
-    gap, most : int
-
-    Examples
-    --------
     >>> group_spans(np.array([0, 2, 9]), np.array([3, 4, 10]), gap=1, most=100)
     Groups(first=array([0, 2]), reach=array([ 4, 10]), forced=array([False, False]))
     """
@@ -85,7 +75,7 @@ def _cut_up(starts: np.ndarray, ends: np.ndarray, i: int, j: int, gap: int, most
     while i < j:
         stop = min(j, int(np.searchsorted(starts, starts[i] + most)))
         reach = np.maximum.accumulate(ends[i:stop])
-        # what a piece before reached over does not hold this one together: look for gaps again
+        # an earlier piece may have bridged gaps of this one: look for them again
         breaks = np.flatnonzero(starts[i + 1 : stop] > reach[:-1] + gap)
         if len(breaks):
             stop = i + 1 + int(breaks[0])
@@ -96,12 +86,11 @@ def _cut_up(starts: np.ndarray, ends: np.ndarray, i: int, j: int, gap: int, most
 
 
 class RegionStream:
-    """Blocks of scores in, batches of whole regions out; all frames come out once, in order.
+    """Blocks of scores in, batches of whole regions out; every frame comes out once, in order.
 
     A region is a maximal group of hot frames (of spans, where blocks have lengths) with gaps of at most `gap` frames,
-    and `pad` frames before and after. A region that has not ended `most` frames after its first hot frame ends there.
-    What comes out does not depend on how the frames were cut into blocks, but for where one batch ends and the next
-    begins between regions. No more than one region is held.
+    and `pad` frames before and after. It ends `most` frames after its first hot frame at the latest. Regions do not
+    depend on how frames were divided into blocks; only the cuts between batches do. At most one region is held.
 
     Parameters
     ----------
@@ -109,8 +98,6 @@ class RegionStream:
     gap, pad, most : int
         Frames.
 
-    Examples
-    --------
     >>> stream = RegionStream(np.array([1.0]), gap=1, pad=0, most=100)
     >>> values = np.array([0, 0, 2, 2, 0, 2, 0, 0, 0, 0.0])[:, None]
     >>> [(b.start, len(b.block), b.regions.tolist()) for b in stream.push(ScoreBlock(values[:6], np.zeros(6)))]
@@ -122,17 +109,17 @@ class RegionStream:
     def __init__(self, thresholds: np.ndarray, *, gap: int, pad: int, most: int) -> None:
         self.thresholds, self.gap, self.pad, self.most = thresholds, gap, pad, most
         self.n_frames = 0
-        self._given = 0  # frames that came out
+        self._given = 0  # frames released
         self._held: list[ScoreBlock] = []  # frames _given … n_frames - 1
-        self._open: tuple[int, int] | None = None  # first hot frame and reach of the region that is not closed
+        self._open: tuple[int, int] | None = None  # first hot frame and reach of the open region
 
     @property
     def n_held(self) -> int:
-        """How many frames wait for their region to close."""
+        """How many frames are held."""
         return self.n_frames - self._given
 
     def push(self, block: ScoreBlock) -> list[Batch]:
-        """Scores of the next frames. They are kept as they are: do not write to them."""
+        """Scores of the next frames, which must not be written to afterwards."""
         starts, ends = hot_spans(block, self.thresholds)
         starts, ends = starts + self.n_frames, ends + self.n_frames + self.pad
         self.n_frames += len(block)
@@ -154,7 +141,7 @@ class RegionStream:
         regions = np.column_stack([np.maximum(hot - self.pad, earliest), region_ends])
         self._open, safe = None, self.n_frames if finished else max(self.n_frames - self.pad, self._given)
         if len(hot):
-            # one frame more than is needed, so that what is last in a recording comes out with `finish` only
+            # one frame more than needed, so that the last of a recording comes out with `finish` only
             closes = min(groups.reach[-1] + self.gap + self.pad, hot[-1] + self.most)
             if finished or self.n_frames > closes:
                 safe = max(safe, int(regions[-1, 1]))
@@ -168,16 +155,11 @@ class RegionStream:
         if stops[-1] == self._given:
             return []
         block, first = joined_scores(self._held), self._given
-        self._held = [part_of(block, stops[-1] - first, len(block))]
+        self._held = [block.between(stops[-1] - first, len(block))]
         batches = []
         for stop in stops:
             if stop > self._given:
                 here = regions[(regions[:, 0] >= self._given) & (regions[:, 0] < stop)] - self._given
-                batches.append(Batch(self._given, part_of(block, self._given - first, stop - first), here))
+                batches.append(Batch(self._given, block.between(self._given - first, stop - first), here))
                 self._given = stop
         return batches
-
-
-def part_of(block: ScoreBlock, start: int, stop: int) -> ScoreBlock:
-    """Frames start … stop - 1, a copy: the caller may use its memory again, and no part keeps a long block alive."""
-    return ScoreBlock(*(None if column is None else column[start:stop].copy() for column in block))  # type: ignore[arg-type]

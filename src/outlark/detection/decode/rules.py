@@ -1,7 +1,6 @@
 """The six decision rules of the paper (Sec. 4.2), from class scores to one label for each step.
 
-Scores are (T, C), at least 0, time first. A decision is the number of a class, or `UNDECIDED`; what is still undecided
-at the end is unknown.
+Scores are (T, C), at least 0. A decision is the number of a class, or `UNDECIDED`, which at the end means unknown.
 """
 
 import numpy as np
@@ -30,11 +29,6 @@ def discard_short(scores: np.ndarray, least: int) -> np.ndarray:
 def decide_where_sure(scores: np.ndarray, longer_than: int) -> np.ndarray:
     """Step 3: "a class score that is larger than other class scores for longer than [longer_than] time steps is …
     final".
-
-    Returns
-    -------
-    ndarray (T,) of int
-        Decisions; `UNDECIDED` elsewhere.
     """
     largest = _largest(scores)
     runs = encode(largest)

@@ -1,4 +1,10 @@
-"""Stretches of sound or silence between notes, as frames come in. They may be of any length and take little memory."""
+"""Stretches of sound or silence between notes, as frames come in; of any length, in little memory.
+
+Sound beside a note may be the rest of its onset or its decay. To refine the edges of a note, `outlark.detection.edges`
+compares `LOOK` spectra on either side of them with those of the training notes, so this sound was treated as part of
+the note, and a person would not annotate it separately. A stretch of sound that lies entirely within that reach of the
+notes beside it therefore counts as silence. It does not become part of the note, whose edges were placed with care.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,7 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from outlark.detection.decode.regions import Batch
-from outlark.detection.scores import ScoreBlock
+from outlark.detection.edges import LOOK
+from outlark.detection.front_end_choice import WINDOW_SHARE
+from outlark.detection.scores import ScoreBlock, ScoreLayout
+from outlark.features.note import NoteFrontEnd
 from outlark.maths.runs import encode
 
 SILENT, ACTIVE, NOTE = 0, 1, 2
@@ -26,8 +35,8 @@ class Stretches(NamedTuple):
     before, after : ndarrays (N, C + 1)
         Sums of the class scores and of the activity over all frames of the stream up to the start and the end.
     highest : ndarray (N, 2C + 1)
-        The highest score of each class; the most frames on end that the class was at or above its threshold, or of
-        whole notes that are, the most frames of one (0 where there is none); and the highest activity.
+        The highest score of each class; the longest run of frames at or above its threshold or, at note level, the
+        frames of the longest note that reaches it; and the highest activity.
     """
 
     starts: np.ndarray
@@ -55,10 +64,10 @@ class Stretches(NamedTuple):
 def stretches_of(
     batch: Batch, notes: np.ndarray, active: np.ndarray, thresholds: np.ndarray, before: np.ndarray
 ) -> Stretches:
-    """The stretches of one batch with these notes (N, 3), of which these frames (T,) are active.
+    """The stretches of a batch with these notes (N, 3) and active frames (T,).
 
-    Sums run on from `before` (C + 1,), those up to the first frame. They are added frame by frame and never in another
-    order, so that they are the same to the last bit for any cut into batches.
+    Sums continue from `before` (C + 1,). They are added frame by frame, always in the same order, so that they are the
+    same to the last bit for any division into batches.
 
     >>> block = ScoreBlock(np.array([[1.0], [3.0], [3.0]]), np.array([0.0, 9.0, 9.0]))
     >>> batch, active = Batch(5, block, np.array([[1, 3]])), np.array([False, True, True])
@@ -76,7 +85,7 @@ def stretches_of(
 
 
 def _heights(block: ScoreBlock, thresholds: np.ndarray) -> np.ndarray:
-    """For each frame what `Stretches.highest` is the highest of, (T, 2C + 1)."""
+    """The values of each frame whose maximum is `Stretches.highest`, (T, 2C + 1)."""
     hot = block.values >= thresholds
     if not hot.any():
         return np.column_stack([block.values, np.zeros(hot.shape), block.activity])
@@ -87,10 +96,10 @@ def _heights(block: ScoreBlock, thresholds: np.ndarray) -> np.ndarray:
 
 
 class StretchStream:
-    """Joins the stretches of consecutive batches and gives out those that cannot change any more.
+    """Joins the stretches of consecutive batches and releases those that are final.
 
-    Silences of at most `bridge` frames inside activity are part of it. Activity shorter than `least` frames is silence,
-    unless activity was not measured there. No more than three stretches are held.
+    Silences of at most `bridge` frames within activity are part of it. Activity shorter than `least` frames is silence,
+    unless activity was not measured there. At most three stretches are held.
 
     Parameters
     ----------
@@ -164,3 +173,78 @@ def merged(rows: Stretches) -> Stretches:
         rows.after[last],
         np.maximum.reduceat(rows.highest, first),
     )
+
+
+def reach_of_edges(layout: ScoreLayout) -> np.ndarray:
+    """How far sound beside a note belongs to its edges, in frames, for each class, (C,) of int.
+
+    How far `LOOK` spectra reach depends on the shortest of all training notes (`choose_front_end`). Beside a note of
+    another class they reach as far as in a model of that class alone.
+
+    >>> layout = ScoreLayout(
+    ...     classes=np.array(["trill", "song"]), thresholds=np.ones(2), sample_rate=32000, hop_samples=16,
+    ...     offset_samples=0, shortest_s=np.array([0.008, 0.2]), longest_s=np.array([0.01, 0.3]),
+    ... )
+    >>> reach_of_edges(layout)
+    array([12, 48])
+    """
+    usual = NoteFrontEnd()
+    share = np.minimum(1.0, WINDOW_SHARE * np.asarray(layout.shortest_s, dtype=float) / usual.window_s)
+    return np.maximum(LOOK, np.rint(LOOK * usual.hop_s * share * layout.frame_rate).astype(int))
+
+
+class RemainderStream:
+    """Turns the remainders of notes in a stream of stretches into silence; the same for any division into pushes.
+
+    Sound that reaches beyond the edges of its neighbours stays unknown, all of it. Only what lies within twice the
+    longest reach is held, and the silence before it.
+
+    Parameters
+    ----------
+    reach : ndarray (C,) of int
+        Of the edges of each class, in frames; all 0: nothing changes.
+    """
+
+    def __init__(self, reach: np.ndarray) -> None:
+        self.reach, self._most = reach, int(reach.max())
+        self._held: list[Stretches] = []
+        self._last_edge = -np.inf  # how far the last note reaches
+
+    def push(self, new: Stretches, n_frames: int, classes: np.ndarray) -> Stretches:
+        """The stretches that are final.
+
+        All notes that start before frame `n_frames` have been pushed by now; `classes` (N,) are those of the new ones,
+        of the kinds ``NOTE + k``.
+        """
+        return self._settled(new, float(n_frames), classes) if self._most else new
+
+    def finish(self, rest: Stretches | None) -> Stretches | None:
+        """The rest, with the very last stretches, which are not notes."""
+        parts = [*self._held, *([] if rest is None else [rest])]
+        self._held = []
+        return self._settled(joined(parts), np.inf, np.empty(0, dtype=int)) if parts and self._most else rest
+
+    def _settled(self, new: Stretches, n_frames: float, classes: np.ndarray) -> Stretches:
+        rows = joined([*self._held, new])
+        before, after, self._last_edge = self._edges_around(rows, classes)
+        sound = (rows.kinds == ACTIVE) & np.isfinite(rows.highest[:, -1])
+        near = (rows.ends <= before) | (rows.starts >= after) | (before >= after)
+        # it may be near a note still to come, which starts at n_frames or later
+        could = np.isinf(after) & (np.maximum(rows.starts, before) >= n_frames - self._most)
+        is_open = sound & ~near & could
+        rows.kinds[sound & near] = SILENT
+        n_final = len(rows.kinds)
+        if n_frames < np.inf:  # silence is not over while what follows may turn out to be silence as well
+            n_final = int(is_open.argmax()) if is_open.any() else n_final
+            n_final = int(np.flatnonzero(rows.kinds[:n_final] != SILENT).max(initial=-1)) + 1
+        self._held = [Stretches(*(column.copy() for column in rows.part(n_final, len(rows.kinds))))]
+        return merged(rows.part(0, n_final))
+
+    def _edges_around(self, rows: Stretches, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """How far the note before each stretch reaches, from where the next one does (infinite if none), and how far
+        the last note of all reaches, which precedes whatever is held: notes never wait."""
+        at, places = np.flatnonzero(rows.kinds >= NOTE), np.arange(len(rows.kinds))
+        reach = self.reach[classes[rows.kinds[at] - NOTE]]
+        ends = np.append(self._last_edge, rows.ends[at] + reach)
+        starts = np.append(rows.starts[at] - reach, np.inf)
+        return ends[np.searchsorted(at, places)], starts[np.searchsorted(at, places, side="right")], float(ends[-1])

@@ -1,4 +1,4 @@
-"""What is long and loud enough, and from a span of frames and its scores to a segment with the reason in words."""
+"""Limits of duration and level, and from a span of frames and its scores to a segment with its reason."""
 
 import math
 from collections.abc import Callable
@@ -27,12 +27,12 @@ class Limits(NamedTuple):
     Attributes
     ----------
     least : ndarray (C,) of int
-        Shortest note of each class; the same for all but with "viterbi".
+        Shortest note of each class; only with "viterbi" do they differ.
     least_note : int
-        Shortest whole note; 0 for "auto": they have lengths of their own.
+        Shortest note at note level; 0 for "auto".
     sure, bridge, unknown, most : int
     edges : bool
-        Whole notes: sound that lies within the edges of notes is not a sound of its own.
+        At note level: sound within the edges of notes is not a sound of its own.
     activity_db : float or None
     confirm : bool
     """
@@ -58,7 +58,7 @@ class Limits(NamedTuple):
         shortest, rate = float(each_s.min()), layout.frame_rate
         limits = cls(
             least=np.maximum(1, np.rint(each_s * rate).astype(int)),
-            # up, so that nothing in a table is shorter than what was asked for; a rounding is no frame
+            # up, so that no note is shorter than asked for; rounding errors do not count
             least_note=0 if isinstance(least_s, str) else math.ceil(shortest * rate - 1e-6),
             sure=round(_seconds("sure_s", sure_s, shortest * PAPER_SURE_S / PAPER_LEAST_S) * rate),
             bridge=round(_seconds("bridge_s", bridge_s, BRIDGE_SHARE * shortest) * rate),
@@ -68,7 +68,7 @@ class Limits(NamedTuple):
             activity_db=activity_db,
             confirm=bool(confirm),
         )
-        if activity_db is None:  # there is no silence that short unknown sound could be part of
+        if activity_db is None:  # without silence, short unknown sound cannot be part of it
             limits = limits._replace(unknown=0, edges=False)
         if limits.most < limits.least.max():
             raise InputError(
@@ -78,7 +78,7 @@ class Limits(NamedTuple):
 
 
 def check_decoder(decoder: Any) -> None:
-    """Refuse a decoder that does not exist."""
+    """Refuse an unknown decoder."""
     if decoder not in DECODERS:
         raise InputError(f"decoder={decoder!r} must be one of {DECODERS}")
 
@@ -116,10 +116,9 @@ def mean_scores(block: ScoreBlock, start: int, end: int) -> np.ndarray:
 
 
 def rival_scores(block: ScoreBlock, start: int, end: int, label: int, region: tuple[int, int]) -> np.ndarray:
-    """For a whole note: its own score, and of the other classes the best note that covers about the same span, (C,).
+    """At note level: the score of a note, and of the best note of each other class over about the same span, (C,).
 
-    Such a note overlaps this one by more than half of the longer of the two. -∞ for a class that has none in the
-    region.
+    The two overlap by more than half of the longer one. -∞ for a class without such a note in the region.
 
     >>> block = ScoreBlock(np.array([[3.0, 1.0], [1.0, 2.0]]), np.zeros(2), lengths=np.array([[2, 1], [1, 1]]))
     >>> rival_scores(block, 0, 2, 0, (0, 2))
@@ -159,10 +158,10 @@ class Verdicts:
         self.labels = [label.item() if isinstance(label, np.generic) else label for label in layout.classes]
 
     def note(self, start: int, end: int, label: int, scores: np.ndarray, share: float) -> Segment:
-        """A note of class `label` with these scores (C,), which it accepts in this share of its frames.
+        """A note of class `label` with these scores (C,), which reaches its threshold in this share of its frames.
 
-        Of the classes that accept a whole note the one with the best score has it: scores are on one scale, and a class
-        that accepts too much must not take the notes of others.
+        At note level, the best of the classes that accept it gets the note: scores share one scale, and a class that
+        accepts too much must not take the notes of others.
         """
         if self.joined is not None:
             scores = self.joined(scores, *self._samples(start, end))
@@ -184,7 +183,7 @@ class Verdicts:
         return self._segment(start, end, scores, label, rival, label=self.labels[label], verdict=verdict, reason=reason)
 
     def _unconfirmed(self, start: int, end: int, label: int, scores: np.ndarray) -> Segment:
-        """What looks like class `label` frame by frame, but not as a whole."""
+        """A span that resembles class `label` frame by frame, but not as a whole."""
         assert self.note_thresholds is not None
         least = float(self.note_thresholds[label])
         digits = _digits(scores[label], least)
@@ -199,7 +198,7 @@ class Verdicts:
 
     def stretch(self, start: int, end: int, active: bool, means: np.ndarray, highest: np.ndarray) -> Segment:
         """A stretch without a note; `means` (C + 1,) and `highest` (2C + 1,) as in `Stretches`."""
-        # Whole notes are scored where they start, so that a mean over starts says nothing.
+        # notes are scored where they start, so a mean over starts says nothing
         scores = highest[: len(means) - 1] if self.whole_notes else means[:-1]
         best = int(scores.argmax())
         others = np.where(np.arange(len(scores)) == best, -np.inf, scores)
@@ -209,7 +208,7 @@ class Verdicts:
         return self._segment(start, end, scores, best, rival, verdict=verdict, reason=reason)
 
     def no_frame(self, n_samples: int) -> Segment:
-        """A recording that is shorter than one frame."""
+        """A recording shorter than one frame."""
         verdict = UNKNOWN if self.limits.activity_db is None else SILENCE
         rate = self.layout.sample_rate
         return Segment(start=0, end=n_samples, sample_rate=rate, verdict=verdict, reason="shorter than one frame")
@@ -258,7 +257,7 @@ class Verdicts:
         return f"{self._reached(c, peaks)}, but for {_less(lasted, least)}"
 
     def _why_not_a_note(self, peaks: np.ndarray, lasting: np.ndarray) -> str:
-        """Of whole notes: why what reached its threshold, with the lengths of such notes in frames, is not one."""
+        """At note level: why a note that reached its threshold was not accepted; `lasting` are lengths in frames."""
         least = self.limits.least_note
         long_enough = lasting >= max(1, least)
         c = int(np.where(long_enough if long_enough.any() else lasting > 0, peaks, -np.inf).argmax())
@@ -291,7 +290,7 @@ def _number(value: float, beside: float) -> str:
 
 
 def _digits(value: float, limit: float, fewest: int = 2) -> int:
-    """How many digits to write: two that count in the limit, and enough not to contradict how the two compare.
+    """How many digits to print: two significant ones of the limit, and enough to show how the two compare.
 
     >>> _digits(2.31, 1.35), _digits(0.00172, 0.0015), _digits(1.3496, 1.35), _digits(9.6, 10.0, 0)
     (2, 4, 4, 1)

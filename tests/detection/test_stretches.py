@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlark.detection.decode.decisions import Decisions
-from outlark.detection.decode.remainders import RemainderStream
-from outlark.detection.decode.stretches import NOTE, Stretches
+from outlark.detection.decode.regions import Batch
+from outlark.detection.decode.stretches import NOTE, RemainderStream, Stretches, StretchStream, stretches_of
 from outlark.detection.edges import LOOK
 from outlark.detection.scores import ScoreBlock, Scores
 from tests.detection.made_up_scores import HOP, drawing, layout_of, pieces, recording, recordings, scores_of, streamed
@@ -158,3 +158,57 @@ def test_little_is_held():
         assert 10 * number - last < 3 * LOOK + 20
     whole = Scores(layout=layout, block=block, n_samples=n * HOP)
     assert sum(s.verdict == "unknown" for s in decisions.decide(whole)) > 900
+
+
+# ------------------------------------------------------- silence and sound between notes
+
+
+def kinds_of(activity, *, bridge, least, notes=(), cuts=()):
+    """One sign for each frame: "." silent, "+" active, "A" a note; pushed in pieces that end at the cuts."""
+    stream, out, before = StretchStream(bridge=bridge, least=least), [], np.zeros(2)
+    for start, end in itertools.pairwise([0, *cuts, len(activity)]):
+        loud = np.array([sign == "+" for sign in activity[start:end]])
+        block = ScoreBlock(np.zeros((end - start, 1)), np.where(loud, 9.0, 0.0))
+        own = np.array([(a - start, b - start, 0) for a, b in notes if start <= a < end], dtype=int).reshape(-1, 3)
+        new = stretches_of(Batch(start, block, np.empty((0, 2), dtype=int)), own, loud, np.array([1.0]), before)
+        before = new.after[-1].copy()
+        out.append(stream.push(new))
+    rest = stream.finish()
+    signs = ["?"] * len(activity)
+    for rows in [*out, *([] if rest is None else [rest])]:
+        for a, b, kind in zip(rows.starts, rows.ends, rows.kinds, strict=True):
+            signs[a:b] = ".+A"[min(kind, 2)] * (b - a)
+    return "".join(signs)
+
+
+@pytest.mark.parametrize(
+    ("activity", "expected"),
+    [
+        ("..+++..+++..", "..++++++++.."),  # a gap of two is bridged
+        ("..+++...+++..", "..+++...+++.."),  # one of three is not
+        ("..++....+++..", "........+++.."),  # two frames are too few
+        ("..++..++.....", "..++++++....."),  # but not if they are bridged first
+        ("++...........", "............."),
+        ("..+++..", "..+++.."),
+        ("..++", "...."),
+    ],
+)
+def test_short_silences_are_bridged_and_short_sounds_dropped(activity, expected):
+    assert kinds_of(activity, bridge=2, least=3) == expected
+    for cut in range(1, len(activity)):
+        assert kinds_of(activity, bridge=2, least=3, cuts=[cut]) == expected
+
+
+def test_nothing_is_bridged_across_a_note():
+    assert kinds_of("+++.++++.+++", bridge=2, least=3, notes=[(4, 8)]) == "+++.AAAA.+++"
+
+
+def test_sums_and_highest_values_of_a_stretch():
+    block = ScoreBlock(np.array([[0.5], [2.0], [3.0], [1.0]]), np.array([0.0, 8.0, np.inf, 7.0]))
+    active = np.array([False, True, True, True])
+    rows = stretches_of(
+        Batch(7, block, np.array([[1, 3]])), np.empty((0, 3), dtype=int), active, np.ones(1), np.zeros(2)
+    )
+    assert (rows.starts.tolist(), rows.ends.tolist(), rows.kinds.tolist()) == ([7, 8], [8, 11], [0, 1])
+    assert rows.means[1].tolist() == [2.0, (8.0 + 120.0 + 7.0) / 3]  # activity is averaged up to 120 dB
+    assert rows.highest[1].tolist() == [3.0, 3.0, np.inf]  # three frames on end at or above the threshold

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlark.detection.calibration import (
+from outlark.detection.learnt_thresholds import (
     LEAST_LOW,
     LEAST_SPREAD,
+    NEAR_THE_CLASS,
     SPREADS,
-    WAY,
     note_thresholds,
     pooled_spread,
     raised,
@@ -21,7 +21,7 @@ OWN = np.array([2.4, 2.5, 2.55, 2.6, 2.65])
 def test_the_threshold_lies_between_the_rest_and_the_class():
     low = 2.55 - SPREADS * pooled_spread([OWN])
     (found,) = note_thresholds([OWN], [np.array([0.5, 1.7])])
-    assert found == pytest.approx(1.7 + WAY * (low - 1.7))
+    assert found == pytest.approx(1.7 + NEAR_THE_CLASS * (low - 1.7))
 
 
 def test_notes_that_nobody_marked_change_nothing():
@@ -36,7 +36,7 @@ def test_something_like_the_class_raises_the_threshold():
 
 def test_notes_that_agree_by_chance_do_not_make_a_class_narrow():
     (found,) = note_thresholds([np.array([2.0, 2.0, 2.0])], [np.zeros(1)])
-    assert found == pytest.approx(WAY * (2.0 - SPREADS * LEAST_SPREAD * 2.0))
+    assert found == pytest.approx(NEAR_THE_CLASS * (2.0 - SPREADS * LEAST_SPREAD * 2.0))
 
 
 def test_an_odd_note_does_not_open_a_class():
@@ -65,7 +65,7 @@ def test_scores_below_zero_have_thresholds_above_zero():
 
 def test_notes_that_have_nothing_in_common_do_not_open_a_class():
     (found,) = note_thresholds([np.array([0.2, 2.4])], [np.zeros(1)])
-    assert found == pytest.approx(WAY * LEAST_LOW * 1.3)
+    assert found == pytest.approx(NEAR_THE_CLASS * LEAST_LOW * 1.3)
 
 
 @given(st.lists(st.floats(0.1, 3), min_size=1, max_size=9))
@@ -74,3 +74,9 @@ def test_no_class_accepts_below_the_mean_and_none_that_is_strict_becomes_less_so
     found = raised(given)
     assert (found >= given.mean()).all()
     np.testing.assert_array_equal(found[given >= given.mean()], given[given >= given.mean()])
+
+
+def test_a_threshold_in_numbers():
+    """0.75 of the median, 2.3, is the low end; the threshold lies four fifths of the way up to it from 1.0."""
+    (found,) = note_thresholds([np.array([2.2, 2.3, 2.4])], [np.array([0.3, 1.0, 2.25])])
+    assert found == pytest.approx(1.0 + 0.8 * (0.75 * 2.3 - 1.0))

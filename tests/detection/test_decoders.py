@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlark.detection.decode import rules
-from outlark.detection.decode.regions import Batch
-from outlark.detection.decode.viterbi import (
+from outlark.detection.decode.decoders import (
     GIVE,
     NEAR,
     TINY,
@@ -22,6 +21,7 @@ from outlark.detection.decode.viterbi import (
     frame_gains,
     viterbi,
 )
+from outlark.detection.decode.regions import Batch
 from outlark.detection.scores import ScoreBlock
 
 

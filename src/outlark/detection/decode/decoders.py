@@ -1,7 +1,4 @@
-"""Decoders: from the scores of a batch of regions to the notes in it.
-
-Each of them decides every region on its own, so that the notes do not depend on what else is in the batch.
-"""
+"""Decoders: from the scores of a batch of regions to the notes in it. Each region is decided by itself."""
 
 from typing import NamedTuple
 
@@ -11,21 +8,21 @@ from outlark.detection.decode import rules
 from outlark.detection.decode.regions import Batch
 from outlark.maths.runs import decode, encode
 
-#: The smallest number above 0. A class with a threshold of 0 or less accepts whatever scores above 0.
+#: The smallest number above 0: a class with a threshold of 0 or less accepts any score above 0.
 TINY = float(np.nextafter(0.0, 1.0))
-#: Of starts of one class that are at most this many frames apart, the best is a candidate.
+#: Among starts of one class within this many frames, the best is a candidate.
 NEAR = 2
-#: This share of a note at each of its ends may lie in the next one, because lengths are tried in steps. Up to .15 the
-#: booth sets stay the same; songs in the field lose .01.
+#: Notes may overlap by this share of their length at each end, because lengths are tried in steps. Up to .15, results
+#: on booth recordings stay the same; songs in the field lose .01.
 GIVE = 0.05
-#: In units of the classes' median threshold: the most that one frame counts for or against a class, what it costs to
-#: call an active frame silent or an inactive one unknown, and what it costs to begin something else.
+#: In units of the median threshold of the classes: the most that one frame counts for or against a class, the cost of
+#: calling an active frame silent or an inactive one unknown, and the cost of a change of state.
 BOUND, WRONG, SWITCH = 1.0, 0.25, 0.5
 
 
 class Decoded(NamedTuple):
-    """The notes of a batch (N, 3) - first frame, the one after the last, number of the class -, which of its frames
-    are active, (T,) of bool, for what is not a note, and the frames of each whole note as it was scored, (N, 2)."""
+    """The notes of a batch (N, 3): first frame, the one after the last, number of the class; which frames are active,
+    (T,) of bool; and at note level the frames of each note as it was scored, (N, 2)."""
 
     notes: np.ndarray
     active: np.ndarray
@@ -34,13 +31,12 @@ class Decoded(NamedTuple):
 
 def decode_rules(batch: Batch, active: np.ndarray, thresholds: np.ndarray, *, least: int, sure: int,
                  bridge: int) -> Decoded:  # fmt: skip
-    """The paper's six rules; a class that falls below its threshold for up to `bridge` frames is taken to go on.
+    """The paper's six rules; a class continues if it falls below its threshold for up to `bridge` frames.
 
-    All regions of the batch are decided at once, which changes nothing. Between two regions there are frames at which
-    every score is below its threshold, and step 1 sets them to 0. A run of non-zero scores (step 2), of one leading
-    class (step 3), of undecided steps with some score left (step 4) and of equal decisions (step 6) ends at such a
-    frame, and step 5 looks at one frame at a time. So no step carries anything across. The gap is longer than
-    `bridge`, so bridging carries nothing across either.
+    Deciding all regions of the batch at once changes nothing. Between two regions every score is below its threshold,
+    and step 1 sets it to 0. All runs, those of non-zero scores (step 2), of one leading class (step 3), of undecided
+    steps with some score left (step 4) and of equal decisions (step 6), end there, and step 5 looks at single frames.
+    The gap is longer than `bridge`, so bridging carries nothing across either.
     """
     speaks = np.column_stack([_bridged(column, bridge) for column in (batch.block.values >= thresholds).T])
     scores = np.where(speaks, np.maximum(batch.block.values, TINY), 0.0)
@@ -63,11 +59,11 @@ def decode_viterbi(batch: Batch, active: np.ndarray, thresholds: np.ndarray, *, 
 
 
 def decode_notes(batch: Batch, active: np.ndarray, thresholds: np.ndarray, *, least: int = 0) -> Decoded:
-    """The best set of whole notes that do not overlap, but for a little at their edges, where they meet half way.
+    """The best set of whole notes that overlap at most a little at their edges, where they meet half way.
 
     A candidate gains (score - threshold) · length: the evidence above the threshold, summed over its frames. Without
-    the length, two short notes inside a long one would beat it, however weak they are. What is shorter than `least`
-    frames is not a candidate, and not a note if the next one has cut it short.
+    the length, two short notes within a long one would beat it, however weak. A candidate has at least `least` frames,
+    and is dropped if the next note leaves it fewer.
     """
     values, lengths = batch.block.values, batch.block.lengths
     assert lengths is not None
@@ -75,7 +71,7 @@ def decode_notes(batch: Batch, active: np.ndarray, thresholds: np.ndarray, *, le
         values = np.where(batch.block.note_lengths >= least, values, 0.0)
     starts, classes = np.nonzero(candidates(values, thresholds))
     groups = np.searchsorted(batch.regions[:, 0], starts, side="right") - 1
-    # a region that was too long is cut, and so are the notes that reach over its end
+    # notes that reach beyond a region that was cut are cut as well
     ends = np.minimum(starts + lengths[starts, classes], batch.regions[groups, 1])
     gains = (values[starts, classes] - thresholds[classes]) * (ends - starts)
     give = (GIVE * (ends - starts)).astype(int)
@@ -89,10 +85,10 @@ def decode_notes(batch: Batch, active: np.ndarray, thresholds: np.ndarray, *, le
 
 
 def moved(notes: np.ndarray, moves: np.ndarray, regions: np.ndarray) -> np.ndarray:
-    """Notes (N, 3), in order, which overlap by less than half, with their edges moved; without any overlap.
+    """Notes (N, 3), in order, that overlap by less than half, with edges moved and without overlap.
 
-    An edge stays on its side of the middle of its note and inside its region (N, 2). Where one note would end after the
-    next begins, they meet half way.
+    An edge stays on its side of the middle of its note and within its region (N, 2). Notes that would overlap meet half
+    way.
 
     >>> moves = np.zeros((9, 1, 2), dtype=int)
     >>> moves[[1, 5], 0] = [[-1, 2], [-1, -1]]
@@ -111,7 +107,7 @@ def moved(notes: np.ndarray, moves: np.ndarray, regions: np.ndarray) -> np.ndarr
 
 
 def candidates(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Starts (T, C) of bool at or above the threshold that no start within `NEAR` frames beats; of equals the first.
+    """Starts (T, C) of bool that reach the threshold and that no start within `NEAR` frames beats; of equals the first.
 
     >>> candidates(np.array([[1.0], [3.0], [3.0], [2.0], [2.5]]), np.array([2.0])).ravel()
     array([False,  True, False, False, False])
@@ -124,23 +120,21 @@ def candidates(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
 
 
 def best_intervals(starts: np.ndarray, ends: np.ndarray, gains: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Weighted interval scheduling, which is the segmental Viterbi: intervals without overlap and with the largest sum.
+    """Weighted interval scheduling (segmental Viterbi): intervals without overlap that have the largest total gain.
 
     Parameters
     ----------
     starts, ends, gains : ndarrays (N,)
         Sorted by end.
     groups : ndarray (N,) of int
-        Intervals of different groups do not overlap. Sums begin anew in each group, so that rounding in one does not
-        change another.
+        Intervals of different groups do not overlap. Sums restart in each group: rounding in one does not affect
+        another.
 
     Returns
     -------
     ndarray of int
         Numbers of the chosen intervals, in order.
 
-    Examples
-    --------
     >>> starts, ends, gains = np.array([0, 2, 5]), np.array([4, 6, 9]), np.array([2.0, 3.0, 2.0])
     >>> best_intervals(starts, ends, gains, np.zeros(3, dtype=int))
     array([0, 2])
@@ -162,7 +156,7 @@ def best_intervals(starts: np.ndarray, ends: np.ndarray, gains: np.ndarray, grou
 
 
 def frame_gains(values: np.ndarray, thresholds: np.ndarray, active: np.ndarray) -> np.ndarray:
-    """What each frame says for each class, for unknown and for silence, (T, C + 2); 0 at the threshold.
+    """The gain of each frame for each class, for unknown and for silence, (T, C + 2); 0 at the threshold.
 
     >>> frame_gains(np.array([[3.0], [1.5]]), np.array([2.0]), np.array([True, False]))
     array([[ 0.5 ,  0.  , -0.25],
@@ -181,7 +175,7 @@ def viterbi(gains: np.ndarray, least: np.ndarray, switch: float) -> np.ndarray:
     ----------
     gains : ndarray (T, S)
     least : ndarray (S,) of int
-        A state lasts at least so many frames; one state at least has 1.
+        The least frames a state lasts; at least one state has 1.
     switch : float
         Above 0.
 
@@ -189,18 +183,19 @@ def viterbi(gains: np.ndarray, least: np.ndarray, switch: float) -> np.ndarray:
     -------
     ndarray (T,) of int
 
-    Examples
-    --------
     >>> viterbi(np.array([[0, 1], [0, 1], [0, -9], [0, 1.0]]), np.array([1, 2]), 0.1)
     array([1, 1, 0, 0])
     """
     n, n_states = gains.shape
     total = np.vstack([np.zeros(n_states), np.cumsum(gains, axis=0)])
-    begin = np.maximum(np.arange(n + 1)[:, None] - least, 0)  # of a state that has lasted its least at t
+    begin = np.maximum(np.arange(n + 1)[:, None] - least, 0)  # onset of a state that has lasted its least at t
     since = np.where(np.arange(n + 1)[:, None] < least, -np.inf, total - np.take_along_axis(total, begin, axis=0))
-    entry, origin = np.zeros(n + 1), np.zeros(n + 1, dtype=int)  # best way to begin something new at t, and from where
+    entry, origin = (
+        np.zeros(n + 1),
+        np.zeros(n + 1, dtype=int),
+    )  # best total if a state starts at t, and the one before
     fresh = np.zeros((n + 1, n_states), dtype=bool)
-    best = np.full(n_states, -np.inf)  # of the first t frames, when state s is the last and has lasted long enough
+    best = np.full(n_states, -np.inf)  # best total of t frames that end in state s, once it has lasted its least
     for t in range(1, n + 1):
         best += gains[t - 1]
         new = entry[begin[t]] + since[t]
@@ -225,7 +220,7 @@ def _path(fresh: np.ndarray, origin: np.ndarray, least: np.ndarray) -> np.ndarra
 
 
 def bridge_labels(labels: np.ndarray, bridge: int) -> np.ndarray:
-    """Decisions (T,) in which gaps of up to `bridge` undecided frames between two pieces of one class are that class.
+    """Decisions (T,) with gaps of up to `bridge` undecided frames within one class filled.
 
     >>> bridge_labels(np.array([1, -1, 1, -1, 0, -1, -1, 0]), 1)
     array([ 1,  1,  1, -1,  0, -1, -1,  0])

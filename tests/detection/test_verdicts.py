@@ -1,0 +1,158 @@
+"""Limits in frames, and the verdict and reason of a span."""
+
+import numpy as np
+import pytest
+
+from outlark.detection.decode.decisions import Decisions
+from outlark.detection.decode.verdicts import Limits, Verdicts, mean_scores, rival_scores
+from outlark.detection.scores import ScoreBlock, ScoreLayout
+from outlark.errors import InputError
+
+LAYOUT = ScoreLayout(
+    classes=np.array(["A", "B", "C"]),
+    thresholds=np.array([1.0, 2.0, 3.0]),
+    sample_rate=1000,
+    hop_samples=10,
+    offset_samples=4,
+    shortest_s=np.array([0.4, 0.8, 1.6]),
+    longest_s=np.array([1.0, 1.0, 2.0]),
+)
+
+
+def limits(**settings) -> Limits:
+    return Limits.of(LAYOUT, **Decisions(**settings).get_params())
+
+
+def verdicts(*, note_level=True, joined=None, **settings) -> Verdicts:
+    return Verdicts(LAYOUT, limits(**settings), whole_notes=note_level, joined=joined)
+
+
+# --------------------------------------------------------------------------- limits
+
+
+def test_the_automatic_limits_are_shares_of_the_shortest_training_note():
+    found = limits()  # 100 frames for each second, and notes of 0.4 s
+    assert found.least.tolist() == [20, 20, 20]
+    assert (found.bridge, found.unknown, found.most, found.least_note) == (5, 20, 6000, 0)
+    assert found.sure == round(20 * 60 / 35)
+    assert limits(decoder="viterbi").least.tolist() == [20, 40, 80]
+
+
+def test_without_silence_nothing_unknown_is_too_short():
+    assert (limits().edges, limits(unknown_s=0.1).edges) == (True, False)
+    found = limits(activity_db=None, unknown_s=0.5)
+    assert (found.unknown, found.edges) == (0, False)
+
+
+def test_a_shortest_note_is_rounded_up_to_frames():
+    assert [limits(least_s=s).least_note for s in (0.1, 0.101, 0.11)] == [10, 11, 11]
+
+
+def test_a_region_must_hold_the_shortest_note():
+    with pytest.raises(InputError, match=r"max_region_s=0\.1 is shorter than the shortest note"):
+        limits(max_region_s=0.1)
+    assert limits(max_region_s=0.2).most == 20
+
+
+# ----------------------------------------------------------------------------- notes
+
+
+def test_a_note_that_one_class_accepts_is_known():
+    found = verdicts().note(3, 8, 0, np.array([1.5, 1.0, -np.inf]), 1.0)
+    assert (found.verdict, found.label, found.start, found.end) == ("known", "A", 34, 84)
+    assert (found.score, found.runner_up, found.runner_up_score) == (1.5, "B", 1.0)
+    assert found.reason == "A 1.50 ≥ 1.00; next B 1.00"
+
+
+def test_a_note_at_the_start_of_a_recording_begins_with_it():
+    assert verdicts().note(0, 8, 0, np.array([1.5, 0.0, 0.0]), 1.0).start == 0
+
+
+def test_of_the_classes_that_accept_a_note_the_best_has_it():
+    """Whatever the decoder chose; and a class beside it that does not accept it is not the runner-up."""
+    found = verdicts().note(3, 8, 0, np.array([1.5, 2.5, 2.9]), 1.0)
+    assert (found.verdict, found.label, found.runner_up) == ("ambiguous", "B", "A")
+    assert found.reason == "between B (2.50 ≥ 2.00) and A (1.50 ≥ 1.00)"
+    at_the_threshold = verdicts().note(3, 8, 0, np.array([1.0, 2.0, 0.0]), 1.0)
+    assert (at_the_threshold.verdict, at_the_threshold.label) == ("ambiguous", "B")
+
+
+def test_a_second_stage_can_turn_a_candidate_down():
+    layout = ScoreLayout(**{**vars(LAYOUT), "note_thresholds": np.array([1.0, 1.0, 1.0])})
+    seen = []
+
+    def joined(scores, start, end):
+        seen.append((start, end))
+        return np.array([0.9, 0.5, -np.inf])
+
+    made = Verdicts(layout, limits(), whole_notes=True, joined=joined)
+    found = made.note(3, 8, 0, np.array([5.0, 5.0, -np.inf]), 1.0)
+    assert seen == [(34, 84)]
+    assert (found.verdict, found.label, found.score) == ("unknown", None, 0.9)
+    assert found.reason == "joined score 0.90 (A) < 1.00"
+
+
+def test_frames_are_confirmed_by_the_mean_over_the_note():
+    layout = ScoreLayout(**{**vars(LAYOUT), "note_thresholds": np.array([1.4, 9.0, 9.0])})
+    scores = np.array([1.3, 0.0, 0.0])
+    strict = Verdicts(layout, limits(), whole_notes=False).note(3, 8, 0, scores, 1.0)
+    assert (strict.verdict, strict.reason) == ("unknown", "mean score 1.30 (A) < 1.40 of whole notes")
+    assert Verdicts(layout, limits(confirm=False), whole_notes=False).note(3, 8, 0, scores, 1.0).verdict == "known"
+
+
+# ------------------------------------------------------------------------ between notes
+
+
+def stretch(highest, *, active=True, activity=9.0, **settings):
+    means = np.array([0.1, 0.1, 0.1, activity])
+    return verdicts(**settings).stretch(3, 8, active, means, np.array([*highest, 12.0], dtype=float))
+
+
+def test_sound_that_no_class_accepts_is_unknown():
+    found = stretch([0.5, 1.9, 0.3, 0, 0, 0])
+    assert (found.verdict, found.score, found.runner_up) == ("unknown", 1.9, "A")
+    assert found.reason == "best score 1.90 (B) < 2.00"
+
+
+def test_why_what_reached_its_threshold_is_not_a_note():
+    assert stretch([1.5, 0, 0, 30, 0, 0]).reason == "A reached 1.50 ≥ 1.00, but such a note would overlap a better one"
+    short = stretch([1.5, 0, 0, 9, 0, 0], least_s=0.1)
+    assert short.reason == "A reached 1.50 ≥ 1.00, but such a note lasts 90 ms, less than 100 ms"
+
+
+def test_why_it_is_silent():
+    assert stretch([0] * 6, active=False, activity=2.0).reason == "activity 2.0 dB, less than 6 dB"
+    brief = stretch([0] * 6, active=False, activity=9.0)
+    assert (brief.verdict, brief.reason) == ("silence", "never active for 200 ms or longer, but for the edges of notes")
+
+
+# ------------------------------------------------------------------------------- scores
+
+
+def test_rivals_cover_more_than_half_of_the_longer_of_the_two():
+    """Against a naive transcription."""
+    rng = np.random.default_rng(0)
+    block = ScoreBlock(rng.uniform(size=(40, 3)), np.zeros(40), lengths=rng.integers(1, 15, size=(40, 3)))
+    found = rival_scores(block, 12, 20, 1, (5, 36))
+    for c in (0, 2):
+        fitting = [-np.inf]
+        for at in range(5, 36):
+            length = int(block.lengths[at, c])
+            shared = min(at + length, 20) - max(at, 12)
+            if shared > max(length, 8) / 2:
+                fitting.append(block.values[at, c])
+        assert found[c] == max(fitting)
+    assert found[1] == block.values[12, 1]
+
+
+def test_the_mean_over_a_note():
+    block = ScoreBlock(np.arange(8.0).reshape(4, 2), np.zeros(4))
+    assert mean_scores(block, 1, 3).tolist() == [3.0, 4.0]
+
+
+@pytest.mark.parametrize(("start", "counts"), [(15, True), (16, False)])
+def test_exactly_half_is_not_enough_for_a_rival(start, counts):
+    block = ScoreBlock(np.zeros((30, 2)), np.zeros(30), lengths=np.ones((30, 2), dtype=int))
+    block.values[12, 0], block.lengths[12, 0] = 1.0, 8
+    block.values[start, 1], block.lengths[start, 1] = 0.7, 8
+    assert (rival_scores(block, 12, 20, 0, (0, 30))[1] == 0.7) == counts
