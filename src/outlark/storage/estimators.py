@@ -17,9 +17,10 @@ from outlark.estimators.open_set import check_outlier_label
 from outlark.estimators.pknn import PKNN
 from outlark.files.fields import Fields, put_kind, scalar, take_kind
 from outlark.maths.choice import Trial
-from outlark.maths.description import ClassModel, Description, LandmarkDescription
+from outlark.maths.description import ClassModel, Description
 from outlark.maths.pknn import Eta, Prototypes
 from outlark.maths.size import Size
+from outlark.maths.sparse import LandmarkDescription
 
 #: The arrays that only a class described by landmarks has.
 ONLY_WITH_LANDMARKS = ("landmarks", "W", "W_ones", "residuals")
