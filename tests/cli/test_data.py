@@ -79,11 +79,11 @@ def test_where(cache):
 
 
 def test_list(cache):
-    assert json.loads(data("list", "--json").stdout)["data"] == [
+    assert json.loads(data("list", "--json").stdout)["data"][1:] == [
         {"name": "great-tits", "what": SETS["great-tits"], "there": True, "folder": str(cache / "great-tits")}
     ]
     shutil.rmtree(cache / "great-tits")
-    assert data("list").stdout.splitlines()[1].split()[:2] == ["great-tits", "no"]
+    assert data("list").stdout.splitlines()[2].split()[:2] == ["great-tits", "no"]
 
 
 def test_what_is_said_of_it_is_true(cache):
@@ -112,8 +112,8 @@ def test_with_a_wheel(cache, tmp_path):
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (["get"], "get needs a NAME; choose from great-tits"),
-        (["get", "blue-tits"], "'blue-tits' is not 'great-tits'"),
+        (["get"], "get needs a NAME; choose from synthetic, great-tits"),
+        (["get", "blue-tits"], "'blue-tits' is not one of 'synthetic', 'great-tits'"),
         (["list", "great-tits"], "list takes no NAME, --to or --wheel"),
         (["where", "great-tits", "--to", "x"], "--to and --wheel go with get"),
         (["fetch"], "'fetch' is not one of 'list', 'get', 'where'"),
@@ -130,3 +130,15 @@ def test_inspect_reads_a_table(cache):
     content = json.loads(done.stdout)["files"][0]
     assert (content["format"], content["labels"]) == ("raven", {"B32-a": 4, "B32-b": 4})
     assert content["recordings"][0]["path"] is not None
+
+
+def test_synthetic_recordings_need_no_network(tmp_path, monkeypatch):
+    monkeypatch.setenv("OUTLARK_CACHE", str(tmp_path / "cache"))
+    done = data("where", "synthetic")
+    assert done.exit_code == 1
+    assert "get it with 'outlark data get synthetic'" in done.stderr
+    made = json.loads(data("get", "synthetic", "--json").stdout)
+    assert len(list(Path(made["folder"]).glob("*.wav"))) == 4
+    assert [line.split()[1] for line in made["next"]] == ["train", "detect", "evaluate"]
+    assert data("where", "synthetic").stdout.strip() == made["folder"]
+    assert data("get", "synthetic", "--wheel", "x.whl").exit_code == 2

@@ -15,10 +15,12 @@ from outlark.plain_text import number_of
 
 #: The data sets, by name.
 SETS = {
-    "great-tits": "20 songs of two great tits, 175 notes of 8 types in Raven selection tables; 3 MB, 8 MB to download"
+    "synthetic": "4 minutes of synthetic notes, 128 of 3 classes in Raven selection tables; needs no network",
+    "great-tits": "20 songs of two great tits, 175 notes of 8 types in Raven selection tables; 3 MB, 8 MB to download",
 }
 #: To learn from: the first song by name.
 FIRST = "2021-B32-0415_05-11.Table.1.selections.txt"
+SYNTHETIC = ("20240512_053000.Table.1.selections.txt", "wood", "--max-examples", "6")
 
 
 @click.command()
@@ -35,8 +37,8 @@ FIRST = "2021-B32-0415_05-11.Table.1.selections.txt"
 def command(action: str, name: str | None, to: str | None, wheel: str | None, quiet: bool, as_json: bool) -> None:
     """Download recordings to try things on: list the data sets, get NAME, or show where NAME is.
 
-    They are downloaded once and kept; from then on no network is needed, and 'get' only restores what is missing or
-    changed. NAME is great-tits.
+    NAME is synthetic, which needs no network, or great-tits, which is downloaded once and kept: from then on no network
+    is needed, and 'get' only restores what is missing or changed.
     """
     if action == "list":
         if name or to or wheel:
@@ -49,9 +51,14 @@ def command(action: str, name: str | None, to: str | None, wheel: str | None, qu
         if to or wheel:
             raise click.UsageError("--to and --wheel go with get")
         folder, more = _where(name), dict[str, list[str]]()
+    elif name == "synthetic":
+        if wheel:
+            raise click.UsageError("--wheel goes with great-tits")
+        folder = _made(to)
+        more = {"replaced": [], "next": _next(folder, *SYNTHETIC)}
     else:
         folder, replaced = _got(to, wheel, quiet)
-        more = {"replaced": replaced, "next": _next(folder)}
+        more = {"replaced": replaced, "next": _next(folder, FIRST, "tits")}
     if as_json:
         answer({"name": name, "folder": str(folder), **more})
         return
@@ -62,19 +69,43 @@ def command(action: str, name: str | None, to: str | None, wheel: str | None, qu
 
 def _list(as_json: bool) -> None:
     from outlark.experiment.great_tits import missing_or_changed, usual_folder
+    from outlark.files.places import cache_folder
 
-    folder = usual_folder()
-    there = not missing_or_changed(folder)
+    folders = {"synthetic": cache_folder() / "synthetic", "great-tits": usual_folder()}
+    there = {
+        "synthetic": (folders["synthetic"] / SYNTHETIC[0]).exists(),
+        "great-tits": not missing_or_changed(folders["great-tits"]),
+    }
     if as_json:
-        found = [{"name": name, "what": what, "there": there, "folder": str(folder)} for name, what in SETS.items()]
+        found = [
+            {"name": name, "what": what, "there": there[name], "folder": str(folders[name])}
+            for name, what in SETS.items()
+        ]
         answer({"data": found})
         return
-    show_table([["name", "here", "what"], *([name, "yes" if there else "no", what] for name, what in SETS.items())])
+    show_table(
+        [["name", "here", "what"], *([name, "yes" if there[name] else "no", what] for name, what in SETS.items())]
+    )
+
+
+def _made(to: str | None) -> Path:
+    from outlark.experiment.demo_recordings import write_demo
+    from outlark.files.places import cache_folder
+
+    folder = cache_folder() / "synthetic" if to is None else Path(to)
+    write_demo(folder)
+    return folder
 
 
 def _where(name: str) -> Path:
     from outlark.experiment.great_tits import missing_or_changed, usual_folder
+    from outlark.files.places import cache_folder
 
+    if name == "synthetic":
+        folder = cache_folder() / "synthetic"
+        if not (folder / SYNTHETIC[0]).exists():
+            raise InputError(f"{name} would be in {folder}: not found; get it with 'outlark data get {name}'")
+        return folder
     folder = usual_folder()
     if wrong := missing_or_changed(folder):
         found = (
@@ -96,12 +127,13 @@ def _got(to: str | None, wheel: str | None, quiet: bool) -> tuple[Path, list[str
         return get(target, wheel=wheel, watch=show), changed
 
 
-def _next(folder: Path) -> list[str]:
+def _next(folder: Path, first: str, name: str, *options: str) -> list[str]:
     """Three commands to try."""
+    model = f"{name}.outlark"
     return [
-        _line("outlark", "train", str(folder / FIRST), "-o", "tits.outlark"),
-        _line("outlark", "detect", "tits.outlark", str(folder), "-o", "found", "--format", "raven"),
-        _line("outlark", "evaluate", "found", str(folder), "--model", "tits.outlark"),
+        _line("outlark", "train", str(folder / first), *options, "-o", model),
+        _line("outlark", "detect", model, str(folder), "-o", "found", "--format", "raven"),
+        _line("outlark", "evaluate", "found", str(folder), "--model", model),
     ]
 
 
@@ -114,6 +146,7 @@ def _line(*words: str) -> str:
 def _report(name: str, replaced: Sequence[str], next: Sequence[str]) -> None:
     for file in replaced:
         say(f"{file} had changed: replaced, and the old one kept as {file}.old", err=True)
-    say(f"{name}: {SETS[name]}. README.md names the authors. Try:", err=True)
+    authors = "" if name == "synthetic" else " README.md names the authors."
+    say(f"{name}: {SETS[name]}.{authors} Try:", err=True)
     for line in next:
         say(f"  {line}", err=True)
