@@ -86,7 +86,7 @@ def test_negatives_with_a_minus(here):
     ran(*args, "-o", folder / "n.outlark", "--class", "tuti-D", "--class=-tuti-D")
     assert model_file.load(folder / "n.outlark").classes_.tolist() == ["-tuti-D", "tuti-D"]
     failed = ran(*args, "-o", folder / "p.outlark", "--paper", code=1)
-    assert "which knows no negatives" in failed.stderr
+    assert "which has no negatives" in failed.stderr
     assert not (folder / "p.outlark").exists()
 
 
