@@ -70,8 +70,6 @@ class NoteDetector(Trained, BaseEstimator):
     front_end_, describer_ : fitted
     layout_ : ScoreLayout
         Thresholds in use, durations, frame rate.
-    threshold_sources_ : list of str
-        Where the threshold of each class comes from: "examples", "calibration" or "hand".
 
     Examples
     --------
@@ -342,8 +340,6 @@ class NoteDetector(Trained, BaseEstimator):
         """
         check_is_fitted(self)
         return self.decisions_.stream(self.model_.decision_layout(), joined)
-
-    # ------------------------------------------------------------------ inside
 
     def _fit(self, material: Material) -> Self:
         self.model_ = fit_model(material, self.front_end, self.describer, self.embedding)
