@@ -82,7 +82,6 @@ def test_parquet_of_few_bytes_and_many_rows(tmp_path):
 @pytest.mark.parametrize(
     "command",
     [
-        ["formats", "--check", "{}"],
         ["inspect", "{}"],
         ["convert", "{}", "out", "--to", "csv"],
         ["evaluate", "{}", "{}"],

@@ -105,9 +105,7 @@ def test_odd_clips_are_told(tmp_path):
     (folder / "tuti-F" / "again.wav").write_bytes((folder / "tuti-F" / "0.wav").read_bytes())
     soundfile.write(folder / "tuti-F" / "long.wav", 0.1 * np.sin(np.arange(SAMPLE_RATE * 6)), SAMPLE_RATE)
     soundfile.write(folder / "tuti-F" / "low.wav", 0.1 * np.sin(np.arange(4000)), 16000)
-    with pytest.warns(
-        UserWarning, match="of the 6 notes of 'tuti-F', in their order, number 6 is unlike all the others"
-    ):
+    with pytest.warns(UserWarning, match="of the 6 notes of 'tuti-F', in order, number 6 is unlike all the others"):
         remarks = learn(find_examples([folder])).remarks
     assert remarks[0] == "sample rates from 16000 to 22050 Hz; everything is resampled to 16000 Hz"
     assert remarks[1].startswith("1 clip longer than 5 s: long.wav (tuti-F) 6.0 s")

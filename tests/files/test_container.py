@@ -487,13 +487,12 @@ LAZY = {
     "cli/main.py",
     "embeddings.py",
     "experiment/great_tits.py",
-    "experiment/great_tits_files.py",
-    "experiment/report_words.py",
+    "experiment/report.py",
     "annotations/formats.py",
-    "commands/listen/sound_device.py",
+    "commands/listen.py",
     "annotations/files.py",
     "batch/cluster.py",
-    "review/app.py",
+    "review/serving.py",
 }
 
 
