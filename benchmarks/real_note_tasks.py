@@ -279,11 +279,11 @@ TASKS: Mapping[str, Task] = {
 def _annotated(name: str) -> dict[str, Recording]:
     """File name → recording; those without notes, too."""
     folder = data_folder(name)
-    marks: dict[str, list[dict[str, str]]] = {path.name: [] for path in sorted(folder.glob("*.flac"))}
+    annotations: dict[str, list[dict[str, str]]] = {path.name: [] for path in sorted(folder.glob("*.flac"))}
     for row in _rows(folder / "annotations.csv"):
-        marks[row["file"]].append(row)
+        annotations[row["file"]].append(row)
     found = {}
-    for file, rows in marks.items():
+    for file, rows in annotations.items():
         samples, rate = read(folder / file)
         segments = [Segment.from_seconds(float(r["begin_s"]), float(r["end_s"]), r["label"], rate) for r in rows]
         found[file] = Recording(samples, rate, in_order(segments))

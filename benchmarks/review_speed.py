@@ -124,8 +124,8 @@ def repeat_found(project: Project, minute: Recording, long: Recording, minutes: 
                     row = {**row, "recording_id": long.id, "t0": row["t0"] + shift, "t1": row["t1"] + shift}
                     del row["id"]
                     columns = ", ".join(row)
-                    marks = ", ".join("?" * len(row))
-                    db.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(row.values()))
+                    annotations = ", ".join("?" * len(row))
+                    db.execute(f"INSERT INTO {table} ({columns}) VALUES ({annotations})", tuple(row.values()))
     told("detections", len(project.store.rows("SELECT id FROM detection")))
     with project.store.writing() as db:
         db.execute("UPDATE run SET scanned = ?", (json.dumps([minute.id, long.id]),))

@@ -47,7 +47,7 @@ def draw(ax, title: str, regions: np.ndarray, extent: tuple[float, ...], X: np.n
     ax.set(title=title, xlabel="feature 1", aspect="equal", xlim=extent[:2], ylim=extent[2:])
 
 
-def mark(ax, words: dict[str, str]) -> None:
+def annotation(ax, words: dict[str, str]) -> None:
     """Write what a model says at each of the three points."""
     for name, (x, y) in POINTS.items():
         ax.plot(x, y, marker="*", markersize=13, color="black", markeredgecolor="white")
@@ -77,7 +77,7 @@ def main(output: Path) -> None:
     regions = (accepted[:, 0] + 2 * accepted[:, 1]).reshape(320, 320)
     draw(axes[0], "MDD-KM (outlark)", regions, extent, X, y)
     scores, verdicts = model.class_scores(stars), model.verdicts(stars)
-    mark(
+    annotation(
         axes[0],
         {n: f"{v}\nscores A {s[0]:.2f}, B {s[1]:.2f}" for n, s, v in zip(POINTS, scores, verdicts, strict=True)},
     )
@@ -85,7 +85,7 @@ def main(output: Path) -> None:
         p = peer.predict_proba(grid)
         sure = np.where(p[:, 0] >= SURE, 1, np.where(p[:, 1] >= SURE, 2, 3)).reshape(320, 320)
         draw(ax, name, sure, extent, X, y)
-        mark(
+        annotation(
             ax, {n: f"P(A) {q[0]:.2f}, P(B) {q[1]:.2f}" for n, q in zip(POINTS, peer.predict_proba(stars), strict=True)}
         )
     axes[0].set_ylabel("feature 2")

@@ -139,11 +139,11 @@ def test_recordings_of_several_rates(system):
     rates = [SAMPLE_RATE, 44100]
     pairs = [planted(seed) for seed in (1, 2)]
     recordings = [resample(audio, SAMPLE_RATE, rate) for (audio, _), rate in zip(pairs, rates, strict=True)]
-    marks = [
+    annotations = [
         [Segment.from_seconds(s.start_s, s.end_s, s.label, rate) for s in truth if s.label != "cach-Z"]
         for (_, truth), rate in zip(pairs, rates, strict=True)
     ]
-    detector = system().fit_recordings(recordings, marks, rates)
+    detector = system().fit_recordings(recordings, annotations, rates)
     audio, truth = planted(3)
     found = {
         rate: [s for s in detector.detect(resample(audio, SAMPLE_RATE, rate), rate) if s.verdict == "known"]

@@ -6,7 +6,7 @@ lone surrogates, which stand for bytes that are not UTF-8.
 
 import re
 
-#: Control characters except tab and line feed, direction marks, line separators, lone surrogates.
+#: Control characters except tab and line feed, direction annotations, line separators, lone surrogates.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 #: An escaped byte that is not UTF-8, such as \udce9.
 _BYTE = re.compile(r"\\u(dc[89a-f][0-9a-f])")

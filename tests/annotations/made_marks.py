@@ -1,19 +1,19 @@
-"""Marks of every kind, for golden files and for whoever needs an example; and a table from its lines."""
+"""Annotations of every kind, for golden files and for whoever needs an example; and a table from its lines."""
 
 from pathlib import Path
 
-from outlark.annotations import About, Mark
+from outlark.annotations import About, Annotation
 
 RATE = 22050
 ABOUT = About(version="0.1.0", model_sha256="ab" * 32, settings={"activity_db": 6.0, "decoder": "rules"})
 
 
-def found(start: int, end: int, recording: str = "site A/night_20260501_043000.wav", **rest) -> Mark:
-    """A mark as the detector gives it, on whole samples."""
-    return Mark(start_s=start / RATE, end_s=end / RATE, recording=recording, sample_rate=RATE, **rest)
+def found(start: int, end: int, recording: str = "site A/night_20260501_043000.wav", **rest) -> Annotation:
+    """An annotation as the detector gives it, on whole samples."""
+    return Annotation(start_s=start / RATE, end_s=end / RATE, recording=recording, sample_rate=RATE, **rest)
 
 
-MARKS = [
+ANNOTATIONS = [
     found(0, 6600, verdict="silence", score=0.25, reason="activity -2.4 dB, less than 6 dB"),
     found(6600, 9261, label="tuti-D", verdict="known", score=2.5234567, runner_up="tuti-F", runner_up_score=1.75,
           reason="tuti-D 2.52 ≥ 2.19; next tuti-F 1.75"),

@@ -5,8 +5,8 @@ A difference in them is a difference that users see: say so in CHANGELOG.md.
 
 from pathlib import Path
 
-from outlark.annotations import FORMATS, write_table
-from tests.annotations.made_marks import ABOUT, MARKS
+from outlark.annotations import FORMATS, write_annotations
+from tests.annotations.made_marks import ABOUT, ANNOTATIONS
 
 FOLDER = Path(__file__).parent / "golden"
 #: The bytes of Parquet are pyarrow's affair, and differ from version to version.
@@ -14,4 +14,4 @@ NAMES = [name for name, format in FORMATS.items() if format.writes and name != "
 
 if __name__ == "__main__":
     for name in NAMES:
-        write_table(FOLDER / f"night{FORMATS[name].suffix}", MARKS, format=name, about=ABOUT)
+        write_annotations(FOLDER / f"night{FORMATS[name].suffix}", ANNOTATIONS, format=name, about=ABOUT)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from outlark.annotations import read_table
+from outlark.annotations import read_annotations
 from outlark.errors import AnnotationError
 from tests.annotations.made_marks import tabs
 
@@ -67,7 +67,7 @@ def test_an_error_names_file_and_line(case, tmp_path):
     path = tmp_path / "broken.txt"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     with pytest.raises(AnnotationError, match=rf"^{path}, {message}"):
-        read_table(path)
+        read_annotations(path)
 
 
 READ_RIGHTLY = {
@@ -98,31 +98,31 @@ READ_RIGHTLY = {
 def test_a_right_reading(case, tmp_path):
     path = tmp_path / "odd.txt"
     path.write_text("\n".join(READ_RIGHTLY[case]), encoding="utf-8", newline="")
-    marks = read_table(path).marks
-    assert [(mark.start_s, mark.end_s, mark.label) for mark in marks] == [(0.5, 1.0, "a")]
+    annotations = read_annotations(path).annotations
+    assert [(annotation.start_s, annotation.end_s, annotation.label) for annotation in annotations] == [(0.5, 1.0, "a")]
 
 
 def test_a_point_label(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("0.5\t0.5\ta\n")
-    (mark,) = read_table(path).marks
-    assert (mark.start_s, mark.end_s) == (0.5, 0.5)
+    (annotation,) = read_annotations(path).annotations
+    assert (annotation.start_s, annotation.end_s) == (0.5, 0.5)
     with pytest.raises(AnnotationError, match=r"line 1: a point label \('a' at 0.5 s\) has no samples at 8000 Hz"):
-        mark.segment(8000)
+        annotation.segment(8000)
 
 
 def test_lines_are_counted_over_quoted_line_breaks(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('start_s,end_s,label\n0,1,"a\nb"\n1,2,c\n3,2,d\n')
     with pytest.raises(AnnotationError, match=r"a.csv, line 5: the end"):
-        read_table(path)
+        read_annotations(path)
 
 
 def test_odd_columns_are_kept_and_remarked(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("start_s,end_s,label,score\n0,1,a,high\n")
-    table = read_table(path)
-    assert (table.marks[0].score, table.marks[0].more) == (None, {"score": "high"})
+    table = read_annotations(path)
+    assert (table.annotations[0].score, table.annotations[0].more) == (None, {"score": "high"})
     assert "column 'score' kept unchanged: 'high' is not a number (line 2)" in table.remarks
 
 
@@ -133,7 +133,7 @@ def test_a_recording_is_no_table(blob, tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(blob * 100)
     with pytest.raises(AnnotationError, match=r"is not a text file: it begins with .*; give an annotation file"):
-        read_table(path)
+        read_annotations(path)
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path):
@@ -142,40 +142,40 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path):
         file.write(b"start_s,end_s,label\n")
         file.truncate(2**31)
     with pytest.raises(AnnotationError, match=r"a.csv has 2147483648 bytes, too many for an annotation file"):
-        read_table(path)
+        read_annotations(path)
 
 
 def test_an_empty_file(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"")
     with pytest.raises(AnnotationError, match=r"a.txt is empty; if that means no labels, name its format"):
-        read_table(path)
-    assert read_table(path, format="audacity").marks == ()
+        read_annotations(path)
+    assert read_annotations(path, format="audacity").annotations == ()
     for name in ("raven", "csv", "jsonl"):
         with pytest.raises(AnnotationError, match=r"a.txt is empty; expected"):
-            read_table(path, format=name)
+            read_annotations(path, format=name)
 
 
 def test_nothing_there(tmp_path):
     with pytest.raises(AnnotationError, match=r"a.txt does not exist; check the name"):
-        read_table(tmp_path / "a.txt")
+        read_annotations(tmp_path / "a.txt")
     with pytest.raises(AnnotationError, match=r"is a folder; give the path of one annotation file"):
-        read_table(tmp_path)
+        read_annotations(tmp_path)
     with pytest.raises(AnnotationError, match=r"cannot be read \(embedded null byte\)"):
-        read_table("a\0b.txt")
+        read_annotations("a\0b.txt")
 
 
 def test_broken_utf_16(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes("0.5\t1.0\ta\n".encode("utf-16")[:-1])
     with pytest.raises(AnnotationError, match=r"begins like utf-16 text but is not .*; save it as UTF-8"):
-        read_table(path)
+        read_annotations(path)
 
 
 def test_a_format_that_does_not_fit(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("0.5\t1.0\ta\n")
     with pytest.raises(AnnotationError, match=r"line 1: no column for the start of a selection; expected one of"):
-        read_table(path, format="raven")
+        read_annotations(path, format="raven")
     with pytest.raises(AnnotationError, match=r"format='ravn' is not known; choose one of \['raven', 'audacity'"):
-        read_table(path, format="ravn")
+        read_annotations(path, format="ravn")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from outlark.annotations import FORMATS, read_table, write_table
+from outlark.annotations import FORMATS, read_annotations, write_annotations
 from outlark.errors import AnnotationError
-from tests.annotations.made_marks import MARKS
+from tests.annotations.made_marks import ANNOTATIONS
 from tests.annotations.make_golden import NAMES
 
 NEEDS = {"aoef": "soundevent", "parquet": "pyarrow"}
@@ -23,12 +23,12 @@ def read(blob, suffix, format):
         path = Path(folder, f"a{suffix}")
         path.write_bytes(blob)
         try:
-            table = read_table(path, format=format)
+            table = read_annotations(path, format=format)
         except AnnotationError as error:
             said = str(error)
         else:
             said = str(table.path)
-            assert all(0 <= mark.start_s <= mark.end_s for mark in table.marks)
+            assert all(0 <= annotation.start_s <= annotation.end_s for annotation in table.annotations)
         assert str(path) in said
 
 
@@ -37,7 +37,7 @@ def test_damaged_files(name, tmp_path):
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])
     path = tmp_path / "whole"
-    write_table(path, MARKS, format=name)
+    write_annotations(path, ANNOTATIONS, format=name)
     whole = path.read_bytes()
 
     @settings(max_examples=80, deadline=None)

@@ -7,20 +7,20 @@ from datetime import datetime, timedelta
 import pandas
 import pytest
 
-from outlark.annotations import FORMATS, Mark, read_table, write_table
-from tests.annotations.made_marks import ABOUT, MARKS
+from outlark.annotations import FORMATS, Annotation, read_annotations, write_annotations
+from tests.annotations.made_marks import ABOUT, ANNOTATIONS
 from tests.annotations.make_golden import FOLDER, NAMES
 
-SOUNDS = [mark for mark in MARKS if mark.verdict != "silence"]
-KNOWN = [mark for mark in MARKS if mark.verdict == "known"]
+SOUNDS = [annotation for annotation in ANNOTATIONS if annotation.verdict != "silence"]
+KNOWN = [annotation for annotation in ANNOTATIONS if annotation.verdict == "known"]
 NEEDS = {"aoef": "soundevent", "parquet": "pyarrow"}
 
 
-def written(name, folder, marks=MARKS):
+def written(name, folder, annotations=ANNOTATIONS):
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])
     path = folder / f"night{FORMATS[name].suffix}"
-    write_table(path, marks, format=name, about=ABOUT)
+    write_annotations(path, annotations, format=name, about=ABOUT)
     return path
 
 
@@ -42,23 +42,35 @@ def test_golden_files_are_utf8_with_unix_line_ends_and_no_byte_order_mark(name):
 
 @pytest.mark.parametrize("name", [*NAMES, "parquet"])
 def test_read_back_without_a_word_on_the_format(name, tmp_path):
-    table = read_table(written(name, tmp_path))
+    table = read_annotations(written(name, tmp_path))
     assert table.format == name
     assert table.about == ABOUT.as_dict()
     assert table.remarks == (("labels from the column 'Common name'",) if name == "birdnet" else ())
-    assert all(mark.more == {} for mark in table.marks)
-    expected = {"dcase": KNOWN, "csv": MARKS, "jsonl": MARKS, "parquet": MARKS, "aoef": MARKS}.get(name, SOUNDS)
-    assert [mark.start_s for mark in table.marks] == pytest.approx([mark.start_s for mark in expected], abs=1e-9)
-    assert [mark.end_s for mark in table.marks] == pytest.approx([mark.end_s for mark in expected], abs=2e-9)
+    assert all(annotation.more == {} for annotation in table.annotations)
+    expected = {
+        "dcase": KNOWN,
+        "csv": ANNOTATIONS,
+        "jsonl": ANNOTATIONS,
+        "parquet": ANNOTATIONS,
+        "aoef": ANNOTATIONS,
+    }.get(name, SOUNDS)
+    assert [annotation.start_s for annotation in table.annotations] == pytest.approx(
+        [annotation.start_s for annotation in expected], abs=1e-9
+    )
+    assert [annotation.end_s for annotation in table.annotations] == pytest.approx(
+        [annotation.end_s for annotation in expected], abs=2e-9
+    )
     if name != "dcase":
-        assert [mark.label for mark in table.marks] == [mark.label for mark in expected]
+        assert [annotation.label for annotation in table.annotations] == [annotation.label for annotation in expected]
 
 
 @pytest.mark.parametrize("name", ["csv", "jsonl", "parquet"])
 def test_own_formats_lose_nothing(name, tmp_path):
-    marks = [replace(mark, line=None) for mark in read_table(written(name, tmp_path)).marks]
-    rounded = [replace(mark, score=round(mark.score, 6)) for mark in MARKS]
-    assert marks == (rounded if name == "csv" else MARKS)
+    annotations = [
+        replace(annotation, line=None) for annotation in read_annotations(written(name, tmp_path)).annotations
+    ]
+    rounded = [replace(annotation, score=round(annotation.score, 6)) for annotation in ANNOTATIONS]
+    assert annotations == (rounded if name == "csv" else ANNOTATIONS)
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of crowsetta's use of pandas
@@ -66,7 +78,7 @@ def test_crowsetta_reads_our_raven_table(tmp_path):
     crowsetta = pytest.importorskip("crowsetta")
     path = written("raven", tmp_path)
     boxes = crowsetta.formats.bbox.Raven.from_file(path, annot_col="Annotation").to_bbox()
-    assert [box.onset for box in boxes] == pytest.approx([mark.start_s for mark in SOUNDS], abs=1e-9)
+    assert [box.onset for box in boxes] == pytest.approx([annotation.start_s for annotation in SOUNDS], abs=1e-9)
     assert [box.label for box in boxes][:3] == ["tuti-D", "tuti-D or tuti-F?", "unknown"]
     assert (boxes[0].low_freq, boxes[0].high_freq, boxes[3].high_freq) == (0.0, 11025.0, 8000.5)
 
@@ -74,16 +86,18 @@ def test_crowsetta_reads_our_raven_table(tmp_path):
 @pytest.mark.filterwarnings("ignore:The inplace keyword")
 def test_crowsetta_reads_whole_seconds_in_our_raven_table(tmp_path):
     crowsetta = pytest.importorskip("crowsetta")
-    path = written("raven", tmp_path, [Mark(start_s=1, end_s=2, label="a")])
+    path = written("raven", tmp_path, [Annotation(start_s=1, end_s=2, label="a")])
     (box,) = crowsetta.formats.bbox.Raven.from_file(path).to_bbox()
     assert (box.onset, box.offset, box.label) == (1.0, 2.0, "a")
 
 
 def test_crowsetta_reads_our_audacity_labels(tmp_path):
     crowsetta = pytest.importorskip("crowsetta")
-    marks = [replace(mark, low_hz=None) for mark in SOUNDS]
-    sequence = crowsetta.formats.seq.AudSeq.from_file(written("audacity", tmp_path, marks)).to_seq(round_times=False)
-    assert sequence.onsets_s == pytest.approx([mark.start_s for mark in SOUNDS], abs=1e-9)
+    annotations = [replace(annotation, low_hz=None) for annotation in SOUNDS]
+    sequence = crowsetta.formats.seq.AudSeq.from_file(written("audacity", tmp_path, annotations)).to_seq(
+        round_times=False
+    )
+    assert sequence.onsets_s == pytest.approx([annotation.start_s for annotation in SOUNDS], abs=1e-9)
     assert list(sequence.labels)[:2] == ["tuti-D 2.52", "tuti-D or tuti-F? 2.40"]
 
 
@@ -115,16 +129,16 @@ def test_pandas_reads_our_raven_table(tmp_path):
 def test_pandas_reads_our_json_lines_and_parquet(tmp_path):
     frame = pandas.read_json(written("jsonl", tmp_path), lines=True)
     # its JSON parser gives up some digits
-    assert frame["start_s"][1:].tolist() == pytest.approx([mark.start_s for mark in MARKS], abs=1e-12)
+    assert frame["start_s"][1:].tolist() == pytest.approx([annotation.start_s for annotation in ANNOTATIONS], abs=1e-12)
     frame = pandas.read_parquet(written("parquet", tmp_path))
-    assert frame["start_s"].tolist() == [mark.start_s for mark in MARKS]
+    assert frame["start_s"].tolist() == [annotation.start_s for annotation in ANNOTATIONS]
     assert frame["end_sample"].dtype == "int64"
 
 
 def test_soundevent_reads_our_aoef(tmp_path):
     io = pytest.importorskip("soundevent.io")
     clips = io.load(written("aoef", tmp_path)).clip_predictions
-    assert [str(clip.clip.recording.path) for clip in clips] == list(dict.fromkeys(m.recording for m in MARKS))
+    assert [str(clip.clip.recording.path) for clip in clips] == list(dict.fromkeys(m.recording for m in ANNOTATIONS))
     second = clips[0].sound_events[1]
     assert [(tag.tag.term.name, tag.tag.value) for tag in second.tags] == [
         ("label", "tuti-D"), ("runner_up", "tuti-F"), ("verdict", "known"),
@@ -158,31 +172,33 @@ def test_tables_of_before_there_were_times_of_day_are_read_as_our_own(tmp_path):
     assert text.split("\n")[0].endswith(",settings,start_time,remark")
     earlier = text.replace(",start_time,remark", "").replace(",,\n", "\n")
     (tmp_path / "night.outlark.csv").write_text(earlier, encoding="utf-8")
-    old, new = read_table(tmp_path / "night.outlark.csv"), read_table(FOLDER / "night.outlark.csv")
-    assert (old.marks, old.about, old.remarks) == (new.marks, new.about, new.remarks)
+    old, new = read_annotations(tmp_path / "night.outlark.csv"), read_annotations(FOLDER / "night.outlark.csv")
+    assert (old.annotations, old.about, old.remarks) == (new.annotations, new.about, new.remarks)
 
 
 @pytest.mark.parametrize("name", ["csv", "jsonl", "parquet", "raven", "kaleidoscope", "aoef"])
 def test_times_of_day_and_remarks(name, tmp_path):
     began = datetime.fromisoformat("2026-05-01T23:59:59+02:00")
     about = replace(ABOUT, recording={"began": began.isoformat()})
-    marks = [
+    annotations = [
         replace(
-            mark,
-            start_time=(began + timedelta(seconds=mark.start_s)).isoformat(timespec="microseconds"),
+            annotation,
+            start_time=(began + timedelta(seconds=annotation.start_s)).isoformat(timespec="microseconds"),
             remark="partial: =cut",
         )
-        for mark in SOUNDS
-        if mark.recording == SOUNDS[0].recording
+        for annotation in SOUNDS
+        if annotation.recording == SOUNDS[0].recording
     ]
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])
-    write_table(tmp_path / "t", marks, format=name, about=about)
-    table = read_table(tmp_path / "t", format=name)
-    assert [mark.start_time for mark in table.marks] == [mark.start_time for mark in marks]
-    assert marks[-1].start_time.startswith("2026-05-02T00:00:00.")
+    write_annotations(tmp_path / "t", annotations, format=name, about=about)
+    table = read_annotations(tmp_path / "t", format=name)
+    assert [annotation.start_time for annotation in table.annotations] == [
+        annotation.start_time for annotation in annotations
+    ]
+    assert annotations[-1].start_time.startswith("2026-05-02T00:00:00.")
     if name not in ("kaleidoscope", "aoef"):
-        assert {mark.remark for mark in table.marks} == {"partial: =cut"}
-    assert all(mark.more == {} for mark in table.marks)
+        assert {annotation.remark for annotation in table.annotations} == {"partial: =cut"}
+    assert all(annotation.more == {} for annotation in table.annotations)
     if name != "csv":  # whose rows say it in columns
         assert table.about["recording"] == {"began": "2026-05-01T23:59:59+02:00"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from outlark.annotations import read_table
+from outlark.annotations import read_annotations
 from outlark.annotations.annotation import taken_apart
 from outlark.annotations.delimited import MOST_CELLS, MOST_COLUMNS, MOST_ROWS, number, sheet_of
 from outlark.errors import AnnotationError
@@ -28,13 +28,13 @@ def test_more_columns_than_a_table_has(tmp_path, names, separator):
     path = written(tmp_path, "a.csv", separator.join(["start_s", "end_s", *names]) + "\n1" + separator + "2\n")
     for format in (None, "csv", "raven"):
         with pytest.raises(AnnotationError, match=f"{len(names) + 2:,} columns, at most {MOST_COLUMNS:,}"):
-            read_table(path, format=format)
+            read_annotations(path, format=format)
 
 
 def test_as_many_equal_columns_as_a_table_may_have(tmp_path):
     path = written(tmp_path, "a.csv", ",".join(["start_s", "end_s", *["x"] * (MOST_COLUMNS - 2)]) + "\n1,2,tuti\n")
-    table = read_table(path)
-    assert [mark.label for mark in table.marks] == ["tuti"]
+    table = read_annotations(path)
+    assert [annotation.label for annotation in table.annotations] == ["tuti"]
     columns = sheet_of(path.read_text(), path, []).columns
     assert columns[2:5] == ("x", "x (2)", "x (3)")
     assert len(set(columns)) == MOST_COLUMNS
@@ -47,14 +47,14 @@ def test_names_that_look_like_those_that_are_given(tmp_path):
 def test_an_error_lists_a_few_of_many_columns(tmp_path):
     names = [f"column_of_others_{i}" for i in range(900)]
     with pytest.raises(AnnotationError, match="and 871 more") as caught:
-        read_table(written(tmp_path, "a.csv", ",".join(["start_s", *names]) + "\n1\n"), format="csv")
+        read_annotations(written(tmp_path, "a.csv", ",".join(["start_s", *names]) + "\n1\n"), format="csv")
     assert len(str(caught.value)) < 3000
 
 
 def test_json_lines_with_more_keys_than_a_table_has_columns(tmp_path):
     lines = "".join(f'{{"start_s": 1, "end_s": 2, "k{i}": 1}}\n' for i in range(MOST_COLUMNS))
     with pytest.raises(AnnotationError, match=f"at most {MOST_COLUMNS:,}"):
-        read_table(written(tmp_path, "a.jsonl", lines))
+        read_annotations(written(tmp_path, "a.jsonl", lines))
 
 
 def test_rows_that_are_short_and_fill_the_memory(tmp_path):
@@ -62,7 +62,7 @@ def test_rows_that_are_short_and_fill_the_memory(tmp_path):
     rows = MOST_CELLS // MOST_COLUMNS + 1
     path = written(tmp_path, "a.csv", wide + "\n" + "1,2\n" * rows)  # less than a megabyte
     with pytest.raises(AnnotationError, match=f"{rows:,} rows of {MOST_COLUMNS:,} columns, at most {MOST_CELLS:,}"):
-        read_table(path)
+        read_annotations(path)
 
 
 def test_parquet_of_few_bytes_and_many_rows(tmp_path):
@@ -71,10 +71,10 @@ def test_parquet_of_few_bytes_and_many_rows(tmp_path):
     zeros = pyarrow.array([0.0] * 1_000_000)
     chunked = pyarrow.chunked_array([zeros] * 20)
     path = tmp_path / "a.parquet"
-    parquet.write_table(pyarrow.table({"start_s": chunked, "end_s": chunked}), path, compression="zstd")
+    parquet.write_annotations(pyarrow.table({"start_s": chunked, "end_s": chunked}), path, compression="zstd")
     assert path.stat().st_size < 300_000
     with pytest.raises(AnnotationError, match=f"20,000,000 rows, at most {MOST_ROWS:,}"):
-        read_table(path)
+        read_annotations(path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
@@ -108,8 +108,8 @@ def test_pipes_and_devices_are_no_files(tmp_path, what, command):
 def test_a_pipe_beside_a_table_is_remarked(tmp_path):
     path = written(tmp_path, "a.labels.txt", "0.5\t1.0\tsong\n")
     os.mkfifo(tmp_path / "a.labels.txt.about.json")
-    table = read_table(path)
-    assert [mark.label for mark in table.marks] == ["song"]
+    table = read_annotations(path)
+    assert [annotation.label for annotation in table.annotations] == ["song"]
     assert any("is a device or a pipe" in remark for remark in table.remarks)
 
 

@@ -1,9 +1,9 @@
-"""A mark: what it takes, and to segments and back."""
+"""An annotation: what it takes, and to segments and back."""
 
 import numpy as np
 import pytest
 
-from outlark.annotations import Mark
+from outlark.annotations import Annotation
 from outlark.annotations.annotation import is_known, is_sound, label_behind, shown
 from outlark.errors import AnnotationError, InputError
 from outlark.segments import Segment
@@ -27,12 +27,12 @@ from outlark.segments import Segment
 )
 def test_what_is_no_mark(given, message):
     with pytest.raises(InputError, match=message):
-        Mark(**{"start_s": 0.5, "end_s": 1.0, **given})
+        Annotation(**{"start_s": 0.5, "end_s": 1.0, **given})
 
 
 def test_numbers_become_python_floats():
-    mark = Mark(start_s=np.float32(0.5), end_s=1, score=np.float64(2))
-    assert [type(value) for value in (mark.start_s, mark.end_s, mark.score)] == [float] * 3
+    annotation = Annotation(start_s=np.float32(0.5), end_s=1, score=np.float64(2))
+    assert [type(value) for value in (annotation.start_s, annotation.end_s, annotation.score)] == [float] * 3
 
 
 def test_a_segment_and_back():
@@ -40,41 +40,46 @@ def test_a_segment_and_back():
         start=11, end=5000, sample_rate=22050, label="a", verdict="ambiguous", score=2.5, runner_up="b",
         runner_up_score=2.25, reason="between a and b",
     )  # fmt: skip
-    mark = Mark.from_segment(segment, "night.flac")
-    assert mark.recording == "night.flac"
-    assert mark.segment(22050) == segment
+    annotation = Annotation.from_segment(segment, "night.flac")
+    assert annotation.recording == "night.flac"
+    assert annotation.segment(22050) == segment
 
 
 def test_labels_of_any_type_become_text_and_no_runner_up_has_no_score():
-    mark = Mark.from_segment(Segment(start=0, end=1, sample_rate=8, label=np.int64(3)))
-    assert (mark.label, mark.runner_up, mark.runner_up_score, mark.score) == ("3", None, None, 0.0)
+    annotation = Annotation.from_segment(Segment(start=0, end=1, sample_rate=8, label=np.int64(3)))
+    assert (annotation.label, annotation.runner_up, annotation.runner_up_score, annotation.score) == (
+        "3",
+        None,
+        None,
+        0.0,
+    )
 
 
 def test_blank_labels_are_unknown_as_segments_and_others_known():
-    assert Mark(start_s=0, end_s=1).segment(100).verdict == "unknown"
-    assert Mark(start_s=0, end_s=1, label="a").segment(100).verdict == "known"
-    assert Mark(start_s=0, end_s=1, verdict="silence").segment(100).verdict == "silence"
+    assert Annotation(start_s=0, end_s=1).segment(100).verdict == "unknown"
+    assert Annotation(start_s=0, end_s=1, label="a").segment(100).verdict == "known"
+    assert Annotation(start_s=0, end_s=1, verdict="silence").segment(100).verdict == "silence"
 
 
 def test_spans_without_samples():
     with pytest.raises(
         AnnotationError, match=r"^an annotation \('a' at 0.5 s\) has no samples at 8000 Hz .*; annotate"
     ):
-        Mark(start_s=0.5, end_s=0.50001, label="a").segment(8000)
+        Annotation(start_s=0.5, end_s=0.50001, label="a").segment(8000)
     with pytest.raises(AnnotationError, match=r"^line 7: a point label"):
-        Mark(start_s=0.5, end_s=0.5, line=7).segment(8000)
+        Annotation(start_s=0.5, end_s=0.5, line=7).segment(8000)
 
 
 @pytest.mark.parametrize("verdict", ["known", "ambiguous", "unknown", "silence", None])
 @pytest.mark.parametrize("label", ["a", "known", "x?", "a or b?", None])
 @pytest.mark.parametrize("runner_up", ["b", None])
 def test_the_label_behind_what_is_shown(verdict, label, runner_up):
-    mark = Mark(start_s=0, end_s=1, label=label, verdict=verdict, runner_up=runner_up)
-    assert label_behind(shown(mark) or None, verdict, runner_up) == label
+    annotation = Annotation(start_s=0, end_s=1, label=label, verdict=verdict, runner_up=runner_up)
+    assert label_behind(shown(annotation) or None, verdict, runner_up) == label
 
 
 def test_which_marks_are_sounds_and_which_known():
     kinds = [("a", "known"), ("a", "ambiguous"), (None, "unknown"), (None, "silence"), ("a", None), (None, None)]
-    marks = [Mark(start_s=0, end_s=1, label=label, verdict=verdict) for label, verdict in kinds]
-    assert [is_sound(mark) for mark in marks] == [True, True, True, False, True, True]
-    assert [is_known(mark) for mark in marks] == [True, False, False, False, True, False]
+    annotations = [Annotation(start_s=0, end_s=1, label=label, verdict=verdict) for label, verdict in kinds]
+    assert [is_sound(annotation) for annotation in annotations] == [True, True, True, False, True, True]
+    assert [is_known(annotation) for annotation in annotations] == [True, False, False, False, True, False]

@@ -4,9 +4,9 @@ import csv
 
 import pytest
 
-from outlark.annotations import Mark, read_table, write_table
+from outlark.annotations import Annotation, read_annotations, write_annotations
 from outlark.errors import AnnotationError
-from tests.annotations.made_marks import MARKS, table
+from tests.annotations.made_marks import ANNOTATIONS, table
 
 
 def test_kaleidoscope(tmp_path):
@@ -14,11 +14,15 @@ def test_kaleidoscope(tmp_path):
         "INDIR,FOLDER,IN FILE,CHANNEL,OFFSET,DURATION,TOP1MATCH,TOP1DIST",
         "/rec,site1,a.wav,0,0.1,0.2,cluster3,0.45",
     )
-    found = read_table(table(tmp_path, *lines))
-    (mark,) = found.marks
+    found = read_annotations(table(tmp_path, *lines))
+    (annotation,) = found.annotations
     assert found.format == "kaleidoscope"
-    assert (mark.recording, mark.start_s, mark.end_s) == ("/rec/site1/a.wav", 0.1, 0.3)
-    assert (mark.label, mark.score, mark.more) == ("cluster3", -0.45, {"CHANNEL": "0"})  # a distance: near is high
+    assert (annotation.recording, annotation.start_s, annotation.end_s) == ("/rec/site1/a.wav", 0.1, 0.3)
+    assert (annotation.label, annotation.score, annotation.more) == (
+        "cluster3",
+        -0.45,
+        {"CHANNEL": "0"},
+    )  # a distance: near is high
 
 
 def test_kaleidoscope_labels_by_hand_go_first(tmp_path):
@@ -27,16 +31,21 @@ def test_kaleidoscope_labels_by_hand_go_first(tmp_path):
         r"C:\rec,site1,a.wav,1,2,cluster3,0.45,song",
         "/rec,,b.wav,1,2,cluster3,0.45,",
     )
-    found = read_table(table(tmp_path, *lines))
-    assert [(m.label, m.recording) for m in found.marks] == [("song", "C:/rec/site1/a.wav"), ("cluster3", "/rec/b.wav")]
-    assert found.marks[0].more == {"TOP1MATCH": "cluster3"}
+    found = read_annotations(table(tmp_path, *lines))
+    assert [(m.label, m.recording) for m in found.annotations] == [
+        ("song", "C:/rec/site1/a.wav"),
+        ("cluster3", "/rec/b.wav"),
+    ]
+    assert found.annotations[0].more == {"TOP1MATCH": "cluster3"}
     assert found.remarks == ("manual labels (MANUAL ID) override those of the program",)
-    assert read_table(found.path, label_column="TOP1MATCH").marks[0].label == "cluster3"
+    assert read_annotations(found.path, label_column="TOP1MATCH").annotations[0].label == "cluster3"
 
 
 def test_kaleidoscope_bats_have_an_auto_id(tmp_path):
-    (mark,) = read_table(table(tmp_path, "INDIR,FOLDER,IN FILE,OFFSET,DURATION,AUTO ID*", "d,e,a.wav,0,5,MYLU")).marks
-    assert (mark.label, mark.recording) == ("MYLU", "d/e/a.wav")
+    (annotation,) = read_annotations(
+        table(tmp_path, "INDIR,FOLDER,IN FILE,OFFSET,DURATION,AUTO ID*", "d,e,a.wav,0,5,MYLU")
+    ).annotations
+    assert (annotation.label, annotation.recording) == ("MYLU", "d/e/a.wav")
 
 
 def test_birdnet(tmp_path):
@@ -44,28 +53,28 @@ def test_birdnet(tmp_path):
         "Start (s),End (s),Scientific name,Common name,Confidence,File,lat",
         "0.0,3.0,Baeolophus bicolor,Tufted Titmouse,0.8134,/data/a.wav,42.5",
     )
-    found = read_table(table(tmp_path, *lines))
-    (mark,) = found.marks
+    found = read_annotations(table(tmp_path, *lines))
+    (annotation,) = found.annotations
     assert found.format == "birdnet"
-    assert (mark.label, mark.score, mark.recording) == ("Tufted Titmouse", 0.8134, "/data/a.wav")
-    assert mark.more == {"Scientific name": "Baeolophus bicolor", "lat": "42.5"}
-    assert read_table(found.path, label_column="Scientific name").marks[0].label == "Baeolophus bicolor"
+    assert (annotation.label, annotation.score, annotation.recording) == ("Tufted Titmouse", 0.8134, "/data/a.wav")
+    assert annotation.more == {"Scientific name": "Baeolophus bicolor", "lat": "42.5"}
+    assert read_annotations(found.path, label_column="Scientific name").annotations[0].label == "Baeolophus bicolor"
 
 
 def test_birdnet_selection_table(tmp_path):
     header = "Selection\tView\tChannel\tBegin Time (s)\tEnd Time (s)\tLow Freq (Hz)\tHigh Freq (Hz)\tCommon Name"
     header += "\tSpecies Code\tConfidence\tBegin Path\tFile Offset (s)"
     row = "1\tSpectrogram 1\t1\t63.0\t66.0\t0\t15000\tTufted Titmouse\ttuftit\t0.8134\t/data/b.wav\t3.0"
-    (mark,) = read_table(table(tmp_path, header, row)).marks
-    assert (mark.label, mark.score, mark.recording) == ("Tufted Titmouse", 0.8134, "/data/b.wav")
-    assert (mark.start_s, mark.end_s) == (3.0, 6.0)
+    (annotation,) = read_annotations(table(tmp_path, header, row)).annotations
+    assert (annotation.label, annotation.score, annotation.recording) == ("Tufted Titmouse", 0.8134, "/data/b.wav")
+    assert (annotation.start_s, annotation.end_s) == (3.0, 6.0)
 
 
 def test_dcase_reference(tmp_path):
     lines = "Audiofilename,Starttime,Endtime,Q", "a.wav,1,2,POS", "a.wav,3,4,UNK", "a.wav,5,6,NEG"
-    found = read_table(table(tmp_path, *lines))
+    found = read_annotations(table(tmp_path, *lines))
     assert found.format == "dcase"
-    assert [(m.start_s, m.label, m.verdict, m.more) for m in found.marks] == [
+    assert [(m.start_s, m.label, m.verdict, m.more) for m in found.annotations] == [
         (1.0, "Q", "known", {}),
         (3.0, None, "unknown", {"Q": "UNK"}),
     ]
@@ -75,27 +84,37 @@ def test_dcase_reference(tmp_path):
 def test_dcase_reference_of_several_classes(tmp_path):
     lines = "Audiofilename,Starttime,Endtime,AMRE,BBWA", "a.wav,1,2,POS,NEG", "a.wav,3,4,pos,POS", "a.wav,5,6,NEG,UNK"
     path = table(tmp_path, *lines)
-    assert [(m.start_s, m.label) for m in read_table(path).marks] == [(1, "AMRE"), (3, "AMRE"), (3, "BBWA"), (5, None)]
-    assert [(m.start_s, m.label) for m in read_table(path, label_column="BBWA").marks] == [(3, "BBWA"), (5, None)]
+    assert [(m.start_s, m.label) for m in read_annotations(path).annotations] == [
+        (1, "AMRE"),
+        (3, "AMRE"),
+        (3, "BBWA"),
+        (5, None),
+    ]
+    assert [(m.start_s, m.label) for m in read_annotations(path, label_column="BBWA").annotations] == [
+        (3, "BBWA"),
+        (5, None),
+    ]
 
 
 def test_dcase_predictions(tmp_path):
-    found = read_table(table(tmp_path, "Audiofilename,Starttime,Endtime", "a.wav,1.5,2"))
-    assert (found.format, found.marks[0].label, found.marks[0].recording) == ("dcase", None, "a.wav")
+    found = read_annotations(table(tmp_path, "Audiofilename,Starttime,Endtime", "a.wav,1.5,2"))
+    assert (found.format, found.annotations[0].label, found.annotations[0].recording) == ("dcase", None, "a.wav")
 
 
 def test_dcase_gets_known_notes_with_a_recording(tmp_path):
-    write_table(tmp_path / "a.csv", [*MARKS, Mark(start_s=1, end_s=2, recording="x.wav")], format="dcase")
-    assert len(read_table(tmp_path / "a.csv").marks) == 4
+    write_annotations(
+        tmp_path / "a.csv", [*ANNOTATIONS, Annotation(start_s=1, end_s=2, recording="x.wav")], format="dcase"
+    )
+    assert len(read_annotations(tmp_path / "a.csv").annotations) == 4
     with pytest.raises(AnnotationError, match=r"an annotation at 1.0 s has no recording, which DCASE predictions need"):
-        write_table(tmp_path / "a.csv", [Mark(start_s=1, end_s=2, label="a")], format="dcase")
+        write_annotations(tmp_path / "a.csv", [Annotation(start_s=1, end_s=2, label="a")], format="dcase")
 
 
 def test_csv_of_others(tmp_path):
     lines = "file,begin_s,end_s,low_hz,high_hz,label,site", "a.flac,0.5,1.5,,,bird,north", "b.flac,2,3,100,200,bird,"
-    found = read_table(table(tmp_path, *lines))
+    found = read_annotations(table(tmp_path, *lines))
     assert found.format == "csv"
-    assert [(m.recording, m.low_hz, m.high_hz, m.more) for m in found.marks] == [
+    assert [(m.recording, m.low_hz, m.high_hz, m.more) for m in found.annotations] == [
         ("a.flac", None, None, {"site": "north"}),
         ("b.flac", 100.0, 200.0, {}),
     ]
@@ -103,45 +122,52 @@ def test_csv_of_others(tmp_path):
 
 def test_seconds_that_were_changed_by_hand_hold(tmp_path):
     path = tmp_path / "a.csv"
-    write_table(path, MARKS[1:2], format="csv")
-    assert read_table(path).marks[0].start_s == 6600 / 22050
+    write_annotations(path, ANNOTATIONS[1:2], format="csv")
+    assert read_annotations(path).annotations[0].start_s == 6600 / 22050
     path.write_text(path.read_text(encoding="utf-8").replace("0.299319728,", "0.25,", 1), encoding="utf-8")
-    assert read_table(path).marks[0].start_s == 0.25
+    assert read_annotations(path).annotations[0].start_s == 0.25
 
 
 def test_own_csv_with_a_broken_cell_is_an_error(tmp_path):
     path = tmp_path / "a.csv"
-    write_table(path, MARKS, format="csv")
+    write_annotations(path, ANNOTATIONS, format="csv")
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace(",known,", ",sure,", 1), encoding="utf-8")
     with pytest.raises(AnnotationError, match=r"a.csv, line 3: column 'verdict': 'sure' is not one of"):
-        read_table(path)
+        read_annotations(path)
     path.write_text(text.replace(",1,0.1.0,", ",2,0.1.0,", 1), encoding="utf-8")
     with pytest.raises(AnnotationError, match=r"a.csv, line 2: schema '2', written by a newer outlark"):
-        read_table(path)
+        read_annotations(path)
 
 
 def test_rows_of_several_runs_say_so(tmp_path):
     path = tmp_path / "a.csv"
-    write_table(path, MARKS, format="csv")
+    write_annotations(path, ANNOTATIONS, format="csv")
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("0.1.0", "0.0.9", 1), encoding="utf-8")
-    found = read_table(path)
-    assert (found.about, len(found.marks)) == ({}, len(MARKS))
+    found = read_annotations(path)
+    assert (found.about, len(found.annotations)) == ({}, len(ANNOTATIONS))
     assert found.remarks == ("rows of 2 runs of outlark, with different versions, models or settings",)
 
 
 def test_numbers_in_audacity_labels_of_others_stay(tmp_path):
-    found = read_table(table(tmp_path, "0.5\t1.0\ttone 10.25"))
-    assert (found.marks[0].label, found.marks[0].score) == ("tone 10.25", None)
+    found = read_annotations(table(tmp_path, "0.5\t1.0\ttone 10.25"))
+    assert (found.annotations[0].label, found.annotations[0].score) == ("tone 10.25", None)
     assert "'tone 10.25' and the like are taken as labels" in found.remarks[0]
 
 
 def test_kaleidoscope_sorts_the_best_first(tmp_path):
     """By TOP1DIST, which is a distance there."""
-    marks = [Mark(start_s=i, end_s=i + 0.5, label="a", score=score) for i, score in enumerate([0.5, 3.25, 0.0, 1.5])]
-    write_table(tmp_path / "a.kaleidoscope.csv", marks, format="kaleidoscope")
+    annotations = [
+        Annotation(start_s=i, end_s=i + 0.5, label="a", score=score) for i, score in enumerate([0.5, 3.25, 0.0, 1.5])
+    ]
+    write_annotations(tmp_path / "a.kaleidoscope.csv", annotations, format="kaleidoscope")
     with (tmp_path / "a.kaleidoscope.csv").open(newline="") as file:
         rows = sorted(csv.DictReader(file), key=lambda row: float(row["TOP1DIST"]))
     assert [float(row["OFFSET"]) for row in rows] == [1.0, 3.0, 0.0, 2.0]
-    assert [mark.score for mark in read_table(tmp_path / "a.kaleidoscope.csv").marks] == [0.5, 3.25, 0.0, 1.5]
+    assert [annotation.score for annotation in read_annotations(tmp_path / "a.kaleidoscope.csv").annotations] == [
+        0.5,
+        3.25,
+        0.0,
+        1.5,
+    ]

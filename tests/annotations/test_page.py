@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from outlark.annotations import FORMATS, read_table
+from outlark.annotations import FORMATS, read_annotations
 from outlark.annotations.column_mapping import USUAL
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
@@ -28,9 +28,9 @@ def test_every_format_is_on_the_page(name):
 @pytest.mark.parametrize(("name", "example"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
 def test_examples_are_of_the_format(name, example, tmp_path):
     (tmp_path / "example.txt").write_text(example, encoding="utf-8")
-    table = read_table(tmp_path / "example.txt")
+    table = read_annotations(tmp_path / "example.txt")
     assert table.format == name
-    assert 0.25 <= table.marks[0].start_s < table.marks[0].end_s <= 0.75
+    assert 0.25 <= table.annotations[0].start_s < table.annotations[0].end_s <= 0.75
 
 
 def test_all_formats_of_text_have_an_example():

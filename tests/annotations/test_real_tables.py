@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from outlark.annotations import read_table
+from outlark.annotations import read_annotations
 
 DATA = Path(os.environ.get("OUTLARK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 TABLES = sorted(DATA.glob("*/*.selections.txt"))
@@ -21,28 +21,32 @@ def _data():
 
 def test_every_selection_is_read():
     for path in TABLES:
-        table = read_table(path)
+        table = read_annotations(path)
         assert table.format == "raven"
         with path.open(newline="") as file:
             rows = list(csv.DictReader(file, delimiter="\t"))
-        assert [mark.label for mark in table.marks] == [row["Annotation"] for row in rows]
-        assert [mark.start_s for mark in table.marks] == [float(row["Begin Time (s)"]) for row in rows]
-        assert [mark.high_hz for mark in table.marks] == [float(row["High Freq (Hz)"]) for row in rows]
+        assert [annotation.label for annotation in table.annotations] == [row["Annotation"] for row in rows]
+        assert [annotation.start_s for annotation in table.annotations] == [
+            float(row["Begin Time (s)"]) for row in rows
+        ]
+        assert [annotation.high_hz for annotation in table.annotations] == [
+            float(row["High Freq (Hz)"]) for row in rows
+        ]
 
 
 def test_tables_of_many_recordings_say_the_same():
     for path in sorted(DATA.glob("*/annotations.csv")):
-        table = read_table(path)
+        table = read_annotations(path)
         assert table.format == "csv"
         assert table.remarks == ("labels from the column 'label'",)
-        for name in {mark.recording for mark in table.marks}:
-            here = [(m.start_s, m.end_s, m.label) for m in table.marks if m.recording == name]
-            there = read_table(path.parent / Path(name).with_suffix(".Table.1.selections.txt")).marks
+        for name in {annotation.recording for annotation in table.annotations}:
+            here = [(m.start_s, m.end_s, m.label) for m in table.annotations if m.recording == name]
+            there = read_annotations(path.parent / Path(name).with_suffix(".Table.1.selections.txt")).annotations
             assert here == [(m.start_s, m.end_s, m.label) for m in there]
 
 
 def test_marks_lie_within_their_recordings():
     for path in TABLES[:10]:
         info = soundfile.info(path.with_name(path.name.replace(".Table.1.selections.txt", ".flac")))
-        ends = [mark.segment(info.samplerate).end for mark in read_table(path).marks]
+        ends = [annotation.segment(info.samplerate).end for annotation in read_annotations(path).annotations]
         assert max(ends, default=0) <= info.frames

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from outlark.annotations import FORMATS, Mark, read_table, write_table
+from outlark.annotations import FORMATS, Annotation, read_annotations, write_annotations
 from outlark.annotations.annotation import shown, taken_apart
 from outlark.annotations.audacity import _SCORE
 from outlark.annotations.delimited import comma_line, guarded, one_line, tab_cells, tab_line, unguarded
@@ -26,7 +26,7 @@ scores = st.none() | st.floats(-5, 50)
 
 
 @st.composite
-def marks(draw):
+def annotations(draw):
     verdict = draw(st.sampled_from(["known", "ambiguous", "unknown", "silence", None]))
     rate = draw(st.sampled_from([8000, 22050, 44100, 256000, 384000]))
     start = draw(st.integers(0, 86400 * rate))
@@ -34,7 +34,7 @@ def marks(draw):
     label = draw(texts) if verdict in ("known", "ambiguous") or (verdict is None and draw(st.booleans())) else None
     runner_up = draw(st.none() | texts)
     band = sorted(draw(st.tuples(st.integers(0, 9000), st.integers(0, 9000)))) if draw(st.booleans()) else [None, None]
-    return Mark(
+    return Annotation(
         start_s=start / rate,
         end_s=end / rate,
         sample_rate=rate,
@@ -55,15 +55,15 @@ def marks(draw):
 def there_and_back(found, name):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"a{FORMATS[name].suffix}")
-        write_table(path, found, format=name)
-        table = read_table(path, format=None if name != "audacity" else name)
+        write_annotations(path, found, format=name)
+        table = read_annotations(path, format=None if name != "audacity" else name)
         assert table.format == name
-        return [replace(mark, line=None) for mark in table.marks]
+        return [replace(annotation, line=None) for annotation in table.annotations]
 
 
 def many(test):
     return settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])(
-        given(st.lists(marks(), max_size=5))(test)
+        given(st.lists(annotations(), max_size=5))(test)
     )
 
 
@@ -73,11 +73,11 @@ def same(a, b, digits):
 
 def assert_times(found, back, digits=9):
     assert len(found) == len(back)
-    for mark, again in zip(found, back, strict=True):
-        assert same(mark.start_s, again.start_s, digits)
-        assert abs(mark.end_s - again.end_s) <= 2 * 10**-digits
-        assert round(again.start_s * mark.sample_rate) == round(mark.start_s * mark.sample_rate)
-        assert round(again.end_s * mark.sample_rate) == round(mark.end_s * mark.sample_rate)
+    for annotation, again in zip(found, back, strict=True):
+        assert same(annotation.start_s, again.start_s, digits)
+        assert abs(annotation.end_s - again.end_s) <= 2 * 10**-digits
+        assert round(again.start_s * annotation.sample_rate) == round(annotation.start_s * annotation.sample_rate)
+        assert round(again.end_s * annotation.sample_rate) == round(annotation.end_s * annotation.sample_rate)
 
 
 def test_parquet():
@@ -97,61 +97,69 @@ def _exact(found, name):
 @many
 def test_csv(found):
     back = there_and_back(found, "csv")
-    for mark, again in zip(found, back, strict=True):
-        assert same(mark.score, again.score, 6)
-        assert same(mark.runner_up_score, again.runner_up_score, 6)
-        assert replace(again, score=mark.score, runner_up_score=mark.runner_up_score) == mark
+    for annotation, again in zip(found, back, strict=True):
+        assert same(annotation.score, again.score, 6)
+        assert same(annotation.runner_up_score, again.runner_up_score, 6)
+        assert replace(again, score=annotation.score, runner_up_score=annotation.runner_up_score) == annotation
 
 
 @many
 def test_raven(found):
-    sounds = [mark for mark in found if mark.verdict != "silence"]
+    sounds = [annotation for annotation in found if annotation.verdict != "silence"]
     back = there_and_back(found, "raven")
     assert_times(sounds, back)
-    for mark, again in zip(sounds, back, strict=True):
-        assert again.label == (None if mark.label is None else one_line(mark.label) or None)
-        assert again.runner_up == (None if mark.runner_up is None else one_line(mark.runner_up) or None)
-        assert (again.verdict, again.channel) == (mark.verdict, mark.channel or 1)
-        assert (again.low_hz, again.high_hz, again.recording) == (mark.low_hz, mark.high_hz, mark.recording)
-        assert same(mark.score, again.score, 6)
-        assert again.reason == one_line(mark.reason)
-        assert again.more == {key: one_line(text) for key, text in mark.more.items() if one_line(text)}
+    for annotation, again in zip(sounds, back, strict=True):
+        assert again.label == (None if annotation.label is None else one_line(annotation.label) or None)
+        assert again.runner_up == (None if annotation.runner_up is None else one_line(annotation.runner_up) or None)
+        assert (again.verdict, again.channel) == (annotation.verdict, annotation.channel or 1)
+        assert (again.low_hz, again.high_hz, again.recording) == (
+            annotation.low_hz,
+            annotation.high_hz,
+            annotation.recording,
+        )
+        assert same(annotation.score, again.score, 6)
+        assert again.reason == one_line(annotation.reason)
+        assert again.more == {key: one_line(text) for key, text in annotation.more.items() if one_line(text)}
 
 
 @many
 def test_audacity(found):
-    sounds = [mark for mark in found if mark.verdict != "silence"]
+    sounds = [annotation for annotation in found if annotation.verdict != "silence"]
     # a label without score that looks like one with a score cannot be told from it
-    assume(not any(mark.score is None and _SCORE.fullmatch(one_line(shown(mark))) for mark in sounds))
+    assume(not any(annotation.score is None and _SCORE.fullmatch(one_line(shown(annotation))) for annotation in sounds))
     back = there_and_back(found, "audacity")
     assert_times(sounds, back)
-    for mark, again in zip(sounds, back, strict=True):
-        assert shown(again) == one_line(shown(mark))
-        assert same(mark.score, again.score, 2)
-        assert (again.low_hz, again.high_hz) == (mark.low_hz, mark.high_hz)
+    for annotation, again in zip(sounds, back, strict=True):
+        assert shown(again) == one_line(shown(annotation))
+        assert same(annotation.score, again.score, 2)
+        assert (again.low_hz, again.high_hz) == (annotation.low_hz, annotation.high_hz)
 
 
 @pytest.mark.parametrize("name", ["kaleidoscope", "birdnet"])
 def test_tables_with_one_place_for_a_label(name):
     @many
     def check(found):
-        sounds = [mark for mark in found if mark.verdict != "silence"]
+        sounds = [annotation for annotation in found if annotation.verdict != "silence"]
         back = there_and_back(found, name)
         assert_times(sounds, back)
-        for mark, again in zip(sounds, back, strict=True):
-            assert shown(again).strip() == shown(mark).strip()
-            assert again.recording == mark.recording
-            assert same(mark.score, again.score, 6)
+        for annotation, again in zip(sounds, back, strict=True):
+            assert shown(again).strip() == shown(annotation).strip()
+            assert again.recording == annotation.recording
+            assert same(annotation.score, again.score, 6)
 
     check()
 
 
 @many
 def test_dcase(found):
-    known = [mark for mark in found if mark.verdict == "known" or (mark.verdict is None and mark.label)]
+    known = [
+        annotation
+        for annotation in found
+        if annotation.verdict == "known" or (annotation.verdict is None and annotation.label)
+    ]
     back = there_and_back(found, "dcase")
     assert_times(known, back)
-    assert [mark.recording for mark in back] == [Path(mark.recording).name for mark in known]
+    assert [annotation.recording for annotation in back] == [Path(annotation.recording).name for annotation in known]
 
 
 def test_aoef():
@@ -162,12 +170,16 @@ def test_aoef():
         by_recording = [m for name in dict.fromkeys(m.recording for m in found) for m in found if m.recording == name]
         back = there_and_back(found, "aoef")
         assert len(back) == len(found)
-        for mark, again in zip(by_recording, back, strict=True):
-            assert (again.start_s, again.end_s, again.label) == (mark.start_s, mark.end_s, mark.label)
-            assert (again.recording, again.verdict, again.runner_up) == (mark.recording, mark.verdict, mark.runner_up)
-            assert (again.low_hz, again.high_hz) == (mark.low_hz, mark.high_hz)
-            if mark.verdict is not None:
-                assert (again.score, again.runner_up_score) == (mark.score, mark.runner_up_score)
+        for annotation, again in zip(by_recording, back, strict=True):
+            assert (again.start_s, again.end_s, again.label) == (annotation.start_s, annotation.end_s, annotation.label)
+            assert (again.recording, again.verdict, again.runner_up) == (
+                annotation.recording,
+                annotation.verdict,
+                annotation.runner_up,
+            )
+            assert (again.low_hz, again.high_hz) == (annotation.low_hz, annotation.high_hz)
+            if annotation.verdict is not None:
+                assert (again.score, again.runner_up_score) == (annotation.score, annotation.runner_up_score)
 
     check()
 
@@ -191,27 +203,27 @@ def test_comma_lines_come_back(cells):
 @given(texts)
 def test_what_is_shown_is_shown_again(text):
     label, verdict, runner_up = taken_apart(text)
-    assert shown(Mark(start_s=0, end_s=1, label=label, verdict=verdict, runner_up=runner_up)) == text
+    assert shown(Annotation(start_s=0, end_s=1, label=label, verdict=verdict, runner_up=runner_up)) == text
 
 
 @pytest.mark.parametrize("format", ["jsonl", "parquet"])
 @given(times=st.tuples(st.floats(0, 1e5), st.floats(0, 10)), rate=st.sampled_from([11025, 22050, 44100, 384000]))
 @settings(max_examples=40, deadline=None)
 def test_times_between_samples_keep_all_digits(format, times, rate):
-    """A mark by hand, or of a recording at another rate, need not begin with a sample."""
+    """An annotation by hand, or of a recording at another rate, need not begin with a sample."""
     if format == "parquet":
         pytest.importorskip("pyarrow")
-    mark = Mark(start_s=times[0], end_s=times[0] + times[1], label="a", sample_rate=rate)
+    annotation = Annotation(start_s=times[0], end_s=times[0] + times[1], label="a", sample_rate=rate)
     with tempfile.TemporaryDirectory() as folder:
-        write_table(f"{folder}/a", [mark], format=format)
-        (again,) = read_table(f"{folder}/a", format=format).marks
-    assert (again.start_s, again.end_s) == (mark.start_s, mark.end_s)
+        write_annotations(f"{folder}/a", [annotation], format=format)
+        (again,) = read_annotations(f"{folder}/a", format=format).annotations
+    assert (again.start_s, again.end_s) == (annotation.start_s, annotation.end_s)
 
 
 def test_times_between_samples_keep_nine_digits_in_csv(tmp_path):
-    mark = Mark(start_s=0.1234567891, end_s=0.2000001111, label="a", sample_rate=22050)
-    on_grid = Mark(start_s=1 / 3, end_s=20000 / 22050, label="a", sample_rate=22050)
-    write_table(tmp_path / "a.csv", [mark, on_grid], format="csv")
-    again, on_grid_again = read_table(tmp_path / "a.csv").marks
+    annotation = Annotation(start_s=0.1234567891, end_s=0.2000001111, label="a", sample_rate=22050)
+    on_grid = Annotation(start_s=1 / 3, end_s=20000 / 22050, label="a", sample_rate=22050)
+    write_annotations(tmp_path / "a.csv", [annotation, on_grid], format="csv")
+    again, on_grid_again = read_annotations(tmp_path / "a.csv").annotations
     assert (again.start_s, again.end_s) == (0.123456789, 0.200000111)
     assert (on_grid_again.start_s, on_grid_again.end_s) == (7350 / 22050, 20000 / 22050)

@@ -8,11 +8,11 @@ import weakref
 
 import pytest
 
-from outlark.annotations import FORMATS, About, Mark, parquet, read_table, write_table
+from outlark.annotations import FORMATS, About, Annotation, parquet, read_annotations, write_annotations
 from outlark.errors import AnnotationError, InputError
 from outlark.segments import Segment
 from outlark.version import __version__
-from tests.annotations.made_marks import ABOUT, MARKS
+from tests.annotations.made_marks import ABOUT, ANNOTATIONS
 
 WRITING = [name for name, format in FORMATS.items() if format.writes]
 SUFFIXES = {
@@ -38,8 +38,8 @@ def test_formats_and_suffixes_do_not_change():
 def test_every_file_tells_version_model_and_settings(name, tmp_path):
     need(name)
     path = tmp_path / "a.x"
-    write_table(path, MARKS, format=name, about=ABOUT)
-    assert read_table(path, format=name).about == ABOUT.as_dict()
+    write_annotations(path, ANNOTATIONS, format=name, about=ABOUT)
+    assert read_annotations(path, format=name).about == ABOUT.as_dict()
     beside = tmp_path / "a.x.about.json"
     assert beside.exists() == (name not in ("csv", "jsonl", "parquet", "aoef"))
     if beside.exists():
@@ -50,29 +50,29 @@ def test_every_file_tells_version_model_and_settings(name, tmp_path):
 def test_a_table_without_marks_tells_it_too(name, tmp_path):
     need(name)
     path = tmp_path / f"a{FORMATS[name].suffix}"
-    write_table(path, [], format=name, about=ABOUT)
-    found = read_table(path)
-    assert (found.format, found.marks, found.about) == (name, (), ABOUT.as_dict())
+    write_annotations(path, [], format=name, about=ABOUT)
+    found = read_annotations(path)
+    assert (found.format, found.annotations, found.about) == (name, (), ABOUT.as_dict())
 
 
 def test_without_a_word_the_version_is_told(tmp_path):
-    write_table(tmp_path / "a.jsonl", iter(MARKS), format="jsonl")
-    assert read_table(tmp_path / "a.jsonl").about["version"] == __version__
+    write_annotations(tmp_path / "a.jsonl", iter(ANNOTATIONS), format="jsonl")
+    assert read_annotations(tmp_path / "a.jsonl").about["version"] == __version__
 
 
 def test_no_side_file_of_an_earlier_table_stays(tmp_path):
     path = tmp_path / "a.csv"
-    write_table(path, [], format="csv", about=About(version="0.0.1"))
+    write_annotations(path, [], format="csv", about=About(version="0.0.1"))
     assert (tmp_path / "a.csv.about.json").exists()
-    write_table(path, MARKS, format="csv", about=ABOUT)
+    write_annotations(path, ANNOTATIONS, format="csv", about=ABOUT)
     assert os.listdir(tmp_path) == ["a.csv"]
 
 
 def test_a_side_file_that_cannot_be_read_is_remarked(tmp_path):
     path = tmp_path / "a.labels.txt"
-    write_table(path, MARKS, format="audacity")
+    write_annotations(path, ANNOTATIONS, format="audacity")
     (tmp_path / "a.labels.txt.about.json").write_text("{")
-    found = read_table(path)
+    found = read_annotations(path)
     assert found.about == {}
     assert "a.labels.txt.about.json beside it cannot be read" in found.remarks[0]
 
@@ -80,42 +80,46 @@ def test_a_side_file_that_cannot_be_read_is_remarked(tmp_path):
 def test_silence_goes_to_own_formats_alone(tmp_path):
     for name in WRITING:
         need(name)
-        write_table(tmp_path / "a.x", MARKS, format=name)
-        verdicts = [mark.verdict for mark in read_table(tmp_path / "a.x", format=name).marks]
+        write_annotations(tmp_path / "a.x", ANNOTATIONS, format=name)
+        verdicts = [annotation.verdict for annotation in read_annotations(tmp_path / "a.x", format=name).annotations]
         assert ("silence" in verdicts) == (name in ("csv", "jsonl", "parquet", "aoef"))
 
 
 def test_a_name_that_is_no_unicode_does_not_stop_the_table(tmp_path):
     odd = os.fsdecode(b"caf\xe9.wav")
-    marks = [Mark(start_s=0, end_s=1, label="a", verdict="known", recording=odd, sample_rate=8000)]
+    annotations = [Annotation(start_s=0, end_s=1, label="a", verdict="known", recording=odd, sample_rate=8000)]
     for name in WRITING:
         need(name)
-        write_table(tmp_path / "a.x", marks, format=name)
-        (mark,) = read_table(tmp_path / "a.x", format=name).marks
+        write_annotations(tmp_path / "a.x", annotations, format=name)
+        (annotation,) = read_annotations(tmp_path / "a.x", format=name).annotations
         expected = {"jsonl": odd, "audacity": None}.get(name, r"caf\udce9.wav")
-        assert mark.recording == expected
+        assert annotation.recording == expected
 
 
 def test_colliding_columns_of_others_are_renamed(tmp_path):
-    mark = Mark(start_s=0, end_s=1, label="a", more={"Label": "x", "View": "y", "schema": "z"})
-    write_table(tmp_path / "a.csv", [mark], format="csv")
-    assert read_table(tmp_path / "a.csv").marks[0].more == {"Label (more)": "x", "View": "y", "schema (more)": "z"}
-    write_table(tmp_path / "a.txt", [mark], format="raven")
-    (again,) = read_table(tmp_path / "a.txt").marks
+    annotation = Annotation(start_s=0, end_s=1, label="a", more={"Label": "x", "View": "y", "schema": "z"})
+    write_annotations(tmp_path / "a.csv", [annotation], format="csv")
+    assert read_annotations(tmp_path / "a.csv").annotations[0].more == {
+        "Label (more)": "x",
+        "View": "y",
+        "schema (more)": "z",
+    }
+    write_annotations(tmp_path / "a.txt", [annotation], format="raven")
+    (again,) = read_annotations(tmp_path / "a.txt").annotations
     assert (again.label, again.more) == ("a", {"Label": "x", "View (more)": "y", "schema": "z"})
 
 
 def test_samples_at_384_khz_are_told_apart_after_a_day(tmp_path):
     rate = 384000
-    marks = [
-        Mark(start_s=n / rate, end_s=(n + 1) / rate, label="a", recording="a.wav", sample_rate=rate)
+    annotations = [
+        Annotation(start_s=n / rate, end_s=(n + 1) / rate, label="a", recording="a.wav", sample_rate=rate)
         for n in range(86400 * rate, 86400 * rate + 50)
     ]
     for name in WRITING:
         need(name)
-        write_table(tmp_path / "a.x", marks, format=name)
-        back = [mark.segment(rate) for mark in read_table(tmp_path / "a.x", format=name).marks]
-        assert [(s.start, s.end) for s in back] == [(s.start, s.end) for s in (m.segment(rate) for m in marks)]
+        write_annotations(tmp_path / "a.x", annotations, format=name)
+        back = [annotation.segment(rate) for annotation in read_annotations(tmp_path / "a.x", format=name).annotations]
+        assert [(s.start, s.end) for s in back] == [(s.start, s.end) for s in (m.segment(rate) for m in annotations)]
 
 
 # What cannot be written.
@@ -123,23 +127,25 @@ def test_samples_at_384_khz_are_told_apart_after_a_day(tmp_path):
 
 def test_errors_in_words(tmp_path):
     with pytest.raises(AnnotationError, match=r"format='textgrid' is only read; write one of \['raven'"):
-        write_table(tmp_path / "a", MARKS, format="textgrid")
+        write_annotations(tmp_path / "a", ANNOTATIONS, format="textgrid")
     with pytest.raises(AnnotationError, match=r"format='ravn' is not known; choose one of"):
-        write_table(tmp_path / "a", MARKS, format="ravn")
+        write_annotations(tmp_path / "a", ANNOTATIONS, format="ravn")
     segment = Segment(start=0, end=1, sample_rate=8000)
     with pytest.raises(InputError, match=r"Segment.* is not a Mark; use Mark.from_segment"):
-        write_table(tmp_path / "a", [segment], format="csv")
+        write_annotations(tmp_path / "a", [segment], format="csv")
     with pytest.raises(InputError, match=r"settings.tau is nan, which JSON does not have"):
-        write_table(tmp_path / "a", MARKS, format="csv", about=About(version="1", settings={"tau": float("nan")}))
+        write_annotations(
+            tmp_path / "a", ANNOTATIONS, format="csv", about=About(version="1", settings={"tau": float("nan")})
+        )
     assert os.listdir(tmp_path) == []
 
 
 def test_no_folder(tmp_path):
     with pytest.raises(AnnotationError, match=r"cannot be written: .*none does not exist; check the name"):
-        write_table(tmp_path / "none" / "a.csv", MARKS, format="csv")
+        write_annotations(tmp_path / "none" / "a.csv", ANNOTATIONS, format="csv")
     (tmp_path / "folder").mkdir()
     with pytest.raises(AnnotationError, match=r"folder is a folder; give the name of a file in it"):
-        write_table(tmp_path / "folder", MARKS, format="csv")
+        write_annotations(tmp_path / "folder", ANNOTATIONS, format="csv")
 
 
 FULL_DISK = """
@@ -159,7 +165,7 @@ except AnnotationError as error:
 @pytest.mark.parametrize("name", ["csv", "raven"])
 def test_where_there_is_no_room_the_old_table_stays(name, tmp_path):
     path = tmp_path / "a.txt"
-    write_table(path, MARKS, format=name)
+    write_annotations(path, ANNOTATIONS, format=name)
     before = path.read_bytes()
     done = subprocess.run([sys.executable, "-c", FULL_DISK, path, name], capture_output=True, text=True, check=True)
     assert "a.txt cannot be written (File too large); free some space" in done.stdout
@@ -170,13 +176,13 @@ def test_where_there_is_no_room_the_old_table_stays(name, tmp_path):
 def test_a_link_stays_a_link(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link.csv").symlink_to(tmp_path / "real" / "a.csv")
-    write_table(tmp_path / "link.csv", MARKS, format="csv")
+    write_annotations(tmp_path / "link.csv", ANNOTATIONS, format="csv")
     assert (tmp_path / "link.csv").is_symlink()
-    assert len(read_table(tmp_path / "real" / "a.csv").marks) == len(MARKS)
+    assert len(read_annotations(tmp_path / "real" / "a.csv").annotations) == len(ANNOTATIONS)
 
 
 class Counted:
-    """A collection that makes its marks anew in each pass, and knows how many of them are alive at once."""
+    """A collection that makes its annotations anew in each pass, and knows how many of them are alive at once."""
 
     def __init__(self, n):
         self.n, self.most = n, 0
@@ -185,26 +191,28 @@ class Counted:
     def __len__(self):
         return self.n
 
-    def __contains__(self, mark):
+    def __contains__(self, annotation):
         return False
 
     def __iter__(self):
         for i in range(self.n):
-            mark = Mark(start_s=i, end_s=i + 0.5, label="a", recording="a.wav", score=1.0, sample_rate=8000)
-            self._alive.add(mark)
+            annotation = Annotation(start_s=i, end_s=i + 0.5, label="a", recording="a.wav", score=1.0, sample_rate=8000)
+            self._alive.add(annotation)
             self.most = max(self.most, len(self._alive))
-            yield mark
+            yield annotation
 
 
 @pytest.mark.parametrize("format", [name for name in WRITING if name != "aoef"])
 def test_marks_are_written_one_after_the_other(tmp_path, format, monkeypatch):
     need(format)
     monkeypatch.setattr(parquet, "ROWS_AT_ONCE", 100)
-    monkeypatch.setattr(Mark, "__hash__", object.__hash__)
+    monkeypatch.setattr(Annotation, "__hash__", object.__hash__)
     many = Counted(450)
-    write_table(tmp_path / "a", many, format=format)
+    write_annotations(tmp_path / "a", many, format=format)
     assert many.most <= (201 if format == "parquet" else 3)
-    write_table(tmp_path / "b", list(many), format=format)
+    write_annotations(tmp_path / "b", list(many), format=format)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     if format == "parquet":
-        assert [mark.start_s for mark in read_table(tmp_path / "a", format=format).marks] == list(range(450))
+        assert [
+            annotation.start_s for annotation in read_annotations(tmp_path / "a", format=format).annotations
+        ] == list(range(450))

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from outlark.annotations import Mark, write_table
+from outlark.annotations import Annotation, write_annotations
 from outlark.batch.listened import count, read_results
 from outlark.errors import InputError
 
@@ -83,7 +83,7 @@ def test_the_verdicts_that_all_tables_hold(tmp_path):
 
 def test_no_format_that_holds_labels(tmp_path):
     out = journal(tmp_path, line("1.wav", outputs={"1.wav.dcase.csv": ""}), line("2.wav"))
-    write_table(out / "2.wav.outlark.csv", [Mark(start_s=1.0, end_s=2.0, label="song")], format="csv")
+    write_annotations(out / "2.wav.outlark.csv", [Annotation(start_s=1.0, end_s=2.0, label="song")], format="csv")
     tally, missing = count(read_results(out))
     assert tally.recordings == ["2.wav"]
     assert tally.found()["known"].tolist() == [1]  # with a label and without a verdict

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark.annotations import read_table
+from outlark.annotations import read_annotations
 from outlark.annotations.outlark_csv import RUN
 from outlark.batch.engine import Engine
 from outlark.batch.identity import fingerprint
@@ -116,9 +116,9 @@ def test_the_combined_table_has_the_rows_of_all_in_order(model, four, tmp_path):
     run = [{name: row.pop(name) for name in RUN} for row in single]
     assert rows == single
     assert {len(line) for line in run} == {4}
-    whole = read_table(report.combined)
+    whole = read_annotations(report.combined)
     for name in NAMES:
-        assert read_table(tmp_path / "out" / f"{name}.outlark.csv").about == whole.about
+        assert read_annotations(tmp_path / "out" / f"{name}.outlark.csv").about == whole.about
     assert whole.about["settings"]["verdicts"]
     # what all rows have in common is not in them
     assert b"sha256" not in report.combined.read_bytes()
@@ -143,8 +143,8 @@ def test_rows_of_several_runs_still_say_which(model, four, tmp_path):
 def test_a_combined_table_without_rows(model, tmp_path):
     soundfile.write(tmp_path / "a.wav", np.zeros(8000), 8000)
     report = go(model, tmp_path / "out", tmp_path / "a.wav", combined=True)
-    found = read_table(report.combined, format="csv")
-    assert found.marks == ()
+    found = read_annotations(report.combined, format="csv")
+    assert found.annotations == ()
     assert found.about["settings"]["verdicts"]
 
 

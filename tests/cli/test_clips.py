@@ -8,7 +8,7 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
-from outlark.annotations import read_table
+from outlark.annotations import read_annotations
 from outlark.cli.main import main
 from outlark.commands.train.examples import find_examples
 from tests.recordings_on_disk import contents, outlark
@@ -29,16 +29,16 @@ def found(model, recordings, tmp_path_factory):
 
 def test_what_was_found_becomes_clips(found, recordings, tmp_path):
     report = ran("clips", found, "-o", tmp_path / "clips", "--audio", recordings)
-    known = [mark for mark in read_table(found).marks if mark.verdict == "known"]
+    known = [annotation for annotation in read_annotations(found).annotations if annotation.verdict == "known"]
     assert report["clips"] == len(known) >= 4
     assert report["folders"] == {label: sum(m.label == label for m in known) for label in {m.label for m in known}}
     assert report["list"] == str(tmp_path / "clips/clips.csv")
     lines = (tmp_path / "clips/clips.csv").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 1 + len(known)
-    for line, mark in zip(lines[1:], sorted(known, key=lambda m: (m.recording, m.start_s)), strict=True):
+    for line, annotation in zip(lines[1:], sorted(known, key=lambda m: (m.recording, m.start_s)), strict=True):
         clip, rate = soundfile.read(tmp_path / "clips" / line.split(",")[0])
-        whole, _ = soundfile.read(recordings / mark.recording)
-        segment = mark.segment(rate)
+        whole, _ = soundfile.read(recordings / annotation.recording)
+        segment = annotation.segment(rate)
         assert np.array_equal(clip, whole[segment.start : segment.end])
     examples = find_examples([tmp_path / "clips"])
     assert (examples.clips, examples.labels) == (True, sorted(report["folders"]))

@@ -5,8 +5,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from outlark.annotations import FORMATS, read_table, write_table
-from outlark.annotations.write import MARKS
+from outlark.annotations import FORMATS, read_annotations, write_annotations
+from outlark.annotations.write import ANNOTATIONS
 from outlark.cli.main import main
 from tests.recordings_on_disk import outlark
 
@@ -19,7 +19,7 @@ def ran(*args, code=0):
 
 @pytest.fixture
 def table(tmp_path):
-    write_table(tmp_path / "night.outlark.csv", MARKS, format="csv")
+    write_annotations(tmp_path / "night.outlark.csv", ANNOTATIONS, format="csv")
     return tmp_path / "night.outlark.csv"
 
 
@@ -31,7 +31,7 @@ def test_a_table(table, tmp_path):
         done.stderr
         == f"{table} (csv, 2 annotations) → {target} (raven, 2 annotations)\n  lost: sample rate (2 annotations)\n"
     )
-    assert [mark.label for mark in read_table(target).marks] == ["song", None]
+    assert [annotation.label for annotation in read_annotations(target).annotations] == ["song", None]
 
 
 def test_for_scripts(table, tmp_path):
@@ -61,7 +61,7 @@ def test_a_folder(table, tmp_path):
 def test_label_column_and_format_of_the_source(tmp_path):
     (tmp_path / "t.csv").write_text("start_s,end_s,label,who\n1,2,x,wren\n")
     ran("convert", tmp_path / "t.csv", tmp_path / "t.jsonl", "--from", "csv", "--label-column", "who")
-    assert read_table(tmp_path / "t.jsonl").marks[0].label == "wren"
+    assert read_annotations(tmp_path / "t.jsonl").annotations[0].label == "wren"
 
 
 def test_nothing_is_overwritten_by_mistake(table, tmp_path):

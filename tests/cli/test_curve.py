@@ -8,7 +8,7 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
-from outlark.annotations import Mark, write_table
+from outlark.annotations import Annotation, write_annotations
 from outlark.cli.main import main
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.storage.model_file import load, save
@@ -32,7 +32,9 @@ def folder(tmp_path_factory):
         rng = np.random.default_rng(seed)
         audio, truth = concatenate(notes(seed=seed), gap_s=0.1, edge_s=0.2, rng=rng)
         soundfile.write(folder / f"song{seed}.wav", audio + 0.003 * rng.normal(size=len(audio)), SAMPLE_RATE)
-        write_table(folder / f"song{seed}.csv", [Mark.from_segment(s, f"song{seed}.wav") for s in truth], format="csv")
+        write_annotations(
+            folder / f"song{seed}.csv", [Annotation.from_segment(s, f"song{seed}.wav") for s in truth], format="csv"
+        )
     return folder
 
 
@@ -149,11 +151,11 @@ def test_what_cannot_be_is_refused(model, folder, found, plain, tmp_path):
 
 
 def test_a_suggestion_that_rests_on_little_says_so(tmp_path):
-    truth = [Mark(start_s=t, end_s=t + 0.5, label="a", recording="x.wav") for t in range(1, 20)]
-    found = [Mark(start_s=t, end_s=t + 0.5, label="a", recording="x.wav", score=0.3) for t in range(1, 40)]
-    best = [Mark(start_s=t, end_s=t + 0.5, label="a", recording="x.wav", score=0.9) for t in (0.9, 2.1)]
-    write_table(tmp_path / "truth.csv", truth, format="csv")
-    write_table(tmp_path / "found.csv", [*best, *found[2:]], format="csv")
+    truth = [Annotation(start_s=t, end_s=t + 0.5, label="a", recording="x.wav") for t in range(1, 20)]
+    found = [Annotation(start_s=t, end_s=t + 0.5, label="a", recording="x.wav", score=0.3) for t in range(1, 40)]
+    best = [Annotation(start_s=t, end_s=t + 0.5, label="a", recording="x.wav", score=0.9) for t in (0.9, 2.1)]
+    write_annotations(tmp_path / "truth.csv", truth, format="csv")
+    write_annotations(tmp_path / "found.csv", [*best, *found[2:]], format="csv")
     lines = ran("evaluate", tmp_path / "found.csv", tmp_path / "truth.csv", "--curve").stdout.splitlines()
     assert lines[-2] == "a: the suggestion rests on only 2 detections"
     assert lines[-1].startswith("for a precision of 0.95 in each class: --threshold a=0.")

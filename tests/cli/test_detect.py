@@ -12,7 +12,7 @@ import soundfile
 from click.testing import CliRunner
 
 from outlark import Decisions
-from outlark.annotations import About, Mark, read_table, write_table
+from outlark.annotations import About, Annotation, read_annotations, write_annotations
 from outlark.audio.resampling import resample
 from outlark.cli.main import main
 from outlark.experiment.synthetic import SAMPLE_RATE
@@ -47,7 +47,7 @@ def test_library_command_and_stream_find_the_same(model, recordings, detected, t
         stream = detector.stream(rate)
         by_stream = [s for at in range(0, len(samples), 777) for s in stream.push(samples[at : at + 777]).segments]
         assert by_stream + stream.finish().segments == by_library
-        found = read_table(table)
+        found = read_annotations(table)
         settings = {
             "channel": "mix",
             "decisions": detector.decisions.get_params(),
@@ -56,10 +56,12 @@ def test_library_command_and_stream_find_the_same(model, recordings, detected, t
         about = About(version=__version__, model_sha256=report["model_sha256"], settings=settings)
         assert found.about == about.as_dict()
         low = remark_on_bandwidth(rate, None, 10_000.0) or ""
-        marks = [replace(Mark.from_segment(segment, name), remark=low) for segment in by_library]
-        write_table(tmp_path / "library.csv", marks, format="csv", about=about)
+        annotations = [replace(Annotation.from_segment(segment, name), remark=low) for segment in by_library]
+        write_annotations(tmp_path / "library.csv", annotations, format="csv", about=about)
         assert (tmp_path / "library.csv").read_bytes() == table.read_bytes()
-        assert [mark.segment(rate).start for mark in found.marks] == [segment.start for segment in by_library]
+        assert [annotation.segment(rate).start for annotation in found.annotations] == [
+            segment.start for segment in by_library
+        ]
 
 
 def test_what_is_reported(recordings, detected):
@@ -75,7 +77,7 @@ def test_what_is_reported(recordings, detected):
     with (out / "remarks.csv").open(newline="") as file:
         assert [row["recording"] for row in csv.DictReader(file)] == [one["recording"] for one in report["remarks"]]
     assert report["combined"] == str(out / "combined.csv")
-    assert len(read_table(report["combined"]).marks) == sum(report["segments"].values())
+    assert len(read_annotations(report["combined"]).annotations) == sum(report["segments"].values())
     assert report["seconds_of_sound"] == pytest.approx(
         sum(soundfile.info(path).duration for path in recordings.rglob("*.*")), abs=1e-3
     )
@@ -108,9 +110,9 @@ def test_decide_otherwise(model, recordings, detected, tmp_path):
         name = table.relative_to(tmp_path).as_posix().removesuffix(".outlark.csv")
         expected = [s for s in detector.detect(recordings / name) if s.verdict == "unknown"]
         assert expected
-        found = read_table(table).marks
-        assert [mark.start_s for mark in found] == pytest.approx([s.start_s for s in expected], abs=1e-8)
-        assert {mark.verdict for mark in found} == {"unknown"}
+        found = read_annotations(table).annotations
+        assert [annotation.start_s for annotation in found] == pytest.approx([s.start_s for s in expected], abs=1e-8)
+        assert {annotation.verdict for annotation in found} == {"unknown"}
 
 
 def test_scores_of_another_model(detected, tmp_path):
@@ -125,11 +127,13 @@ def test_one_channel_of_two(model, tmp_path):
     n = min(len(left), len(right))
     soundfile.write(tmp_path / "two.wav", np.column_stack([left[:n], right[:n]]), SAMPLE_RATE, subtype="FLOAT")
     ran("detect", model, tmp_path / "two.wav", "-o", tmp_path / "out", "--channel", 2, "--keep-scores")
-    found = read_table(tmp_path / "out/two.wav.outlark.csv")
-    assert {mark.channel for mark in found.marks} == {2}
+    found = read_annotations(tmp_path / "out/two.wav.outlark.csv")
+    assert {annotation.channel for annotation in found.annotations} == {2}
     assert found.about["settings"]["channel"] == 2
     known = [s for s in model_file.load(model).detect(right[:n].astype("f4"), SAMPLE_RATE) if s.verdict == "known"]
-    assert [mark.label for mark in found.marks if mark.verdict == "known"] == [s.label for s in known]
+    assert [annotation.label for annotation in found.annotations if annotation.verdict == "known"] == [
+        s.label for s in known
+    ]
     ran("decide", model, tmp_path / "out", "-o", tmp_path / "again")
     assert contents(tmp_path / "again") == {k: v for k, v in contents(tmp_path / "out").items() if ".scores" not in k}
     missing = ran("detect", model, tmp_path / "two.wav", "-o", tmp_path / "third", "--channel", 3, code=3)
@@ -192,7 +196,7 @@ def test_a_recording_that_was_resampled_upwards_is_told(model, tmp_path):
     (remark,) = report["remarks"]
     assert re.match(r"holds no sound above (39|40)\d\d Hz \(resampled .* uses sound up to 10000 Hz", remark["message"])
     for table in (tmp_path / "out/up.wav.outlark.csv", tmp_path / "out/up.wav.Table.1.selections.txt"):
-        assert {mark.remark for mark in read_table(table).marks} == {remark["message"]}
+        assert {annotation.remark for annotation in read_annotations(table).annotations} == {remark["message"]}
     said = outlark("detect", model, tmp_path / "up.wav", "-o", tmp_path / "out", "-f", "csv,raven").stderr
     assert f"1 with remarks, see {tmp_path / 'out/remarks.csv'}:\n  up.wav: holds no sound above" in said
 
@@ -204,17 +208,17 @@ def test_tables_have_the_time_of_day_where_the_recorder_tells_it(model, tmp_path
     args = ("-f", "csv,raven,audacity", "--all")
     ran("detect", model, tmp_path / "night", "-o", tmp_path / "out", *args, "--keep-scores")
     (began, nothing) = sorted((tmp_path / "out").rglob("*.outlark.csv"))
-    marks = read_table(began).marks
-    assert marks[0].start_time == "2023-10-24T23:59:59.000000"
+    annotations = read_annotations(began).annotations
+    assert annotations[0].start_time == "2023-10-24T23:59:59.000000"
     began_at = datetime(2023, 10, 24, 23, 59, 59)
-    for mark in marks:
-        late = datetime.fromisoformat(mark.start_time) - began_at
-        assert late.total_seconds() == pytest.approx(mark.start_s, abs=1e-6)
-    assert any(mark.start_time.startswith("2023-10-25T00:00:0") for mark in marks)
-    assert {mark.start_time for mark in read_table(nothing).marks} == {None}
-    raven = read_table(tmp_path / "out/SITE_20231024_235959.wav.Table.1.selections.txt").marks
-    assert [m.start_time for m in raven] == [m.start_time for m in marks if m.verdict != "silence"]
-    bounds = [(m.low_hz, m.high_hz) for m in marks if m.verdict != "silence"]
+    for annotation in annotations:
+        late = datetime.fromisoformat(annotation.start_time) - began_at
+        assert late.total_seconds() == pytest.approx(annotation.start_s, abs=1e-6)
+    assert any(annotation.start_time.startswith("2023-10-25T00:00:0") for annotation in annotations)
+    assert {annotation.start_time for annotation in read_annotations(nothing).annotations} == {None}
+    raven = read_annotations(tmp_path / "out/SITE_20231024_235959.wav.Table.1.selections.txt").annotations
+    assert [m.start_time for m in raven] == [m.start_time for m in annotations if m.verdict != "silence"]
+    bounds = [(m.low_hz, m.high_hz) for m in annotations if m.verdict != "silence"]
     assert [(m.low_hz, m.high_hz) for m in raven] == bounds  # those of the note, not 0 to half the sample rate
     assert all(500.0 < low < high < 10_000.0 for low, high in bounds)
     beside = json.loads((tmp_path / "out/SITE_20231024_235959.wav.labels.txt.about.json").read_text())

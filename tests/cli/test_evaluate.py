@@ -6,21 +6,33 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from outlark.annotations import Mark, write_table
+from outlark.annotations import Annotation, write_annotations
 from outlark.cli.main import main
 from tests.recordings_on_disk import outlark
 
 
-def mark(start_s, label=None, recording="night.wav", **more):
-    return Mark(start_s=start_s, end_s=start_s + 0.5, label=label, recording=recording, **more)
+def annotation(start_s, label=None, recording="night.wav", **more):
+    return Annotation(start_s=start_s, end_s=start_s + 0.5, label=label, recording=recording, **more)
 
 
 @pytest.fixture
 def tables(tmp_path):
-    found = [mark(1, "a"), mark(2.05, "a"), mark(3, "b"), mark(9, "a", "other.wav"), mark(5, verdict="unknown")]
-    truth = [mark(1, "a"), mark(2, "a"), mark(5, "b"), mark(3, "x"), mark(1, "a", "day.wav")]
-    write_table(tmp_path / "found.csv", found, format="csv")
-    write_table(tmp_path / "truth.csv", truth, format="csv")
+    found = [
+        annotation(1, "a"),
+        annotation(2.05, "a"),
+        annotation(3, "b"),
+        annotation(9, "a", "other.wav"),
+        annotation(5, verdict="unknown"),
+    ]
+    truth = [
+        annotation(1, "a"),
+        annotation(2, "a"),
+        annotation(5, "b"),
+        annotation(3, "x"),
+        annotation(1, "a", "day.wav"),
+    ]
+    write_annotations(tmp_path / "found.csv", found, format="csv")
+    write_annotations(tmp_path / "truth.csv", truth, format="csv")
     return tmp_path / "found.csv", tmp_path / "truth.csv"
 
 

@@ -12,7 +12,7 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
-from outlark.annotations import Mark, read_table, write_table
+from outlark.annotations import Annotation, read_annotations, write_annotations
 from outlark.cli.main import main
 from outlark.experiment.great_tits import get
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
@@ -44,9 +44,9 @@ def test_demo(tmp_path):
     of_default = [row["f"] for row in content["table_2"] if row["method"] == "mddkm"]
     assert min(of_default) > 0.9
     clip, rate = soundfile.read(tmp_path / "a" / "test_clip.wav")
-    table = read_table(tmp_path / "a" / "test_clip.Table.1.selections.txt")
-    assert len(table.marks) == 50
-    assert table.marks[-1].end_s == pytest.approx(len(clip) / rate, abs=1e-3)
+    table = read_annotations(tmp_path / "a" / "test_clip.Table.1.selections.txt")
+    assert len(table.annotations) == 50
+    assert table.annotations[-1].end_s == pytest.approx(len(clip) / rate, abs=1e-3)
     assert "not public" in (tmp_path / "a" / "report.html").read_text()
 
 
@@ -101,8 +101,8 @@ def test_a_folder_of_tables_whose_recordings_are_elsewhere(tmp_path):
         played = notes(seed=night, counts={"tuti-F": 1, "cach-E": 1, "cach-C": 1})
         audio, truth = concatenate(played, gap_s=0.2, edge_s=0.2, rng=np.random.default_rng(night))
         soundfile.write(tmp_path / f"sounds/{night}.wav", audio, SAMPLE_RATE)
-        marks = [Mark(start_s=n.start_s, end_s=n.end_s, label=n.label) for n in truth]
-        write_table(tmp_path / f"tables/{night}.labels.txt", marks, format="audacity")
+        annotations = [Annotation(start_s=n.start_s, end_s=n.end_s, label=n.label) for n in truth]
+        write_annotations(tmp_path / f"tables/{night}.labels.txt", annotations, format="audacity")
     args = ("--seeds", 1, "-m", "templates", "--n-known", 2, "--train", 1, "--json")
     done = experiment(tmp_path / "tables", "--audio", tmp_path / "sounds", *args, "-o", tmp_path / "out")
     assert done.exit_code == 0, done.output

@@ -17,7 +17,7 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
-from outlark.annotations import Mark, read_table
+from outlark.annotations import Annotation, read_annotations
 from outlark.annotations.json_lines import mark_line
 from outlark.cli.main import main
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
@@ -133,8 +133,8 @@ def test_stopped_while_the_pipe_is_open(model, sound):
         assert process.wait(NEVER_S) == 0
         assert process.stderr.read() == b""
     detector = model_file.load(model)
-    expected = [Mark.from_segment(s) for s in detector.detect(sound, SAMPLE_RATE) if s.verdict != "silence"]
-    assert found[1:] == [json.loads(mark_line(mark)) for mark in expected]
+    expected = [Annotation.from_segment(s) for s in detector.detect(sound, SAMPLE_RATE) if s.verdict != "silence"]
+    assert found[1:] == [json.loads(mark_line(annotation)) for annotation in expected]
 
 
 def test_other_kinds_of_samples_and_verdicts(model, sound, tmp_path):
@@ -145,12 +145,12 @@ def test_other_kinds_of_samples_and_verdicts(model, sound, tmp_path):
     done = listen(model, *how, raw=(tmp_path / "two.raw").read_bytes())
     assert (done.exit_code, done.stderr) == (0, "")
     (tmp_path / "out.jsonl").write_bytes(done.stdout_bytes)
-    table = read_table(tmp_path / "out.jsonl")
+    table = read_annotations(tmp_path / "out.jsonl")
     assert table.about["settings"]["decisions"]["unknown_s"] == 0.05
     assert table.about["settings"]["live"]["dtype"] == "int24"
     right = soundfile.read(tmp_path / "two.wav")[0][:, 1]
     expected = [s for s in model_file.load(model).detect(right, SAMPLE_RATE) if s.verdict == "known"]
-    assert [(m.start_s, m.label, m.channel) for m in table.marks] == [(s.start_s, s.label, 2) for s in expected]
+    assert [(m.start_s, m.label, m.channel) for m in table.annotations] == [(s.start_s, s.label, 2) for s in expected]
     assert len(expected) >= 2
 
 

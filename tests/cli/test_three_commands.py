@@ -14,7 +14,7 @@ from real_note_tasks import Draw, Recording
 from real_notes import measure
 
 from outlark import NoteDetector
-from outlark.annotations import Mark, write_table
+from outlark.annotations import Annotation, write_annotations
 from outlark.cli.main import main
 from tests.recordings_on_disk import outlark
 
@@ -63,15 +63,15 @@ def test_a_folder_of_flight_calls_gives_what_the_library_gives(tmp_path):
     for row in train:
         (tmp_path / "clips" / row["label"]).mkdir(parents=True, exist_ok=True)
         shutil.copy(calls / row["file"], tmp_path / "clips" / row["label"])
-    marks, pieces, at = [], [], 0
+    annotations, pieces, at = [], [], 0
     for row in rows[::2]:
         if row not in train:
             samples, rate = soundfile.read(calls / row["file"])
-            marks.append(Mark(start_s=at / rate, end_s=(at + len(samples)) / rate, label=row["label"]))
+            annotations.append(Annotation(start_s=at / rate, end_s=(at + len(samples)) / rate, label=row["label"]))
             pieces.append(samples)
             at += len(samples)
     soundfile.write(tmp_path / "joined.wav", np.concatenate(pieces), rate)
-    write_table(tmp_path / "joined.labels.txt", marks, format="audacity")
+    write_annotations(tmp_path / "joined.labels.txt", annotations, format="audacity")
     model, out = tmp_path / "calls.outlark", tmp_path / "out"
     for args in (
         ["train", tmp_path / "clips", "-o", model],
@@ -85,7 +85,7 @@ def test_a_folder_of_flight_calls_gives_what_the_library_gives(tmp_path):
     paths = sorted((tmp_path / "clips").rglob("*.flac"))
     detector = NoteDetector().fit(paths, [path.parent.name for path in paths])
     samples, rate = soundfile.read(tmp_path / "joined.wav")
-    recording = Recording(samples, rate, [mark.segment(rate) for mark in marks])
+    recording = Recording(samples, rate, [annotation.segment(rate) for annotation in annotations])
     by_library = measure(Draw([], [recording], known), [detector.detect(samples, rate)], 0.0)
     assert measures["window_f"]["(mean with unknown)"] == pytest.approx(by_library.window_f, abs=1e-6)
     assert measures["note_f"]["(mean of classes)"] == pytest.approx(by_library.note_f)

@@ -9,7 +9,7 @@ import soundfile
 from click.testing import CliRunner
 
 from outlark import NoteDetector
-from outlark.annotations import Mark, write_table
+from outlark.annotations import Annotation, write_annotations
 from outlark.cli.main import main
 from outlark.experiment.synthetic import SAMPLE_RATE, notes
 from outlark.storage import model_file
@@ -72,12 +72,14 @@ def test_for_scripts(clips, tmp_path):
 
 
 def test_from_a_table_with_recordings_elsewhere(clips, tmp_path):
-    marks = [
-        Mark(start_s=0.0, end_s=0.1, label=path.parent.name, recording=f"{path.parent.name}/{path.name}")
+    annotations = [
+        Annotation(start_s=0.0, end_s=0.1, label=path.parent.name, recording=f"{path.parent.name}/{path.name}")
         for path in sorted(clips.rglob("*.wav"))
     ]
     table = tmp_path / "marks.birdnet.csv"
-    write_table(table, [*marks, Mark(start_s=0, end_s=0.1, recording="tuti-F/0.wav")], format="birdnet")
+    write_annotations(
+        table, [*annotations, Annotation(start_s=0, end_s=0.1, recording="tuti-F/0.wav")], format="birdnet"
+    )
     done = ran(table, "--audio", clips, "-o", tmp_path / "m.outlark", "--format", "birdnet", "--channel", 1)
     assert "Note: 1 annotation skipped: no label" in done.stderr
     assert {round(note["end_s"], 4) for note in model_file.load(tmp_path / "m.outlark").training_} == {0.1}

@@ -9,7 +9,7 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
-from outlark.annotations import Mark, read_table, write_table
+from outlark.annotations import Annotation, read_annotations, write_annotations
 from outlark.cli.main import main
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.storage import model_file
@@ -32,10 +32,12 @@ def made(tmp_path_factory):
         played = notes(seed=seed, counts={**COUNTS, "cach-C": 2})
         audio, truth = concatenate(played, gap_s=0.3, edge_s=0.5, rng=np.random.default_rng(seed))
         soundfile.write(folder / "audio" / f"{name}.wav", audio, SAMPLE_RATE, subtype="FLOAT")
-        marks = [Mark(start_s=t.start_s, end_s=t.end_s, label=t.label, recording=f"{name}.wav") for t in truth]
-        write_table(folder / f"{name}.csv", marks, format="csv")
-    known = [mark for mark in read_table(folder / "a.csv").marks if mark.label in COUNTS]
-    write_table(folder / "known.csv", known, format="csv")
+        annotations = [
+            Annotation(start_s=t.start_s, end_s=t.end_s, label=t.label, recording=f"{name}.wav") for t in truth
+        ]
+        write_annotations(folder / f"{name}.csv", annotations, format="csv")
+    known = [annotation for annotation in read_annotations(folder / "a.csv").annotations if annotation.label in COUNTS]
+    write_annotations(folder / "known.csv", known, format="csv")
     ran("train", folder / "known.csv", "--audio", folder / "audio", "-o", folder / "old.outlark", "--no-check")
     ran("detect", folder / "old.outlark", folder / "audio/b.wav", "-o", folder / "found", "--format", "raven", "-j", 1)
     return folder
@@ -53,7 +55,11 @@ def here(made, tmp_path):
 
 def foreign(made, label):
     """The notes of no known class in b.wav, with this label."""
-    return [replace(mark, label=label) for mark in read_table(made / "b.csv").marks if mark.label == "cach-C"]
+    return [
+        replace(annotation, label=label)
+        for annotation in read_annotations(made / "b.csv").annotations
+        if annotation.label == "cach-C"
+    ]
 
 
 # ---------------------------------------------------------------- negatives
@@ -61,7 +67,7 @@ def foreign(made, label):
 
 def test_negatives_in_a_file_of_their_own(here):
     made, folder = here
-    write_table(folder / "not.csv", foreign(made, "tuti-D"), format="csv")
+    write_annotations(folder / "not.csv", foreign(made, "tuti-D"), format="csv")
     args = ["train", made / "known.csv", "--audio", made / "audio", "--negative", folder / "not.csv"]
     done = ran(*args, "-o", folder / "m.outlark")
     head, *rows = [line.split() for line in done.stdout.splitlines()]
@@ -77,8 +83,8 @@ def test_negatives_in_a_file_of_their_own(here):
 
 def test_negatives_with_a_minus(here):
     made, folder = here
-    marks = [*read_table(made / "known.csv").marks, *foreign(made, "-tuti-D")]
-    write_table(folder / "all.csv", marks, format="csv")
+    annotations = [*read_annotations(made / "known.csv").annotations, *foreign(made, "-tuti-D")]
+    write_annotations(folder / "all.csv", annotations, format="csv")
     args = ["train", folder / "all.csv", "--audio", made / "audio", "--no-check"]
     done = ran(*args, "-o", folder / "m.outlark")
     assert "Note: 2 '-tuti-D' taken as not 'tuti-D' (if it is a class of its own, give --class=-tuti-D)" in done.stderr
@@ -124,7 +130,11 @@ def test_from_corrected_tables(here):
         known[0]["Annotation"] = f"-{known[0]['Annotation']}"
         return [row for row in rows if row is not known[1]]
 
-    found = [mark for mark in read_table(made / "found" / TABLE).marks if mark.verdict == "known"]
+    found = [
+        annotation
+        for annotation in read_annotations(made / "found" / TABLE).annotations
+        if annotation.verdict == "known"
+    ]
     corrected(folder, change)
     done = again(made, folder, folder / "corrected", "--found", made / "found", "--json")
     told = json.loads(done.stdout)
@@ -143,7 +153,7 @@ def test_from_corrected_tables(here):
 
 def test_inspect_shows_parent_and_negatives(here):
     made, folder = here
-    write_table(folder / "not.csv", foreign(made, "tuti-D"), format="csv")
+    write_annotations(folder / "not.csv", foreign(made, "tuti-D"), format="csv")
     again(made, folder, "--negative", folder / "not.csv")
     shown = ran("inspect", folder / "new.outlark").stdout
     (content,) = json.loads(ran("inspect", folder / "new.outlark", "--json").stdout)["files"]

@@ -8,7 +8,7 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlark.annotations import Mark, Table
+from outlark.annotations import Annotation, Table
 from outlark.audio.recorder_metadata import recorder_time
 from outlark.audio.sound_files import SoundFiles
 from outlark.commands.clips.clips import Choice, choose, cut, write_list
@@ -26,16 +26,16 @@ def save(path, seconds=2.0, channels=1, **how):
     return path
 
 
-def table(folder, *marks, name="marks.csv"):
-    return Table(path=folder / name, format="csv", marks=tuple(marks))
+def table(folder, *annotations, name="marks.csv"):
+    return Table(path=folder / name, format="csv", annotations=tuple(annotations))
 
 
-def mark(start_s, end_s, label="song", recording="a.wav", **more):
-    return Mark(start_s=start_s, end_s=end_s, label=label, recording=recording, **more)
+def annotation(start_s, end_s, label="song", recording="a.wav", **more):
+    return Annotation(start_s=start_s, end_s=end_s, label=label, recording=recording, **more)
 
 
-def chosen(folder, *marks, **how):
-    return choose([table(folder, *marks)], SoundFiles(), **how)
+def chosen(folder, *annotations, **how):
+    return choose([table(folder, *annotations)], SoundFiles(), **how)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_clips_hold_the_samples_of_the_recording(tmp_path, name, how, kind, subt
 
 def test_what_flac_cannot_hold_is_rounded_and_said(tmp_path):
     recording = save(tmp_path / "a.wav", subtype="FLOAT")
-    clips, _ = cut(chosen(tmp_path, mark(0.5, 1.0)).choices, tmp_path / "out", format="flac")
+    clips, _ = cut(chosen(tmp_path, annotation(0.5, 1.0)).choices, tmp_path / "out", format="flac")
     assert not clips[0].exact
     whole, _ = soundfile.read(recording)
     assert np.abs(soundfile.read(tmp_path / "out" / clips[0].file)[0] - whole[4000:8000]).max() < 2.0**-23
@@ -108,8 +108,8 @@ def test_names_tell_recording_second_and_clock(tmp_path):
     clips, uncut = cut(
         chosen(
             tmp_path,
-            mark(12.3456, 13.0, recording="SITE7_20231024_235950.wav"),
-            mark(0.5, 1.0, recording="a.b.wav"),
+            annotation(12.3456, 13.0, recording="SITE7_20231024_235950.wav"),
+            annotation(0.5, 1.0, recording="a.b.wav"),
         ).choices,
         tmp_path / "out",
     )
@@ -127,7 +127,7 @@ def test_clips_know_when_they_began(tmp_path, zone):
         file.comment = f"Recorded at 12:00:00 24/10/2023{zone} by AudioMoth"
         file.write(np.zeros(10 * RATE))
     for kind in ("wav", "flac"):
-        clips, _ = cut(chosen(tmp_path, mark(2.5, 3.0)).choices, tmp_path / kind, pad_s=0.25, format=kind)
+        clips, _ = cut(chosen(tmp_path, annotation(2.5, 3.0)).choices, tmp_path / kind, pad_s=0.25, format=kind)
         began = recorder_time(tmp_path / kind / clips[0].file)
         assert began.began == recorder_time(tmp_path / "a.wav").at(2.25)
         assert began.source == "comment"
@@ -140,36 +140,42 @@ def test_no_two_clips_have_the_same_name(tmp_path):
         (tmp_path / folder).mkdir()
         save(tmp_path / folder / "a.wav")
         save(tmp_path / folder / "A.flac")
-    marks = [
-        mark(0.5, end_s, label, recording)
+    annotations = [
+        annotation(0.5, end_s, label, recording)
         for recording in ("x/a.wav", "y/a.wav", "x/A.flac", "y/A.flac")
         for label in ("song", "Song", "so/ng", "so:ng")
         for end_s in (1.0, 1.0001)
     ]
-    clips, uncut = cut(chosen(tmp_path, *marks).choices, tmp_path / "out", format="wav")
+    clips, uncut = cut(chosen(tmp_path, *annotations).choices, tmp_path / "out", format="wav")
     assert not uncut
-    assert len({clip.file.casefold() for clip in clips}) == len(marks) == 32
+    assert len({clip.file.casefold() for clip in clips}) == len(annotations) == 32
     assert len(list((tmp_path / "out").rglob("*.wav"))) == 32
     assert {clip.file.split("/")[0] for clip in clips} == {"song", "Song_2", "so_ng", "so_ng_2"} or {
         clip.file.split("/")[0] for clip in clips
     } == {"Song", "song_2", "so_ng", "so_ng_2"}
     of_label = {}
     for clip in clips:
-        of_label.setdefault(clip.choice.mark.label, set()).add(clip.file.split("/")[0])
+        of_label.setdefault(clip.choice.annotation.label, set()).add(clip.file.split("/")[0])
     assert all(len(folders) == 1 for folders in of_label.values())
 
 
 def test_a_class_called_unknown_does_not_mix_with_what_is_unknown(tmp_path):
     save(tmp_path / "a.wav")
-    marks = [mark(0.1, 0.2, "unknown", verdict="known"), mark(0.5, 0.6, None, verdict="unknown"), mark(0.8, 0.9, None)]
-    clips, _ = cut(chosen(tmp_path, *marks, verdicts=("known", "unknown")).choices, tmp_path / "out")
+    annotations = [
+        annotation(0.1, 0.2, "unknown", verdict="known"),
+        annotation(0.5, 0.6, None, verdict="unknown"),
+        annotation(0.8, 0.9, None),
+    ]
+    clips, _ = cut(chosen(tmp_path, *annotations, verdicts=("known", "unknown")).choices, tmp_path / "out")
     assert [clip.file.split("/")[0] for clip in clips] == ["unknown", "unknown_2", "unknown_2"]
 
 
 def test_padding_ends_with_the_recording(tmp_path):
     recording = save(tmp_path / "a.wav")
     whole, _ = soundfile.read(recording)
-    clips, uncut = cut(chosen(tmp_path, mark(0.1, 0.3), mark(1.9, 2.0)).choices, tmp_path / "out", pad_s=0.2)
+    clips, uncut = cut(
+        chosen(tmp_path, annotation(0.1, 0.3), annotation(1.9, 2.0)).choices, tmp_path / "out", pad_s=0.2
+    )
     assert not uncut
     assert [(clip.start_s, clip.end_s) for clip in clips] == [(0.0, 0.5), (1.7, 2.0)]
     assert np.array_equal(soundfile.read(tmp_path / "out" / clips[1].file)[0], whole[13_600:])
@@ -177,7 +183,7 @@ def test_padding_ends_with_the_recording(tmp_path):
 
 def test_padding_alone_is_no_clip(tmp_path):
     save(tmp_path / "a.wav")
-    clips, uncut = cut(chosen(tmp_path, mark(2.1, 2.2)).choices, tmp_path / "out", pad_s=0.5)
+    clips, uncut = cut(chosen(tmp_path, annotation(2.1, 2.2)).choices, tmp_path / "out", pad_s=0.5)
     assert not clips
     assert "the recording ends before it" in uncut[0].message
 
@@ -185,8 +191,8 @@ def test_padding_alone_is_no_clip(tmp_path):
 def test_one_channel_where_the_mark_tells_it(tmp_path):
     recording = save(tmp_path / "a.wav", channels=2)
     whole, _ = soundfile.read(recording)
-    marks = [mark(0.1, 0.2), mark(0.3, 0.4, channel=2), mark(0.5, 0.6, channel=3)]
-    clips, uncut = cut(chosen(tmp_path, *marks).choices, tmp_path / "out")
+    annotations = [annotation(0.1, 0.2), annotation(0.3, 0.4, channel=2), annotation(0.5, 0.6, channel=3)]
+    clips, uncut = cut(chosen(tmp_path, *annotations).choices, tmp_path / "out")
     first, second = (soundfile.read(tmp_path / "out" / clip.file)[0] for clip in clips)
     assert np.array_equal(first, whole[800:1600])
     assert np.array_equal(second, whole[2400:3200, 1])
@@ -196,15 +202,15 @@ def test_one_channel_where_the_mark_tells_it(tmp_path):
 def test_what_cannot_be_cut_is_told_and_the_rest_is_cut(tmp_path):
     save(tmp_path / "a.wav")
     (tmp_path / "bad.wav").write_bytes(b"RIFF")
-    marks = [
-        mark(0.1, 0.2, line=2),
-        mark(0.4, 0.4, line=3),
-        mark(2.5, 3.0, line=4),
-        mark(0.0, 700.0, line=5),
-        mark(0.1, 0.2, recording="bad.wav", line=6),
-        mark(0.1, 0.2, recording="gone.wav", line=7),
+    annotations = [
+        annotation(0.1, 0.2, line=2),
+        annotation(0.4, 0.4, line=3),
+        annotation(2.5, 3.0, line=4),
+        annotation(0.0, 700.0, line=5),
+        annotation(0.1, 0.2, recording="bad.wav", line=6),
+        annotation(0.1, 0.2, recording="gone.wav", line=7),
     ]
-    found = chosen(tmp_path, *marks)
+    found = chosen(tmp_path, *annotations)
     clips, uncut = cut(found.choices, tmp_path / "out")
     assert len(clips) == 1
     assert "line 7: there is no recording 'gone.wav'" in found.uncut[0].message
@@ -219,24 +225,24 @@ def test_what_cannot_be_cut_is_told_and_the_rest_is_cut(tmp_path):
 
 def test_which_marks_are_chosen(tmp_path):
     save(tmp_path / "a.wav")
-    marks = [
-        mark(0.1, 0.2, "song", verdict="known"),
-        mark(0.2, 0.3, "call", verdict="known"),
-        mark(0.3, 0.4, "song", verdict="ambiguous"),
-        mark(0.4, 0.5, None, verdict="unknown"),
-        mark(0.5, 0.6, "song"),
-        mark(0.6, 0.7, None),
-        mark(0.1, 0.2, "song", verdict="known"),
+    annotations = [
+        annotation(0.1, 0.2, "song", verdict="known"),
+        annotation(0.2, 0.3, "call", verdict="known"),
+        annotation(0.3, 0.4, "song", verdict="ambiguous"),
+        annotation(0.4, 0.5, None, verdict="unknown"),
+        annotation(0.5, 0.6, "song"),
+        annotation(0.6, 0.7, None),
+        annotation(0.1, 0.2, "song", verdict="known"),
     ]
 
     def starts(**how):
-        return [choice.mark.start_s for choice in chosen(tmp_path, *marks, **how).choices]
+        return [choice.annotation.start_s for choice in chosen(tmp_path, *annotations, **how).choices]
 
     assert starts() == [0.1, 0.2, 0.5]
     assert starts(classes=["song"]) == [0.1, 0.5]
     assert starts(verdicts=("unknown",)) == [0.4, 0.6]
     assert starts(verdicts=("ambiguous", "known"), classes=["song"]) == [0.1, 0.3, 0.5]
-    assert tuple(sorted(chosen(tmp_path, *marks).remarks, reverse=True)) == (
+    assert tuple(sorted(chosen(tmp_path, *annotations).remarks, reverse=True)) == (
         "3 annotations skipped: another verdict or class",
         "1 annotation skipped: repeated",
     )
@@ -246,18 +252,18 @@ def test_which_marks_are_chosen(tmp_path):
 
 def test_at_most_so_many_spread_evenly(tmp_path):
     save(tmp_path / "a.wav")
-    marks = [mark(i / 10, i / 10 + 0.05, label) for i in range(9, -1, -1) for label in ("a", "b")]
-    found = chosen(tmp_path, *marks, most=3)
-    assert [choice.mark.start_s for choice in found.choices if choice.kind == "a"] == [0.1, 0.5, 0.8]
-    assert [choice.mark.start_s for choice in found.choices if choice.kind == "b"] == [0.1, 0.5, 0.8]
+    annotations = [annotation(i / 10, i / 10 + 0.05, label) for i in range(9, -1, -1) for label in ("a", "b")]
+    found = chosen(tmp_path, *annotations, most=3)
+    assert [choice.annotation.start_s for choice in found.choices if choice.kind == "a"] == [0.1, 0.5, 0.8]
+    assert [choice.annotation.start_s for choice in found.choices if choice.kind == "b"] == [0.1, 0.5, 0.8]
     assert found.remarks == ("14 annotations skipped: more than asked for",)
-    assert len(chosen(tmp_path, *marks, most=30).choices) == 20
+    assert len(chosen(tmp_path, *annotations, most=30).choices) == 20
 
 
 def test_the_list_and_the_folders_are_what_train_takes(tmp_path):
     save(tmp_path / "a.wav")
-    marks = [mark(0.1, 0.2, "=song", score=1.5, line=2), mark(0.3, 0.4, "call, short", line=3)]
-    clips, _ = cut(chosen(tmp_path, *marks).choices, tmp_path / "out", pad_s=0.05)
+    annotations = [annotation(0.1, 0.2, "=song", score=1.5, line=2), annotation(0.3, 0.4, "call, short", line=3)]
+    clips, _ = cut(chosen(tmp_path, *annotations).choices, tmp_path / "out", pad_s=0.05)
     write_list(tmp_path / "out/clips.csv", clips)
     with open(tmp_path / "out/clips.csv", newline="", encoding="utf-8") as file:
         first, second = csv.DictReader(file)
@@ -281,6 +287,6 @@ def test_nothing_half_written_is_left(tmp_path):
 def test_formats_of_clips(tmp_path):
     with pytest.raises(InputError, match="format='mp3' must be one of wav, flac"):
         storage("mp3", "WAV", "PCM_16")
-    choice = Choice(mark=mark(0.1, 0.2), table=tmp_path / "t.csv", recording=save(tmp_path / "a.wav"))
+    choice = Choice(annotation=annotation(0.1, 0.2), table=tmp_path / "t.csv", recording=save(tmp_path / "a.wav"))
     with pytest.raises(InputError, match="pad_s=-1 must be a number of seconds, 0 or more"):
         cut([choice], tmp_path / "out", pad_s=-1)

@@ -6,8 +6,8 @@ import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlark.annotations import FORMATS, About, Mark, read_table, write_table
-from outlark.annotations.write import MARKS, example
+from outlark.annotations import FORMATS, About, Annotation, read_annotations, write_annotations
+from outlark.annotations.write import ANNOTATIONS, example
 from outlark.commands.convert import convert, convert_folder, format_of_name, losses
 from outlark.errors import AnnotationError, InputError
 
@@ -17,7 +17,7 @@ WRITTEN = [name for name, format in FORMATS.items() if format.writes]
 
 @pytest.fixture
 def table(tmp_path):
-    write_table(tmp_path / "night.outlark.csv", MARKS, format="csv", about=ABOUT)
+    write_annotations(tmp_path / "night.outlark.csv", ANNOTATIONS, format="csv", about=ABOUT)
     return tmp_path / "night.outlark.csv"
 
 
@@ -27,12 +27,12 @@ def test_to_every_format(table, tmp_path, name):
         pytest.importorskip({"parquet": "pyarrow", "aoef": "soundevent"}[name])
     target = tmp_path / f"new{FORMATS[name].suffix}"
     done = convert(table, target)
-    write_table(tmp_path / "same", MARKS, format=name, about=ABOUT)
+    write_annotations(tmp_path / "same", ANNOTATIONS, format=name, about=ABOUT)
     # AOEF has the time of writing in it
     assert name == "aoef" or target.read_bytes() == (tmp_path / "same").read_bytes()
-    assert (done.source_format, done.target_format, done.marks) == ("csv", name, 2)
-    assert done.written == len(read_table(target).marks)
-    assert read_table(target).about == ABOUT.as_dict()
+    assert (done.source_format, done.target_format, done.annotations) == ("csv", name, 2)
+    assert done.written == len(read_annotations(target).annotations)
+    assert read_annotations(target).about == ABOUT.as_dict()
 
 
 def test_what_is_lost(table, tmp_path):
@@ -57,21 +57,21 @@ spans = st.tuples(st.integers(0, 10**6), st.integers(1, 10**4), st.sampled_from(
 
 @given(st.lists(spans, max_size=10, unique_by=lambda span: span[0]))
 def test_marks_that_are_left_out_are_counted(made):
-    marks = [Mark(start_s=s / 1e3, end_s=(s + n) / 1e3, label="a", verdict=v) for s, n, v in sorted(made)]
-    kept = [mark for mark in marks if mark.verdict == "known"]
-    n = len(marks) - len(kept)
-    assert losses(marks, kept) == ([f"omitted: {n} annotation{'s' if n > 1 else ''}, silence"] if n else [])
+    annotations = [Annotation(start_s=s / 1e3, end_s=(s + n) / 1e3, label="a", verdict=v) for s, n, v in sorted(made)]
+    kept = [annotation for annotation in annotations if annotation.verdict == "known"]
+    n = len(annotations) - len(kept)
+    assert losses(annotations, kept) == ([f"omitted: {n} annotation{'s' if n > 1 else ''}, silence"] if n else [])
 
 
 def test_changed_and_rounded():
-    was = Mark(start_s=1, end_s=2, label="a\tb", score=1.23456789, channel=2, more={"x": "y"})
-    now = Mark(start_s=1, end_s=2, label="a b", score=1.2345679, channel=1)
+    was = Annotation(start_s=1, end_s=2, label="a\tb", score=1.23456789, channel=2, more={"x": "y"})
+    now = Annotation(start_s=1, end_s=2, label="a b", score=1.2345679, channel=1)
     assert losses([was], [now]) == [
         "lost: other columns (1 annotation)",
         "changed: label (1 annotation)",
         "changed: channel (1 annotation)",
     ]
-    now = Mark(start_s=1, end_s=2, label="a b", score=1.23)
+    now = Annotation(start_s=1, end_s=2, label="a b", score=1.23)
     assert "rounded: score (1 annotation)" in losses([was], [now])
 
 
@@ -121,8 +121,8 @@ def test_recordings_give_names_and_rates(tmp_path):
         soundfile.write(tmp_path / f"audio/{name}.flac", np.zeros(8000 * seconds), 8000)
     (tmp_path / "a.labels.txt").write_text("0.5\t1.0\tsong\n")
     convert(tmp_path / "a.labels.txt", tmp_path / "a.jsonl", audio=[tmp_path / "audio"])
-    (mark,) = read_table(tmp_path / "a.jsonl").marks
-    assert (mark.recording, mark.sample_rate) == ("a.flac", 8000)
+    (annotation,) = read_annotations(tmp_path / "a.jsonl").annotations
+    assert (annotation.recording, annotation.sample_rate) == ("a.flac", 8000)
     (tmp_path / "t.csv").write_text("recording,start_s,end_s,label\nb.flac,1,2,x\na.flac,1,2,x\n")
     convert(tmp_path / "t.csv", tmp_path / "t.selections.txt", audio=[tmp_path / "audio"])
     rows = [line.split("\t") for line in (tmp_path / "t.selections.txt").read_text().splitlines()]
@@ -138,14 +138,14 @@ def test_aoef_finds_the_recording_beside_the_table(tmp_path):
         convert(tmp_path / "a.labels.txt", tmp_path / "a.aoef.json")
     soundfile.write(tmp_path / "a.wav", np.zeros(16000), 8000)
     convert(tmp_path / "a.labels.txt", tmp_path / "a.aoef.json")
-    assert read_table(tmp_path / "a.aoef.json").marks[0].sample_rate == 8000
+    assert read_annotations(tmp_path / "a.aoef.json").annotations[0].sample_rate == 8000
 
 
 def test_folders(tmp_path):
     source, target = tmp_path / "in", tmp_path / "out"
     (source / "n").mkdir(parents=True)
-    write_table(source / "n/a.wav.outlark.csv", MARKS, format="csv", about=ABOUT)
-    write_table(source / "b.labels.txt", MARKS, format="audacity")
+    write_annotations(source / "n/a.wav.outlark.csv", ANNOTATIONS, format="csv", about=ABOUT)
+    write_annotations(source / "b.labels.txt", ANNOTATIONS, format="audacity")
     (source / "broken.csv").write_text("start_s,end_s,label\n1,x,a\n")
     (source / "a.wav").touch()
     done, failed = convert_folder(source, target, to="raven")
@@ -160,8 +160,8 @@ def test_folders(tmp_path):
 
 
 def test_two_tables_of_one_name(tmp_path):
-    write_table(tmp_path / "a.labels.txt", MARKS, format="audacity")
-    write_table(tmp_path / "a.outlark.csv", MARKS, format="csv")
+    write_annotations(tmp_path / "a.labels.txt", ANNOTATIONS, format="audacity")
+    write_annotations(tmp_path / "a.outlark.csv", ANNOTATIONS, format="csv")
     with pytest.raises(InputError, match=r"a.labels.txt and .*a.outlark.csv would both become a.jsonl"):
         convert_folder(tmp_path, tmp_path / "out", to="jsonl")
     assert not (tmp_path / "out").exists()
@@ -181,4 +181,4 @@ def test_examples_are_read_as_what_they_are(tmp_path):
             continue
         path = tmp_path / f"x{format.suffix}"
         path.write_text(text, encoding="utf-8")
-        assert read_table(path).format == name
+        assert read_annotations(path).format == name

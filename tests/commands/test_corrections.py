@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark.annotations import Mark, write_table
+from outlark.annotations import Annotation, write_annotations
 from outlark.commands.train.corrections import Files, rejections, settled
 from outlark.commands.train.examples import find_examples
 from outlark.commands.train.negatives import told_apart
@@ -18,11 +18,11 @@ FOUND = [(0.1, 0.2, "buzz"), (0.3, 0.4, "buzz"), (0.5, 0.6, "trill")]
 
 def write(path, rows, recording="a.wav", format="csv"):
     path.parent.mkdir(exist_ok=True)
-    marks = [
-        Mark(start_s=row[0], end_s=row[1], label=row[2], verdict=(*row[3:], "known")[0], recording=recording)
+    annotations = [
+        Annotation(start_s=row[0], end_s=row[1], label=row[2], verdict=(*row[3:], "known")[0], recording=recording)
         for row in rows
     ]
-    write_table(path, marks, format=format)
+    write_annotations(path, annotations, format=format)
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def gone(here):
     rows = settled(corrected, found)
     told = told_apart(rows, classes=["buzz", "trill"])
     taken = rejections(found, corrected._replace(examples=replace(told, notes=rows.notes)))
-    return [(n.recording.name, n.label, n.mark.start_s) for n in taken.negatives], taken.remarks
+    return [(n.recording.name, n.label, n.annotation.start_s) for n in taken.negatives], taken.remarks
 
 
 def test_what_was_not_touched_was_not_rejected(here):
@@ -92,12 +92,12 @@ def test_a_recording_that_nobody_went_through_says_nothing(here):
 
 def combined(here, name):
     """The file that repeats those of all recordings."""
-    marks = [
-        Mark(start_s=start_s, end_s=end_s, label=label, verdict="known", recording=recording)
+    annotations = [
+        Annotation(start_s=start_s, end_s=end_s, label=label, verdict="known", recording=recording)
         for recording in ("a.wav", "b.wav")
         for start_s, end_s, label in FOUND
     ]
-    write_table(here / name / "combined.csv", marks, format="csv")
+    write_annotations(here / name / "combined.csv", annotations, format="csv")
 
 
 def test_rows_that_are_still_in_another_file_are_deleted_all_the_same(here):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlark.annotations import Mark
+from outlark.annotations import Annotation
 from outlark.commands.evaluate.comparison import Compared
 from outlark.commands.evaluate.curve import ClassCurve, Point, curve_figure, curves, curves_of_tables, learnt_from
 from outlark.errors import InputError
@@ -16,8 +16,8 @@ from outlark.errors import InputError
 CLASSES = ["a", "b"]
 
 
-def mark(start, label, score=None, length=0.5):
-    return Mark(start_s=float(start), end_s=start + length, label=label, score=score)
+def annotation(start, label, score=None, length=0.5):
+    return Annotation(start_s=float(start), end_s=start + length, label=label, score=score)
 
 
 @st.composite
@@ -28,8 +28,8 @@ def recordings(draw):
         kinds = draw(st.lists(st.sampled_from(["a", "b", "x", None]), min_size=1, max_size=12))
         answers = draw(st.lists(st.sampled_from(["a", "b", None]), min_size=len(kinds), max_size=len(kinds)))
         scores = draw(st.lists(st.sampled_from([0.1, 0.2, 0.4, 0.8]), min_size=len(kinds), max_size=len(kinds)))
-        truth = [mark(t, kind) for t, kind in enumerate(kinds) if kind]
-        answered = [mark(t, a, s) for t, (a, s) in enumerate(zip(answers, scores, strict=True)) if a]
+        truth = [annotation(t, kind) for t, kind in enumerate(kinds) if kind]
+        answered = [annotation(t, a, s) for t, (a, s) in enumerate(zip(answers, scores, strict=True)) if a]
         found.append(Compared(f"{number}.wav", truth, answered, 20.0))
     return found
 
@@ -75,7 +75,7 @@ def test_scores_of_tables_give_the_same_counts(compared):
 
 
 def test_tables_without_scores_are_refused():
-    night = Compared("night.wav", [mark(1, "a")], [mark(1, "a"), mark(2, "a", 0.4)], 9.0)
+    night = Compared("night.wav", [annotation(1, "a")], [annotation(1, "a"), annotation(2, "a", 0.4)], 9.0)
     with pytest.raises(InputError, match="1 of 2 detections have no score above 0, so there is no curve"):
         curves_of_tables([night], CLASSES, 0.5)
 

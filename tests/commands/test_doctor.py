@@ -153,20 +153,20 @@ def test_left_out_scores_are_those_of_a_class_without_the_note(describer):
 
     On an unknown scale the notes that both have seen tell what a class loses by being smaller.
     """
-    audio, marks = concatenate(
+    audio, annotations = concatenate(
         notes(counts={"tuti-D": 4, "cach-Z": 3}), gap_s=0.3, edge_s=0.5, rng=np.random.default_rng(0)
     )
-    whole = NoteDetector(describer=describer).fit_recordings([audio], [marks], SAMPLE_RATE)
-    front_end, in_order = whole.front_end_, sorted(marks, key=lambda m: (m.label, m.start))
+    whole = NoteDetector(describer=describer).fit_recordings([audio], [annotations], SAMPLE_RATE)
+    front_end, in_order = whole.front_end_, sorted(annotations, key=lambda m: (m.label, m.start))
     every = annotated_notes(front_end, [front_end.transform(audio)], [in_order])
-    for i, (found, mark) in enumerate(zip(note_scores(whole), in_order, strict=True)):
-        rest = [m for m in in_order if m is not mark]
+    for i, (found, annotation) in enumerate(zip(note_scores(whole), in_order, strict=True)):
+        rest = [m for m in in_order if m is not annotation]
         without = NoteDetector(describer=describer).fit_recordings([audio], [rest], SAMPLE_RATE)
-        c = whole.classes_.tolist().index(mark.label)
+        c = whole.classes_.tolist().index(annotation.label)
         own = without.describer_.class_scores(note_samples(front_end, every[i : i + 1])[0])[:, c].max()
-        both = note_samples(front_end, [n for j, n in enumerate(every) if j != i and n.label == mark.label])[0]
+        both = note_samples(front_end, [n for j, n in enumerate(every) if j != i and n.label == annotation.label])[0]
         before, after = (np.median(d.describer_.class_scores(both)[:, c]) for d in (whole, without))
-        assert found.label == mark.label
+        assert found.label == annotation.label
         assert before > after + 0.02
         assert found.own == pytest.approx(own + (0.0 if describer is None else before - after), abs=1e-6)
 
@@ -286,8 +286,8 @@ def test_thresholds_that_cannot_be(good, threshold, word, tmp_path):
 
 def test_notes_marked_in_recordings_have_their_times(tmp_path):
     audio, truth = concatenate(notes(counts={"tuti-D": 5}), gap_s=0.3, edge_s=0.5, rng=np.random.default_rng(0))
-    marks = [Segment(start=s.start, end=s.end, sample_rate=SAMPLE_RATE, label=s.label) for s in truth]
-    fitted = NoteDetector().fit_recordings([audio], [marks], SAMPLE_RATE)
+    annotations = [Segment(start=s.start, end=s.end, sample_rate=SAMPLE_RATE, label=s.label) for s in truth]
+    fitted = NoteDetector().fit_recordings([audio], [annotations], SAMPLE_RATE)
     names = [note.name for note in note_scores(fitted)]
     assert names[0] == "recording 0 at 0.500 s"
     assert len(set(names)) == 5

@@ -16,7 +16,7 @@ from real_note_tasks import Draw, Recording
 from real_notes import measure
 
 from outlark import Segment
-from outlark.annotations import Mark, write_table
+from outlark.annotations import Annotation, write_annotations
 from outlark.commands.evaluate.comparison import REST, WINDOW_S, Compared, onset_scores
 from outlark.commands.evaluate.evaluation import answers, csv_text, evaluate, measures
 from outlark.commands.evaluate.matching import match_tables
@@ -52,7 +52,9 @@ def test_the_measures_are_those_of_the_benchmarks(made):
     theirs = measure(drawn, found, 0.0)
     compared = [
         Compared(
-            "", *([Mark.from_segment(s) for s in side] for side in ([*truth, *unnamed], answers)), len(samples) / RATE
+            "",
+            *([Annotation.from_segment(s) for s in side] for side in ([*truth, *unnamed], answers)),
+            len(samples) / RATE,
         )
         for (truth, unnamed, *_), answers in zip(made, found, strict=True)
     ]
@@ -66,16 +68,16 @@ def test_the_measures_are_those_of_the_benchmarks(made):
 
 def test_windows_from_counts_are_those_from_labels(rng):
     truth, found = (
-        [Mark(start_s=s, end_s=s + 0.3, label=str(rng.choice(["a", "b", "x"]))) for s in rng.uniform(0, 9, 12)]
+        [Annotation(start_s=s, end_s=s + 0.3, label=str(rng.choice(["a", "b", "x"]))) for s in rng.uniform(0, 9, 12)]
         for _ in range(2)
     )
     ours = evaluate([Compared("", truth, found, 10.0)], CLASSES).windows
     times = (np.arange(2000) + 0.5) * WINDOW_S
 
-    def painted(marks):
+    def painted(annotations):
         labels = np.full(2000, REST, dtype=object)
-        for mark in marks:
-            labels[(times >= mark.start_s) & (times < mark.end_s)] = mark.label
+        for annotation in annotations:
+            labels[(times >= annotation.start_s) & (times < annotation.end_s)] = annotation.label
         return labels
 
     # a true note that is no class does not cover one that is
@@ -99,13 +101,13 @@ def test_begins_are_paired_as_often_as_can_be(true, found, tolerance):
     assert scores.false_negatives[0] == len(true) - n
 
 
-def mark(start_s, label=None, verdict=None, length_s=0.5, **more):
-    return Mark(start_s=start_s, end_s=start_s + length_s, label=label, verdict=verdict, **more)
+def annotation(start_s, label=None, verdict=None, length_s=0.5, **more):
+    return Annotation(start_s=start_s, end_s=start_s + length_s, label=label, verdict=verdict, **more)
 
 
 def test_what_is_found_at_marks_without_a_label_counts_neither_way():
-    truth = [mark(1, "a"), mark(3), mark(5, verdict="unknown")]
-    found = [mark(1, "a"), mark(3.1, "a"), mark(5, "b"), mark(7, "a")]
+    truth = [annotation(1, "a"), annotation(3), annotation(5, verdict="unknown")]
+    found = [annotation(1, "a"), annotation(3.1, "a"), annotation(5, "b"), annotation(7, "a")]
     measured = evaluate([Compared("", truth, found, 10.0)], CLASSES)
     assert (measured.events[0.5].true_positives[0], measured.events[0.5].false_positives.tolist()) == (1, [1, 0])
     assert measured.dcase.absorbed.tolist() == [1, 1]
@@ -114,8 +116,19 @@ def test_what_is_found_at_marks_without_a_label_counts_neither_way():
 
 
 def test_verdicts_and_points():
-    truth = [mark(1, "a"), mark(2, "a"), mark(3, "a"), mark(4, "a", length_s=0), mark(5, verdict="silence", length_s=4)]
-    found = [mark(1, "a", "known"), mark(2, "a", "ambiguous"), mark(3, None, "unknown"), mark(4, "a", length_s=0)]
+    truth = [
+        annotation(1, "a"),
+        annotation(2, "a"),
+        annotation(3, "a"),
+        annotation(4, "a", length_s=0),
+        annotation(5, verdict="silence", length_s=4),
+    ]
+    found = [
+        annotation(1, "a", "known"),
+        annotation(2, "a", "ambiguous"),
+        annotation(3, None, "unknown"),
+        annotation(4, "a", length_s=0),
+    ]
     measured = evaluate([Compared("", truth, found, 10.0)], ["a"])
     assert [getattr(measured.events[0.5], n)[0] for n in ("true_positives", "false_negatives", "false_positives")] == [
         2,
@@ -126,7 +139,7 @@ def test_verdicts_and_points():
 
 
 def test_unknown_sound_that_is_given_a_name_is_wrong():
-    measured = evaluate([Compared("", [mark(1, "x")], [mark(1, "a")], 10.0)], ["a"])
+    measured = evaluate([Compared("", [annotation(1, "x")], [annotation(1, "a")], 10.0)], ["a"])
     assert measured.events[0.5].false_positives.tolist() == [1]
     assert answers(measured) == {"a": {"a": 0, REST: 0}, "x": {"a": 1, REST: 0}}
 
@@ -148,8 +161,8 @@ def test_wrong_input(recordings, classes, options, told):
 
 
 def test_every_number_is_in_the_csv():
-    truth = [mark(1, "a"), mark(2, "=b"), mark(3, "x")]
-    measured = evaluate([Compared("", truth, [mark(1.01, "a")], 10.0)], ["a", "=b"], tolerance_s=0.02)
+    truth = [annotation(1, "a"), annotation(2, "=b"), annotation(3, "x")]
+    measured = evaluate([Compared("", truth, [annotation(1.01, "a")], 10.0)], ["a", "=b"], tolerance_s=0.02)
     rows = list(csv.DictReader(io.StringIO(csv_text(measured))))
     found = {
         (row["measure"], row["class"].removeprefix("'"), row["answer"].removeprefix("'")): row["value"] for row in rows
@@ -179,17 +192,24 @@ def test_a_folder_as_detect_leaves_it_against_tables_of_people(tmp_path):
     out, truth = tmp_path / "out", tmp_path / "truth"
     (out / "n").mkdir(parents=True)
     truth.mkdir()
-    one = [mark(1, "a", "known", recording="n/1.wav", score=1.0), mark(2, "a", "ambiguous", recording="n/1.wav")]
-    two = [mark(3, "b", "known", recording="n/2.flac")]
+    one = [
+        annotation(1, "a", "known", recording="n/1.wav", score=1.0),
+        annotation(2, "a", "ambiguous", recording="n/1.wav"),
+    ]
+    two = [annotation(3, "b", "known", recording="n/2.flac")]
     for format, end in (("csv", "outlark.csv"), ("raven", "Table.1.selections.txt"), ("audacity", "labels.txt")):
-        write_table(out / f"n/1.wav.{end}", one, format=format)
-        write_table(out / f"n/2.flac.{end}", two, format=format)
-        write_table(out / f"n/3.wav.{end}", [], format=format)
-    write_table(out / "combined.csv", [*one, *two], format="csv")
+        write_annotations(out / f"n/1.wav.{end}", one, format=format)
+        write_annotations(out / f"n/2.flac.{end}", two, format=format)
+        write_annotations(out / f"n/3.wav.{end}", [], format=format)
+    write_annotations(out / "combined.csv", [*one, *two], format="csv")
     (out / "failures.csv").write_text("recording,message\nx,y\n")
-    write_table(truth / "1.Table.1.selections.txt", [mark(1, "a")], format="raven")
-    write_table(truth / "marks.csv", [mark(3, "b", recording="2.flac"), mark(3, "b", recording="4.wav")], format="csv")
-    write_table(truth / "3.labels.txt", [mark(5, "b")], format="audacity")
+    write_annotations(truth / "1.Table.1.selections.txt", [annotation(1, "a")], format="raven")
+    write_annotations(
+        truth / "marks.csv",
+        [annotation(3, "b", recording="2.flac"), annotation(3, "b", recording="4.wav")],
+        format="csv",
+    )
+    write_annotations(truth / "3.labels.txt", [annotation(5, "b")], format="audacity")
     matched = match_tables(out, truth)
     assert [(r.name, len(r.truth), len(r.found)) for r in matched.recordings] == [
         ("1", 1, 2),
@@ -218,15 +238,15 @@ def test_all_formats_of_a_run_are_one_table(tmp_path, formats):
     out = tmp_path / "out"
     (out / "n").mkdir(parents=True)
     found = [
-        mark(1, "a", "known", recording="n/1.wav", score=1.0),
-        mark(2, "a", "ambiguous", recording="n/1.wav", runner_up="b"),
-        mark(3, None, "unknown", recording="n/1.wav"),
-        mark(5, None, "silence", recording="n/1.wav"),
+        annotation(1, "a", "known", recording="n/1.wav", score=1.0),
+        annotation(2, "a", "ambiguous", recording="n/1.wav", runner_up="b"),
+        annotation(3, None, "unknown", recording="n/1.wav"),
+        annotation(5, None, "silence", recording="n/1.wav"),
     ]
     for format in formats:
-        write_table(out / f"n/1.wav.{ALL_FORMATS[format]}", found, format=format)
-    write_table(out / "combined.csv", found, format="csv")
-    write_table(tmp_path / "truth.csv", [mark(1, "a", recording="n/1.wav")], format="csv")
+        write_annotations(out / f"n/1.wav.{ALL_FORMATS[format]}", found, format=format)
+    write_annotations(out / "combined.csv", found, format="csv")
+    write_annotations(tmp_path / "truth.csv", [annotation(1, "a", recording="n/1.wav")], format="csv")
     matched = match_tables(out, tmp_path / "truth.csv")
     (one,) = matched.recordings
     assert [m.label for m in one.found if m.verdict != "silence"] == ["a", "a", None]
@@ -238,22 +258,22 @@ def test_all_formats_of_a_run_are_one_table(tmp_path, formats):
 def test_a_table_that_was_worked_on_says_something_of_its_own(tmp_path, change):
     out = tmp_path / "out"
     out.mkdir()
-    found = [mark(1, "a", "known", recording="1.wav"), mark(3, "a", "known", recording="1.wav")]
+    found = [annotation(1, "a", "known", recording="1.wav"), annotation(3, "a", "known", recording="1.wav")]
     worked_on = {
         "another label": [found[0], replace(found[1], label="b")],
         "one mark less": found[:1],
-        "one mark more": [*found, mark(7, "b", recording="1.wav")],
+        "one mark more": [*found, annotation(7, "b", recording="1.wav")],
     }[change]
-    write_table(out / "1.wav.outlark.csv", found, format="csv")
-    write_table(out / "1.wav.Table.1.selections.txt", worked_on, format="raven")
+    write_annotations(out / "1.wav.outlark.csv", found, format="csv")
+    write_annotations(out / "1.wav.Table.1.selections.txt", worked_on, format="raven")
     matched = match_tables(out, out / "1.wav.Table.1.selections.txt")
     assert any("repeated in other files, counted once" in remark for remark in matched.remarks)
     assert len(matched.recordings[0].found) == len({(m.start_s, m.label) for m in (*found, *worked_on)})
 
 
 def test_the_same_recording_under_a_shorter_name(tmp_path):
-    write_table(tmp_path / "all.csv", [mark(1, "a", recording="night.flac")], format="csv")
-    write_table(tmp_path / "night.labels.txt", [mark(1, "a"), mark(2, "a")], format="audacity")
+    write_annotations(tmp_path / "all.csv", [annotation(1, "a", recording="night.flac")], format="csv")
+    write_annotations(tmp_path / "night.labels.txt", [annotation(1, "a"), annotation(2, "a")], format="audacity")
     matched = match_tables(tmp_path, tmp_path)
     assert [(r.name, len(r.truth), len(r.found)) for r in matched.recordings] == [("night.flac", 2, 2)]
     assert matched.remarks[0] == f"{tmp_path}: 1 annotation repeated in other files, counted once"
@@ -263,24 +283,24 @@ def test_how_long_recordings_are(tmp_path):
     soundfile.write(tmp_path / "1.wav", np.zeros(16000), 8000)
     (tmp_path / "audio").mkdir()
     soundfile.write(tmp_path / "audio/2.flac", np.zeros(24000), 8000)
-    rows = [mark(0.5, "a", recording=name) for name in ("1.wav", "2.wav", "3.wav")]
-    write_table(tmp_path / "t.csv", rows, format="csv")
+    rows = [annotation(0.5, "a", recording=name) for name in ("1.wav", "2.wav", "3.wav")]
+    write_annotations(tmp_path / "t.csv", rows, format="csv")
     matched = match_tables(tmp_path / "t.csv", tmp_path / "t.csv", audio=[tmp_path / "audio"])
     assert [r.duration_s for r in matched.recordings] == [2.0, 3.0, 1.0]
     assert matched.remarks[-1].startswith("the duration of 3.wav is unknown without the recording")
 
 
 def test_two_tables_of_one_recording_need_no_names(tmp_path):
-    write_table(tmp_path / "found.csv", [mark(1, "a", recording="night.wav")], format="csv")
-    write_table(tmp_path / "truth.labels.txt", [mark(1, "a")], format="audacity")
+    write_annotations(tmp_path / "found.csv", [annotation(1, "a", recording="night.wav")], format="csv")
+    write_annotations(tmp_path / "truth.labels.txt", [annotation(1, "a")], format="audacity")
     matched = match_tables(tmp_path / "found.csv", tmp_path / "truth.labels.txt")
     assert [(r.name, len(r.found)) for r in matched.recordings] == [("truth", 1)]
     assert "'night.wav' and 'truth' are taken as the same recording, because there are no others" in matched.remarks
 
 
 def test_names_that_have_nothing_in_common(tmp_path):
-    write_table(tmp_path / "found.csv", [mark(1, "a", recording="night.wav")], format="csv")
-    write_table(tmp_path / "truth.csv", [mark(1, "a", recording="day.wav")], format="csv")
+    write_annotations(tmp_path / "found.csv", [annotation(1, "a", recording="night.wav")], format="csv")
+    write_annotations(tmp_path / "truth.csv", [annotation(1, "a", recording="day.wav")], format="csv")
     with pytest.raises(
         InputError,
         match=r"no recording of .*truth.csv has detections in .*: the names are day.wav in the former and night",
@@ -289,15 +309,17 @@ def test_names_that_have_nothing_in_common(tmp_path):
 
 
 def test_recordings_that_could_be_several(tmp_path):
-    write_table(tmp_path / "found.csv", [mark(1, "a", recording=f"{n}/1.wav") for n in "xy"], format="csv")
-    write_table(tmp_path / "truth.csv", [mark(1, "a", recording="1.wav")], format="csv")
+    write_annotations(tmp_path / "found.csv", [annotation(1, "a", recording=f"{n}/1.wav") for n in "xy"], format="csv")
+    write_annotations(tmp_path / "truth.csv", [annotation(1, "a", recording="1.wav")], format="csv")
     with pytest.raises(AnnotationError, match=r"'1.wav' could be 'x/1.wav' or 'y/1.wav'"):
         match_tables(tmp_path / "found.csv", tmp_path / "truth.csv")
 
 
 def test_nothing_found_is_all_missed(tmp_path):
-    write_table(tmp_path / "found.csv", [], format="csv")
-    write_table(tmp_path / "truth.csv", [mark(1, "a", recording=f"{i}.wav") for i in range(2)], format="csv")
+    write_annotations(tmp_path / "found.csv", [], format="csv")
+    write_annotations(
+        tmp_path / "truth.csv", [annotation(1, "a", recording=f"{i}.wav") for i in range(2)], format="csv"
+    )
     matched = match_tables(tmp_path / "found.csv", tmp_path / "truth.csv")
     assert matched.missed == ("0.wav", "1.wav")
 

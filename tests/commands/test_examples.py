@@ -8,7 +8,7 @@ import pytest
 import soundfile
 
 from outlark import NoteDetector, Segment
-from outlark.annotations import Mark, write_table
+from outlark.annotations import Annotation, write_annotations
 from outlark.commands.train import sounds
 from outlark.commands.train.examples import Example, Examples, find_examples
 from outlark.commands.train.learning import learn
@@ -26,19 +26,21 @@ def clip_folder(folder, n=3):
 
 
 def recording(folder, name="night.wav", seconds=8.0, n=3, channels=1):
-    """Noise with notes in it, and the marks of the notes."""
+    """Noise with notes in it, and the annotations of the notes."""
     rng = np.random.default_rng(1)
     audio = 1e-3 * rng.normal(size=int(seconds * SAMPLE_RATE))
-    marks = []
+    annotations = []
     played = notes(counts=dict.fromkeys(CLASSES, n))
     for i, note in enumerate(played):
         at = int((i + 0.5) / len(played) * len(audio))
         audio[at : at + len(note.samples)] += note.samples
-        marks.append(Mark(start_s=at / SAMPLE_RATE, end_s=(at + len(note.samples)) / SAMPLE_RATE, label=note.label))
+        annotations.append(
+            Annotation(start_s=at / SAMPLE_RATE, end_s=(at + len(note.samples)) / SAMPLE_RATE, label=note.label)
+        )
     columns = np.zeros((len(audio), channels))
     columns[:, -1] = audio
     soundfile.write(folder / name, columns, SAMPLE_RATE, subtype="FLOAT")
-    return marks
+    return annotations
 
 
 def same(one, other):
@@ -163,7 +165,7 @@ def test_clips_without_margins_are_not_spoken_of(tmp_path):
 
 
 def test_marks_are_not_trimmed(tmp_path):
-    write_table(tmp_path / "night.csv", recording(tmp_path), format="csv")
+    write_annotations(tmp_path / "night.csv", recording(tmp_path), format="csv")
     with pytest.raises(InputError, match="--trim is for clips"):
         learn(find_examples([tmp_path / "night.csv"]), trim=True)
 
@@ -190,14 +192,14 @@ def test_a_folder_that_is_one_too_high(tmp_path):
 
 def test_tables_and_folders_of_sounds(tmp_path):
     clip_folder(tmp_path)
-    write_table(tmp_path / "night.csv", [Mark(start_s=0, end_s=1, label="a")], format="csv")
+    write_annotations(tmp_path / "night.csv", [Annotation(start_s=0, end_s=1, label="a")], format="csv")
     with pytest.raises(InputError, match=r"contains annotation files \(night.csv\) and folders of sounds \(cach-Z\)"):
         find_examples([tmp_path])
 
 
 def test_clips_and_tables_together(tmp_path):
-    marks = recording(tmp_path)
-    write_table(tmp_path / "night.labels.txt", marks, format="audacity")
+    annotations = recording(tmp_path)
+    write_annotations(tmp_path / "night.labels.txt", annotations, format="audacity")
     with pytest.raises(InputError, match="clips and annotation files together; train on one kind"):
         find_examples([clip_folder(tmp_path / "clips"), tmp_path / "night.labels.txt"])
 
@@ -217,24 +219,27 @@ def test_a_table_that_is_not_there(tmp_path):
 
 
 def test_marks_are_learnt_as_the_library_does(tmp_path):
-    marks = recording(tmp_path)
-    write_table(tmp_path / "night.jsonl", marks, format="jsonl")
+    annotations = recording(tmp_path)
+    write_annotations(tmp_path / "night.jsonl", annotations, format="jsonl")
     learnt = learn(find_examples([tmp_path / "night.jsonl"]))
-    segments = [Segment.from_seconds(mark.start_s, mark.end_s, mark.label, SAMPLE_RATE) for mark in marks]
+    segments = [
+        Segment.from_seconds(annotation.start_s, annotation.end_s, annotation.label, SAMPLE_RATE)
+        for annotation in annotations
+    ]
     same(learnt.detector, NoteDetector().fit_recordings([tmp_path / "night.wav"], [segments]))
     assert learnt.seconds == pytest.approx(8.0)
 
 
 def test_tables_of_all_kinds_give_each_note_once(tmp_path):
-    marks = recording(tmp_path)
-    write_table(tmp_path / "night.Table.1.selections.txt", marks[:4], format="raven")
-    named = [dataclasses.replace(mark, recording="night.wav") for mark in marks[2:]]
-    write_table(tmp_path / "all.csv", named, format="csv")
-    write_table(tmp_path / "day.labels.txt", marks[:1], format="audacity")
+    annotations = recording(tmp_path)
+    write_annotations(tmp_path / "night.Table.1.selections.txt", annotations[:4], format="raven")
+    named = [dataclasses.replace(annotation, recording="night.wav") for annotation in annotations[2:]]
+    write_annotations(tmp_path / "all.csv", named, format="csv")
+    write_annotations(tmp_path / "day.labels.txt", annotations[:1], format="audacity")
     (tmp_path / "broken.csv").write_text("start_s,end_s\nx,1\n")
     found = find_examples([tmp_path])
-    assert [(note.mark.start_s, note.label) for note in found.notes] == [
-        (pytest.approx(mark.start_s, abs=1e-8), mark.label) for mark in marks
+    assert [(note.annotation.start_s, note.label) for note in found.notes] == [
+        (pytest.approx(annotation.start_s, abs=1e-8), annotation.label) for annotation in annotations
     ]
     assert {note.recording for note in found.notes} == {tmp_path / "night.wav"}
     told = "\n".join(found.remarks)
@@ -245,30 +250,30 @@ def test_tables_of_all_kinds_give_each_note_once(tmp_path):
 
 
 def test_marks_that_are_no_examples(tmp_path):
-    marks = recording(tmp_path)
+    annotations = recording(tmp_path)
     more = [
-        Mark(start_s=0.1, end_s=0.2),
-        Mark(start_s=0.1, end_s=0.2, verdict="unknown"),
-        Mark(start_s=0.1, end_s=0.2, label="tuti-F", verdict="ambiguous"),
-        Mark(start_s=0.1, end_s=0.2, verdict="silence"),
-        Mark(start_s=0.1, end_s=0.1, label="tuti-F"),
-        dataclasses.replace(marks[0], label="wren"),
+        Annotation(start_s=0.1, end_s=0.2),
+        Annotation(start_s=0.1, end_s=0.2, verdict="unknown"),
+        Annotation(start_s=0.1, end_s=0.2, label="tuti-F", verdict="ambiguous"),
+        Annotation(start_s=0.1, end_s=0.2, verdict="silence"),
+        Annotation(start_s=0.1, end_s=0.1, label="tuti-F"),
+        dataclasses.replace(annotations[0], label="wren"),
     ]
-    write_table(tmp_path / "night.csv", [*marks, *more], format="csv")
+    write_annotations(tmp_path / "night.csv", [*annotations, *more], format="csv")
     found = find_examples([tmp_path / "night.csv"])
-    assert len(found.notes) == len(marks) + 1
+    assert len(found.notes) == len(annotations) + 1
     assert found.remarks == (
         "1 annotation skipped: no label",
         "1 annotation skipped: verdict unknown",
         "1 annotation skipped: verdict ambiguous",
         "1 annotation skipped: verdict silence",
         "1 annotation skipped: no duration",
-        f"night.wav at {marks[0].start_s:.3f} s is labelled both 'tuti-F' and 'wren'; keep one of them",
+        f"night.wav at {annotations[0].start_s:.3f} s is labelled both 'tuti-F' and 'wren'; keep one of them",
     )
 
 
 def test_a_recording_that_is_not_there(tmp_path):
-    write_table(tmp_path / "t.csv", [Mark(start_s=0, end_s=1, label="a", recording="x.wav")], format="csv")
+    write_annotations(tmp_path / "t.csv", [Annotation(start_s=0, end_s=1, label="a", recording="x.wav")], format="csv")
     with pytest.raises(AnnotationError, match=r"t.csv, line 2: there is no recording 'x.wav'"):
         find_examples([tmp_path / "t.csv"])
 
@@ -286,7 +291,7 @@ def test_a_mark_that_reaches_beyond_the_end_is_told(tmp_path):
     recording(tmp_path)
     (tmp_path / "night.labels.txt").write_text("0.6\t0.9\ta\n7.2\t8.3\ta\n7.5\t8.0004\ta\n")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the marks are not alike
+        warnings.simplefilter("ignore")  # the annotations are not alike
         learnt = learn(find_examples([tmp_path / "night.labels.txt"]))
     (remark,) = [remark for remark in learnt.remarks if "annotated" in remark]
     assert "night.labels.txt, line 2: 'a' is annotated from 7.200 to 8.300 s, but " in remark
@@ -300,10 +305,10 @@ def test_a_mark_that_reaches_beyond_the_end_is_told(tmp_path):
 def test_a_mark_that_reaches_beyond_the_end_of_an_array_is_warned_of():
     audio = 0.01 * np.random.default_rng(0).normal(size=SAMPLE_RATE)
     audio[5000:9000] += np.sin(np.arange(4000))
-    marks = [Segment(start=5000, end=9000, sample_rate=SAMPLE_RATE, label="a")]
-    marks.append(dataclasses.replace(marks[0], start=19000, end=25000))
+    annotations = [Segment(start=5000, end=9000, sample_rate=SAMPLE_RATE, label="a")]
+    annotations.append(dataclasses.replace(annotations[0], start=19000, end=25000))
     with pytest.warns(UserWarning, match=r"ends at 1.000 s, but a note 'a' is annotated from 0.862 to 1.134"):
-        NoteDetector().fit_recordings([audio], [marks], SAMPLE_RATE)
+        NoteDetector().fit_recordings([audio], [annotations], SAMPLE_RATE)
 
 
 def test_a_mark_that_is_shorter_than_a_sample(tmp_path):
@@ -316,12 +321,12 @@ def test_a_mark_that_is_shorter_than_a_sample(tmp_path):
 
 
 def test_one_channel(tmp_path):
-    marks = recording(tmp_path, channels=2)
-    write_table(tmp_path / "night.csv", marks, format="csv")
+    annotations = recording(tmp_path, channels=2)
+    write_annotations(tmp_path / "night.csv", annotations, format="csv")
     found = find_examples([tmp_path / "night.csv"])
     second = learn(found, channel=1).detector
     recording(tmp_path, "mono.wav")
-    write_table(tmp_path / "mono.csv", marks, format="csv")
+    write_annotations(tmp_path / "mono.csv", annotations, format="csv")
     alone = learn(find_examples([tmp_path / "mono.csv"])).detector
     assert [note["sha256"] for note in second.training_] == [note["sha256"] for note in alone.training_]
     with pytest.raises(AudioError, match=r"channel=2, but the audio has 2 channels"):
@@ -332,16 +337,18 @@ def test_one_channel(tmp_path):
 
 
 def test_of_long_recordings_the_stretches_around_marks_are_heard(tmp_path, monkeypatch):
-    marks = recording(tmp_path, seconds=60.0)
-    marks = [*marks[:2], *marks[-2:]]
-    write_table(tmp_path / "night.csv", marks, format="csv")
+    annotations = recording(tmp_path, seconds=60.0)
+    annotations = [*annotations[:2], *annotations[-2:]]
+    write_annotations(tmp_path / "night.csv", annotations, format="csv")
     found = find_examples([tmp_path / "night.csv"])
     whole = learn(found)
     monkeypatch.setattr(sounds, "WHOLE_S", 16.0)
     monkeypatch.setattr(sounds, "MARGIN_S", 1.0)
     part = learn(found)
     # 2 s on each side of 5, 15, 45 and 55 s
-    assert part.seconds == pytest.approx(16.0 + sum(mark.end_s - mark.start_s for mark in marks), abs=1e-3)
+    assert part.seconds == pytest.approx(
+        16.0 + sum(annotation.end_s - annotation.start_s for annotation in annotations), abs=1e-3
+    )
     assert part.remarks[-1] == "used 17 s around the annotations, out of 60 s of recordings"
     for one, other in zip(part.detector.training_, whole.detector.training_, strict=True):
         assert one.pop("start_s") == pytest.approx(other.pop("start_s"), abs=1e-9)
@@ -388,8 +395,8 @@ def test_only_some_classes():
 
 
 def test_a_recording_that_was_cut_short_is_told(tmp_path):
-    marks = recording(tmp_path)
-    write_table(tmp_path / "night.csv", marks[:4], format="csv")
+    annotations = recording(tmp_path)
+    write_annotations(tmp_path / "night.csv", annotations[:4], format="csv")
     path = tmp_path / "night.wav"
     blob = path.read_bytes()
     path.write_bytes(blob[: blob.index(b"data") + 8 + 4 * round(6.5 * SAMPLE_RATE)])

@@ -119,15 +119,15 @@ def test_the_bars_are_the_segments_and_the_truth(night, detector):
     audio, truth = night
     picture = figure.stretch(detector, audio, 10.0, 20.0, sample_rate=SAMPLE_RATE, truth=truth)
     found = bars(picture)
-    marks = {(s.label, round(s.start_s, 6)) for s in truth if s.start_s < 20.0 and s.end_s >= 10.0}
-    assert {(name, round(start, 6)) for name, start, _, height in found if height < 0.2} == marks
+    annotations = {(s.label, round(s.start_s, 6)) for s in truth if s.start_s < 20.0 and s.end_s >= 10.0}
+    assert {(name, round(start, 6)) for name, start, _, height in found if height < 0.2} == annotations
     segments = [s for s in detector.detect(audio, SAMPLE_RATE) if s.start_s < 20.0 and s.end_s > 10.0]
     drawn = sorted((start, name) for name, start, _, height in found if height > 0.2)
     expected = sorted((s.start_s, s.label or "unknown") for s in segments if s.verdict != SILENCE)
     assert [name for _, name in drawn] == [name for _, name in expected]
     np.testing.assert_allclose([start for start, _ in drawn], [start for start, _ in expected])
     lanes = [tick.get_text() for tick in picture.axes[2].get_yticklabels()]
-    assert lanes == [*sorted(KNOWN), *sorted({label for label, _ in marks} - set(KNOWN)), "unknown"]
+    assert lanes == [*sorted(KNOWN), *sorted({label for label, _ in annotations} - set(KNOWN)), "unknown"]
 
 
 def test_curves_winner_and_thresholds(night, detector):
@@ -195,7 +195,7 @@ def test_marks_of_the_clock():
     step_s, marks_s = clock_marks(clock, 0.0, 300.0)
     assert step_s == 5
     expected = ["23:59:55", "00:00:00", "00:00:05", "00:00:10", "00:00:15", "00:00:20"]
-    assert [clock_text(clock.at(mark), 0) for mark in marks_s] == expected
+    assert [clock_text(clock.at(annotation), 0) for annotation in marks_s] == expected
     assert marks_s[0] == pytest.approx(47.5)
 
 

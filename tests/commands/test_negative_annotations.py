@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark.annotations import Mark, write_table
+from outlark.annotations import Annotation, write_annotations
 from outlark.commands.doctor.doctor import examine
 from outlark.commands.train.examples import find_examples
 from outlark.commands.train.learning import learn
@@ -13,13 +13,15 @@ from outlark.errors import InputError
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 
 
-def table(path, *marks, format="csv", **more):
+def table(path, *annotations, format="csv", **more):
     """(start, end, label) or (start, end, label, verdict) each, in a.wav."""
     rows = [
-        Mark(start_s=m[0], end_s=m[1], label=m[2], verdict=m[3] if len(m) > 3 else None, recording="a.wav", **more)
-        for m in marks
+        Annotation(
+            start_s=m[0], end_s=m[1], label=m[2], verdict=m[3] if len(m) > 3 else None, recording="a.wav", **more
+        )
+        for m in annotations
     ]
-    write_table(path, rows, format=format)
+    write_annotations(path, rows, format=format)
     return path
 
 
@@ -36,7 +38,7 @@ def found_in(path, **more):
 def test_a_minus_before_a_class_is_not_that_class(folder):
     found = found_in(table(folder / "t.csv", (0, 0.1, "buzz"), (0.3, 0.4, "-buzz"), (0.5, 0.6, "- buzz")))
     assert found.labels == ["buzz"]
-    assert [(note.label, note.mark.start_s) for note in found.negatives] == [("buzz", 0.3), ("buzz", 0.5)]
+    assert [(note.label, note.annotation.start_s) for note in found.negatives] == [("buzz", 0.3), ("buzz", 0.5)]
     assert "1 '-buzz' taken as not 'buzz' (if it is a class of its own, give --class=-buzz)" in found.remarks
 
 
@@ -105,7 +107,7 @@ def test_files_of_negatives(folder):
     examples = found_in(table(folder / "t.csv", (0, 0.1, "buzz")))
     path = table(folder / "n.csv", (0.3, 0.4, "buzz", "ambiguous"), (0.5, 0.6, "-buzz"), (0.7, 0.8, "wren"))
     found = with_negatives(examples, find_examples([path], any_verdict=True), {"buzz"})
-    assert [(n.label, n.mark.start_s) for n in found.negatives] == [("buzz", 0.3), ("buzz", 0.5)]
+    assert [(n.label, n.annotation.start_s) for n in found.negatives] == [("buzz", 0.3), ("buzz", 0.5)]
     assert found.remarks[-1] == "1 negative skipped: there is no class 'wren'"
     with pytest.raises(InputError, match=r"the negatives are of 'wren', which is not a class; the classes are buzz"):
         with_negatives(examples, find_examples([table(folder / "w.csv", (0.7, 0.8, "wren"))]), {"buzz"})
@@ -119,7 +121,7 @@ def test_at_most_and_classes_hold_for_negatives_too(folder):
 
 
 def test_a_detector_learns_them(tmp_path):
-    """Marks far apart in a long recording, of which only what is around them is heard, and a clip."""
+    """Annotations far apart in a long recording, of which only what is around them is heard, and a clip."""
     known, foreign = notes(counts={"tuti-D": 3}), notes(seed=1, counts={"cach-C": 2})
     audio, truth = concatenate([*known, *foreign], gap_s=0.5, edge_s=0.5, rng=np.random.default_rng(0))
     far = np.concatenate([audio, 1e-3 * np.random.default_rng(1).normal(size=700 * SAMPLE_RATE), audio])

@@ -8,7 +8,7 @@ import pytest
 import soundfile
 
 from outlark import NoteDetector
-from outlark.annotations import Mark, write_table
+from outlark.annotations import Annotation, write_annotations
 from outlark.commands.train.examples import find_examples
 from outlark.commands.train.learning import learn
 from outlark.commands.train.retraining import USUAL, Parent, examples_of, retrain, reviewed
@@ -27,12 +27,12 @@ def record(folder, name, seed, counts=COUNTS, rate=SAMPLE_RATE):
     folder.mkdir(exist_ok=True)
     soundfile.write(folder / name, audio, rate, subtype="DOUBLE")
     scale = SAMPLE_RATE / rate
-    return [Mark(start_s=scale * t.start_s, end_s=scale * t.end_s, label=t.label, recording=name) for t in truth]
+    return [Annotation(start_s=scale * t.start_s, end_s=scale * t.end_s, label=t.label, recording=name) for t in truth]
 
 
-def write(path, marks, **more):
+def write(path, annotations, **more):
     path.parent.mkdir(exist_ok=True)
-    write_table(path, [replace(mark, **more) for mark in marks], format="csv")
+    write_annotations(path, [replace(annotation, **more) for annotation in annotations], format="csv")
     return path
 
 
@@ -61,7 +61,7 @@ def again(here, corrected, found=None, *, max_examples=None, more=None, **option
 
 def test_it_is_the_model_of_all_at_once(here, tmp_path):
     folder, truth = here
-    new = [mark for mark in truth if mark.label in COUNTS]
+    new = [annotation for annotation in truth if annotation.label in COUNTS]
     learnt = again(here, new)
     together = learn(find_examples([folder / "old.csv", folder / "corrected"], audio=[folder / "audio"])).detector
     detector = learnt.detector
@@ -101,9 +101,9 @@ def test_settings_are_those_of_the_model(here):
 
 def test_rows_that_are_gone_are_negatives_and_stay_so(here):
     folder, truth = here
-    foreign = [mark for mark in truth if mark.label == "cach-C"]
-    true = [mark for mark in truth if mark.label in COUNTS]
-    found = [*true, *(replace(mark, label="tuti-D") for mark in foreign)]
+    foreign = [annotation for annotation in truth if annotation.label == "cach-C"]
+    true = [annotation for annotation in truth if annotation.label in COUNTS]
+    found = [*true, *(replace(annotation, label="tuti-D") for annotation in foreign)]
     learnt = again(here, true, found)
     assert [(n["label"], n["name"]) for n in learnt.detector.negatives_] == [("tuti-D", "new.wav")] * 2
     assert learnt.detector.lineage_[0]["negatives"] == 2
@@ -118,7 +118,7 @@ def test_negatives_alone_need_no_recordings_of_the_model(here):
     folder, truth = here
     (folder / "audio" / "old.wav").unlink()
     before = model_file.load(folder / "old.outlark")
-    foreign = [replace(mark, label="-tuti-D") for mark in truth if mark.label == "cach-C"]
+    foreign = [replace(annotation, label="-tuti-D") for annotation in truth if annotation.label == "cach-C"]
     learnt = again(here, foreign)
     assert learnt.detector.training_ == before.training_
     assert [n["label"] for n in learnt.detector.negatives_] == ["tuti-D", "tuti-D"]
@@ -164,7 +164,7 @@ def test_what_was_resampled_is_known_by_its_name(here):
 
 def test_what_contradicts_the_model_counts(here):
     folder, _ = here
-    old = [note.mark for note in find_examples([folder / "old.csv"], audio=[folder / "audio"]).notes]
+    old = [note.annotation for note in find_examples([folder / "old.csv"], audio=[folder / "audio"]).notes]
     learnt = again(here, [replace(old[0], label=f"-{old[0].label}"), replace(old[1], label="wren"), old[2]])
     labels = [n["label"] for n in learnt.detector.training_]
     assert (len(labels), labels.count("wren")) == (5, 1)
@@ -179,11 +179,11 @@ def test_what_contradicts_the_model_counts(here):
 
 def test_an_example_that_is_rejected_is_no_example_even_where_nothing_else_is_new(here):
     folder, _ = here
-    old = [note.mark for note in find_examples([folder / "old.csv"], audio=[folder / "audio"]).notes]
+    old = [note.annotation for note in find_examples([folder / "old.csv"], audio=[folder / "audio"]).notes]
     learnt = again(here, [replace(old[0], label=f"-{old[0].label}")])
     assert (len(learnt.detector.training_), len(learnt.detector.negatives_)) == (5, 1)
     with pytest.raises(InputError, match=r"no example of '.*' is left: the new annotations contradict all of them"):
-        again(here, [replace(mark, label=f"-{mark.label}") for mark in old])
+        again(here, [replace(annotation, label=f"-{annotation.label}") for annotation in old])
 
 
 def test_a_calibration_does_not_outlive_new_examples(here):
@@ -192,22 +192,24 @@ def test_a_calibration_does_not_outlive_new_examples(here):
     model_file.save(detector, folder / "old.outlark")
     told = "old.outlark was calibrated, but its thresholds are learnt anew; calibrate again"
     assert told in again(here, truth[:1]).remarks
-    alone = again(here, [replace(mark, label="-tuti-D") for mark in truth if mark.label == "cach-C"])
+    alone = again(here, [replace(annotation, label="-tuti-D") for annotation in truth if annotation.label == "cach-C"])
     assert told not in alone.remarks
     assert alone.detector.calibration_ == detector.calibration_
 
 
 def test_no_more_than_are_asked_for(here):
     _, truth = here
-    new = [mark for mark in truth if mark.label in COUNTS]
+    new = [annotation for annotation in truth if annotation.label in COUNTS]
     learnt = again(here, new, max_examples=4)
     assert [(of.label, of.examples) for of in learnt.classes] == [("cach-Z", 4), ("tuti-D", 4)]
     assert "1 of 3 new notes of 'tuti-D' are used; change this with --max-examples" in learnt.remarks
     assert [of.examples for of in again(here, new, max_examples=1).classes] == [3, 3]  # those of the model stay
-    negatives = [Mark(start_s=i, end_s=i + 0.1, label="-tuti-D", recording="new.wav") for i in range(3)]
+    negatives = [Annotation(start_s=i, end_s=i + 0.1, label="-tuti-D", recording="new.wav") for i in range(3)]
     told = "6 examples: 6 of old.outlark, 0 new; 1 new negative of 3; for more, give --max-examples"
     assert told in again(here, negatives, max_examples=1).remarks
-    many = [Mark(start_s=0.01 * i, end_s=0.01 * i + 0.005, label="tuti-D", recording="new.wav") for i in range(40)]
+    many = [
+        Annotation(start_s=0.01 * i, end_s=0.01 * i + 0.005, label="tuti-D", recording="new.wav") for i in range(40)
+    ]
     assert again(here, many).classes[1].examples == USUAL
 
 
@@ -262,7 +264,7 @@ def test_clips_for_a_model_of_recordings(here):
 def test_marked_frequencies_are_kept(here):
     folder, truth = here
     old = find_examples([folder / "old.csv"], audio=[folder / "audio"])
-    write(folder / "old.csv", [note.mark for note in old.notes], low_hz=2000.0, high_hz=7000.0)
+    write(folder / "old.csv", [note.annotation for note in old.notes], low_hz=2000.0, high_hz=7000.0)
     before = learn(find_examples([folder / "old.csv"], audio=[folder / "audio"])).detector
     model_file.save(before, folder / "old.outlark")
     detector = again(here, [replace(truth[0], low_hz=2000.0, high_hz=7000.0)]).detector

@@ -1,4 +1,4 @@
-"""Which stretch a picture shows, and which marks belong to it."""
+"""Which stretch a picture shows, and which annotations belong to it."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 import soundfile
 
 from outlark import NoteDetector
-from outlark.annotations import Mark, Table
+from outlark.annotations import Annotation, Table
 from outlark.commands.plot.figure import marks_of_recording, shown_stretch
 from outlark.errors import AnnotationError
 from outlark.experiment.synthetic import SAMPLE_RATE, notes
@@ -60,13 +60,13 @@ def test_without_notes_it_is_the_beginning(detector, tmp_path):
 
 
 def table(*names):
-    marks = tuple(Mark(start_s=i, end_s=i + 1, label="a", recording=name) for i, name in enumerate(names))
-    return Table(path=Path("t.csv"), format="csv", marks=marks)
+    annotations = tuple(Annotation(start_s=i, end_s=i + 1, label="a", recording=name) for i, name in enumerate(names))
+    return Table(path=Path("t.csv"), format="csv", annotations=annotations)
 
 
 def test_marks_of_a_recording():
     found = marks_of_recording(table("x/night.wav", r"C:\y\NIGHT.flac", "night", "night2.wav", None), "z/night.mp3")
-    assert [mark.start_s for mark in found] == [0, 1, 2, 4]
+    assert [annotation.start_s for annotation in found] == [0, 1, 2, 4]
     assert marks_of_recording(table(), "a.wav") == []
     with pytest.raises(AnnotationError, match=r"t.csv: no annotations of c.wav, only of a.wav, b.wav; give the"):
         marks_of_recording(table("a.wav", "b.wav"), "x/c.wav")

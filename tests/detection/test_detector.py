@@ -144,10 +144,10 @@ def test_clips_and_marks_teach_the_same_notes():
     clips, labels = training()
     audio, truth = concatenate(notes(seed=0, counts=COUNTS), gap_s=0.2, edge_s=0.2, rng=np.random.default_rng(0))
     detector = NoteDetector().fit_recordings([audio], [truth], SAMPLE_RATE)
-    test, marks = recording()
+    test, annotations = recording()
     expected = [s.label for s in NoteDetector().fit(clips, labels, SAMPLE_RATE).detect(test, SAMPLE_RATE) if s.label]
     assert [s.label for s in detector.detect(test, SAMPLE_RATE) if s.label] == expected
-    assert expected == [s.label for s in marks if s.label in COUNTS]
+    assert expected == [s.label for s in annotations if s.label in COUNTS]
 
 
 def test_files_teach_too(tmp_path):
@@ -219,8 +219,8 @@ def test_nothing_drifts_through_the_resampler(fitted):
 )
 def test_notes_are_found_on_time(make):
     rng = np.random.default_rng(0)
-    audio, marks = concatenate(notes(seed=0, counts=dict.fromkeys(COUNTS, 5)), gap_s=0.3, edge_s=1.0, rng=rng)
-    detector = make().fit_recordings([audio], [marks], SAMPLE_RATE)
+    audio, annotations = concatenate(notes(seed=0, counts=dict.fromkeys(COUNTS, 5)), gap_s=0.3, edge_s=1.0, rng=rng)
+    detector = make().fit_recordings([audio], [annotations], SAMPLE_RATE)
     test, truth = concatenate(notes(seed=1, counts=dict.fromkeys(COUNTS, 6)), gap_s=0.3, edge_s=0.5, rng=rng)
     found = [s for s in detector.detect(test, SAMPLE_RATE) if s.label is not None]
     errors = []
@@ -353,9 +353,9 @@ def test_a_finished_stream_says_so(fitted):
 
 
 def test_marks_that_make_no_sense_do_not_open_a_class():
-    audio, marks = concatenate(notes(seed=0, counts=COUNTS), gap_s=0.2, edge_s=0.2, rng=np.random.default_rng(0))
+    audio, annotations = concatenate(notes(seed=0, counts=COUNTS), gap_s=0.2, edge_s=0.2, rng=np.random.default_rng(0))
     stray = {"start": 100, "end": 101, "sample_rate": SAMPLE_RATE}
-    wrong = [m if i % 3 else Segment(label=m.label, **stray) for i, m in enumerate(marks)]
+    wrong = [m if i % 3 else Segment(label=m.label, **stray) for i, m in enumerate(annotations)]
     detector = NoteDetector().fit_recordings([audio], [wrong], SAMPLE_RATE)
     assert detector.layout_.thresholds.min() > 0.1
 
@@ -432,11 +432,13 @@ def noises():
 @pytest.mark.parametrize("name", ["tuti-F", "cach-Z"])
 def test_one_short_example_does_not_open_a_class(name):
     """10 ms of a note, marked as a whole one: the threshold stays, and noise is not taken for notes."""
-    audio, marks = concatenate(notes(counts={name: 4}), gap_s=0.3, edge_s=0.5, rng=np.random.default_rng(0))
-    short = Segment(start=marks[0].start + 1500, end=marks[0].start + 1720, sample_rate=SAMPLE_RATE, label=name)
-    detector = NoteDetector().fit_recordings([audio], [[*marks, short]], SAMPLE_RATE)
+    audio, annotations = concatenate(notes(counts={name: 4}), gap_s=0.3, edge_s=0.5, rng=np.random.default_rng(0))
+    short = Segment(
+        start=annotations[0].start + 1500, end=annotations[0].start + 1720, sample_rate=SAMPLE_RATE, label=name
+    )
+    detector = NoteDetector().fit_recordings([audio], [[*annotations, short]], SAMPLE_RATE)
     assert detector.note_model_.lengths.min() < 6  # frames: it is looked for
-    last_s = float(np.median([m.duration_s for m in [*marks, short]]))
+    last_s = float(np.median([m.duration_s for m in [*annotations, short]]))
     assert detector.layout_.thresholds[0] == pytest.approx(absolute_threshold(5, last_s, pitch=True))
     for noise in noises():
         assert not [s.reason for s in detector.detect(noise, SAMPLE_RATE) if s.label is not None]
@@ -444,11 +446,11 @@ def test_one_short_example_does_not_open_a_class(name):
 
 @pytest.mark.parametrize("name", ["tuti-F", "cach-Z"])
 def test_one_mark_in_the_background_is_left_out_and_told(name):
-    audio, marks = concatenate(notes(counts={name: 5}), gap_s=0.3, edge_s=0.5, rng=np.random.default_rng(0))
+    audio, annotations = concatenate(notes(counts={name: 5}), gap_s=0.3, edge_s=0.5, rng=np.random.default_rng(0))
     stray = Segment(start=2000, end=2220, sample_rate=SAMPLE_RATE, label=name)
     with pytest.warns(UserWarning, match=f"of the 6 notes of '{name}', .* number 1 is unlike all the others"):
-        detector = NoteDetector().fit_recordings([audio], [[stray, *marks]], SAMPLE_RATE)
-    without = NoteDetector().fit_recordings([audio], [marks], SAMPLE_RATE)
+        detector = NoteDetector().fit_recordings([audio], [[stray, *annotations]], SAMPLE_RATE)
+    without = NoteDetector().fit_recordings([audio], [annotations], SAMPLE_RATE)
     np.testing.assert_array_equal(detector.layout_.thresholds, without.layout_.thresholds)
     np.testing.assert_array_equal(detector.note_model_.lengths, without.note_model_.lengths)
     np.testing.assert_array_equal(detector.describer_.descriptions_[0].X, without.describer_.descriptions_[0].X)
@@ -461,6 +463,6 @@ def test_surroundings_of_clips_do_not_count_even_if_they_are_asked_for():
     given = NoteDetector(NoteFrontEnd(surroundings_s=0.03)).fit(clips, labels, SAMPLE_RATE)
     assert given.front_end_.surroundings_s == 0.0
     assert given.front_end.surroundings_s == 0.03  # what was given stays as it was
-    audio, marks = concatenate(notes(seed=0, counts=COUNTS), gap_s=0.2, edge_s=0.2, rng=np.random.default_rng(0))
-    marked = NoteDetector(NoteFrontEnd(surroundings_s=0.03)).fit_recordings([audio], [marks], SAMPLE_RATE)
+    audio, annotations = concatenate(notes(seed=0, counts=COUNTS), gap_s=0.2, edge_s=0.2, rng=np.random.default_rng(0))
+    marked = NoteDetector(NoteFrontEnd(surroundings_s=0.03)).fit_recordings([audio], [annotations], SAMPLE_RATE)
     assert marked.front_end_.surroundings_s == 0.03

@@ -44,17 +44,17 @@ def test_parameters(detector, message):
 
 
 def test_marks(tmp_path):
-    audio, mark = np.ones(8000), Segment.from_seconds(0, 0.5, "A", 8000)
+    audio, annotation = np.ones(8000), Segment.from_seconds(0, 0.5, "A", 8000)
     with pytest.raises(InputError, match="give a list, even of one"):
-        NoteDetector().fit_recordings(tmp_path / "a.wav", [[mark]])
+        NoteDetector().fit_recordings(tmp_path / "a.wav", [[annotation]])
     with pytest.raises(InputError, match="give a list, even of one"):
-        NoteDetector().fit_recordings(audio, [[mark]], 8000)
+        NoteDetector().fit_recordings(audio, [[annotation]], 8000)
     with pytest.raises(InputError, match=r"segments\[0\] is .* list of Segment for each recording"):
-        NoteDetector().fit_recordings([audio], [mark], 8000)
+        NoteDetector().fit_recordings([audio], [annotation], 8000)
     with pytest.raises(InputError, match=r"segments\[0\] holds \(0, 0.5, 'A'\)"):
         NoteDetector().fit_recordings([audio], [[(0, 0.5, "A")]], 8000)
     with pytest.raises(InputError, match="1 recordings, but 2 lists of segments"):
-        NoteDetector().fit_recordings([audio], [[mark], [mark]], 8000)
+        NoteDetector().fit_recordings([audio], [[annotation], [annotation]], 8000)
     for bad in ("0.5", float("nan"), None):
         with pytest.raises(InputError, match="must be a finite number"):
             Segment.from_seconds(0.0, bad, "A", 8000)
@@ -87,6 +87,6 @@ def test_digital_silence_is_no_note():
     with pytest.raises(InputError, match=r"clip 1 \('b'\) is digital silence throughout; omit it"):
         NoteDetector().fit([noise, np.zeros(3000)], ["a", "b"], 22050)
     recording = np.concatenate([noise, np.zeros(3000)])
-    marks = [Segment(start=3100, end=5000, sample_rate=22050, label="a")]
+    annotations = [Segment(start=3100, end=5000, sample_rate=22050, label="a")]
     with pytest.raises(InputError, match=r"the note at 0\.141 s of recording 0 \('a'\) is digital silence"):
-        NoteDetector().fit_recordings([recording], [marks], 22050)
+        NoteDetector().fit_recordings([recording], [annotations], 22050)

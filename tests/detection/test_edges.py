@@ -79,8 +79,8 @@ def test_no_edge_passes_the_middle_of_a_short_note():
 @pytest.fixture(scope="module")
 def trained():
     rng = np.random.default_rng(0)
-    recording, marks = concatenate(notes(counts={"tuti-F": 4, "cach-D": 4}), edge_s=0.3, gap_s=0.15, rng=rng)
-    detector = NoteDetector().fit_recordings([recording], [marks], SAMPLE_RATE)
+    recording, annotations = concatenate(notes(counts={"tuti-F": 4, "cach-D": 4}), edge_s=0.3, gap_s=0.15, rng=rng)
+    detector = NoteDetector().fit_recordings([recording], [annotations], SAMPLE_RATE)
     more = notes(seed=1, counts={"cach-D": 6, "tuti-F": 6})
     audio, truth = concatenate(more, edge_s=0.3, gap_s=0.15, rng=rng)
     return detector, audio, truth

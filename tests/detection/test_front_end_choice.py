@@ -68,20 +68,22 @@ def test_wind_does_not_move_it():
     """Rumble below the notes, between them as well."""
     rate, rng = 22050, np.random.default_rng(0)
     rumble = np.convolve(rng.normal(size=6 * rate), np.hanning(200), mode="same") / 20
-    recording, marks = rumble * (1 + np.sin(np.arange(6 * rate) / 3000)), []
+    recording, annotations = rumble * (1 + np.sin(np.arange(6 * rate) / 3000)), []
     for k in range(5):
         at, note = (k + 1) * rate, sweep(2000, 3000, rate, 0.2)
         recording[at : at + len(note)] += note
-        marks.append(Segment(start=at, end=at + len(note), sample_rate=rate, label="a"))
-    choice = choose_front_end(at_one_rate([recording], [rate], [marks], rate))
+        annotations.append(Segment(start=at, end=at + len(note), sample_rate=rate, label="a"))
+    choice = choose_front_end(at_one_rate([recording], [rate], [annotations], rate))
     assert choice.front_end.get_params() == USUAL.get_params()
 
 
 def test_surroundings_change_with_the_windows():
     rate, quiet = 22050, 0.001 * np.random.default_rng(1).normal(size=22050)
     note = sweep(3000, 5000, rate, 0.012)
-    mark = Segment(start=rate, end=rate + len(note), sample_rate=rate, label="a")
-    front_end = choose_front_end(at_one_rate([np.concatenate([quiet, note, quiet])], [rate], [[mark]], rate)).front_end
+    annotation = Segment(start=rate, end=rate + len(note), sample_rate=rate, label="a")
+    front_end = choose_front_end(
+        at_one_rate([np.concatenate([quiet, note, quiet])], [rate], [[annotation]], rate)
+    ).front_end
     assert front_end.window_s < 0.007
     for name in ("hop_s", "surroundings_s"):
         assert getattr(front_end, name) / getattr(USUAL, name) == pytest.approx(front_end.window_s / USUAL.window_s)
@@ -145,23 +147,23 @@ def test_a_choice_that_is_no_sentences(tmp_path):
 def with_frog(played, loud, seed):
     """Notes in a recording, marked, and a frog that calls below them all the time."""
     rng, gap = np.random.default_rng(seed), np.zeros(round(0.4 * SAMPLE_RATE))
-    pieces, marks, at = [gap], [], len(gap)
+    pieces, annotations, at = [gap], [], len(gap)
     for note in played:
-        marks.append(Segment(start=at, end=at + len(note.samples), sample_rate=SAMPLE_RATE, label=note.label))
+        annotations.append(Segment(start=at, end=at + len(note.samples), sample_rate=SAMPLE_RATE, label=note.label))
         pieces += [note.samples, gap]
-        at = marks[-1].end + len(gap)
+        at = annotations[-1].end + len(gap)
     audio = np.concatenate(pieces)
     t = np.arange(len(audio)) / SAMPLE_RATE
     frog = (np.sin(2 * np.pi * 7.3 * t) > 0.2) * (np.sin(2 * np.pi * 800 * t) + np.sin(2 * np.pi * 1100 * t))
-    return audio + loud * frog + 1e-3 * rng.normal(size=len(audio)), marks
+    return audio + loud * frog + 1e-3 * rng.normal(size=len(audio)), annotations
 
 
-def in_boxes(marks, low_hz, high_hz):
-    return [replace(mark, low_hz=low_hz, high_hz=high_hz) for mark in marks]
+def in_boxes(annotations, low_hz, high_hz):
+    return [replace(annotation, low_hz=low_hz, high_hz=high_hz) for annotation in annotations]
 
 
 def test_marked_frequencies_restrict_what_is_listened_to():
-    audio, marks = with_frog(notes(counts={"tuti-F": 3}), 0.0, 0)
+    audio, annotations = with_frog(notes(counts={"tuti-F": 3}), 0.0, 0)
     test, truth = with_frog(notes(seed=1, counts={"tuti-F": 6}), 0.1, 1)
 
     def hits(own):
@@ -169,8 +171,8 @@ def test_marked_frequencies_restrict_what_is_listened_to():
         found = [s for s in detector.detect(test, SAMPLE_RATE) if s.label is not None]
         return detector, sum(any(abs(s.start - true.start) < 0.05 * SAMPLE_RATE for s in found) for true in truth)
 
-    _, without = hits(marks)
-    detector, within = hits(in_boxes(marks, 2000.0, 9000.0))
+    _, without = hits(annotations)
+    detector, within = hits(in_boxes(annotations, 2000.0, 9000.0))
     assert (without, within) == (0, 6)
     front_end = detector.front_end_
     assert (round(front_end.low_hz), front_end.high_hz) == (1782, 10_000.0)
@@ -179,18 +181,21 @@ def test_marked_frequencies_restrict_what_is_listened_to():
 
 
 def test_boxes_over_the_whole_band_or_around_some_notes_only_change_nothing():
-    audio, marks = with_frog(notes(counts={"tuti-F": 3}), 0.0, 0)
-    expected = choose_front_end(at_one_rate([audio], [SAMPLE_RATE], [marks], SAMPLE_RATE))
-    some = [*in_boxes(marks[:2], 2000.0, 9000.0), marks[2]]
-    for own in (in_boxes(marks, 0.0, SAMPLE_RATE / 2), some):
+    audio, annotations = with_frog(notes(counts={"tuti-F": 3}), 0.0, 0)
+    expected = choose_front_end(at_one_rate([audio], [SAMPLE_RATE], [annotations], SAMPLE_RATE))
+    some = [*in_boxes(annotations[:2], 2000.0, 9000.0), annotations[2]]
+    for own in (in_boxes(annotations, 0.0, SAMPLE_RATE / 2), some):
         choice = choose_front_end(at_one_rate([audio], [SAMPLE_RATE], [own], SAMPLE_RATE))
         assert choice.front_end.get_params() == expected.front_end.get_params()
         assert choice.why == expected.why
 
 
 def test_boxes_move_with_the_sample_rate_and_stay_two_octaves_wide():
-    audio, marks = with_frog(notes(counts={"tuti-F": 2}), 0.0, 0)
-    own = [replace(mark, sample_rate=2 * SAMPLE_RATE, start=2 * mark.start, end=2 * mark.end) for mark in marks]
+    audio, annotations = with_frog(notes(counts={"tuti-F": 2}), 0.0, 0)
+    own = [
+        replace(annotation, sample_rate=2 * SAMPLE_RATE, start=2 * annotation.start, end=2 * annotation.end)
+        for annotation in annotations
+    ]
     material = at_one_rate([audio], [SAMPLE_RATE], [in_boxes(own, 3000.0, 3300.0)], SAMPLE_RATE)
     front_end = choose_front_end(material).front_end
     assert front_end.high_hz / front_end.low_hz == pytest.approx(4.0)
@@ -204,9 +209,9 @@ def test_sound_outside_the_boxes_does_not_say_where_to_listen():
     hoot = 0.2 * np.sin(2 * np.pi * 150 * t) * np.hanning(n)
     loud = sum(np.sin(2 * np.pi * hz * t) for hz in np.geomspace(1000, 9000, 30)) * np.hanning(n)
     audio = np.pad(hoot + loud, rate) + 1e-4 * np.random.default_rng(0).normal(size=3 * n)
-    mark = Segment(start=rate, end=2 * rate, sample_rate=rate, label="hoot")
-    kept = choose_front_end(at_one_rate([audio], [rate], [[mark]], rate)).front_end
+    annotation = Segment(start=rate, end=2 * rate, sample_rate=rate, label="hoot")
+    kept = choose_front_end(at_one_rate([audio], [rate], [[annotation]], rate)).front_end
     assert kept.low_hz == 500.0
-    moved = choose_front_end(at_one_rate([audio], [rate], [in_boxes([mark], 120.0, 200.0)], rate)).front_end
+    moved = choose_front_end(at_one_rate([audio], [rate], [in_boxes([annotation], 120.0, 200.0)], rate)).front_end
     assert moved.low_hz < 120.0
     assert 200.0 < moved.high_hz < 500.0

@@ -215,8 +215,8 @@ def test_negative_clips_and_files(heard, tmp_path):
 def test_at_another_rate(heard):
     audio, truth, alarms = heard
     double = resample(audio, SAMPLE_RATE, 2 * SAMPLE_RATE)
-    marks = [Segment.from_seconds(s.start_s, s.end_s, s.label, 2 * SAMPLE_RATE) for s in alarms[:1]]
-    made = detector().reject([double], [marks], 2 * SAMPLE_RATE)
+    annotations = [Segment.from_seconds(s.start_s, s.end_s, s.label, 2 * SAMPLE_RATE) for s in alarms[:1]]
+    made = detector().reject([double], [annotations], 2 * SAMPLE_RATE)
     assert wrong(found(made, audio), truth) == []
 
 

@@ -7,7 +7,7 @@ import pytest
 from real_note_tasks import data_folder
 
 from outlark import NoteDetector
-from outlark.annotations import Mark, read_table
+from outlark.annotations import Annotation, read_annotations
 from outlark.audio.sound import read
 from outlark.detection.note_bounds import BoundsStream, bounds_of, spans_of
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
@@ -119,9 +119,9 @@ def test_bounds_as_segments_become_final(rng):
 
 def test_marks_and_segments_hand_them_on():
     segment = Segment(start=0, end=100, sample_rate=1000, label="a", low_hz=2000.0, high_hz=3000.0)
-    mark = Mark.from_segment(segment)
-    assert (mark.low_hz, mark.high_hz) == (2000.0, 3000.0)
-    assert mark.segment(1000).low_hz == 2000.0
+    annotation = Annotation.from_segment(segment)
+    assert (annotation.low_hz, annotation.high_hz) == (2000.0, 3000.0)
+    assert annotation.segment(1000).low_hz == 2000.0
 
 
 def test_boxes_that_people_drew():
@@ -135,16 +135,18 @@ def test_boxes_that_people_drew():
         audio, rate = read(str(table).replace(".Table.1.selections.txt", ".flac"))
         front_end = NoteFrontEnd().fit([], rate)
         spans = spans_of(front_end.transform(audio), front_end.spectrum_)
-        for mark in read_table(table).marks:
-            if not mark.low_hz:
+        for annotation in read_annotations(table).annotations:
+            if not annotation.low_hz:
                 continue
-            first, end = (int(at * rate / front_end.hop_samples_) for at in (mark.start_s, mark.end_s))
+            first, end = (int(at * rate / front_end.hop_samples_) for at in (annotation.start_s, annotation.end_s))
             bounds = bounds_of(spans[first:end])
             if bounds is None:
                 shared.append(0.0)
                 continue
             low, high = np.log2(bounds)
-            drawn_low, drawn_high = np.log2([max(mark.low_hz, 500.0), min(mark.high_hz, 10_000.0, 0.46 * rate)])
+            drawn_low, drawn_high = np.log2(
+                [max(annotation.low_hz, 500.0), min(annotation.high_hz, 10_000.0, 0.46 * rate)]
+            )
             both = max(0.0, min(high, drawn_high) - max(low, drawn_low))
             shared.append(both / (max(high, drawn_high) - min(low, drawn_low)))
     assert len(shared) > 40

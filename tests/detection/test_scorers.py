@@ -91,8 +91,8 @@ def test_scores_are_raised_by_what_noise_takes_off(front_end, rng, step):
 def test_edges_are_looked_at_from_half_the_threshold_on(front_end, rng):
     """So that thresholds may be lowered afterwards; and raised scores are what counts."""
     describer, frames = Likeness(15), some_frames(rng, 4 * FRAMES_AT_ONCE)
-    marks = [(frames.features, at, at + 25.0, label) for at, label in ((100.0, "a"), (300.0, "b"), (500.0, "a"))]
-    edges = learn_edges(marks, ["a", "b"], inside=False)
+    annotations = [(frames.features, at, at + 25.0, label) for at, label in ((100.0, "a"), (300.0, "b"), (500.0, "a"))]
+    edges = learn_edges(annotations, ["a", "b"], inside=False)
     found = []
     for contrast in (None, Contrast(38.0, front_end.frame_rate)):
         for thresholds in (np.zeros(2), np.full(2, 4.0)):
@@ -109,8 +109,8 @@ def test_edges_are_looked_at_from_half_the_threshold_on(front_end, rng):
 
 def test_moves_are_those_of_the_whole_recording(front_end, rng):
     describer, frames = Likeness(15), some_frames(rng, 2 * FRAMES_AT_ONCE + 77)
-    marks = [(frames.features, at, at + 25.0, label) for at, label in ((100.0, "a"), (300.0, "b"), (500.0, "a"))]
-    edges = learn_edges(marks, ["a", "b"], inside=False)
+    annotations = [(frames.features, at, at + 25.0, label) for at, label in ((100.0, "a"), (300.0, "b"), (500.0, "a"))]
+    edges = learn_edges(annotations, ["a", "b"], inside=False)
     scorer = NoteScorer(front_end, describer, LENGTHS, ALLOWED, 2, edges, np.zeros(2))
     found = joined_scores([scorer.push(frames), scorer.finish()])
     around = np.zeros((LOOK + MOST + 40, 5))

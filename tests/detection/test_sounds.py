@@ -63,11 +63,11 @@ def training():
 
 @cache
 def fitted(name):
-    audio, marks = training()
+    audio, annotations = training()
     if name == "paper":  # nothing between the notes, as in Sec. 4.2
-        clips = [audio[mark.start : mark.end] for mark in marks]
-        return DETECTORS[name]().fit(clips, [mark.label for mark in marks], SAMPLE_RATE)
-    return DETECTORS[name]().fit_recordings([audio], [marks], SAMPLE_RATE)
+        clips = [audio[annotation.start : annotation.end] for annotation in annotations]
+        return DETECTORS[name]().fit(clips, [annotation.label for annotation in annotations], SAMPLE_RATE)
+    return DETECTORS[name]().fit_recordings([audio], [annotations], SAMPLE_RATE)
 
 
 #: τ = 1.8/μ is .75: what a class has some likeness to is accepted, background and noise as well.
@@ -96,8 +96,8 @@ FOREIGN = [f"{name} in {where}" for name in synthetic.UNKNOWN for where in ("sil
 
 
 def weak(*values, reason=WEAKNESS_OF_THE_PAPER, **more):
-    mark = pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError)
-    return pytest.param(*values, marks=mark, **more)
+    annotation = pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError)
+    return pytest.param(*values, annotations=annotation, **more)
 
 
 def cases():

@@ -1,4 +1,4 @@
-"""Training material: clips and marks end up at the right samples and frames."""
+"""Training material: clips and annotations end up at the right samples and frames."""
 
 from dataclasses import replace
 
@@ -22,15 +22,15 @@ from outlark.features.note import NoteFrontEnd
 from outlark.segments import Segment
 
 
-def mark(start, end, label="A", rate=1000):
+def annotation(start, end, label="A", rate=1000):
     return Segment(start=start, end=end, sample_rate=rate, label=label)
 
 
 def test_clips_lie_where_their_marks_are(rng):
     clips = [rng.normal(size=n) for n in (30, 7, 120)]
     material = join_clips(clips, ["A", "B", "A"], 1000, gap_s=0.05)
-    (audio,), (marks,) = material.recordings, material.segments
-    for clip, m in zip(clips, marks, strict=True):
+    (audio,), (annotations,) = material.recordings, material.segments
+    for clip, m in zip(clips, annotations, strict=True):
         np.testing.assert_array_equal(audio[m.start : m.end], clip)
         assert not audio[m.start - 50 : m.start].any()
     assert not audio[-50:].any()
@@ -39,8 +39,10 @@ def test_clips_lie_where_their_marks_are(rng):
 def test_marks_move_with_the_recording(rng):
     t = np.arange(8000) / 8000
     tone = np.sin(2 * np.pi * 440 * t) * ((t > 0.25) & (t < 0.5))
-    material = at_one_rate([tone, tone[::2]], [8000, 4000], [[mark(2000, 4000, rate=8000)]] * 2, 4000)
-    assert [(s.start, s.end, s.sample_rate) for marks in material.segments for s in marks] == [(1000, 2000, 4000)] * 2
+    material = at_one_rate([tone, tone[::2]], [8000, 4000], [[annotation(2000, 4000, rate=8000)]] * 2, 4000)
+    assert [(s.start, s.end, s.sample_rate) for annotations in material.segments for s in annotations] == [
+        (1000, 2000, 4000)
+    ] * 2
     assert np.abs(material.recordings[0][1010:1990]).max() > 0.9
     assert np.abs(material.recordings[0][:950]).max() < 0.05
 
@@ -48,10 +50,10 @@ def test_marks_move_with_the_recording(rng):
 def test_a_mark_beyond_the_end_is_cut_with_a_warning_or_refused(rng):
     audio = rng.normal(size=1000)
     with pytest.warns(UserWarning, match=r"is annotated from 0.900 to 1.200 s; it is used up to the end"):
-        (marks,) = at_one_rate([audio], [1000], [[mark(900, 1200)]], 1000).segments
-    assert marks[0].end == 1000
+        (annotations,) = at_one_rate([audio], [1000], [[annotation(900, 1200)]], 1000).segments
+    assert annotations[0].end == 1000
     with pytest.raises(InputError, match="do annotations and recording belong together"):
-        at_one_rate([audio], [1000], [[mark(1000, 1200)]], 1000)
+        at_one_rate([audio], [1000], [[annotation(1000, 1200)]], 1000)
 
 
 @pytest.mark.parametrize("offset", [0, 5])
@@ -62,7 +64,7 @@ def test_frames_of_a_note_have_their_middle_in_it(offset):
     for start, end in ((0, 500), (3, 17), (95, 205), (100, 200), (7, 9), (480, 505), (498, 505)):
         middles = offset + 10 * np.arange(50) + 5
         expected = np.flatnonzero((middles >= start) & (middles < end))
-        found = note_frames(front_end, frames, mark(start, end))
+        found = note_frames(front_end, frames, annotation(start, end))
         if len(expected):
             np.testing.assert_array_equal(found, expected)
         else:
@@ -75,7 +77,9 @@ def test_quiet_frames_do_not_describe_a_class():
     features = np.arange(20.0)[:, np.newaxis]
     activity = np.where(np.arange(20) % 2, 5.0, -5.0)
     activity[10:] = -5.0
-    material = Material(recordings=[np.zeros(200)], segments=[[mark(0, 100), mark(150, 200, "B")]], sample_rate=1000)
+    material = Material(
+        recordings=[np.zeros(200)], segments=[[annotation(0, 100), annotation(150, 200, "B")]], sample_rate=1000
+    )
     X, y, groups = frame_samples(front_end, [Frames(features, activity)], material)
     assert X[y == "A"].ravel().tolist() == [1, 3, 5, 7, 9]
     assert X[y == "B"].ravel().tolist() == [15, 16, 17, 18, 19]  # nothing rises above the noise: all of it
@@ -97,22 +101,22 @@ def test_scores_of_other_notes_are_means_over_notes():
 
 @pytest.fixture(scope="module")
 def marked():
-    audio, marks = concatenate(
+    audio, annotations = concatenate(
         notes(seed=0, counts={"tuti-F": 3, "cach-Z": 4}), gap_s=0.2, edge_s=0.2, rng=np.random.default_rng(0)
     )
     front_end = NoteFrontEnd().fit([], SAMPLE_RATE)
-    return front_end, front_end.transform(audio), marks
+    return front_end, front_end.transform(audio), annotations
 
 
-def marked_notes(front_end, frames, marks):
+def marked_notes(front_end, frames, annotations):
     hop = front_end.hop_samples_
-    return [AnnotatedNote(frames.features, m.start / hop, (m.end - m.start) / hop, m.label) for m in marks]
+    return [AnnotatedNote(frames.features, m.start / hop, (m.end - m.start) / hop, m.label) for m in annotations]
 
 
 def test_left_out_notes_were_left_out(marked, monkeypatch):
-    front_end, frames, marks = marked
-    model = whole_notes.fit_notes(front_end, MDDKM(**NOTE_SETTINGS), [frames], [marks])
-    every = marked_notes(front_end, frames, marks)
+    front_end, frames, annotations = marked
+    model = whole_notes.fit_notes(front_end, MDDKM(**NOTE_SETTINGS), [frames], [annotations])
+    every = marked_notes(front_end, frames, annotations)
     judged, seen = [], []
 
     def spy(front_end, describer, note, lengths, c):
@@ -125,13 +129,13 @@ def test_left_out_notes_were_left_out(marked, monkeypatch):
 
     monkeypatch.setattr(learnt_thresholds, "_best_near", spy)
     learnt_thresholds.left_out_by_refit(MDDKM(**NOTE_SETTINGS), every, model)
-    assert sorted(judged) == sorted(m.label for m in marks)
+    assert sorted(judged) == sorted(m.label for m in annotations)
     assert min(seen) >= 5 * 3  # all but two of seven notes, three shifts of each
 
 
 def test_notes_are_looked_for_at_about_their_own_lengths(marked):
-    front_end, frames, marks = marked
-    every = marked_notes(front_end, frames, marks)
+    front_end, frames, annotations = marked
+    every = marked_notes(front_end, frames, annotations)
     lengths, allowed = whole_notes.trial_lengths(front_end, every, np.array(["cach-Z", "tuti-F"]))
     for c, label in enumerate(("cach-Z", "tuti-F")):
         own = [note.length for note in every if note.label == label]
@@ -142,10 +146,10 @@ def test_notes_are_looked_for_at_about_their_own_lengths(marked):
 
 
 def test_the_rest_has_no_marked_note_of_the_class(marked):
-    front_end, frames, marks = marked
-    model = whole_notes.fit_notes(front_end, MDDKM(**NOTE_SETTINGS), [frames], [marks])
-    rest = learnt_thresholds.scores_of_the_rest(model, [frames], [marks])
-    unmarked = learnt_thresholds.scores_of_the_rest(model, [frames], [[m for m in marks if m.label == "cach-Z"]])
+    front_end, frames, annotations = marked
+    model = whole_notes.fit_notes(front_end, MDDKM(**NOTE_SETTINGS), [frames], [annotations])
+    rest = learnt_thresholds.scores_of_the_rest(model, [frames], [annotations])
+    unmarked = learnt_thresholds.scores_of_the_rest(model, [frames], [[m for m in annotations if m.label == "cach-Z"]])
     c = model.describer.classes_.tolist().index("tuti-F")
     assert rest[c].max() < model.thresholds[c] < unmarked[c].max()
 
@@ -164,8 +168,10 @@ def test_a_class_of_many_kinds_lowers_its_threshold(clips):
     if clips:
         detector = NoteDetector().fit([n.samples for n in different], ["x"] * 5, SAMPLE_RATE)
     else:
-        recording, marks = concatenate(different, edge_s=0.3, gap_s=0.2, rng=np.random.default_rng(0))
-        detector = NoteDetector().fit_recordings([recording], [[replace(m, label="x") for m in marks]], SAMPLE_RATE)
+        recording, annotations = concatenate(different, edge_s=0.3, gap_s=0.2, rng=np.random.default_rng(0))
+        detector = NoteDetector().fit_recordings(
+            [recording], [[replace(m, label="x") for m in annotations]], SAMPLE_RATE
+        )
     n_samples = len(detector.describer_.descriptions_[0].X) // 5
     pitch = {5: False, 11: True}[n_samples]  # three shifts, two masks; and two steps of pitch for it and each mask
     assert pitch or clips  # one recording says nothing about pitch

@@ -1,10 +1,10 @@
-"""Data sets from folders of clips, tables of marks, and made up."""
+"""Data sets from folders of clips, tables of annotations, and made up."""
 
 import numpy as np
 import pytest
 import soundfile
 
-from outlark.annotations import Mark, write_table
+from outlark.annotations import Annotation, write_annotations
 from outlark.errors import InputError
 from outlark.experiment.dataset import Dataset
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
@@ -85,8 +85,10 @@ def test_marks_in_recordings_are_cut_out(tmp_path):
     audio, truth = concatenate(made, gap_s=0.2, edge_s=0.1, rng=np.random.default_rng(0))
     for name in ("a", "b"):
         soundfile.write(tmp_path / f"{name}.wav", audio, SAMPLE_RATE, subtype="FLOAT")
-        marks = [Mark(start_s=s.start_s, end_s=s.end_s, label=s.label, recording=f"{name}.wav") for s in truth]
-        write_table(tmp_path / f"{name}.Table.1.selections.txt", marks, format="raven")
+        annotations = [
+            Annotation(start_s=s.start_s, end_s=s.end_s, label=s.label, recording=f"{name}.wav") for s in truth
+        ]
+        write_annotations(tmp_path / f"{name}.Table.1.selections.txt", annotations, format="raven")
     data = Dataset.from_recordings([tmp_path])
     assert data.counts == {"tuti-D": 4, "cach-Z": 2}
     assert {n.group for n in data.notes} == {"a", "b"}  # every recording is a group
@@ -119,6 +121,8 @@ def test_what_cannot_be_used_is_told(tmp_path):
 
 def test_a_mark_outside_its_recording_is_told(tmp_path):
     soundfile.write(tmp_path / "a.wav", np.zeros(1000), 1000)
-    write_table(tmp_path / "a.csv", [Mark(start_s=2.0, end_s=3.0, label="x", recording="a.wav")], format="csv")
+    write_annotations(
+        tmp_path / "a.csv", [Annotation(start_s=2.0, end_s=3.0, label="x", recording="a.wav")], format="csv"
+    )
     with pytest.raises(InputError, match=r"'x' from 2.000 to 3.000 s is not within a.wav, which lasts 1.000 s"):
         Dataset.from_recordings([tmp_path / "a.csv"])

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark.annotations import read_table
+from outlark.annotations import read_annotations
 from outlark.commands.train.examples import find_examples
 from outlark.commands.train.learning import learn
 from outlark.errors import InputError
@@ -264,14 +264,14 @@ def test_the_cache_folder(monkeypatch, tmp_path):
 
 def test_marks_lie_in_their_songs_and_apart(cache):
     for name in songs():
-        table = read_table(cache / "great-tits" / (Path(name).stem + TABLE_ENDING))
+        table = read_annotations(cache / "great-tits" / (Path(name).stem + TABLE_ENDING))
         assert table.format == "raven"
-        marks = sorted(table.marks, key=lambda mark: mark.start_s)
+        annotations = sorted(table.annotations, key=lambda annotation: annotation.start_s)
         sound = soundfile.info(cache / "great-tits" / name)
-        assert {mark.recording for mark in marks} == {name}
-        assert all(0 <= mark.start_s < mark.end_s <= sound.duration for mark in marks)
-        assert all(before.end_s < after.start_s for before, after in pairwise(marks))
-        assert all(500 < mark.low_hz < mark.high_hz < sound.samplerate / 2 for mark in marks)
+        assert {annotation.recording for annotation in annotations} == {name}
+        assert all(0 <= annotation.start_s < annotation.end_s <= sound.duration for annotation in annotations)
+        assert all(before.end_s < after.start_s for before, after in pairwise(annotations))
+        assert all(500 < annotation.low_hz < annotation.high_hz < sound.samplerate / 2 for annotation in annotations)
 
 
 def test_labels_name_the_bird_and_every_type_has_many_notes():
@@ -309,12 +309,14 @@ def test_the_table_of_all_notes_is_that_of_songs_in_a_row(cache):
     before = 0.0
     rows = iter(labels())
     for name in sorted(songs()):
-        for mark in read_table(cache / "great-tits" / (Path(name).stem + TABLE_ENDING)).marks:
+        for annotation in read_annotations(cache / "great-tits" / (Path(name).stem + TABLE_ENDING)).annotations:
             row = next(rows)
             assert row["Begin File"] == name
-            assert float(row["Begin Time (s)"]) == pytest.approx(before + mark.start_s, abs=2e-4)
-            assert float(row["File Offset (s)"]) == mark.start_s
-            assert float(row["End Time (s)"]) - float(row["Begin Time (s)"]) == pytest.approx(mark.end_s - mark.start_s)
+            assert float(row["Begin Time (s)"]) == pytest.approx(before + annotation.start_s, abs=2e-4)
+            assert float(row["File Offset (s)"]) == annotation.start_s
+            assert float(row["End Time (s)"]) - float(row["Begin Time (s)"]) == pytest.approx(
+                annotation.end_s - annotation.start_s
+            )
         before += soundfile.info(cache / "great-tits" / name).duration
     assert next(rows, None) is None
 
@@ -324,12 +326,12 @@ def test_notes_are_louder_than_what_is_just_before_them(cache):
     rises = []
     for name in songs():
         samples, rate = soundfile.read(cache / "great-tits" / name)
-        for mark in read_table(cache / "great-tits" / (Path(name).stem + TABLE_ENDING)).marks:
+        for annotation in read_annotations(cache / "great-tits" / (Path(name).stem + TABLE_ENDING)).annotations:
             spectrum = np.fft.rfft(samples)
             hz = np.fft.rfftfreq(len(samples), 1 / rate)
-            spectrum[(hz < mark.low_hz) | (hz > mark.high_hz)] = 0
+            spectrum[(hz < annotation.low_hz) | (hz > annotation.high_hz)] = 0
             power = np.fft.irfft(spectrum, len(samples)) ** 2
-            at, n = round(mark.start_s * rate), round(0.008 * rate)
+            at, n = round(annotation.start_s * rate), round(0.008 * rate)
             rises.append(10 * np.log10(power[at : at + n].mean() / power[at - n : at].mean()))
     assert np.median(rises) > 15
     assert np.mean(np.array(rises) > 6) > 0.95
@@ -348,7 +350,7 @@ def test_notes_of_one_song_are_found_in_another(cache, one, other):
     folder = cache / "great-tits"
     detector = learn(find_examples([folder / (one + TABLE_ENDING)])).detector
     found = [segment for segment in detector.detect(folder / f"{other}.wav") if segment.verdict == "known"]
-    truth = read_table(folder / (other + TABLE_ENDING)).marks
+    truth = read_annotations(folder / (other + TABLE_ENDING)).annotations
     score = event_f(events(truth), events(found)).pooled
     # over all pairs of songs of the same types: .99 and .94; what is found too often are echoes
     assert score.recall > 0.85

@@ -59,14 +59,14 @@ def test_nothing_correlates_with_what_is_flat_or_too_short(rng):
 def test_planted_notes_are_found(threshold, as_clips):
     model = trained(threshold=threshold)
     if not as_clips:
-        audio, marks = concatenate(notes(counts=KNOWN), gap_s=0.3, edge_s=0.5, rng=np.random.default_rng(0))
-        model.fit_recordings([audio], [marks], SAMPLE_RATE)
+        audio, annotations = concatenate(notes(counts=KNOWN), gap_s=0.3, edge_s=0.5, rng=np.random.default_rng(0))
+        model.fit_recordings([audio], [annotations], SAMPLE_RATE)
     assert finds_all(model, *planted())
 
 
 def test_one_rate_or_one_for_each_recording():
-    audio, marks = concatenate(notes(counts=KNOWN), gap_s=0.3, edge_s=0.5, rng=np.random.default_rng(0))
-    one, each = (TemplateMatching().fit_recordings([audio], [marks], r) for r in (SAMPLE_RATE, [SAMPLE_RATE]))
+    audio, annotations = concatenate(notes(counts=KNOWN), gap_s=0.3, edge_s=0.5, rng=np.random.default_rng(0))
+    one, each = (TemplateMatching().fit_recordings([audio], [annotations], r) for r in (SAMPLE_RATE, [SAMPLE_RATE]))
     np.testing.assert_array_equal(one.layout_.thresholds, each.layout_.thresholds)
 
 

@@ -69,7 +69,7 @@ class Visit:
         return box["x"] + (t - float(data["t0"])) / float(data["spp"])
 
     def drag(self, t0: float, t1: float) -> None:
-        """Mark a part by mouse."""
+        """Annotation a part by mouse."""
         self.show(max(0.0, t0 - 2), 6)
         box = self.page.locator("#spectrogram").bounding_box()
         y = box["y"] + box["height"] / 2

@@ -36,7 +36,7 @@ class Client(TestClient):
         return self.get(f"/api/jobs/{answer.json()['id']}").json()
 
 
-def mark(client: Client, n: int = 3, labels: tuple[str, ...] = KNOWN) -> None:
+def annotation(client: Client, n: int = 3, labels: tuple[str, ...] = KNOWN) -> None:
     """The first notes of each class in the first recording of the demonstration."""
     _, placed = demo_sound(0)
     for label in labels:
@@ -73,7 +73,7 @@ def trained_folder(demo_recordings: Path) -> Path:
     """A project in which three classes were marked and trained; not to be changed."""
     opened = open_project([demo_recordings], demo_recordings / "trained")
     with Client(opened) as client:
-        mark(client)
+        annotation(client)
         assert client.work("/api/train")["state"] == "done"
     opened.project.close()
     return demo_recordings / "trained"

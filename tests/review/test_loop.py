@@ -1,4 +1,4 @@
-"""The loop without a browser: mark, train, review, undo, discover, retrain, export."""
+"""The loop without a browser: annotation, train, review, undo, discover, retrain, export."""
 
 import io
 import json
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from outlark.annotations import read_table
+from outlark.annotations import read_annotations
 from outlark.errors import InputError
 from outlark.experiment.demo_recordings import demo_sound
 from outlark.experiment.synthetic import SAMPLE_RATE
@@ -17,7 +17,7 @@ from outlark.review.opening import open_project
 from outlark.review.queues import wilson
 from outlark.storage.model_file import load
 from tests.recordings_on_disk import outlark
-from tests.review.conftest import KNOWN, Client, mark
+from tests.review.conftest import KNOWN, Client, annotation
 
 
 def found_by(client: Client, recording: int = 1) -> list[dict]:
@@ -273,10 +273,10 @@ def test_corrections_are_in_the_export_and_can_be_read_back(trained_client, tmp_
         answer = client.get("/api/export", params={"format": "csv", "scope": scope, "recording": 1})
         path = tmp_path / f"{scope}.outlark.csv"
         path.write_bytes(answer.content)
-        marks = {round(m.start_s, 4): m.label for m in read_table(path).marks}
-        assert round(items[0]["t0"] / SAMPLE_RATE, 4) not in marks
-        assert marks[round(items[1]["t0"] / SAMPLE_RATE, 4)] == names(client)[other]
-        assert len(marks) >= (30 if scope == "corrected" else 9)
+        annotations = {round(m.start_s, 4): m.label for m in read_annotations(path).annotations}
+        assert round(items[0]["t0"] / SAMPLE_RATE, 4) not in annotations
+        assert annotations[round(items[1]["t0"] / SAMPLE_RATE, 4)] == names(client)[other]
+        assert len(annotations) >= (30 if scope == "corrected" else 9)
 
 
 @pytest.mark.parametrize("format", ["raven", "audacity", "csv", "jsonl"])
@@ -300,7 +300,7 @@ def test_annotations_can_be_taken_from_one_project_to_another(trained_client, de
 
 
 def test_an_odd_example_is_named(client):
-    mark(client, n=5, labels=("tuti-D", "cach-Z"))
+    annotation(client, n=5, labels=("tuti-D", "cach-Z"))
     _, placed = demo_sound(0)
     odd = next(p for p in placed if p.label == "tuti-A")
     label = next(n for n, name in names(client).items() if name == "tuti-D")
@@ -331,7 +331,7 @@ def test_the_examples_that_speak_for_a_note_are_of_its_class(trained_client):
 
 
 def test_training_can_be_cancelled_and_continued(client):
-    mark(client)
+    annotation(client)
     project = client.opened.project
     cancelled = []
 

@@ -1,4 +1,4 @@
-"""An annotation (`Mark`), an annotation file (`Table`), what a written file says about its origin (`About`).
+"""An annotation (`Annotation`), an annotation file (`Table`), what a written file says about its origin (`About`).
 
 Formats with a single text field show verdict and runner-up in it (`shown`); `taken_apart` reverses that.
 """
@@ -19,7 +19,7 @@ LATEST_S = 1e8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mark:
+class Annotation:
     """One annotation: a labelled span of a recording, in seconds because annotation files have no sample rate.
 
     Attributes
@@ -50,10 +50,10 @@ class Mark:
 
     Examples
     --------
-    >>> mark = Mark(start_s=0.5, end_s=0.75, label="tuti-D")
-    >>> mark.segment(sample_rate=22050).start
+    >>> annotation = Annotation(start_s=0.5, end_s=0.75, label="tuti-D")
+    >>> annotation.segment(sample_rate=22050).start
     11025
-    >>> Mark(start_s=2.0, end_s=1.0)
+    >>> Annotation(start_s=2.0, end_s=1.0)
     Traceback (most recent call last):
     outlark.errors.InputError: the end, 1.0 s, is before the start, 2.0 s; check whether the columns are swapped
     """
@@ -109,7 +109,7 @@ class Mark:
     def from_segment(cls, segment: Segment, recording: str | None = None) -> Self:
         """What a detector found, as an annotation.
 
-        >>> Mark.from_segment(Segment(start=0, end=100, sample_rate=1000, label="a"), "night.flac").end_s
+        >>> Annotation.from_segment(Segment(start=0, end=100, sample_rate=1000, label="a"), "night.flac").end_s
         0.1
         """
         rival = segment.runner_up
@@ -162,7 +162,7 @@ class Table:
     path : Path
     format : str
         One of `FORMATS`.
-    marks : tuple of Mark
+    annotations : tuple of Annotation
         In file order.
     remarks : tuple of str
         What was guessed, skipped or unusual.
@@ -172,7 +172,7 @@ class Table:
 
     path: Path
     format: str
-    marks: tuple[Mark, ...]
+    annotations: tuple[Annotation, ...]
     remarks: tuple[str, ...] = ()
     about: Mapping[str, Any] = field(default_factory=dict)
 
@@ -205,31 +205,31 @@ class About:
         return {**run, **({"recording": dict(self.recording)} if self.recording else {})}
 
 
-def is_sound(mark: Mark) -> bool:
+def is_sound(annotation: Annotation) -> bool:
     """Whether programs that display notes get this annotation: all but silence."""
-    return mark.verdict != SILENCE
+    return annotation.verdict != SILENCE
 
 
-def is_known(mark: Mark) -> bool:
+def is_known(annotation: Annotation) -> bool:
     """Whether this is a note of a known class."""
-    return mark.verdict == KNOWN or (mark.verdict is None and mark.label is not None)
+    return annotation.verdict == KNOWN or (annotation.verdict is None and annotation.label is not None)
 
 
-def shown(mark: Mark) -> str:
+def shown(annotation: Annotation) -> str:
     """The label, or why there is none.
 
-    >>> shown(Mark(start_s=0, end_s=1, label="tuti-D", verdict="known"))
+    >>> shown(Annotation(start_s=0, end_s=1, label="tuti-D", verdict="known"))
     'tuti-D'
-    >>> shown(Mark(start_s=0, end_s=1, label="tuti-D", verdict="ambiguous", runner_up="tuti-F"))
+    >>> shown(Annotation(start_s=0, end_s=1, label="tuti-D", verdict="ambiguous", runner_up="tuti-F"))
     'tuti-D or tuti-F?'
-    >>> shown(Mark(start_s=0, end_s=1, verdict="unknown"))
+    >>> shown(Annotation(start_s=0, end_s=1, verdict="unknown"))
     'unknown'
     """
-    if mark.label is None:
-        return "" if mark.verdict in (None, KNOWN) else str(mark.verdict)
-    if mark.verdict != AMBIGUOUS:
-        return mark.label
-    return f"{mark.label}?" if mark.runner_up is None else f"{mark.label} or {mark.runner_up}?"
+    if annotation.label is None:
+        return "" if annotation.verdict in (None, KNOWN) else str(annotation.verdict)
+    if annotation.verdict != AMBIGUOUS:
+        return annotation.label
+    return f"{annotation.label}?" if annotation.runner_up is None else f"{annotation.label} or {annotation.runner_up}?"
 
 
 def label_behind(text: str | None, verdict: str | None, runner_up: str | None) -> str | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid5
 
-from outlark.annotations.annotation import About, Mark
+from outlark.annotations.annotation import About, Annotation
 from outlark.annotations.column_mapping import USUAL
 from outlark.annotations.delimited import key_of
 from outlark.annotations.files import encoded, needed
@@ -28,7 +28,7 @@ _SCORE, _RUNNER_UP_SCORE = "score", "runner_up_score"
 
 def read(
     path: Path, text: str, about: Mapping[str, Any], label_column: str | int | None, remarks: list[str]
-) -> tuple[list[Mark], Mapping[str, Any]]:
+) -> tuple[list[Annotation], Mapping[str, Any]]:
     """The sound events of predictions or annotations; `label_column` is the key of the tag that is the label."""
     aoef = needed("soundevent.io.aoef", "aoef")
     try:
@@ -39,17 +39,17 @@ def read(
     clips = getattr(found, "clip_predictions", None) or getattr(found, "clip_annotations", None) or []
     events = [(i, event) for i, event in enumerate((e for clip in clips for e in clip.sound_events), start=1)]
     keys = _label_keys([_tags(event) for _, event in events], label_column, path, remarks)
-    marks = [_mark(path, i, event, keys) for i, event in events]
+    annotations = [_mark(path, i, event, keys) for i, event in events]
     said = getattr(found, "description", None)
-    return marks, _run(said) if getattr(found, "name", None) == "outlark" else about
+    return annotations, _run(said) if getattr(found, "name", None) == "outlark" else about
 
 
-def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
+def write(annotations: Collection[Annotation], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
     """All annotations, silence included, as one prediction set."""
     data, aoef = needed("soundevent.data", "aoef"), needed("soundevent.io.aoef", "aoef")
-    names = dict.fromkeys(_path(mark) for mark in marks)
+    names = dict.fromkeys(_path(annotation) for annotation in annotations)
     began = about.recording.get("began") if len(names) == 1 and "expansion" not in about.recording else None
-    clips = [_clip(data, name, [m for m in marks if m.recording == name], durations, began) for name in names]
+    clips = [_clip(data, name, [m for m in annotations if m.recording == name], durations, began) for name in names]
     said = dumps(about.as_dict(), "about")
     whole = data.PredictionSet(
         uuid=uuid5(_SPACE, said + "".join(str(clip.uuid) for clip in clips)),
@@ -97,13 +97,13 @@ def _label_keys(tags: list[dict[str, str]], wanted: str | int | None, path: Path
     return keys
 
 
-def _mark(path: Path, i: int, event: Any, keys: list[str]) -> Mark:
+def _mark(path: Path, i: int, event: Any, keys: list[str]) -> Annotation:
     tags, sound = _tags(event), event.sound_event
     features = {feature.term.name: feature.value for feature in sound.features}
     times, frequencies = _bounds(sound.geometry)
     label = next((tags[key] for key in keys if key in tags), None)
     try:
-        return Mark(
+        return Annotation(
             start_s=min(times),
             end_s=max(times),
             label=label,
@@ -155,43 +155,48 @@ def _points(where: Any) -> Iterator[tuple[float, float]]:
 # ---------------------------------------------------------------------- writing
 
 
-def _path(mark: Mark) -> str:
-    if mark.recording is None or mark.sample_rate is None:
-        lacks = "recording" if mark.recording is None else "sample_rate"
+def _path(annotation: Annotation) -> str:
+    if annotation.recording is None or annotation.sample_rate is None:
+        lacks = "recording" if annotation.recording is None else "sample_rate"
         raise AnnotationError(
-            f"an annotation at {mark.start_s} s has no {lacks}, which AOEF needs; give Mark({lacks}=…)"
+            f"an annotation at {annotation.start_s} s has no {lacks}, which AOEF needs; give Mark({lacks}=…)"
         )
-    return mark.recording
+    return annotation.recording
 
 
-def _clip(data: Any, name: str, marks: list[Mark], durations: Mapping[str, float], began: str | None) -> Any:
+def _clip(
+    data: Any, name: str, annotations: list[Annotation], durations: Mapping[str, float], began: str | None
+) -> Any:
     """One recording with all its annotations; if its duration is unknown, it ends with the last of them."""
-    last = max(mark.end_s for mark in marks)
+    last = max(annotation.end_s for annotation in annotations)
     when = None if began is None else datetime.datetime.fromisoformat(began)
     recording = data.Recording(
         uuid=uuid5(_SPACE, _text(name)),
         path=Path(_text(name)),
         duration=max(durations.get(name, 0.0), last),
-        channels=max(mark.channel or 1 for mark in marks),
-        samplerate=max(mark.sample_rate or 1 for mark in marks),
+        channels=max(annotation.channel or 1 for annotation in annotations),
+        samplerate=max(annotation.sample_rate or 1 for annotation in annotations),
         date=None if when is None else when.date(),
         time=None if when is None else when.timetz(),
     )
     clip = data.Clip(
         uuid=uuid5(recording.uuid, "clip"), recording=recording, start_time=0.0, end_time=recording.duration
     )
-    events = [_prediction(data, recording, i, mark) for i, mark in enumerate(marks)]
+    events = [_prediction(data, recording, i, annotation) for i, annotation in enumerate(annotations)]
     return data.ClipPrediction(uuid=uuid5(recording.uuid, "predictions"), clip=clip, sound_events=events)
 
 
-def _prediction(data: Any, recording: Any, i: int, mark: Mark) -> Any:
-    own = uuid5(recording.uuid, f"{i} {mark.start_s!r} {mark.end_s!r} {_text(mark.label or '')}")
-    scores = {_SCORE: mark.score, _RUNNER_UP_SCORE: mark.runner_up_score}
-    tags = {_LABEL: (mark.label, mark.score), _RUNNER_UP: (mark.runner_up, mark.runner_up_score)}
+def _prediction(data: Any, recording: Any, i: int, annotation: Annotation) -> Any:
+    own = uuid5(recording.uuid, f"{i} {annotation.start_s!r} {annotation.end_s!r} {_text(annotation.label or '')}")
+    scores = {_SCORE: annotation.score, _RUNNER_UP_SCORE: annotation.runner_up_score}
+    tags = {
+        _LABEL: (annotation.label, annotation.score),
+        _RUNNER_UP: (annotation.runner_up, annotation.runner_up_score),
+    }
     event = data.SoundEvent(
         uuid=uuid5(own, "event"),
         recording=recording,
-        geometry=_geometry(data, mark),
+        geometry=_geometry(data, annotation),
         features=[data.Feature(term=data.term_from_key(k), value=v) for k, v in scores.items() if v is not None],
     )
     predicted = [
@@ -199,17 +204,19 @@ def _prediction(data: Any, recording: Any, i: int, mark: Mark) -> Any:
         for key, (value, score) in tags.items()
         if value is not None
     ]
-    if mark.verdict is not None:
-        predicted.append(data.PredictedTag(tag=_tag(data, _VERDICT, mark.verdict), score=1.0))
-    return data.SoundEventPrediction(uuid=own, sound_event=event, score=_unit(mark.score), tags=predicted)
+    if annotation.verdict is not None:
+        predicted.append(data.PredictedTag(tag=_tag(data, _VERDICT, annotation.verdict), score=1.0))
+    return data.SoundEventPrediction(uuid=own, sound_event=event, score=_unit(annotation.score), tags=predicted)
 
 
-def _geometry(data: Any, mark: Mark) -> Any:
-    if mark.low_hz is not None and mark.high_hz is not None:
-        return data.BoundingBox(coordinates=[mark.start_s, mark.low_hz, mark.end_s, mark.high_hz])
-    if mark.start_s == mark.end_s:
-        return data.TimeStamp(coordinates=mark.start_s)
-    return data.TimeInterval(coordinates=[mark.start_s, mark.end_s])
+def _geometry(data: Any, annotation: Annotation) -> Any:
+    if annotation.low_hz is not None and annotation.high_hz is not None:
+        return data.BoundingBox(
+            coordinates=[annotation.start_s, annotation.low_hz, annotation.end_s, annotation.high_hz]
+        )
+    if annotation.start_s == annotation.end_s:
+        return data.TimeStamp(coordinates=annotation.start_s)
+    return data.TimeInterval(coordinates=[annotation.start_s, annotation.end_s])
 
 
 def _tag(data: Any, key: str, value: str) -> Any:

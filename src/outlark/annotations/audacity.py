@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from outlark.annotations.annotation import About, Mark, is_sound, shown, taken_apart
+from outlark.annotations.annotation import About, Annotation, is_sound, shown, taken_apart
 from outlark.annotations.delimited import (
     FREQUENCY_DIGITS,
     TIME_DIGITS,
@@ -26,37 +26,40 @@ from outlark.errors import AnnotationError, InputError
 _SCORE = re.compile(r"(?:(.*) )?(-?\d+\.\d\d)", flags=re.DOTALL | re.ASCII)
 
 
-def read(path: Path, text: str, about: Mapping[str, Any], remarks: list[str]) -> list[Mark]:
+def read(path: Path, text: str, about: Mapping[str, Any], remarks: list[str]) -> list[Annotation]:
     """The labels; if outlark wrote the file, scores are split from the text."""
-    marks: list[Mark] = []
+    annotations: list[Annotation] = []
     for line, cells in ((i, tab_cells(line)) for i, line in enumerate(lines_of(text), start=1) if line.strip()):
         try:
             if cells[0].strip() == "\\":
-                _add_frequencies(marks, cells)
+                _add_frequencies(annotations, cells)
             else:
-                marks.append(_mark(cells, line))
+                annotations.append(_mark(cells, line))
         except (ValueError, InputError) as error:
             raise AnnotationError(f"{path}, line {line}: {error}") from None
     if about.get("format") == "audacity":
-        return [_taken_apart(mark) for mark in marks]
-    scored = next((mark.label for mark in marks if mark.label and _SCORE.fullmatch(mark.label)), None)
+        return [_taken_apart(annotation) for annotation in annotations]
+    scored = next(
+        (annotation.label for annotation in annotations if annotation.label and _SCORE.fullmatch(annotation.label)),
+        None,
+    )
     if scored is not None:
         remarks.append(f"{scored!r} and the like are taken as labels; outlark's scores need the .about.json beside it")
-    return marks
+    return annotations
 
 
-def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
+def write(annotations: Collection[Annotation], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
     """Three columns, and a second line with the frequencies where they are known; without silence."""
-    for mark in filter(is_sound, marks):
-        score = "" if mark.score is None else f" {mark.score:.2f}".replace("-0.00", "0.00")
-        times = [decimal(mark.start_s, TIME_DIGITS), decimal(mark.end_s, TIME_DIGITS)]
-        yield encoded(tab_line([*times, guarded_label((one_line(shown(mark)) + score).lstrip())]))
-        if mark.low_hz is not None and mark.high_hz is not None:
-            band = [decimal(mark.low_hz, FREQUENCY_DIGITS), decimal(mark.high_hz, FREQUENCY_DIGITS)]
+    for annotation in filter(is_sound, annotations):
+        score = "" if annotation.score is None else f" {annotation.score:.2f}".replace("-0.00", "0.00")
+        times = [decimal(annotation.start_s, TIME_DIGITS), decimal(annotation.end_s, TIME_DIGITS)]
+        yield encoded(tab_line([*times, guarded_label((one_line(shown(annotation)) + score).lstrip())]))
+        if annotation.low_hz is not None and annotation.high_hz is not None:
+            band = [decimal(annotation.low_hz, FREQUENCY_DIGITS), decimal(annotation.high_hz, FREQUENCY_DIGITS)]
             yield encoded(tab_line(["\\", *band]))
 
 
-def _mark(cells: list[str], line: int) -> Mark:
+def _mark(cells: list[str], line: int) -> Annotation:
     if not 2 <= len(cells) <= 4:
         raise ValueError(f"{len(cells)} cells between tabs; expected start, end and text, as in '0.5\\t0.75\\tsong'")
     try:
@@ -68,21 +71,21 @@ def _mark(cells: list[str], line: int) -> Mark:
         score = optional_number(cells[3]) if len(cells) > 3 else None
     except ValueError as error:
         raise ValueError(f"the fourth cell, {error}; expected a score, or only three cells") from None
-    return Mark(start_s=start_s, end_s=end_s, label=label or None, score=score, line=line)
+    return Annotation(start_s=start_s, end_s=end_s, label=label or None, score=score, line=line)
 
 
-def _add_frequencies(marks: list[Mark], cells: list[str]) -> None:
+def _add_frequencies(annotations: list[Annotation], cells: list[str]) -> None:
     """The line that begins with a backslash belongs to the label before it; -1 means no bound."""
     if len(cells) != 3:
         raise ValueError(f"a frequency line of {len(cells)} cells; expected a backslash, low and high frequency")
-    if not marks:
+    if not annotations:
         raise ValueError("a frequency line before any label")
     low, high = (number(cell) for cell in cells[1:])
-    marks[-1] = replace(marks[-1], low_hz=low if low >= 0 else None, high_hz=high if high >= 0 else None)
+    annotations[-1] = replace(annotations[-1], low_hz=low if low >= 0 else None, high_hz=high if high >= 0 else None)
 
 
-def _taken_apart(mark: Mark) -> Mark:
-    found = _SCORE.fullmatch(mark.label or "")
-    text, score = (found[1] or "", float(found[2])) if found else (mark.label or "", mark.score)
+def _taken_apart(annotation: Annotation) -> Annotation:
+    found = _SCORE.fullmatch(annotation.label or "")
+    text, score = (found[1] or "", float(found[2])) if found else (annotation.label or "", annotation.score)
     label, verdict, runner_up = taken_apart(text)
-    return replace(mark, label=label, verdict=verdict, runner_up=runner_up, score=score)
+    return replace(annotation, label=label, verdict=verdict, runner_up=runner_up, score=score)

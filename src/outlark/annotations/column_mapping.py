@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from outlark.annotations.annotation import Mark
+from outlark.annotations.annotation import Annotation
 from outlark.annotations.delimited import NOTHING, TIME_DIGITS, Row, Sheet, key_of, number, optional_number
 from outlark.errors import AnnotationError, InputError
 from outlark.segments import VERDICTS
@@ -139,7 +139,7 @@ class Columns:
                 f"in any spelling, found {self.sheet.listed}"
             )
 
-    def marks(self, label_column: str | int | None = None, *, guess: bool = True) -> list[Mark]:
+    def annotations(self, label_column: str | int | None = None, *, guess: bool = True) -> list[Annotation]:
         """All rows as annotations; `guess` if the label column may have any name."""
         if guess or label_column is not None:
             taken = {i for field, i in self.at.items() if field != "label"} | self.dropped
@@ -151,13 +151,13 @@ class Columns:
         others = [(i, column) for i, column in enumerate(self.sheet.columns) if i not in known]
         return [self._mark(row, {c: row.cells[i] for i, c in others if row.cells[i]}) for row in self.sheet.rows]
 
-    def _mark(self, row: Row, more: dict[str, str]) -> Mark:
+    def _mark(self, row: Row, more: dict[str, str]) -> Annotation:
         found = {field: parse(row.cells[self.at[field]]) for field, parse in _OPTIONAL.items() if field in self.at}
         start_s, end_s = self._span(row, found)
         if found.get("frequencies") == WHOLE_BAND:
             found |= {"low_hz": None, "high_hz": None}
         try:
-            return Mark(
+            return Annotation(
                 start_s=start_s,
                 end_s=end_s,
                 label=self.cell(row, "label") or None,

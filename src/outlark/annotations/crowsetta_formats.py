@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import soundfile
 
-from outlark.annotations.annotation import Mark
+from outlark.annotations.annotation import Annotation
 from outlark.annotations.files import needed, read_bytes
 from outlark.audio.sound import for_decoder
 from outlark.errors import AnnotationError, InputError
@@ -25,7 +25,7 @@ FORMATS = {
 }
 
 
-def read(path: Path, format: str, label_column: str | int | None, remarks: list[str]) -> list[Mark]:
+def read(path: Path, format: str, label_column: str | int | None, remarks: list[str]) -> list[Annotation]:
     """The segments of the file; for a TextGrid, `label_column` chooses a tier by name or number from 1."""
     crowsetta = needed("crowsetta", "formats")
     read_bytes(path)  # for outlark's error messages
@@ -44,7 +44,7 @@ def read(path: Path, format: str, label_column: str | int | None, remarks: list[
         ) from error
 
 
-def _segments(path: Path, found: Any, format: str) -> Iterator[Mark]:
+def _segments(path: Path, found: Any, format: str) -> Iterator[Annotation]:
     options: dict[str, Any] = {} if format == "generic-seq" else {"round_times": False}
     if format in ("timit", "birdsong-recognition-dataset"):
         # a rate of 1 keeps times in samples; they are divided by each recording's own rate below
@@ -67,7 +67,7 @@ def _rate(path: Path, recording: Any) -> int:
         ) from None
 
 
-def _tiers(path: Path, grid: Any, wanted: str | int | None, remarks: list[str]) -> Iterator[Mark]:
+def _tiers(path: Path, grid: Any, wanted: str | int | None, remarks: list[str]) -> Iterator[Annotation]:
     names = list(grid.tier_names)
     chosen = list(range(len(names)))
     if wanted is not None:
@@ -83,13 +83,13 @@ def _tiers(path: Path, grid: Any, wanted: str | int | None, remarks: list[str]) 
         for item in getattr(tier, "intervals", None) or getattr(tier, "points", []):
             i += 1
             is_point = hasattr(item, "number")
-            span = (item.number, item.number, item.mark) if is_point else (item.xmin, item.xmax, item.text)
+            span = (item.number, item.number, item.annotation) if is_point else (item.xmin, item.xmax, item.text)
             yield _mark(path, i, *span, grid.audio_path, more={"tier": tier.name})
 
 
-def _mark(path: Path, i: int, start: Any, end: Any, label: Any, recording: Any, **rest: Any) -> Mark:
+def _mark(path: Path, i: int, start: Any, end: Any, label: Any, recording: Any, **rest: Any) -> Annotation:
     try:
-        return Mark(
+        return Annotation(
             start_s=float(np.float64(start)),
             end_s=float(np.float64(end)),
             label=str(label).strip() or None,

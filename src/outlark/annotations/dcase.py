@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from outlark.annotations.annotation import About, Mark, is_known
+from outlark.annotations.annotation import About, Annotation, is_known
 from outlark.annotations.column_mapping import Columns, Names, label_index
 from outlark.annotations.delimited import TIME_DIGITS, Sheet, comma_line, decimal, guarded
 from outlark.annotations.files import encoded
@@ -17,7 +17,7 @@ HEADER = ["Audiofilename", "Starttime", "Endtime"]
 POS, UNK, NEG = "POS", "UNK", "NEG"
 
 
-def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None) -> list[Mark]:
+def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None) -> list[Annotation]:
     """One annotation per POS, labelled with its column; UNK without any POS is unknown, NEG alone is skipped.
 
     Predictions have no such columns; they are annotations without a label.
@@ -26,27 +26,27 @@ def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None)
     for field, what in (("recording", "the sound file"), ("start_s", "the start"), ("end_s", "the end")):
         columns.need(field, NAMES, what)
     classes = _class_columns(sheet, set(columns.at.values()), label_column)
-    marks = columns.marks(guess=False)
+    annotations = columns.annotations(guess=False)
     if not classes:
-        return marks
-    found = [mark for row in marks for mark in _labelled(row, classes)]
-    only_neg = sum(not _labelled(row, classes) for row in marks)
+        return annotations
+    found = [annotation for row in annotations for annotation in _labelled(row, classes)]
+    only_neg = sum(not _labelled(row, classes) for row in annotations)
     if only_neg:
         sheet.remarks.append(f"{only_neg} rows skipped: neither POS nor UNK in {classes}")
     return found
 
 
-def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
+def write(annotations: Collection[Annotation], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
     """Predictions: three columns, known notes only, file names without folders."""
     yield encoded(comma_line(HEADER))
-    for mark in filter(is_known, marks):
-        if mark.recording is None:
+    for annotation in filter(is_known, annotations):
+        if annotation.recording is None:
             raise AnnotationError(
-                f"an annotation at {mark.start_s} s has no recording, which DCASE predictions need; give "
+                f"an annotation at {annotation.start_s} s has no recording, which DCASE predictions need; give "
                 "Mark(recording=…)"
             )
-        name = PurePosixPath(mark.recording.replace("\\", "/")).name
-        times = [decimal(mark.start_s, TIME_DIGITS), decimal(mark.end_s, TIME_DIGITS)]
+        name = PurePosixPath(annotation.recording.replace("\\", "/")).name
+        times = [decimal(annotation.start_s, TIME_DIGITS), decimal(annotation.end_s, TIME_DIGITS)]
         yield encoded(comma_line([guarded(name), *times]))
 
 
@@ -67,7 +67,7 @@ def _class_columns(sheet: Sheet, taken: set[int], wanted: str | int | None) -> l
     return found
 
 
-def _labelled(row: Mark, classes: list[str]) -> list[Mark]:
+def _labelled(row: Annotation, classes: list[str]) -> list[Annotation]:
     said = {c: row.more.get(c, "").upper() for c in classes}
     rest = {key: cell for key, cell in row.more.items() if key not in classes}
     positive = [c for c in classes if said[c] == POS]

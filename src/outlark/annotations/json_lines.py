@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from outlark.annotations.annotation import About, Mark
+from outlark.annotations.annotation import About, Annotation
 from outlark.annotations.delimited import Row, Sheet, check_size
 from outlark.annotations.files import encoded
 from outlark.annotations.outlark_csv import FIELDS, SCHEMA, check_schema, json_line, marks_in, values
@@ -19,7 +19,7 @@ HEAD = "outlark"
 
 def read(
     path: Path, text: str, about: Mapping[str, Any], label_column: str | int | None, remarks: list[str]
-) -> tuple[list[Mark], Mapping[str, Any]]:
+) -> tuple[list[Annotation], Mapping[str, Any]]:
     """The annotations, and what the first line says about the run."""
     objects = _objects(path, text, remarks)
     own = bool(objects) and HEAD in objects[0][1]
@@ -33,15 +33,17 @@ def read(
         sheet.rows.append(Row(line, tuple(_cell(sheet, line, key, found.get(key)) for key in columns)))
     if not own and not objects:
         raise AnnotationError(f"{path} is empty; expected one JSON object per line")
-    marks = marks_in(sheet, label_column, own=own, all_digits=True)
-    return [_with_more(sheet, mark, found, own) for mark, (_, found) in zip(marks, objects, strict=True)], about
+    annotations = marks_in(sheet, label_column, own=own, all_digits=True)
+    return [
+        _with_more(sheet, annotation, found, own) for annotation, (_, found) in zip(annotations, objects, strict=True)
+    ], about
 
 
-def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
+def write(annotations: Collection[Annotation], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
     """All annotations, silence included."""
     yield encoded(head_line(about))
-    for mark in marks:
-        yield encoded(mark_line(mark))
+    for annotation in annotations:
+        yield encoded(mark_line(annotation))
 
 
 def head_line(about: About) -> str:
@@ -54,9 +56,9 @@ def head_line(about: About) -> str:
     return json_line({HEAD: {"schema": SCHEMA, **about.as_dict()}})
 
 
-def mark_line(mark: Mark) -> str:
+def mark_line(annotation: Annotation) -> str:
     """The line of one annotation, for writing line by line."""
-    return json_line({**values(mark), **({"more": dict(mark.more)} if mark.more else {})})
+    return json_line({**values(annotation), **({"more": dict(annotation.more)} if annotation.more else {})})
 
 
 def _objects(path: Path, text: str, remarks: list[str]) -> list[tuple[int, dict[str, Any]]]:
@@ -101,10 +103,10 @@ def _cell(sheet: Sheet, line: int, key: str, value: Any) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
-def _with_more(sheet: Sheet, mark: Mark, found: dict[str, Any], own: bool) -> Mark:
+def _with_more(sheet: Sheet, annotation: Annotation, found: dict[str, Any], own: bool) -> Annotation:
     if not own:
-        return mark
+        return annotation
     more = found.get("more") or {}
     if not isinstance(more, dict) or not all(isinstance(value, str) for value in more.values()):
-        raise sheet.wrong(mark.line or 0, f"'more' is {more!r:.60}; expected an object of texts")
-    return replace(mark, more=more)
+        raise sheet.wrong(annotation.line or 0, f"'more' is {more!r:.60}; expected an object of texts")
+    return replace(annotation, more=more)

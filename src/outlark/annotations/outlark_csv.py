@@ -8,7 +8,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from outlark.annotations.annotation import About, Mark
+from outlark.annotations.annotation import About, Annotation
 from outlark.annotations.column_mapping import Columns, Names
 from outlark.annotations.delimited import (
     FREQUENCY_DIGITS,
@@ -90,22 +90,22 @@ HEADER = [*(name for name in FIELDS if name not in LATER), *RUN, *LATER]
 
 def read(
     sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None
-) -> tuple[list[Mark], Mapping[str, Any]]:
+) -> tuple[list[Annotation], Mapping[str, Any]]:
     """The annotations, and what the file says about its run."""
     if not is_own(sheet):
         return marks_in(sheet.stripped(), label_column, own=False), about
     return marks_in(sheet, label_column, own=True), about_in(sheet) or about
 
 
-def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
+def write(annotations: Collection[Annotation], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
     """All annotations, silence included."""
-    more = other_columns(marks, HEADER)
+    more = other_columns(annotations, HEADER)
     yield encoded(comma_line([*HEADER, *map(guarded, more.values())]))
     run = run_values(about)
-    for mark in marks:
-        found = {**values(mark), **run}
+    for annotation in annotations:
+        found = {**values(annotation), **run}
         cells = [_cell(name, found[name]) for name in HEADER]
-        yield encoded(comma_line([*cells, *(guarded(mark.more.get(key, "")) for key in more)]))
+        yield encoded(comma_line([*cells, *(guarded(annotation.more.get(key, "")) for key in more)]))
 
 
 def _cell(name: str, value: Any) -> str:
@@ -116,19 +116,19 @@ def _cell(name: str, value: Any) -> str:
     return guarded(value) if isinstance(value, str) else str(value)
 
 
-def values(mark: Mark) -> dict[str, Any]:
+def values(annotation: Annotation) -> dict[str, Any]:
     """The fields of an annotation by name, None for blank.
 
-    >>> found = values(Mark(start_s=0.5, end_s=1.0, label="a", sample_rate=8000))
+    >>> found = values(Annotation(start_s=0.5, end_s=1.0, label="a", sample_rate=8000))
     >>> found["start_sample"], found["end_sample"], found["score"]
     (4000, 8000, None)
     """
-    rate = mark.sample_rate
+    rate = annotation.sample_rate
     samples = {
-        "start_sample": None if rate is None else round(mark.start_s * rate),
-        "end_sample": None if rate is None else round(mark.end_s * rate),
+        "start_sample": None if rate is None else round(annotation.start_s * rate),
+        "end_sample": None if rate is None else round(annotation.end_s * rate),
     }
-    whole = {name: samples[name] if name in samples else getattr(mark, name) for name in FIELDS}
+    whole = {name: samples[name] if name in samples else getattr(annotation, name) for name in FIELDS}
     return {name: None if value == "" else value for name, value in whole.items()}
 
 
@@ -143,7 +143,7 @@ def is_own(sheet: Sheet) -> bool:
     return set(sheet.columns) >= set(FIELDS) - set(LATER)
 
 
-def marks_in(sheet: Sheet, label_column: str | int | None, *, own: bool, all_digits: bool = False) -> list[Mark]:
+def marks_in(sheet: Sheet, label_column: str | int | None, *, own: bool, all_digits: bool = False) -> list[Annotation]:
     """The annotations in a file of outlark or of another program; `all_digits` if times are not rounded."""
     names = OWN_NAMES if own else ANY_NAMES
     rounding = {"rounding_s": 0.0} if all_digits else {}
@@ -151,7 +151,7 @@ def marks_in(sheet: Sheet, label_column: str | int | None, *, own: bool, all_dig
     columns.need("start_s", names, "the start")
     if "duration_s" not in columns.at:
         columns.need("end_s", names, "the end")
-    return columns.marks(label_column, guess=not own)
+    return columns.annotations(label_column, guess=not own)
 
 
 def about_in(sheet: Sheet) -> dict[str, Any]:
@@ -188,16 +188,16 @@ def json_line(value: Mapping[str, Any]) -> str:
     return visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
-def other_columns(marks: Iterable[Mark], own: Sequence[str]) -> dict[str, str]:
-    """Key in `Mark.more` → name of its column, in order of appearance; distinct from the columns in `own`.
+def other_columns(annotations: Iterable[Annotation], own: Sequence[str]) -> dict[str, str]:
+    """Key in `Annotation.more` → name of its column, in order of appearance; distinct from the columns in `own`.
 
-    >>> other_columns([Mark(start_s=0, end_s=1, more={"Site": "A", "label": "b"})], ["label"])
+    >>> other_columns([Annotation(start_s=0, end_s=1, more={"Site": "A", "label": "b"})], ["label"])
     {'Site': 'Site', 'label': 'label (more)'}
     """
     found: dict[str, str] = {}
     taken = {key_of(name) for name in own}
-    for mark in marks:
-        for key in mark.more:
+    for annotation in annotations:
+        for key in annotation.more:
             if key not in found:
                 name = key
                 while key_of(name) in taken:

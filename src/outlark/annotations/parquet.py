@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from outlark.annotations.annotation import About, Mark
+from outlark.annotations.annotation import About, Annotation
 from outlark.annotations.delimited import Row, Sheet, check_size
 from outlark.annotations.files import encoded, needed, read_bytes
 from outlark.annotations.outlark_csv import FIELDS, RUN, SCHEMA, check_schema, marks_in, other_columns, values
@@ -21,7 +21,7 @@ ROWS_AT_ONCE = 2**16
 
 def read(
     path: Path, about: Mapping[str, Any], label_column: str | int | None, remarks: list[str]
-) -> tuple[list[Mark], Mapping[str, Any]]:
+) -> tuple[list[Annotation], Mapping[str, Any]]:
     """The annotations, and what the metadata says about the run."""
     arrow, parquet = needed("pyarrow", "parquet"), needed("pyarrow.parquet", "parquet")
     blob = read_bytes(path)
@@ -46,24 +46,24 @@ def read(
     return marks_in(sheet, label_column, own=said is not None, all_digits=True), about
 
 
-def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
+def write(annotations: Collection[Annotation], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
     """All annotations, silence included; unknown columns as text."""
     arrow, parquet = needed("pyarrow", "parquet"), needed("pyarrow.parquet", "parquet")
     types = {str: arrow.string(), float: arrow.float64(), int: arrow.int64()}
-    more = other_columns(marks, [*FIELDS, *RUN])
+    more = other_columns(annotations, [*FIELDS, *RUN])
     fields = [arrow.field(name, types[kind]) for name, kind in FIELDS.items()]
     fields += [arrow.field(_plain(name), arrow.string()) for name in more.values()]
     run = dumps({"schema": SCHEMA, **about.as_dict()}, "about")
     schema = arrow.schema(fields, metadata={_KEY: run})
-    sink, rest = io.BytesIO(), iter(marks)
+    sink, rest = io.BytesIO(), iter(annotations)
     with parquet.ParquetWriter(sink, schema) as writer:
         while True:
             some = list(islice(rest, ROWS_AT_ONCE))
-            rows = [values(mark) for mark in some]
+            rows = [values(annotation) for annotation in some]
             columns = [[_plain(row[name]) for row in rows] for name in FIELDS]
-            columns += [[_plain(mark.more.get(key)) for mark in some] for key in more]
+            columns += [[_plain(annotation.more.get(key)) for annotation in some] for key in more]
             arrays = [arrow.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
-            writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+            writer.write_annotations(arrow.Table.from_arrays(arrays, schema=schema))
             if len(some) < ROWS_AT_ONCE:
                 break
     yield sink.getvalue()

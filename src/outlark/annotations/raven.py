@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
-from outlark.annotations.annotation import About, Mark, is_sound, label_behind, shown, verdict_behind
+from outlark.annotations.annotation import About, Annotation, is_sound, label_behind, shown, verdict_behind
 from outlark.annotations.column_mapping import MEASURED, WHOLE_BAND, Columns, Names
 from outlark.annotations.delimited import (
     FREQUENCY_DIGITS,
@@ -51,7 +51,7 @@ WHEN, ODD = "Begin Date Time", "Remark"
 TOP_HZ = 11025.0
 
 
-def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None) -> list[Mark]:
+def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None) -> list[Annotation]:
     """The selections, with times within their recording."""
     sheet = _without_waveforms(sheet)
     # Begin Path contains Begin File
@@ -62,36 +62,39 @@ def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None)
         columns.need("end_s", NAMES, "the end")
     if "file_offset_s" not in columns.at and "recording" in columns.at:
         _check_one_clock(sheet, columns)
-    marks = columns.marks(label_column, guess=not set(OURS) <= set(sheet.columns))
-    return [_behind(mark) for mark in marks]
+    annotations = columns.annotations(label_column, guess=not set(OURS) <= set(sheet.columns))
+    return [_behind(annotation) for annotation in annotations]
 
 
-def write(marks: Collection[Mark], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
+def write(annotations: Collection[Annotation], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
     """The selection table, without silence."""
     # several passes: there may be more annotations than fit into memory
-    files = FILES if any(mark.recording is not None for mark in filter(is_sound, marks)) else []
-    when = [WHEN] if any(mark.start_time for mark in filter(is_sound, marks)) else []
-    odd = [ODD] if any(mark.remark for mark in filter(is_sound, marks)) else []
-    more = other_columns(filter(is_sound, marks), [*LEADING, *OURS, *FILES, WHEN, ODD])
-    before = _time_before(filter(is_sound, marks), durations)
+    files = FILES if any(annotation.recording is not None for annotation in filter(is_sound, annotations)) else []
+    when = [WHEN] if any(annotation.start_time for annotation in filter(is_sound, annotations)) else []
+    odd = [ODD] if any(annotation.remark for annotation in filter(is_sound, annotations)) else []
+    more = other_columns(filter(is_sound, annotations), [*LEADING, *OURS, *FILES, WHEN, ODD])
+    before = _time_before(filter(is_sound, annotations), durations)
     names = [guarded(one_line(name)) for name in more.values()]
     yield encoded(tab_line([*LEADING, *OURS, *files, *when, *odd, *names]))
-    top = max((mark.sample_rate / 2 for mark in filter(is_sound, marks) if mark.sample_rate), default=TOP_HZ)
-    for i, mark in enumerate(filter(is_sound, marks), start=1):
-        cells = _cells(i, mark, before.get(mark.recording or "", 0.0), top)
-        cells += _file_cells(mark) if files else []
-        cells += [mark.start_time or ""] if when else []
-        cells += [guarded(one_line(mark.remark))] if odd else []
-        yield encoded(tab_line([*cells, *(guarded(one_line(mark.more.get(key, ""))) for key in more)]))
+    top = max(
+        (annotation.sample_rate / 2 for annotation in filter(is_sound, annotations) if annotation.sample_rate),
+        default=TOP_HZ,
+    )
+    for i, annotation in enumerate(filter(is_sound, annotations), start=1):
+        cells = _cells(i, annotation, before.get(annotation.recording or "", 0.0), top)
+        cells += _file_cells(annotation) if files else []
+        cells += [annotation.start_time or ""] if when else []
+        cells += [guarded(one_line(annotation.remark))] if odd else []
+        yield encoded(tab_line([*cells, *(guarded(one_line(annotation.more.get(key, ""))) for key in more)]))
 
 
 # ---------------------------------------------------------------------- reading
 
 
-def _behind(mark: Mark) -> Mark:
+def _behind(annotation: Annotation) -> Annotation:
     """An annotation whose label is the text from `shown`."""
-    cells = (mark.label, mark.verdict, mark.runner_up)
-    return replace(mark, label=label_behind(*cells), verdict=verdict_behind(*cells))
+    cells = (annotation.label, annotation.verdict, annotation.runner_up)
+    return replace(annotation, label=label_behind(*cells), verdict=verdict_behind(*cells))
 
 
 def _without_waveforms(sheet: Sheet) -> Sheet:
@@ -135,49 +138,49 @@ def _check_one_clock(sheet: Sheet, columns: Columns) -> None:
 # ---------------------------------------------------------------------- writing
 
 
-def _cells(selection: int, mark: Mark, before_s: float, top_hz: float) -> list[str]:
-    mark = _one_lined(mark)
-    known = mark.low_hz is not None and mark.high_hz is not None
-    half = mark.sample_rate / 2 if mark.sample_rate else top_hz
-    low = mark.low_hz or 0.0
-    high = mark.high_hz if mark.high_hz is not None else max(half, low)
+def _cells(selection: int, annotation: Annotation, before_s: float, top_hz: float) -> list[str]:
+    annotation = _one_lined(annotation)
+    known = annotation.low_hz is not None and annotation.high_hz is not None
+    half = annotation.sample_rate / 2 if annotation.sample_rate else top_hz
+    low = annotation.low_hz or 0.0
+    high = annotation.high_hz if annotation.high_hz is not None else max(half, low)
     return [
         str(selection),
         "Spectrogram 1",
-        str(mark.channel or 1),
-        decimal(before_s + mark.start_s, TIME_DIGITS),
-        decimal(before_s + mark.end_s, TIME_DIGITS),
+        str(annotation.channel or 1),
+        decimal(before_s + annotation.start_s, TIME_DIGITS),
+        decimal(before_s + annotation.end_s, TIME_DIGITS),
         decimal(low, FREQUENCY_DIGITS),
         decimal(high, FREQUENCY_DIGITS),
-        guarded_label(shown(mark)),
-        mark.verdict or "",
-        decimal(mark.score, SCORE_DIGITS),
-        guarded_label(mark.runner_up or ""),
-        decimal(mark.runner_up_score, SCORE_DIGITS),
-        guarded(one_line(mark.reason)),
+        guarded_label(shown(annotation)),
+        annotation.verdict or "",
+        decimal(annotation.score, SCORE_DIGITS),
+        guarded_label(annotation.runner_up or ""),
+        decimal(annotation.runner_up_score, SCORE_DIGITS),
+        guarded(one_line(annotation.reason)),
         MEASURED if known else WHOLE_BAND,
     ]
 
 
-def _one_lined(mark: Mark) -> Mark:
-    label, rival = (None if text is None else one_line(text) for text in (mark.label, mark.runner_up))
-    return replace(mark, label=label or None, runner_up=rival or None)
+def _one_lined(annotation: Annotation) -> Annotation:
+    label, rival = (None if text is None else one_line(text) for text in (annotation.label, annotation.runner_up))
+    return replace(annotation, label=label or None, runner_up=rival or None)
 
 
-def _file_cells(mark: Mark) -> list[str]:
-    path = one_line(mark.recording or "")
+def _file_cells(annotation: Annotation) -> list[str]:
+    path = one_line(annotation.recording or "")
     # Windows paths on Linux, and vice versa
     name = PurePath(path.replace("\\", "/")).name
-    return [guarded(name), guarded(path), decimal(mark.start_s, TIME_DIGITS)]
+    return [guarded(name), guarded(path), decimal(annotation.start_s, TIME_DIGITS)]
 
 
-def _time_before(marks: Iterable[Mark], durations: Mapping[str, float]) -> dict[str, float]:
+def _time_before(annotations: Iterable[Annotation], durations: Mapping[str, float]) -> dict[str, float]:
     """Total length of the recordings before each one, in the order in which they are opened."""
     before, total = {}, 0.0
     for name, duration in durations.items():
         before[name] = total
         total += duration
-    missing = sorted({mark.recording or "" for mark in marks} - set(before))
+    missing = sorted({annotation.recording or "" for annotation in annotations} - set(before))
     if durations and missing:
         raise InputError(f"durations has no entry for {missing[0]!r}; give the durations of all recordings, or none")
     return before

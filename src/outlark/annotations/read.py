@@ -19,7 +19,7 @@ from outlark.annotations import (
     parquet,
     raven,
 )
-from outlark.annotations.annotation import Mark, Table
+from outlark.annotations.annotation import Annotation, Table
 from outlark.annotations.delimited import Sheet, sheet_of
 from outlark.annotations.files import SIDE_SUFFIX, read_side, read_text
 from outlark.annotations.formats import detect_format, format_named
@@ -29,7 +29,7 @@ from outlark.errors import AnnotationError, InputError
 SUFFIXES = (
     ".txt", ".csv", ".tsv", ".jsonl", ".json", ".parquet", ".textgrid", ".mat", ".phn", ".wrd", ".xml",
 )  # fmt: skip
-_SHEETS: dict[str, Callable[[Sheet, Mapping[str, Any], str | int | None], list[Mark]]] = {
+_SHEETS: dict[str, Callable[[Sheet, Mapping[str, Any], str | int | None], list[Annotation]]] = {
     "raven": raven.read,
     "kaleidoscope": kaleidoscope.read,
     "birdnet": birdnet.read,
@@ -37,7 +37,9 @@ _SHEETS: dict[str, Callable[[Sheet, Mapping[str, Any], str | int | None], list[M
 }
 
 
-def read_table(path: str | PathLike[str], *, format: str | None = None, label_column: str | int | None = None) -> Table:
+def read_annotations(
+    path: str | PathLike[str], *, format: str | None = None, label_column: str | int | None = None
+) -> Table:
     """Read an annotation file.
 
     Parameters
@@ -60,26 +62,26 @@ def read_table(path: str | PathLike[str], *, format: str | None = None, label_co
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "a.txt")
     ...     _ = path.write_text("Begin Time (s)\\tEnd Time (s)\\tSpecies\\n1\\t2.5\\tEATO\\n")
-    ...     table = read_table(path)
-    >>> table.format, table.marks[0].label, table.remarks
+    ...     table = read_annotations(path)
+    >>> table.format, table.annotations[0].label, table.remarks
     ('raven', 'EATO', ("labels from the column 'Species'",))
     """
     path = Path(path)
     name = detect_format(path) if format is None else format_named(format).name
     remarks: list[str] = []
     try:
-        marks, about = _read(path, name, label_column, remarks)
+        annotations, about = _read(path, name, label_column, remarks)
     except AnnotationError:
         raise
     except InputError as error:
         raise AnnotationError(f"{path}: {error}") from None
     said = {key: value for key, value in about.items() if key != "format"}
-    return Table(path=path, format=name, marks=tuple(marks), remarks=tuple(remarks), about=said)
+    return Table(path=path, format=name, annotations=tuple(annotations), remarks=tuple(remarks), about=said)
 
 
 def _read(
     path: Path, format: str, label_column: str | int | None, remarks: list[str]
-) -> tuple[list[Mark], Mapping[str, Any]]:
+) -> tuple[list[Annotation], Mapping[str, Any]]:
     about = read_side(path, remarks)
     if format == "parquet":
         return parquet.read(path, about, label_column, remarks)
@@ -136,7 +138,7 @@ def tables_in(
     within : bool
         Whether to search folders within, too.
     format, label_column
-        As in `read_table`, for all of them.
+        As in `read_annotations`, for all of them.
 
     Examples
     --------
@@ -158,7 +160,7 @@ def tables_in(
             others += 1
             continue
         try:
-            tables.append(read_table(path, format=format, label_column=label_column))
+            tables.append(read_annotations(path, format=format, label_column=label_column))
         except AnnotationError as error:
             unread.append(Unread(path, str(error)))
     return TableFiles(tuple(tables), tuple(unread), others)

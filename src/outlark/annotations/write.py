@@ -7,13 +7,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from outlark.annotations import aoef, audacity, birdnet, dcase, json_lines, kaleidoscope, outlark_csv, parquet, raven
-from outlark.annotations.annotation import About, Mark
+from outlark.annotations.annotation import About, Annotation
 from outlark.annotations.files import encoded, side_path, side_text, write_bytes, written
 from outlark.annotations.formats import FORMATS, format_named, is_ready
 from outlark.errors import AnnotationError, InputError
 from outlark.version import __version__
 
-_WRITERS: dict[str, Callable[[Collection[Mark], About, Mapping[str, float]], Iterator[bytes]]] = {
+_WRITERS: dict[str, Callable[[Collection[Annotation], About, Mapping[str, float]], Iterator[bytes]]] = {
     "raven": raven.write,
     "audacity": audacity.write,
     "kaleidoscope": kaleidoscope.write,
@@ -27,21 +27,21 @@ _WRITERS: dict[str, Callable[[Collection[Mark], About, Mapping[str, float]], Ite
 #: Formats that hold version, model and settings themselves; CSV in its rows, if it has any.
 _HOLD_ABOUT = ("csv", "jsonl", "parquet", "aoef")
 #: What `example` writes.
-MARKS = (
-    Mark(
+ANNOTATIONS = (
+    Annotation(
         start_s=0.5, end_s=0.75, label="song", recording="night.wav", verdict="known", score=2.5, runner_up="call",
         runner_up_score=1.25, reason="song 2.50 ≥ 2.00; next call 1.25", sample_rate=22050,
     ),
-    Mark(
+    Annotation(
         start_s=1.0, end_s=1.1, recording="night.wav", verdict="unknown", score=0.5, sample_rate=22050,
         reason="best score 0.50 (song) < 2.00",
     ),
 )  # fmt: skip
 
 
-def write_table(
+def write_annotations(
     path: str | PathLike[str],
-    marks: Iterable[Mark],
+    annotations: Iterable[Annotation],
     *,
     format: str,
     about: About | None = None,
@@ -53,7 +53,7 @@ def write_table(
     ----------
     path : path of the file
         Its folder must exist; an existing file is replaced.
-    marks : iterable of Mark
+    annotations : iterable of Annotation
         Written in this order, one at a time: a collection may be larger than memory. docs/formats.md says what each
         format omits.
     format : str
@@ -74,7 +74,8 @@ def write_table(
     --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     write_table(f"{folder}/a.labels.txt", [Mark(start_s=0.5, end_s=0.75, label="song")], format="audacity")
+    ...     song = Annotation(start_s=0.5, end_s=0.75, label="song")
+    ...     write_annotations(f"{folder}/a.labels.txt", [song], format="audacity")
     ...     Path(folder, "a.labels.txt").read_text()
     '0.5\\t0.75\\tsong\\n'
     """
@@ -83,10 +84,10 @@ def write_table(
         writing = [f.name for f in FORMATS.values() if f.writes]
         raise AnnotationError(f"format={format!r} is only read; write one of {writing}")
     about = About(version=__version__) if about is None else about
-    listed = marks if isinstance(marks, Collection) else list(marks)
-    for mark in listed:
-        if not isinstance(mark, Mark):
-            raise InputError(f"{mark!r:.100} is not a Mark; use Mark.from_segment for what a detector found")
+    listed = annotations if isinstance(annotations, Collection) else list(annotations)
+    for annotation in listed:
+        if not isinstance(annotation, Annotation):
+            raise InputError(f"{annotation!r:.100} is not a Mark; use Mark.from_segment for what a detector found")
     holds_about = format in _HOLD_ABOUT and (len(listed) > 0 or format != "csv")
     with written(path) as file:
         for piece in _WRITERS[format](listed, about, durations or {}):
@@ -110,5 +111,5 @@ def example(name: str) -> str | None:
         return None
     with TemporaryDirectory() as folder:
         path = Path(folder, f"night{format.suffix}")
-        write_table(path, MARKS, format=name)
+        write_annotations(path, ANNOTATIONS, format=name)
         return path.read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from outlark.annotations import FORMATS, About, Mark, write_table
+from outlark.annotations import FORMATS, About, Annotation, write_annotations
 from outlark.batch.facts import Facts
 from outlark.batch.hearing import Progress, Spool, hear, hear_part, join_parts, opened
 from outlark.batch.identity import fingerprint
@@ -119,26 +119,26 @@ class Engine:
         self._finished.mkdir(parents=True)
         try:
             find = self._part if unit.part is not None else self._decide if self.task.verb == DECIDE else self._detect
-            with Spool(self._scratch) as marks:
-                done = find(unit, progress, marks)
+            with Spool(self._scratch) as annotations:
+                done = find(unit, progress, annotations)
             yield done, self._finished
         finally:
             self._clean()
 
-    def _part(self, unit: Unit, progress: Progress, marks: Spool) -> dict[str, Any]:
+    def _part(self, unit: Unit, progress: Progress, annotations: Spool) -> dict[str, Any]:
         assert unit.part is not None
         audio = opened(unit.source.path, self.task.channel)
         path = self._finished / f"{unit.part.number}.npz"
         return {"seconds": hear_part(self._detector, audio, unit.part, path, progress)}
 
-    def _detect(self, unit: Unit, progress: Progress, marks: Spool) -> dict[str, Any]:
+    def _detect(self, unit: Unit, progress: Progress, annotations: Spool) -> dict[str, Any]:
         task, source, audio = self.task, unit.source, opened(unit.source.path, self.task.channel)
         before = unit.before if unit.parts else fingerprint(source.path)
         whose: dict[str, Any] = {"recording": source.name, "channel": task.channel, "model_sha256": task.model_sha256}
         keeper = ScoreKeeper(self._detector.layout_, audio.sample_rate, **whose) if task.keep_scores else None
 
         def take(found: Found) -> None:
-            marks.extend(self._marks(found.segments, source.name, task.channel))
+            annotations.extend(self._marks(found.segments, source.name, task.channel))
             if keeper is not None:
                 keeper.push(found.scores)
 
@@ -148,23 +148,25 @@ class Engine:
             heard = hear(self._detector, audio, take, progress, before)
         if keeper is not None:
             heard.save_scores(keeper, self._finished / (_stem(unit) + SCORES), self._detector.sample_rate_)
-        return {"file": before, "seconds": heard.seconds, **self._written(unit, marks, heard.facts, task.channel)}
+        return {"file": before, "seconds": heard.seconds, **self._written(unit, annotations, heard.facts, task.channel)}
 
-    def _decide(self, unit: Unit, progress: Progress, marks: Spool) -> dict[str, Any]:
+    def _decide(self, unit: Unit, progress: Progress, annotations: Spool) -> dict[str, Any]:
         source, before = unit.source, fingerprint(unit.source.path)
         kept = load_scores(source.path, self.task.model_sha256)
-        marks.extend(self._marks(kept.decide(self._detector), kept.recording or source.name, kept.channel))
+        annotations.extend(self._marks(kept.decide(self._detector), kept.recording or source.name, kept.channel))
         facts = Facts.of_dict(kept.facts).and_also(kept.remark_on_edges(self._detector))
         seconds = kept.n_samples / kept.sample_rate
-        return {"file": before, "seconds": seconds, **self._written(unit, marks, facts, kept.channel)}
+        return {"file": before, "seconds": seconds, **self._written(unit, annotations, facts, kept.channel)}
 
-    def _written(self, unit: Unit, marks: Spool, facts: Facts, channel: int | None) -> dict[str, Any]:
+    def _written(self, unit: Unit, annotations: Spool, facts: Facts, channel: int | None) -> dict[str, Any]:
         """Write all tables; what there is to say of them."""
-        marks.finish(facts.on)
+        annotations.finish(facts.on)
         about = self._about(facts, channel)
         for name in self.task.formats:
-            write_table(self._finished / (_stem(unit) + FORMATS[name].suffix), marks, format=name, about=about)
-        counts = Counter(str(mark.verdict) for mark in marks)
+            write_annotations(
+                self._finished / (_stem(unit) + FORMATS[name].suffix), annotations, format=name, about=about
+            )
+        counts = Counter(str(annotation.verdict) for annotation in annotations)
         return {"segments": counts, **facts.for_journal()}
 
     def _set_thresholds(self) -> dict[str, float]:
@@ -176,10 +178,10 @@ class Engine:
             self._detector.set_thresholds(chosen)
         return {str(label): value for label, value in chosen.items()}
 
-    def _marks(self, segments: Iterable[Segment], recording: str, channel: int | None) -> Iterator[Mark]:
+    def _marks(self, segments: Iterable[Segment], recording: str, channel: int | None) -> Iterator[Annotation]:
         for segment in segments:
             if segment.verdict in self.task.verdicts:
-                yield replace(Mark.from_segment(segment, recording), channel=channel)
+                yield replace(Annotation.from_segment(segment, recording), channel=channel)
 
     def _about(self, facts: Facts, channel: int | None) -> About:
         """What a table tells of its making: all that its content depends on."""
@@ -200,7 +202,7 @@ class Engine:
     def _try_formats(self) -> None:
         self._finished.mkdir(parents=True, exist_ok=True)
         for name in self.task.formats:
-            write_table(self._finished / FORMATS[name].suffix, [], format=name)
+            write_annotations(self._finished / FORMATS[name].suffix, [], format=name)
         self._clean()
 
     def _clean(self) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from outlark.annotations import Mark
+from outlark.annotations import Annotation
 from outlark.audio.recorder_metadata import RecorderTime, recorder_site, recorder_time
 from outlark.audio.wav_header import cut_short
 from outlark.errors import InputError
@@ -34,8 +34,8 @@ class Facts:
     Examples
     --------
     >>> facts = Facts(began="2023-10-24T23:59:59", source="file name", partial="cut short")
-    >>> mark = facts.on(Mark(start_s=1.5, end_s=2.0))
-    >>> mark.start_time, mark.remark
+    >>> annotation = facts.on(Annotation(start_s=1.5, end_s=2.0))
+    >>> annotation.start_time, annotation.remark
     ('2023-10-25T00:00:00.500000', 'partial: cut short')
     """
 
@@ -67,7 +67,7 @@ class Facts:
         """
         try:
             facts = cls(**{**kept, "remarks": tuple(kept.get("remarks", ()))})
-            facts.on(Mark(start_s=1.0, end_s=1.0))
+            facts.on(Annotation(start_s=1.0, end_s=1.0))
             if not isinstance(facts.site, str | None):
                 raise TypeError(f"site is {facts.site!r:.60}")
         except (TypeError, ValueError, ArithmeticError) as error:
@@ -96,12 +96,12 @@ class Facts:
         """All that is odd, in words."""
         return self.remarks if self.partial is None else (f"partial: {self.partial}", *self.remarks)
 
-    def on(self, mark: Mark) -> Mark:
-        """The mark with its time of day and with what is odd about its recording."""
+    def on(self, annotation: Annotation) -> Annotation:
+        """The annotation with its time of day and with what is odd about its recording."""
         start_time = None
         if self.began is not None:
             clock = RecorderTime(
                 began=datetime.fromisoformat(self.began), source=self.source or "", expansion=self.expansion
             )
-            start_time = clock.at(mark.start_s).isoformat(timespec="microseconds")
-        return replace(mark, start_time=start_time, remark="; ".join(self.told))
+            start_time = clock.at(annotation.start_s).isoformat(timespec="microseconds")
+        return replace(annotation, start_time=start_time, remark="; ".join(self.told))

@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from outlark.annotations import Mark
+from outlark.annotations import Annotation
 from outlark.audio.resampling import resampled_length
 from outlark.audio.sound import AudioFile
 from outlark.batch.facts import Facts
@@ -24,36 +24,36 @@ from outlark.detection.stream import Found
 from outlark.errors import AudioError
 from outlark.features.bandwidth import Bandwidth, listens_up_to, remark_on_bandwidth
 
-#: Marks that are put aside together, and bytes up to which they stay in memory.
+#: Annotations that are put aside together, and bytes up to which they stay in memory.
 TOGETHER, IN_MEMORY = 1000, 2**22
 
 
-class Spool(Collection[Mark]):
-    """Marks in order, for a ``with`` block; `finish` says what is to be done to each before it is given out.
+class Spool(Collection[Annotation]):
+    """Annotations in order, for a ``with`` block; `finish` says what is to be done to each before it is given out.
 
     Examples
     --------
     >>> with Spool(Path(tempfile.gettempdir())) as spool:
-    ...     spool.extend([Mark(start_s=i, end_s=i + 1) for i in range(3)])
-    ...     [mark.start_s for mark in spool], len(spool)
+    ...     spool.extend([Annotation(start_s=i, end_s=i + 1) for i in range(3)])
+    ...     [annotation.start_s for annotation in spool], len(spool)
     ([0.0, 1.0, 2.0], 3)
     """
 
     def __init__(self, folder: Path) -> None:
         self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=str(folder))  # noqa: SIM115
-        self._last: list[Mark] = []
+        self._last: list[Annotation] = []
         self._n = 0
-        self._finish: Callable[[Mark], Mark] | None = None
+        self._finish: Callable[[Annotation], Annotation] | None = None
 
-    def extend(self, marks: Iterable[Mark]) -> None:
-        """The next marks."""
-        self._last.extend(marks)
+    def extend(self, annotations: Iterable[Annotation]) -> None:
+        """The next annotations."""
+        self._last.extend(annotations)
         if len(self._last) >= TOGETHER:
             pickle.dump(self._last, self._file, protocol=pickle.HIGHEST_PROTOCOL)
             self._n += len(self._last)
             self._last = []
 
-    def finish(self, change: Callable[[Mark], Mark]) -> None:
+    def finish(self, change: Callable[[Annotation], Annotation]) -> None:
         """There will be no more."""
         self._finish = change
 
@@ -63,17 +63,17 @@ class Spool(Collection[Mark]):
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def __iter__(self) -> Iterator[Mark]:
-        given = (mark for batch in self._batches() for mark in batch)
+    def __iter__(self) -> Iterator[Annotation]:
+        given = (annotation for batch in self._batches() for annotation in batch)
         return given if self._finish is None else map(self._finish, given)
 
     def __len__(self) -> int:
         return self._n + len(self._last)
 
-    def __contains__(self, mark: object) -> bool:
-        return any(mark == one for one in self)
+    def __contains__(self, annotation: object) -> bool:
+        return any(annotation == one for one in self)
 
-    def _batches(self) -> Iterator[list[Mark]]:
+    def _batches(self) -> Iterator[list[Annotation]]:
         at, left = 0, self._n
         while left:
             self._file.seek(at)  # others may have read meanwhile

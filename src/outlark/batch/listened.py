@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from outlark.annotations import FORMATS, read_table
+from outlark.annotations import FORMATS, read_annotations
 from outlark.annotations.files import needed
 from outlark.audio.recorder_metadata import AUTO, site_of, time_in_name
 from outlark.batch.journal import DONE, FAILED, last_lines
@@ -272,9 +272,19 @@ def _notes(output: Path, tables: Sequence[str], wanted: Sequence[str]) -> Notes:
     for format in wanted:
         found = [table for table in tables if table.endswith(FORMATS[format].suffix)]
         if found:
-            marks = [mark for table in found for mark in read_table(output / table, format=format).marks]
-            verdicts = [mark.verdict or (UNKNOWN if mark.label is None else KNOWN) for mark in marks]
-            return Notes([mark.label for mark in marks], verdicts, [mark.start_s for mark in marks])
+            annotations = [
+                annotation
+                for table in found
+                for annotation in read_annotations(output / table, format=format).annotations
+            ]
+            verdicts = [
+                annotation.verdict or (UNKNOWN if annotation.label is None else KNOWN) for annotation in annotations
+            ]
+            return Notes(
+                [annotation.label for annotation in annotations],
+                verdicts,
+                [annotation.start_s for annotation in annotations],
+            )
     raise AnnotationError(
         f"it has no annotation file in the format {' or '.join(wanted)}; run outlark detect with the same options and "
         "--format csv to add one"

@@ -92,13 +92,13 @@ def stays_of(entry: Mapping[str, Any]) -> Iterator[Stay]:
 
 def _segments(task: Task, stays: Iterable[Stay]) -> Iterator[dict[str, Any]]:
     """The rows of recordings that lie on the day."""
-    from outlark.annotations import read_table
+    from outlark.annotations import read_annotations
     from outlark.annotations.outlark_csv import values
 
     for stay in stays:
-        for mark in read_table(Path(task.output, _table(stay.entry)), format="csv").marks:
-            if "date" in stay.entry or mark.start_time is None or mark.start_time[:10] == stay.date:
-                yield values(mark)
+        for annotation in read_annotations(Path(task.output, _table(stay.entry)), format="csv").annotations:
+            if "date" in stay.entry or annotation.start_time is None or annotation.start_time[:10] == stay.date:
+                yield values(annotation)
 
 
 def _recording(stay: Stay) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _write(path: Path, digest: bytes, rows: Callable[[], Iterable[dict[str, Any]
     with written_aside(path) as aside, parquet.ParquetWriter(aside, schema) as writer:
         while True:
             some = list(islice(rest, ROWS_AT_ONCE))
-            writer.write_table(arrow.Table.from_pylist(some, schema=schema))
+            writer.write_annotations(arrow.Table.from_pylist(some, schema=schema))
             if len(some) < ROWS_AT_ONCE:
                 break
 

@@ -62,13 +62,13 @@ def command(paths: tuple[str, ...], output: str, **given: Any) -> None:
     names contain the recording, the onset in seconds, and the time of day if the recorder stored it. Recordings are
     looked for in --audio and beside each FILE. The list of all clips is in clips.csv.
     """
-    from outlark.annotations import read_table
+    from outlark.annotations import read_annotations
     from outlark.audio.sound_files import SoundFiles
     from outlark.commands.clips.clips import choose, cut, write_list
 
     folder = Path(output)
     _check_folder(folder, given["overwrite"])
-    read = [read_table(path, label_column=given["label_column"]) for path in paths]
+    read = [read_annotations(path, label_column=given["label_column"]) for path in paths]
     sounds = SoundFiles(given["audio"])
     found = choose(read, sounds, verdicts=given["verdicts"], classes=given["classes"], most=given["most"])
     if not found.choices:

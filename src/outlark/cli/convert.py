@@ -63,7 +63,7 @@ def command(source: str, target: str, to: str | None, force: bool, quiet: bool, 
 
 def _report(done: "Sequence[Conversion]") -> None:
     for one in done:
-        before, after = (number_of(n, "annotation") for n in (one.marks, one.written))
+        before, after = (number_of(n, "annotation") for n in (one.annotations, one.written))
         say(f"{one.source} ({one.source_format}, {before}) → {one.target} ({one.target_format}, {after})", err=True)
         for remark in (*one.remarks, *one.lost):
             say(f"  {remark}", err=True)
@@ -78,7 +78,7 @@ def _content(done: "Sequence[Conversion]", failed: "Sequence[Unread]") -> dict[s
                 "target": str(one.target),
                 "from": one.source_format,
                 "to": one.target_format,
-                "marks": one.marks,
+                "marks": one.annotations,
                 "written": one.written,
                 "remarks": list(one.remarks),
                 "lost": list(one.lost),

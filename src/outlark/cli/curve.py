@@ -16,7 +16,7 @@ from outlark.errors import InputError
 from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
-    from outlark.annotations import Mark
+    from outlark.annotations import Annotation
     from outlark.commands.evaluate.comparison import Compared
     from outlark.commands.evaluate.curve import ClassCurve, Point
     from outlark.detection.detector import NoteDetector
@@ -84,7 +84,7 @@ def curves_of(
     thresholds, kept = sweep_thresholds(detector), _kept(recordings, detections)
     with counted(given["quiet"], "recordings analysed") as progress:
 
-        def pairs() -> "Iterator[tuple[Compared, Iterator[list[Mark]]]]":
+        def pairs() -> "Iterator[tuple[Compared, Iterator[list[Annotation]]]]":
             for number, recording in enumerate(recordings, start=1):
                 yield recording, _found(detector, recording, kept, thresholds, given)
                 progress(number, len(recordings))
@@ -108,8 +108,8 @@ def _kept(recordings: "Sequence[Compared]", detections: str) -> dict[str, Path]:
 
 def _found(
     detector: "NoteDetector", recording: "Compared", kept: Mapping[str, Path], thresholds: Any, given: Mapping[str, Any]
-) -> "Iterator[list[Mark]]":
-    from outlark.annotations import Mark
+) -> "Iterator[list[Annotation]]":
+    from outlark.annotations import Annotation
     from outlark.batch.engine import opened
     from outlark.detection.scores_file import load_scores
     from outlark.detection.sweep import swept
@@ -125,7 +125,7 @@ def _found(
             "recordings with --audio, or store scores with 'outlark detect --keep-scores'"
         )
     for segments in swept(detector, heard, thresholds):
-        yield [Mark.from_segment(segment, recording.name) for segment in segments]
+        yield [Annotation.from_segment(segment, recording.name) for segment in segments]
 
 
 def draw(found: "Sequence[ClassCurve]", given: Mapping[str, Any]) -> None:

@@ -44,12 +44,12 @@ def command(recording: str, output: str, **given: Any) -> None:
     the detected notes, and the true ones if you give them. Without --start and --end, the excerpt is ten seconds around
     the first note.
     """
-    from outlark.annotations import read_table
+    from outlark.annotations import read_annotations
     from outlark.commands.figures import save_figure
     from outlark.commands.plot.figure import marks_of_recording, shown_stretch, stretch
 
     detector, _ = thresholds.detector_of(given)
-    table = None if given["truth"] is None else read_table(given["truth"], label_column=given["label_column"])
+    table = None if given["truth"] is None else read_annotations(given["truth"], label_column=given["label_column"])
     truth = [] if table is None else marks_of_recording(table, recording)
     channel = options.channel_index(given["channel"])
     start, end, why = shown_stretch(detector, recording, given["start"], given["end"], channel=channel)

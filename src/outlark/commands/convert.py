@@ -9,7 +9,7 @@ from typing import Any
 
 import soundfile
 
-from outlark.annotations import FORMATS, About, Mark, Table, read_table, write_table
+from outlark.annotations import FORMATS, About, Annotation, Table, read_annotations, write_annotations
 from outlark.annotations.read import Unread, tables_in
 from outlark.audio.sound import for_decoder
 from outlark.audio.sound_files import SoundFiles, recording_of_table
@@ -26,7 +26,7 @@ class Conversion:
     target: Path
     source_format: str
     target_format: str
-    marks: int
+    annotations: int
     written: int
     remarks: tuple[str, ...]
     lost: tuple[str, ...]
@@ -62,7 +62,7 @@ def convert(
     to : str, optional
         The format to write. Default: recognised from the name of the target.
     format, label_column
-        Of the source, as for `read_table`.
+        Of the source, as for `read_annotations`.
     audio : paths
         Folders with the recordings. Annotations then get the name and sample rate of their recording, and Raven's begin
         times run over all recordings in the order of their names.
@@ -88,7 +88,7 @@ def convert(
             f"the name {target.name!r} does not determine the format; give one (--to) of {', '.join(names)}"
         )
     _check_target(target, [source], replace_target)
-    table = read_table(source, format=format, label_column=label_column)
+    table = read_annotations(source, format=format, label_column=label_column)
     return _converted(table, target, to, SoundFiles(audio))
 
 
@@ -139,45 +139,49 @@ def _check_target(target: Path, sources: Sequence[Path], may_replace: bool) -> N
 
 
 def _converted(table: Table, target: Path, to: str, sounds: SoundFiles) -> Conversion:
-    marks = list(table.marks)
+    annotations = list(table.annotations)
     durations: dict[str, float] = {}
-    needs_sound = to == "aoef" and any(mark.sample_rate is None or mark.recording is None for mark in marks)
+    needs_sound = to == "aoef" and any(
+        annotation.sample_rate is None or annotation.recording is None for annotation in annotations
+    )
     if sounds.folders or needs_sound:
-        marks, durations = _with_recordings(table, sounds)
+        annotations, durations = _with_recordings(table, sounds)
     said = {key: table.about[key] for key in ("version", "model_sha256", "settings") if key in table.about}
     about = About(**said) if "version" in said else None
-    write_table(target, marks, format=to, about=about, durations=durations)
-    written = read_table(target, format=to).marks
+    write_annotations(target, annotations, format=to, about=about, durations=durations)
+    written = read_annotations(target, format=to).annotations
     return Conversion(
         source=table.path,
         target=target,
         source_format=table.format,
         target_format=to,
-        marks=len(marks),
+        annotations=len(annotations),
         written=len(written),
         remarks=table.remarks,
-        lost=tuple(losses(marks, written)),
+        lost=tuple(losses(annotations, written)),
     )
 
 
-def _with_recordings(table: Table, sounds: SoundFiles) -> tuple[list[Mark], dict[str, float]]:
+def _with_recordings(table: Table, sounds: SoundFiles) -> tuple[list[Annotation], dict[str, float]]:
     """The annotations with name and sample rate of their recordings, and the duration of each recording."""
     found: dict[str | None, tuple[str, Any]] = {}
-    for mark in table.marks:
-        name = mark.recording
+    for annotation in table.annotations:
+        name = annotation.recording
         if name in found:
             continue
-        path = sounds.of_table(table.path) if name is None else sounds.named(name, table.path, mark.line)
+        path = sounds.of_table(table.path) if name is None else sounds.named(name, table.path, annotation.line)
         try:
             found[name] = (path.name if name is None else name, soundfile.info(for_decoder(path)))
         except soundfile.SoundFileError as error:
             raise AnnotationError(f"{table.path}: its recording {path} cannot be read ({error})") from error
-    marks = [
-        replace(mark, recording=found[mark.recording][0], sample_rate=found[mark.recording][1].samplerate)
-        for mark in table.marks
+    annotations = [
+        replace(
+            annotation, recording=found[annotation.recording][0], sample_rate=found[annotation.recording][1].samplerate
+        )
+        for annotation in table.annotations
     ]
     ordered = sorted(found.values(), key=lambda of: of[0])
-    return marks, {name: info.frames / info.samplerate for name, info in ordered}
+    return annotations, {name: info.frames / info.samplerate for name, info in ordered}
 
 
 #: Smaller differences of times and numbers do not count: they are written with six digits.
@@ -190,23 +194,24 @@ FIELDS = {
 _NOTHING: tuple[object, ...] = (None, "", {})
 
 
-def losses(written: Sequence[Mark], read: Sequence[Mark]) -> list[str]:
+def losses(written: Sequence[Annotation], read: Sequence[Annotation]) -> list[str]:
     """What annotations lost, in words: `read` is what was `written`, in the same order.
 
-    >>> marks = [Mark(start_s=0, end_s=1, verdict="silence"), Mark(start_s=1, end_s=2, label="a", score=0.123)]
-    >>> losses(marks, [Mark(start_s=1, end_s=2, label="a", score=0.12)])
+    >>> silence = Annotation(start_s=0, end_s=1, verdict="silence")
+    >>> losses([silence, Annotation(start_s=1, end_s=2, label="a", score=0.123)], [
+    ...     Annotation(start_s=1, end_s=2, label="a", score=0.12)])
     ['omitted: 1 annotation, silence', 'rounded: score (1 annotation)']
     """
     omitted: Counter[str] = Counter()
     others: dict[str, Counter[str]] = {"lost": Counter(), "changed": Counter(), "rounded": Counter()}
     rest = iter(read)
     again = next(rest, None)
-    for mark in written:
-        if again is None or not _same_place(mark, again):
-            omitted[mark.verdict or "no verdict"] += 1
+    for annotation in written:
+        if again is None or not _same_place(annotation, again):
+            omitted[annotation.verdict or "no verdict"] += 1
             continue
         for field in FIELDS:
-            what = _change(field, getattr(mark, field), getattr(again, field))
+            what = _change(field, getattr(annotation, field), getattr(again, field))
             if what:
                 others[what][field] += 1
         again = next(rest, None)
@@ -216,8 +221,8 @@ def losses(written: Sequence[Mark], read: Sequence[Mark]) -> list[str]:
     return told
 
 
-def _same_place(mark: Mark, other: Mark) -> bool:
-    return abs(other.start_s - mark.start_s) <= SAME_S and abs(other.end_s - mark.end_s) <= SAME_S
+def _same_place(annotation: Annotation, other: Annotation) -> bool:
+    return abs(other.start_s - annotation.start_s) <= SAME_S and abs(other.end_s - annotation.end_s) <= SAME_S
 
 
 def _change(field: str, was: object, now: object) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import soundfile
 
-from outlark.annotations import FORMATS, Table, read_table
+from outlark.annotations import FORMATS, Table, read_annotations
 from outlark.annotations.read import SUFFIXES
 from outlark.audio.recorder_metadata import recorder_time
 from outlark.audio.sound import CHUNK, AudioFile, for_decoder
@@ -44,7 +44,7 @@ def content_of(
     ...     _ = Path(folder, "a.txt").write_text("0.5\\t1.0\\tsong\\n2.0\\t2.5\\tsong\\n")
     ...     found = content_of(f"{folder}/a.txt")
     >>> found["kind"], found["format"], found["labels"], found["recordings"]
-    ('table', 'audacity', {'song': 2}, [{'name': None, 'marks': 2, 'path': None}])
+    ('table', 'audacity', {'song': 2}, [{'name': None, 'annotations': 2, 'path': None}])
     """
     path = Path(path)
     if path.is_dir():
@@ -67,7 +67,7 @@ def content_of(
 def _sound_or_table(path: Path, sounds: SoundFiles, label_column: str | int | None) -> dict[str, Any]:
     ways = [
         lambda: sound_content(path),
-        lambda: table_content(read_table(path, label_column=label_column), sounds),
+        lambda: table_content(read_annotations(path, label_column=label_column), sounds),
     ]
     # text in UTF-16 starts like some MP3 files
     by_name = path.name.lower().endswith(SUFFIXES)
@@ -82,21 +82,25 @@ def _sound_or_table(path: Path, sounds: SoundFiles, label_column: str | int | No
 
 def table_content(table: Table, sounds: SoundFiles) -> dict[str, Any]:
     """What is in an annotation file, and which of its recordings were found."""
-    marks = table.marks
-    counts = Counter(mark.recording for mark in marks)
+    annotations = table.annotations
+    counts = Counter(annotation.recording for annotation in annotations)
     return {
         "kind": "table",
         "path": str(table.path),
         "size_bytes": table.path.stat().st_size,
         "format": table.format,
         "what": FORMATS[table.format].what,
-        "marks": len(marks),
-        "labels": dict(sorted(Counter(mark.label for mark in marks if mark.label is not None).items())),
-        "blank": sum(mark.label is None for mark in marks),
-        "verdicts": dict(sorted(Counter(mark.verdict for mark in marks if mark.verdict is not None).items())),
-        "points": sum(mark.start_s == mark.end_s for mark in marks),
-        "start_s": min((mark.start_s for mark in marks), default=None),
-        "end_s": max((mark.end_s for mark in marks), default=None),
+        "marks": len(annotations),
+        "labels": dict(
+            sorted(Counter(annotation.label for annotation in annotations if annotation.label is not None).items())
+        ),
+        "blank": sum(annotation.label is None for annotation in annotations),
+        "verdicts": dict(
+            sorted(Counter(annotation.verdict for annotation in annotations if annotation.verdict is not None).items())
+        ),
+        "points": sum(annotation.start_s == annotation.end_s for annotation in annotations),
+        "start_s": min((annotation.start_s for annotation in annotations), default=None),
+        "end_s": max((annotation.end_s for annotation in annotations), default=None),
         "recordings": [
             {"name": name, "marks": n, "path": _found(name, table.path, sounds)}
             for name, n in (counts or {None: 0}).items()

@@ -81,7 +81,7 @@ def thresholds(t0: np.ndarray, left_out: Sequence[np.ndarray]) -> np.ndarray:
 def odd_one(left_out: np.ndarray, t0: float) -> int | None:
     """Which note of a class is unlike all its others, which are all alike, by what they score when left out; or None.
 
-    A wrong mark, or a note of another kind, would open the class to all that is like it. A kind of note takes two.
+    A wrong annotation, or a note of another kind, would open the class to all that is like it. A kind takes two notes.
 
     >>> odd_one(np.array([0.9, 0.8, 0.7, 0.1, 0.9, 0.8]), 0.3)
     3
@@ -102,7 +102,7 @@ def left_out_scores(
     pitch: bool,
     apart: bool = False,
 ) -> list[np.ndarray]:
-    """For each class the best score of each of its notes, near its mark, by the others; in the order of the notes.
+    """For each class the best score of each of its notes, near its annotation, by the others; in their order.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def _left_out_of_class(
 
 
 def _near(front_end: NoteFrontEnd, note: AnnotatedNote, lengths: np.ndarray) -> np.ndarray:
-    """Descriptions of spans near the mark of a note, of all these lengths."""
+    """Descriptions of spans near the annotation of a note, of all these lengths."""
     n_starts = min(PLACES, int(2 * SEARCH * note.length) + 1)
     step = max(1, int(2 * SEARCH * note.length / n_starts))
     first = note.start - step * (n_starts // 2)

@@ -135,14 +135,14 @@ def scores_of_the_rest(
     """For each class the peaks of its scores in the training recordings where none of its notes is annotated."""
     classes = model.describer.classes_.tolist()
     found: list[list[np.ndarray]] = [[np.zeros(1)] for _ in classes]
-    for recording, marks in zip(frames, segments, strict=True):
+    for recording, annotations in zip(frames, segments, strict=True):
         scorer = model.scorer()
         values = np.concatenate([scorer.push(recording).values, scorer.finish().values])
         for c, label in enumerate(classes):
             column = values[:, c].copy()
-            for mark in (m for m in marks if m.label == label):
-                length = (mark.end - mark.start) / model.front_end.hop_samples_
-                start = mark.start / model.front_end.hop_samples_
+            for annotation in (m for m in annotations if m.label == label):
+                length = (annotation.end - annotation.start) / model.front_end.hop_samples_
+                start = annotation.start / model.front_end.hop_samples_
                 column[max(0, int(start - length)) : int(start + length) + 1] = 0.0
             width = int(model.lengths[model.allowed[:, c]].min()) | 1
             found[c].append(column[(column > 0.0) & (column == maximum_filter1d(column, width))])

@@ -94,8 +94,8 @@ class Signals(NamedTuple):
         """With annotated notes. At this rate, or the lowest of them."""
         if not self.signals:
             raise InputError("no recordings; give at least one with an annotated note")
-        marks = check_marks(segments, len(self.signals))
-        return replace(at_one_rate(*self[:2], marks, min(self.rates) if rate is None else rate), names=self.names)
+        annotations = check_annotations(segments, len(self.signals))
+        return replace(at_one_rate(*self[:2], annotations, min(self.rates) if rate is None else rate), names=self.names)
 
     def _at(self, rate: int) -> list[np.ndarray]:
         return [s if own == rate else resample(s, own, rate) for s, own in zip(self.signals, self.rates, strict=True)]
@@ -144,8 +144,10 @@ def at_one_rate(
             "of each for every recording"
         )
     moved = []
-    for number, (audio, rate, marks) in enumerate(zip(recordings, rates, segments, strict=True)):
-        moved.append([_moved(mark, len(audio), rate, sample_rate, number) for mark in in_order(marks)])
+    for number, (audio, rate, annotations) in enumerate(zip(recordings, rates, segments, strict=True)):
+        moved.append(
+            [_moved(annotation, len(audio), rate, sample_rate, number) for annotation in in_order(annotations)]
+        )
     audio_at_rate = [
         audio if rate == sample_rate else resample(audio, rate, sample_rate)
         for audio, rate in zip(recordings, rates, strict=True)
@@ -204,44 +206,44 @@ def check_material(material: Material) -> None:
         raise InputError(f"labels are of the types {sorted(kinds)}; give all classes names, or all numbers")
 
 
-def check_marks(segments: Sequence[Any], n_recordings: int) -> list[list[Segment]]:
+def check_annotations(segments: Sequence[Any], n_recordings: int) -> list[list[Segment]]:
     """A list of `Segment` for each recording, or an error."""
     if len(segments) != n_recordings:
         raise InputError(
             f"{n_recordings} recordings, but {len(segments)} lists of segments; give one list for each recording"
         )
-    marks = []
+    annotations = []
     for number, of_recording in enumerate(segments):
         if isinstance(of_recording, Segment) or not isinstance(of_recording, Iterable):
             raise InputError(f"segments[{number}] is {of_recording!r}; give a list of Segment for each recording")
-        marks.append(list(of_recording))
-        strange = next((mark for mark in marks[-1] if not isinstance(mark, Segment)), None)
+        annotations.append(list(of_recording))
+        strange = next((annotation for annotation in annotations[-1] if not isinstance(annotation, Segment)), None)
         if strange is not None:
             raise InputError(
                 f"segments[{number}] holds {strange!r}; give Segment.from_seconds(start_s, end_s, label, sample_rate)"
             )
-    return marks
+    return annotations
 
 
-def _moved(mark: Segment, n_samples: int, rate: int, new_rate: int, number: int) -> Segment:
-    if mark.sample_rate != rate:
-        bounds = {"low_hz": mark.low_hz, "high_hz": mark.high_hz}
-        mark = Segment.from_seconds(mark.start_s, mark.end_s, mark.label, rate, **bounds)
-    if mark.start >= n_samples:
+def _moved(annotation: Segment, n_samples: int, rate: int, new_rate: int, number: int) -> Segment:
+    if annotation.sample_rate != rate:
+        bounds = {"low_hz": annotation.low_hz, "high_hz": annotation.high_hz}
+        annotation = Segment.from_seconds(annotation.start_s, annotation.end_s, annotation.label, rate, **bounds)
+    if annotation.start >= n_samples:
         raise InputError(
-            f"recording {number} ends at {n_samples / rate:.3f} s, but a note {mark.label!r} is annotated at "
-            f"{mark.start_s:.3f} to {mark.end_s:.3f} s; do annotations and recording belong together?"
+            f"recording {number} ends at {n_samples / rate:.3f} s, but a note {annotation.label!r} is annotated at "
+            f"{annotation.start_s:.3f} to {annotation.end_s:.3f} s; do annotations and recording belong together?"
         )
-    if mark.end > n_samples + rate // 1000:  # annotation files round
+    if annotation.end > n_samples + rate // 1000:  # annotation files round
         warnings.warn(
-            f"recording {number} ends at {n_samples / rate:.3f} s, but a note {mark.label!r} is annotated from "
-            f"{mark.start_s:.3f} to {mark.end_s:.3f} s; it is used up to the end of the recording",
+            f"recording {number} ends at {n_samples / rate:.3f} s, but a note {annotation.label!r} is annotated from "
+            f"{annotation.start_s:.3f} to {annotation.end_s:.3f} s; it is used up to the end of the recording",
             UserWarning,
             stacklevel=3,
         )
-    start = mark.start * new_rate // rate
-    end = max(start + 1, min(mark.end, n_samples) * new_rate // rate)
-    return replace(mark, start=start, end=end, sample_rate=new_rate, label=_plain(mark.label))
+    start = annotation.start * new_rate // rate
+    end = max(start + 1, min(annotation.end, n_samples) * new_rate // rate)
+    return replace(annotation, start=start, end=end, sample_rate=new_rate, label=_plain(annotation.label))
 
 
 def _plain(label: Any) -> Any:

@@ -193,12 +193,12 @@ def _at_rate(samples: np.ndarray, own: int, rate: int) -> np.ndarray:
 
 
 def _cut(note: Example, samples: np.ndarray, rate: int) -> tuple[np.ndarray, int]:
-    assert note.mark is not None
-    start, end = round(note.mark.start_s * rate), round(note.mark.end_s * rate)
+    assert note.annotation is not None
+    start, end = round(note.annotation.start_s * rate), round(note.annotation.end_s * rate)
     if not 0 <= start < min(end, len(samples)):
         raise InputError(
-            f"{note.table}: {note.label!r} from {note.mark.start_s:.3f} to {note.mark.end_s:.3f} s is not within "
-            f"{note.recording.name}, which lasts {len(samples) / rate:.3f} s"
+            f"{note.table}: {note.label!r} from {note.annotation.start_s:.3f} to {note.annotation.end_s:.3f} s is not "
+            f"within {note.recording.name}, which lasts {len(samples) / rate:.3f} s"
         )
     return samples[start:end], rate
 

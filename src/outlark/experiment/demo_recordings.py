@@ -8,7 +8,7 @@ import numpy as np
 import soundfile
 from scipy.signal import butter, sosfilt
 
-from outlark.annotations import Mark, write_table
+from outlark.annotations import Annotation, write_annotations
 from outlark.experiment.synthetic import SAMPLE_RATE, note
 
 #: Kind of note → how many each recording holds. The last two are not annotated: to whoever trains, they are unknown.
@@ -66,11 +66,11 @@ def write_demo(folder: Path) -> list[Path]:
         path = folder / f"{FIRST + seed * APART:%Y%m%d_%H%M%S}.wav"
         samples, placed = demo_sound(seed)
         soundfile.write(path, samples, SAMPLE_RATE, subtype="PCM_16")
-        marks = [
-            Mark(start_s=p.start_s, end_s=p.end_s, label=p.label, recording=path.name)
+        annotations = [
+            Annotation(start_s=p.start_s, end_s=p.end_s, label=p.label, recording=path.name)
             for p in placed
             if p.label in ANNOTATED
         ]
-        write_table(path.with_suffix(".Table.1.selections.txt"), marks, format="raven")
+        write_annotations(path.with_suffix(".Table.1.selections.txt"), annotations, format="raven")
         paths.append(path)
     return paths

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import soundfile
 
-from outlark.annotations import Mark, write_table
+from outlark.annotations import Annotation, write_annotations
 from outlark.audio.sound import for_decoder
 from outlark.commands.figures import save_figure as save
 from outlark.errors import InputError
@@ -113,8 +113,8 @@ def write(
         soundfile.write(
             for_decoder(aside), drawn.audio.astype(np.float32), drawn.sample_rate, format="WAV", subtype="PCM_16"
         )
-    marks = [Mark(start_s=n.start_s, end_s=n.end_s, label=n.label, recording=CLIP) for n in drawn.truth]
-    write_table(files["its notes"], marks, format="raven")
+    annotations = [Annotation(start_s=n.start_s, end_s=n.end_s, label=n.label, recording=CLIP) for n in drawn.truth]
+    write_annotations(files["its notes"], annotations, format="raven")
     for one in sweeps:
         files[f"sweep, {one.name}"] = folder / f"sweep_{one.name}.csv"
         one.write_csv(files[f"sweep, {one.name}"])

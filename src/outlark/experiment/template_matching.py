@@ -20,7 +20,7 @@ from outlark.detection.detector import GAP_S
 from outlark.detection.front_end_choice import choose_front_end
 from outlark.detection.learnt_thresholds import SEARCH, SINGLE_NOTE_SHARE, note_thresholds, raised
 from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
-from outlark.detection.training import Material, at_one_rate, check_marks, check_material, join_clips
+from outlark.detection.training import Material, at_one_rate, check_annotations, check_material, join_clips
 from outlark.features.base import Frames
 from outlark.segments import Segment
 
@@ -68,8 +68,8 @@ class TemplateMatching(BaseEstimator):
     ) -> Self:
         """Learn from notes annotated in longer recordings."""
         rates = np.broadcast_to(sample_rate, len(recordings)).tolist()
-        marks = check_marks(segments, len(recordings))
-        return self._fit(at_one_rate([mono(r) for r in recordings], rates, marks, min(rates)))
+        annotations = check_annotations(segments, len(recordings))
+        return self._fit(at_one_rate([mono(r) for r in recordings], rates, annotations, min(rates)))
 
     def detect(self, audio: ArrayLike, sample_rate: int) -> list[Segment]:
         """The segments of a recording, in samples at the rate of the training recordings."""

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from outlark.annotations import FORMATS, About, Mark, read_table, write_table
+from outlark.annotations import FORMATS, About, Annotation, read_annotations, write_annotations
 from outlark.batch.facts import Facts
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.scores_file import load_scores
@@ -55,11 +55,11 @@ def writable_formats() -> list[str]:
     return [name for name, format in FORMATS.items() if format.writes]
 
 
-def marks_of(project: Project, recording: Recording, scope: str) -> list[Mark]:
+def marks_of(project: Project, recording: Recording, scope: str) -> list[Annotation]:
     """The rows of an annotation file, by time."""
     run, facts = project.run(), _facts(project, recording)
     names = {row["id"]: row["name"] for row in project.classes()}
-    found: list[Mark] = []
+    found: list[Annotation] = []
     if run is not None and scope != "reviewed":
         rows = project.store.rows(
             "SELECT * FROM detection WHERE run_id = ? AND recording_id = ? ORDER BY id", run["id"], recording.id
@@ -68,13 +68,15 @@ def marks_of(project: Project, recording: Recording, scope: str) -> list[Mark]:
             rows = [row for row in with_statuses(project, rows) if row["status"] not in (REJECTED, RELABELLED)]
         found = [_of_detection(row, recording, names) for row in rows]
     if scope == "decided":
-        return [facts.on(mark) for mark in found]
+        return [facts.on(annotation) for annotation in found]
     own = project.store.rows("SELECT * FROM annotation WHERE recording_id = ? ORDER BY t0", recording.id)
     said = [_of_annotation(row, recording, names) for row in own if row["role"] in ("example", "truth")]
-    kept = [mark for mark in found if not any(_same(mark, other) for other in said)]
-    scores = {(mark.start_s, mark.end_s): mark for mark in found}
+    kept = [annotation for annotation in found if not any(_same(annotation, other) for other in said)]
+    scores = {(annotation.start_s, annotation.end_s): annotation for annotation in found}
     said = [replace(m, score=scores[at].score) if (at := (m.start_s, m.end_s)) in scores else m for m in said]
-    return [facts.on(mark) for mark in sorted([*kept, *said], key=lambda m: (m.start_s, m.end_s, str(m.label)))]
+    return [
+        facts.on(annotation) for annotation in sorted([*kept, *said], key=lambda m: (m.start_s, m.end_s, str(m.label)))
+    ]
 
 
 def import_table(project: Project, name: str, content: bytes, recording: Recording) -> Row:
@@ -83,24 +85,29 @@ def import_table(project: Project, name: str, content: bytes, recording: Recordi
     with TemporaryDirectory() as folder:
         path = Path(folder, safe)
         path.write_bytes(content)
-        table = read_table(path)
+        table = read_annotations(path)
     by_name = {Path(r.name).stem.casefold(): r for r in project.recordings()}
     ids = project.class_ids()
     with project.store.action(f"import {safe}") as action:
-        for mark in table.marks:
+        for annotation in table.annotations:
             target = recording
-            if mark.recording is not None:
-                stem = Path(mark.recording.replace("\\", "/")).stem.casefold()
+            if annotation.recording is not None:
+                stem = Path(annotation.recording.replace("\\", "/")).stem.casefold()
                 if stem not in by_name:
                     continue
                 target = by_name[stem]
-            if mark.label is not None and mark.label not in ids:
-                ids[mark.label] = action.insert("class", name=clean_name(mark.label, ()), colour=len(ids) % 8)
-            t0, t1 = (min(target.n_samples, round(t * target.sample_rate)) for t in (mark.start_s, mark.end_s))
+            if annotation.label is not None and annotation.label not in ids:
+                ids[annotation.label] = action.insert(
+                    "class", name=clean_name(annotation.label, ()), colour=len(ids) % 8
+                )
+            t0, t1 = (
+                min(target.n_samples, round(t * target.sample_rate)) for t in (annotation.start_s, annotation.end_s)
+            )
             if t1 > t0:
                 action.insert(
-                    "annotation", recording_id=target.id, class_id=None if mark.label is None else ids[mark.label],
-                    t0=t0, t1=t1, role="truth" if mark.label is None else "example", origin="imported",
+                    "annotation", recording_id=target.id,
+                    class_id=None if annotation.label is None else ids[annotation.label],
+                    t0=t0, t1=t1, role="truth" if annotation.label is None else "example", origin="imported",
                 )  # fmt: skip
     added = sum(change["table"] == "annotation" for change in action.changes)
     return {**outcome(project, action.changes, "import"), "added": added, "remarks": list(table.remarks)}
@@ -111,7 +118,7 @@ def _write(project: Project, folder: Path, recording: Recording, format: str, sc
     if not Path(os.path.abspath(path)).is_relative_to(folder):  # a name from a project file that was tampered with
         path = folder / f"{recording.id}{FORMATS[format].suffix}"
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_table(path, marks_of(project, recording, scope), format=format, about=_about(project, recording))
+    write_annotations(path, marks_of(project, recording, scope), format=format, about=_about(project, recording))
 
 
 def _facts(project: Project, recording: Recording) -> Facts:
@@ -134,26 +141,26 @@ def _about(project: Project, recording: Recording) -> About:
     return About(version=__version__, model_sha256=sha256, settings=settings, recording=facts)
 
 
-def _of_detection(row: Row, recording: Recording, names: Mapping[int, str]) -> Mark:
+def _of_detection(row: Row, recording: Recording, names: Mapping[int, str]) -> Annotation:
     segment = Segment(
         start=row["t0"], end=row["t1"], sample_rate=recording.sample_rate,
         label=None if row["class_id"] is None else names[row["class_id"]], verdict=row["verdict"], score=row["score"],
         runner_up=row["runner_up"], runner_up_score=row["runner_up_score"] or 0.0, reason=row["reason"],
         low_hz=row["low_hz"], high_hz=row["high_hz"],
     )  # fmt: skip
-    return Mark.from_segment(segment, recording.name)
+    return Annotation.from_segment(segment, recording.name)
 
 
-def _of_annotation(row: Row, recording: Recording, names: Mapping[int, str]) -> Mark:
+def _of_annotation(row: Row, recording: Recording, names: Mapping[int, str]) -> Annotation:
     rate, label = recording.sample_rate, None if row["class_id"] is None else names[row["class_id"]]
-    return Mark(
+    return Annotation(
         start_s=row["t0"] / rate, end_s=row["t1"] / rate, label=label, recording=recording.name,
         verdict=UNKNOWN if label is None else KNOWN, reason=f"by hand: {row['origin']}", low_hz=row["low_hz"],
         high_hz=row["high_hz"], sample_rate=rate,
     )  # fmt: skip
 
 
-def _same(one: Mark, other: Mark) -> bool:
+def _same(one: Annotation, other: Annotation) -> bool:
     shared = min(one.end_s, other.end_s) - max(one.start_s, other.start_s)
     union = max(one.end_s, other.end_s) - min(one.start_s, other.start_s)
     return shared > 0 and shared >= 0.5 * union

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from outlark.annotations import Mark, read_table
+from outlark.annotations import Annotation, read_annotations
 from outlark.batch.journal import DONE, NAME, Journal
 from outlark.batch.sources import Source, find
 from outlark.batch.task import WORKSHOP, sha256_of
@@ -114,16 +114,18 @@ def import_found(
     """
     problems: list[dict[str, str]] = []
     recordings = {recording.name: recording for recording in project.recordings()}
-    tables: list[tuple[Recording, list[Mark]]] = []
+    tables: list[tuple[Recording, list[Annotation]]] = []
     for name, entry in done.items():
         table = _table(folder, entry["outputs"])
         if name not in recordings or table is None:
             continue
         try:
-            tables.append((recordings[name], list(read_table(table).marks)))
+            tables.append((recordings[name], list(read_annotations(table).annotations)))
         except OutlarkError as error:
             problems.append({"name": name, "message": str(error)})
-    labels = sorted({mark.label for _, marks in tables for mark in marks if mark.label is not None})
+    labels = sorted(
+        {annotation.label for _, annotations in tables for annotation in annotations if annotation.label is not None}
+    )
     _add_classes(project, labels)
     thresholds, kept, given = _thresholds(done, labels), None, None
     nearby = model or _model_nearby(folder, done)
@@ -144,7 +146,11 @@ def import_found(
             ),
         )  # fmt: skip
         ids = project.class_ids()
-        rows = [_row(int(cursor.lastrowid or 0), recording, mark, ids) for recording, marks in tables for mark in marks]
+        rows = [
+            _row(int(cursor.lastrowid or 0), recording, annotation, ids)
+            for recording, annotations in tables
+            for annotation in annotations
+        ]
         insert_detections(db, [row for row in rows if row is not None])
     return problems
 
@@ -202,11 +208,13 @@ def _sha256(done: Mapping[str, Mapping[str, Any]]) -> str | None:
     return next((entry["identity"].get("model_sha256") for entry in done.values()), None)
 
 
-def _row(run_id: int, recording: Recording, mark: Mark, ids: Mapping[str, int]) -> tuple[Any, ...] | None:
-    verdict = mark.verdict or (UNKNOWN if mark.label is None else KNOWN)
-    t0, t1 = (min(recording.n_samples, round(t * recording.sample_rate)) for t in (mark.start_s, mark.end_s))
+def _row(run_id: int, recording: Recording, annotation: Annotation, ids: Mapping[str, int]) -> tuple[Any, ...] | None:
+    verdict = annotation.verdict or (UNKNOWN if annotation.label is None else KNOWN)
+    t0, t1 = (
+        min(recording.n_samples, round(t * recording.sample_rate)) for t in (annotation.start_s, annotation.end_s)
+    )
     if verdict == SILENCE or t1 <= t0:
         return None
-    label = None if mark.label is None else ids[mark.label]
-    return (run_id, recording.id, label, verdict, t0, t1, mark.score or 0.0, mark.runner_up, mark.runner_up_score,
-            mark.reason, mark.low_hz, mark.high_hz)  # fmt: skip
+    label = None if annotation.label is None else ids[annotation.label]
+    return (run_id, recording.id, label, verdict, t0, t1, annotation.score or 0.0, annotation.runner_up,
+            annotation.runner_up_score, annotation.reason, annotation.low_hz, annotation.high_hz)  # fmt: skip

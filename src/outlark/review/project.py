@@ -75,8 +75,8 @@ class Project:
         """Register a recording where it is; once is enough."""
         path = Path(os.path.realpath(path))
         known = self.store.row("SELECT * FROM recording WHERE path = ?", str(path))
-        mark = json.dumps(fingerprint(path), sort_keys=True)
-        if known is not None and known["print"] == mark:
+        annotation = json.dumps(fingerprint(path), sort_keys=True)
+        if known is not None and known["print"] == annotation:
             return _recording(known)
         rate, channels, n_samples = true_length(path)
         facts = json.dumps(Facts.of_file(path).as_dict())
@@ -85,7 +85,7 @@ class Project:
                 db.execute(
                     "INSERT INTO recording (path, name, sample_rate, channels, n_samples, print, facts) "
                     "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (str(path), writable(name), rate, channels, n_samples, mark, facts),
+                    (str(path), writable(name), rate, channels, n_samples, annotation, facts),
                 )
             else:
                 if known["sample_rate"] != rate or known["n_samples"] != n_samples:
@@ -93,7 +93,7 @@ class Project:
                         f"{path} is not the recording that this project knows: {known['n_samples']} samples at "
                         f"{known['sample_rate']} Hz then, {n_samples} at {rate} Hz now; give it another name"
                     )
-                db.execute("UPDATE recording SET print = ?, facts = ? WHERE id = ?", (mark, facts, known["id"]))
+                db.execute("UPDATE recording SET print = ?, facts = ? WHERE id = ?", (annotation, facts, known["id"]))
         found = self.store.row("SELECT * FROM recording WHERE path = ?", str(path))
         assert found is not None
         return _recording(found)

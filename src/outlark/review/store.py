@@ -105,8 +105,8 @@ class Action:
         """A new row; its id."""
         self._check(table)
         names = ", ".join(f'"{name}"' for name in values)
-        marks = ", ".join("?" * len(values))
-        cursor = self._db.execute(f'INSERT INTO "{table}" ({names}) VALUES ({marks})', tuple(values.values()))
+        annotations = ", ".join("?" * len(values))
+        cursor = self._db.execute(f'INSERT INTO "{table}" ({names}) VALUES ({annotations})', tuple(values.values()))
         row_id = int(cursor.lastrowid or 0)
         self.changes.append({"table": table, "id": row_id, "before": None, "after": self._row(table, row_id)})
         return row_id

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from outlark.annotations import Mark
+from outlark.annotations import Annotation
 from outlark.audio.sound import AudioFile
 from outlark.batch.facts import Facts
 from outlark.batch.task import sha256_of
@@ -219,11 +219,13 @@ def _notes(rows: Iterable[Row], recordings: dict[int, Recording]) -> tuple[Examp
     for row in rows:
         recording = recordings[row["recording_id"]]
         rate = recording.sample_rate
-        mark = Mark(
+        annotation = Annotation(
             start_s=row["t0"] / rate, end_s=row["t1"] / rate, label=row["label"], low_hz=row["low_hz"],
             high_hz=row["high_hz"], sample_rate=rate,
         )  # fmt: skip
-        notes.append(Example(label=row["label"], recording=recording.path, mark=mark, table=Path("the review page")))
+        notes.append(
+            Example(label=row["label"], recording=recording.path, annotation=annotation, table=Path("the review page"))
+        )
     return tuple(notes)
 
 

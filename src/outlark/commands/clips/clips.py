@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from outlark.annotations import Mark, Table
+from outlark.annotations import Annotation, Table
 from outlark.annotations.delimited import SCORE_DIGITS, TIME_DIGITS, comma_line, decimal, guarded
 from outlark.annotations.files import encoded, write_bytes
 from outlark.audio.recorder_metadata import RecorderTime, recorder_time
@@ -26,21 +26,21 @@ from outlark.version import __version__
 class Choice:
     """An annotation to cut, its file and its recording; `kind` names its folder: the label if known, or the verdict."""
 
-    mark: Mark
+    annotation: Annotation
     table: Path
     recording: Path
 
     @property
     def known(self) -> bool:
-        return verdict_of(self.mark) == KNOWN
+        return verdict_of(self.annotation) == KNOWN
 
     @property
     def kind(self) -> str:
-        return str(self.mark.label) if self.known else verdict_of(self.mark)
+        return str(self.annotation.label) if self.known else verdict_of(self.annotation)
 
     def __str__(self) -> str:
-        line = "" if self.mark.line is None else f", line {self.mark.line}"
-        return f"{self.table}{line}: {self.kind!r} at {self.mark.start_s:.3f} s of {self.recording}"
+        line = "" if self.annotation.line is None else f", line {self.annotation.line}"
+        return f"{self.table}{line}: {self.kind!r} at {self.annotation.start_s:.3f} s of {self.recording}"
 
 
 class Uncut(NamedTuple):
@@ -82,11 +82,11 @@ def choose(
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
-    >>> from outlark.annotations import read_table
+    >>> from outlark.annotations import read_annotations
     >>> with TemporaryDirectory() as folder:
     ...     Path(folder, "night.wav").touch()
     ...     _ = Path(folder, "night.labels.txt").write_text("0.5\\t1.0\\tsong\\n2.0\\t2.5\\tcall\\n")
-    ...     found = choose([read_table(f"{folder}/night.labels.txt")], SoundFiles(), classes=["song"])
+    ...     found = choose([read_annotations(f"{folder}/night.labels.txt")], SoundFiles(), classes=["song"])
     >>> [(choice.kind, choice.recording.name) for choice in found.choices], found.remarks
     ([('song', 'night.wav')], ('1 annotation skipped: another verdict or class',))
     """
@@ -95,36 +95,36 @@ def choose(
     where: dict[tuple[Path, str | None], Path | Uncut] = {}
     _check_classes(classes, tables)
     for table in tables:
-        for mark in table.marks:
-            if verdict_of(mark) not in verdicts or (classes and mark.label not in classes):
+        for annotation in table.annotations:
+            if verdict_of(annotation) not in verdicts or (classes and annotation.label not in classes):
                 skipped["another verdict or class"] += 1
                 continue
-            key = (table.path, mark.recording)
+            key = (table.path, annotation.recording)
             if key not in where:
-                where[key] = _recording(table, mark, sounds)
+                where[key] = _recording(table, annotation, sounds)
             recording = where[key]
             if isinstance(recording, Uncut):
                 skipped["no recording"] += 1
                 continue
-            choice = Choice(mark=mark, table=table.path, recording=recording)
-            same = (os.path.realpath(recording), round(mark.start_s, 6), round(mark.end_s, 6), choice.kind)
+            choice = Choice(annotation=annotation, table=table.path, recording=recording)
+            same = (os.path.realpath(recording), round(annotation.start_s, 6), round(annotation.end_s, 6), choice.kind)
             skipped["repeated"] += same in found
             found.setdefault(same, choice)
     uncut = [found for found in where.values() if isinstance(found, Uncut)]
-    ordered = sorted(found.values(), key=lambda c: (str(c.recording), c.mark.start_s, c.mark.end_s, c.kind))
+    ordered = sorted(found.values(), key=lambda c: (str(c.recording), c.annotation.start_s, c.annotation.end_s, c.kind))
     chosen = ordered if most is None else _spread(ordered, most)
     skipped["more than asked for"] = len(ordered) - len(chosen)
     remarks = tuple(skipped_in_words(skipped))
     return Choices(choices=tuple(chosen), remarks=remarks, uncut=tuple(dict.fromkeys(uncut)))
 
 
-def verdict_of(mark: Mark) -> str:
+def verdict_of(annotation: Annotation) -> str:
     """An annotation without a verdict is known if it has a label, and otherwise unknown."""
-    return mark.verdict or (UNKNOWN if mark.label is None else KNOWN)
+    return annotation.verdict or (UNKNOWN if annotation.label is None else KNOWN)
 
 
 def _check_classes(classes: Sequence[str], tables: Sequence[Table]) -> None:
-    there = {mark.label for table in tables for mark in table.marks if mark.label is not None}
+    there = {annotation.label for table in tables for annotation in table.annotations if annotation.label is not None}
     for name in classes:
         if name not in there:
             raise InputError(
@@ -132,13 +132,13 @@ def _check_classes(classes: Sequence[str], tables: Sequence[Table]) -> None:
             )
 
 
-def _recording(table: Table, mark: Mark, sounds: SoundFiles) -> Path | Uncut:
+def _recording(table: Table, annotation: Annotation, sounds: SoundFiles) -> Path | Uncut:
     try:
-        if mark.recording is None:
+        if annotation.recording is None:
             return sounds.of_table(table.path)
-        return sounds.named(mark.recording, table.path, mark.line)
+        return sounds.named(annotation.recording, table.path, annotation.line)
     except OutlarkError as error:
-        return Uncut(mark.recording or str(table.path), str(error))
+        return Uncut(annotation.recording or str(table.path), str(error))
 
 
 def _spread(ordered: Sequence[Choice], most: int) -> list[Choice]:
@@ -228,21 +228,21 @@ def cut(
 
 
 def _cut_one(reel: Reel, choice: Choice, folder: Path, pad_s: float, clock: RecorderTime | None, names: Names) -> Clip:
-    mark, rate = choice.mark, reel.sample_rate
-    start, end = round(max(0.0, mark.start_s - pad_s) * rate), round((mark.end_s + pad_s) * rate)
+    annotation, rate = choice.annotation, reel.sample_rate
+    start, end = round(max(0.0, annotation.start_s - pad_s) * rate), round((annotation.end_s + pad_s) * rate)
     if end <= start:
         raise InputError("no duration; give pad_s (--pad) to cut the sound around it")
     if end - start > LONGEST_S * rate:
         raise InputError(f"{(end - start) / rate:.0f} s long, but a clip has at most {LONGEST_S:.0f} s")
     part = reel.part(start, end)
-    if not len(part) or start + len(part) <= mark.start_s * rate:
+    if not len(part) or start + len(part) <= annotation.start_s * rate:
         raise InputError("the recording ends before it; do annotation file and recording belong together?")
-    if mark.channel is not None:
-        if mark.channel > reel.channels:
-            raise InputError(f"it is in channel {mark.channel}, but the recording has {reel.channels}")
-        part = part[:, [mark.channel - 1]]
-    onset = None if clock is None else clock.at(mark.start_s)
-    name = f"{safe_name(choice.recording.stem)}_{mark.start_s:09.3f}s{'' if onset is None else _in_name(onset)}"
+    if annotation.channel is not None:
+        if annotation.channel > reel.channels:
+            raise InputError(f"it is in channel {annotation.channel}, but the recording has {reel.channels}")
+        part = part[:, [annotation.channel - 1]]
+    onset = None if clock is None else clock.at(annotation.start_s)
+    name = f"{safe_name(choice.recording.stem)}_{annotation.start_s:09.3f}s{'' if onset is None else _in_name(onset)}"
     file = names.new(f"{folder.name}/{name}", f".{reel.storage.kind}")
     folder.mkdir(parents=True, exist_ok=True)
     reel.save(part, folder.parent / file, _comment(choice, start / rate, clock))
@@ -260,17 +260,17 @@ def write_list(path: str | os.PathLike[str], clips: Iterable[Clip]) -> None:
     """Write the list of clips as CSV."""
     lines = [comma_line(list(COLUMNS))]
     for clip in clips:
-        mark = clip.choice.mark
-        texts = (clip.file, mark.label or "", verdict_of(mark))
-        times = (mark.start_s, mark.end_s, clip.start_s, clip.end_s)
+        annotation = clip.choice.annotation
+        texts = (clip.file, annotation.label or "", verdict_of(annotation))
+        times = (annotation.start_s, annotation.end_s, clip.start_s, clip.end_s)
         cells = [
             *map(guarded, texts),
-            decimal(mark.score, SCORE_DIGITS),
+            decimal(annotation.score, SCORE_DIGITS),
             guarded(str(clip.choice.recording)),
             *(decimal(time, TIME_DIGITS) for time in times),
             clip.clock,
             guarded(str(clip.choice.table)),
-            "" if mark.line is None else str(mark.line),
+            "" if annotation.line is None else str(annotation.line),
         ]
         lines.append(comma_line(cells))
     write_bytes(Path(path), encoded("".join(lines)))

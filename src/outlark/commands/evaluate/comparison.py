@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from outlark.annotations import Mark
+from outlark.annotations import Annotation
 from outlark.metrics import Events, EventScores, TimeErrors, event_f, note_labels, onset_offset_errors
 from outlark.segments import AMBIGUOUS, KNOWN, SILENCE
 from outlark.verdict_names import REST
@@ -28,8 +28,8 @@ class Compared:
     """One recording: name, true and detected annotations, duration, and its file if available."""
 
     name: str
-    truth: Sequence[Mark]
-    found: Sequence[Mark]
+    truth: Sequence[Annotation]
+    found: Sequence[Annotation]
     duration_s: float
     sound: Path | None = None
 
@@ -59,18 +59,19 @@ class Part:
     errors: list[TimeErrors]
 
 
-def is_answer(mark: Mark) -> bool:
+def is_answer(annotation: Annotation) -> bool:
     """Whether an annotation names a class.
 
-    >>> is_answer(Mark(start_s=0, end_s=1, label="a")), is_answer(Mark(start_s=0, end_s=1, verdict="unknown"))
+    >>> named, other = Annotation(start_s=0, end_s=1, label="a"), Annotation(start_s=0, end_s=1, verdict="unknown")
+    >>> is_answer(named), is_answer(other)
     (True, False)
     """
-    return mark.label is not None and mark.verdict in (None, KNOWN, AMBIGUOUS)
+    return annotation.label is not None and annotation.verdict in (None, KNOWN, AMBIGUOUS)
 
 
-def is_span(mark: Mark) -> bool:
+def is_span(annotation: Annotation) -> bool:
     """Whether an annotation has a duration."""
-    return mark.start_s < mark.end_s
+    return annotation.start_s < annotation.end_s
 
 
 def compare(recording: Compared, classes: Sequence[str], ious: Sequence[float], tolerance_s: float | None) -> Part:
@@ -80,7 +81,7 @@ def compare(recording: Compared, classes: Sequence[str], ious: Sequence[float], 
     windows, votes = _windows(recording.duration_s, notes, answers, unnamed, classes)
     return Part(
         windows=windows,
-        note_truth=[str(mark.label) for mark in notes],
+        note_truth=[str(annotation.label) for annotation in notes],
         note_answers=votes,
         events=[event_f(reference, estimated, iou, classes=classes) for iou in ious],
         dcase=event_f(reference, _events(answers), DCASE_IOU, _events(unnamed), classes=classes),
@@ -95,19 +96,26 @@ def event_scores(recording: Compared, classes: Sequence[str], iou: float) -> Eve
     return event_f(reference, estimated, iou, classes=classes)
 
 
-def _sorted_out(recording: Compared) -> tuple[list[Mark], list[Mark], list[Mark]]:
+def _sorted_out(recording: Compared) -> tuple[list[Annotation], list[Annotation], list[Annotation]]:
     """True annotations with a label, those without, and answers; no points."""
-    spans = [mark for mark in recording.truth if is_span(mark) and mark.verdict != SILENCE]
-    notes, unnamed = [mark for mark in spans if is_answer(mark)], [mark for mark in spans if not is_answer(mark)]
-    return notes, unnamed, [mark for mark in recording.found if is_answer(mark) and is_span(mark)]
+    spans = [annotation for annotation in recording.truth if is_span(annotation) and annotation.verdict != SILENCE]
+    notes, unnamed = (
+        [annotation for annotation in spans if is_answer(annotation)],
+        [annotation for annotation in spans if not is_answer(annotation)],
+    )
+    return (
+        notes,
+        unnamed,
+        [annotation for annotation in recording.found if is_answer(annotation) and is_span(annotation)],
+    )
 
 
 def _both_sides(
-    notes: Sequence[Mark], unnamed: Sequence[Mark], answers: Sequence[Mark], classes: Sequence[str]
+    notes: Sequence[Annotation], unnamed: Sequence[Annotation], answers: Sequence[Annotation], classes: Sequence[str]
 ) -> tuple[Events, Events]:
     """True and detected events; detections at annotations without a label count neither way."""
-    reference = _events(mark for mark in notes if mark.label in classes)
-    return reference, _events(mark for mark in answers if not _is_within(mark, unnamed))
+    reference = _events(annotation for annotation in notes if annotation.label in classes)
+    return reference, _events(annotation for annotation in answers if not _is_within(annotation, unnamed))
 
 
 def onset_scores(reference: Events, estimated: Events, tolerance_s: float, classes: Sequence[str]) -> EventScores:
@@ -147,18 +155,24 @@ def _pairs(true: np.ndarray, found: np.ndarray, tolerance: float) -> int:
 
 
 def _windows(
-    duration_s: float, notes: Sequence[Mark], answers: Sequence[Mark], unnamed: Sequence[Mark], classes: Sequence[str]
+    duration_s: float,
+    notes: Sequence[Annotation],
+    answers: Sequence[Annotation],
+    unnamed: Sequence[Annotation],
+    classes: Sequence[str],
 ) -> tuple[NDArray[np.int64], list[str]]:
     """Counts by true and detected class, and for each note the class that most of its windows received."""
     times = (np.arange(int(duration_s / WINDOW_S)) + 0.5) * WINDOW_S
     index = {label: number for number, label in enumerate(classes)}
     n = len(index) + 1
-    true, found = (_painted(times, marks, index) for marks in ([m for m in notes if m.label in index], answers))
+    true, found = (
+        _painted(times, annotations, index) for annotations in ([m for m in notes if m.label in index], answers)
+    )
     scored = np.ones(len(times), dtype=bool)
-    for mark in unnamed:
-        scored[_inside(times, mark)] = False
+    for annotation in unnamed:
+        scored[_inside(times, annotation)] = False
     counts = np.bincount(true[scored] * n + found[scored], minlength=n * n).reshape(n, n)
-    of_notes = [found[_inside(times, mark)][scored[_inside(times, mark)]] for mark in notes]
+    of_notes = [found[_inside(times, annotation)][scored[_inside(times, annotation)]] for annotation in notes]
     numbers = np.repeat(np.arange(len(of_notes)), [len(of_note) for of_note in of_notes])
     joined = np.concatenate([np.empty(0, dtype=np.int64), *of_notes])
     names = [*classes, REST]
@@ -166,21 +180,21 @@ def _windows(
     return counts, [str(vote) for vote in votes]
 
 
-def _painted(times: np.ndarray, marks: Iterable[Mark], index: dict[str, int]) -> NDArray[np.int64]:
+def _painted(times: np.ndarray, annotations: Iterable[Annotation], index: dict[str, int]) -> NDArray[np.int64]:
     """The number of the class of each window; after the last for none of them."""
     codes = np.full(len(times), len(index), dtype=np.int64)
-    for mark in marks:
-        codes[_inside(times, mark)] = index.get(str(mark.label), len(index))
+    for annotation in annotations:
+        codes[_inside(times, annotation)] = index.get(str(annotation.label), len(index))
     return codes
 
 
-def _inside(times: np.ndarray, mark: Mark) -> slice:
-    first, end = np.searchsorted(times, [mark.start_s, mark.end_s])
+def _inside(times: np.ndarray, annotation: Annotation) -> slice:
+    first, end = np.searchsorted(times, [annotation.start_s, annotation.end_s])
     return slice(first, end)
 
 
-def _events(marks: Iterable[Mark]) -> Events:
-    return Events.from_rows((mark.start_s, mark.end_s, mark.label) for mark in marks)
+def _events(annotations: Iterable[Annotation]) -> Events:
+    return Events.from_rows((annotation.start_s, annotation.end_s, annotation.label) for annotation in annotations)
 
 
 def _of(events: Events, label: str) -> Events:
@@ -188,7 +202,7 @@ def _of(events: Events, label: str) -> Events:
     return Events(events.starts[own], events.ends[own], [label] * len(own))  # type: ignore[arg-type]
 
 
-def _is_within(mark: Mark, spans: Sequence[Mark]) -> bool:
+def _is_within(annotation: Annotation, spans: Sequence[Annotation]) -> bool:
     """Whether more than half of an annotation lies in one of the spans."""
-    shared = (min(mark.end_s, span.end_s) - max(mark.start_s, span.start_s) for span in spans)
-    return max(shared, default=0.0) > (mark.end_s - mark.start_s) / 2
+    shared = (min(annotation.end_s, span.end_s) - max(annotation.start_s, span.start_s) for span in spans)
+    return max(shared, default=0.0) > (annotation.end_s - annotation.start_s) / 2

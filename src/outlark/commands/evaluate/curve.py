@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from outlark.annotations import Mark
+from outlark.annotations import Annotation
 from outlark.commands.evaluate.comparison import Compared, event_scores, is_answer
 from outlark.commands.figures import BLUE, GREEN, GREY, ORANGE, plain_axis
 from outlark.errors import InputError
@@ -82,7 +82,7 @@ class ClassCurve:
 
 
 def curves(
-    recordings: Iterable[tuple[Compared, Iterable[Sequence[Mark]]]],
+    recordings: Iterable[tuple[Compared, Iterable[Sequence[Annotation]]]],
     classes: Sequence[str],
     thresholds: np.ndarray,
     iou: float,
@@ -95,7 +95,7 @@ def curves(
     """
     sums: list[EventScores] | None = None
     for recording, found in recordings:
-        counts = [event_scores(replace(recording, found=marks), classes, iou) for marks in found]
+        counts = [event_scores(replace(recording, found=annotations), classes, iou) for annotations in found]
         sums = counts if sums is None else list(map(operator.add, sums, counts))
     if sums is None:
         raise InputError("no recordings for a curve; give at least one with truth")
@@ -112,8 +112,10 @@ def _of_class(c: int, label: str, sums: list[EventScores], scores: list[float], 
 
 def curves_of_tables(recordings: Sequence[Compared], classes: Sequence[str], iou: float) -> list[ClassCurve]:
     """The same from the scores in annotation files, which start at the thresholds of the run."""
-    answers = [mark for recording in recordings for mark in recording.found if is_answer(mark)]
-    scores = [mark.score for mark in answers if mark.score is not None and 0.0 < mark.score < np.inf]
+    answers = [annotation for recording in recordings for annotation in recording.found if is_answer(annotation)]
+    scores = [
+        annotation.score for annotation in answers if annotation.score is not None and 0.0 < annotation.score < np.inf
+    ]
     if len(scores) < max(1, len(answers)):
         raise InputError(
             f"{len(answers) - len(scores)} of {len(answers)} detections have no score above 0, so there is no curve; "

@@ -79,9 +79,9 @@ def evaluate(
 
     Examples
     --------
-    >>> from outlark.annotations import Mark
-    >>> truth = [Mark(start_s=1.0, end_s=1.5, label="a"), Mark(start_s=2.0, end_s=2.5, label="b")]
-    >>> found = [Mark(start_s=1.0, end_s=1.4, label="a"), Mark(start_s=3.0, end_s=3.5, label="b")]
+    >>> from outlark.annotations import Annotation
+    >>> truth = [Annotation(start_s=1.0, end_s=1.5, label="a"), Annotation(start_s=2.0, end_s=2.5, label="b")]
+    >>> found = [Annotation(start_s=1.0, end_s=1.4, label="a"), Annotation(start_s=3.0, end_s=3.5, label="b")]
     >>> measured = evaluate([Compared("night.wav", truth, found, 10.0)], ["a", "b"])
     >>> measured.events[0.5].per_class.f, measured.windows.per_class.round(3)
     (array([1., 0.]), array([0.889, 0.   ]))
@@ -136,8 +136,8 @@ def measures(evaluation: Evaluation) -> Measures:
 
     >>> from outlark.commands.evaluate.comparison import Compared
     >>> from outlark.commands.evaluate.evaluation import evaluate
-    >>> from outlark.annotations import Mark
-    >>> truth = [Mark(start_s=1.0, end_s=1.5, label="a")]
+    >>> from outlark.annotations import Annotation
+    >>> truth = [Annotation(start_s=1.0, end_s=1.5, label="a")]
     >>> found = measures(evaluate([Compared("night.wav", truth, truth, 10.0)], ["a", "b"]))
     >>> found["event_f_iou_0.5"]
     {'a': 1.0, 'b': None, '(pooled)': 1.0, '(mean of classes)': 1.0}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import soundfile
 
-from outlark.annotations import Mark, Table, read_table
+from outlark.annotations import Annotation, Table, read_annotations
 from outlark.annotations.annotation import is_known, is_sound
 from outlark.annotations.read import tables_in
 from outlark.audio.sound import for_decoder
@@ -35,8 +35,10 @@ class Matched:
     @property
     def labels(self) -> list[str]:
         """All labels of the truth and of answers, sorted."""
-        marks = (mark for recording in self.recordings for mark in (*recording.truth, *recording.found))
-        return sorted({str(mark.label) for mark in marks if is_answer(mark)})
+        annotations = (
+            annotation for recording in self.recordings for annotation in (*recording.truth, *recording.found)
+        )
+        return sorted({str(annotation.label) for annotation in annotations if is_answer(annotation)})
 
     def naming_blanks(self, label: str) -> "Matched":
         """With this label for detections without label and verdict, such as those of DCASE."""
@@ -51,7 +53,7 @@ class Matched:
 class _Side:
     """Annotations by recording, their files, and recordings that only the name of a file names."""
 
-    marks: dict[str, list[Mark]] = field(default_factory=dict)
+    annotations: dict[str, list[Annotation]] = field(default_factory=dict)
     tables: dict[str, Path] = field(default_factory=dict)
     by_file: set[str] = field(default_factory=set)
 
@@ -89,11 +91,11 @@ def match_tables(
     """
     remarks: list[str] = []
     found, true = _side(Path(detections), None, remarks), _side(Path(truth), label_column, remarks)
-    if not true.marks:
+    if not true.annotations:
         raise InputError(f"{truth} contains no annotations; give an annotation file, or a folder of them")
     partners = _paired(true, found, remarks)
     missed = tuple(name for name, partner in partners.items() if partner is None)
-    if len(missed) == len(partners) and (detected_only or any(found.marks.values())):
+    if len(missed) == len(partners) and (detected_only or any(found.annotations.values())):
         raise InputError(
             f"no recording of {truth} has detections in {detections}: the names are {_names(true)} in the former and "
             f"{_names(found)} in the latter; give annotation files of the same recordings"
@@ -102,7 +104,7 @@ def match_tables(
         remarks.append(f"{_some(missed)} without detections skipped")
         partners, missed = {name: partner for name, partner in partners.items() if partner is not None}, ()
     compared = _compared(partners, true, found, SoundFiles(audio), remarks)
-    left_out = tuple(name for name in found.marks if name not in partners.values() and found.marks[name])
+    left_out = tuple(name for name in found.annotations if name not in partners.values() and found.annotations[name])
     return Matched(recordings=tuple(compared), missed=missed, left_out=left_out, remarks=tuple(remarks))
 
 
@@ -111,13 +113,13 @@ def _compared(
 ) -> list[Compared]:
     compared, unknown_length = [], []
     for name, partner in partners.items():
-        marks, own = true.marks[name], found.marks.get(partner or "", [])
+        annotations, own = true.annotations[name], found.annotations.get(partner or "", [])
         sound = _sound(sounds, name, true.tables[name])
         length = None if sound is None else _length(sound)
         if length is None:
             unknown_length.append(name)
-            length = max((mark.end_s for mark in (*marks, *own)), default=0.0)
-        compared.append(Compared(name, marks, own, length, sound))
+            length = max((annotation.end_s for annotation in (*annotations, *own)), default=0.0)
+        compared.append(Compared(name, annotations, own, length, sound))
     if unknown_length:
         remarks.append(
             f"the duration of {_some(unknown_length)} is unknown without the recording (--audio); windows end with the "
@@ -130,19 +132,24 @@ def _compared(
 def _side(path: Path, label_column: str | int | None, remarks: list[str]) -> _Side:
     side = _Side()
     for table, own_name in _tables(path, label_column, remarks):
-        side.by_file |= {own_name} if not table.marks or any(m.recording is None for m in table.marks) else set()
-        for name in dict.fromkeys([mark.recording or own_name for mark in table.marks] or [own_name]):
-            side.marks.setdefault(name, [])
+        side.by_file |= (
+            {own_name} if not table.annotations or any(m.recording is None for m in table.annotations) else set()
+        )
+        for name in dict.fromkeys([annotation.recording or own_name for annotation in table.annotations] or [own_name]):
+            side.annotations.setdefault(name, [])
             side.tables.setdefault(name, table.path)
-        for mark in table.marks:
-            side.marks[mark.recording or own_name].append(mark)
-    joined = _Side(by_file={name for name in side.by_file if name in side.marks})
+        for annotation in table.annotations:
+            side.annotations[annotation.recording or own_name].append(annotation)
+    joined = _Side(by_file={name for name in side.by_file if name in side.annotations})
     n_twice = 0
-    for name, full in full_names(list(side.marks)).items():
+    for name, full in full_names(list(side.annotations)).items():
         joined.tables.setdefault(full, side.tables[full])
-        kept = {_place(mark): mark for mark in (*joined.marks.get(full, []), *side.marks[name])}
-        n_twice += len(joined.marks.get(full, [])) + len(side.marks[name]) - len(kept)
-        joined.marks[full] = list(kept.values())
+        kept = {
+            _place(annotation): annotation
+            for annotation in (*joined.annotations.get(full, []), *side.annotations[name])
+        }
+        n_twice += len(joined.annotations.get(full, [])) + len(side.annotations[name]) - len(kept)
+        joined.annotations[full] = list(kept.values())
     if n_twice:
         remarks.append(f"{path}: {number_of(n_twice, 'annotation')} repeated in other files, counted once")
     return joined
@@ -151,7 +158,7 @@ def _side(path: Path, label_column: str | int | None, remarks: list[str]) -> _Si
 def _tables(path: Path, label_column: str | int | None, remarks: list[str]) -> list[tuple[Table, str]]:
     """The annotation files of a path, each with the recording that its name suggests."""
     if not path.is_dir():
-        return [(read_table(path, label_column=label_column), recording_of_table(path.name))]
+        return [(read_annotations(path, label_column=label_column), recording_of_table(path.name))]
     found = tables_in(path, within=True, label_column=label_column)
     remarks += [f"skipped: {file.message}" for file in found.unread]
     if not found.tables:
@@ -161,16 +168,18 @@ def _tables(path: Path, label_column: str | int | None, remarks: list[str]) -> l
 
 def _without_copies(tables: list[tuple[Table, str]]) -> list[tuple[Table, str]]:
     """Without files that repeat others of a run, in another format or combined, unless somebody edited them."""
-    first: dict[str, list[Mark]] = {}  # the content of the first file of outlark for a recording
+    first: dict[str, list[Annotation]] = {}  # the content of the first file of outlark for a recording
     copies = set()
     ours = [one for one in tables if "version" in one[0].about]
     for table, name in sorted(ours, key=lambda one: _rank(one[0])):
-        by_name = {name: list(table.marks)}
+        by_name = {name: list(table.annotations)}
         if table.path.name == COMBINED:
             by_name = {}
-            for mark in table.marks:
-                by_name.setdefault(mark.recording or name, []).append(mark)
-        if first and all(_same(first.get(recording), marks, table.format) for recording, marks in by_name.items()):
+            for annotation in table.annotations:
+                by_name.setdefault(annotation.recording or name, []).append(annotation)
+        if first and all(
+            _same(first.get(recording), annotations, table.format) for recording, annotations in by_name.items()
+        ):
             copies.add(table.path)
         else:
             first = by_name | first
@@ -182,22 +191,26 @@ def _rank(table: Table) -> tuple[bool, int]:
     return table.path.name == COMBINED, FULLEST.index(table.format) if table.format in FULLEST else len(FULLEST)
 
 
-def _same(said: list[Mark] | None, marks: list[Mark], format: str) -> bool:
+def _same(said: list[Annotation] | None, annotations: list[Annotation], format: str) -> bool:
     if said is None:
         return False
     if format == "dcase":  # one class without a name
-        return {_place(mark)[:2] for mark in said if is_known(mark)} == {_place(mark)[:2] for mark in marks}
-    return {_place(mark) for mark in said if is_sound(mark)} == {_place(mark) for mark in marks if is_sound(mark)}
+        return {_place(annotation)[:2] for annotation in said if is_known(annotation)} == {
+            _place(annotation)[:2] for annotation in annotations
+        }
+    return {_place(annotation) for annotation in said if is_sound(annotation)} == {
+        _place(annotation) for annotation in annotations if is_sound(annotation)
+    }
 
 
-def _place(mark: Mark) -> tuple[float, float, str | None]:
-    return round(mark.start_s, 6), round(mark.end_s, 6), mark.label
+def _place(annotation: Annotation) -> tuple[float, float, str | None]:
+    return round(annotation.start_s, 6), round(annotation.end_s, 6), annotation.label
 
 
 def _paired(true: _Side, found: _Side, remarks: list[str]) -> dict[str, str | None]:
-    partners = pair_names(list(true.marks), list(found.marks))
-    if len(true.marks) == len(found.marks) == 1 and None in partners.values():
-        (name,), (other,) = true.marks, found.marks
+    partners = pair_names(list(true.annotations), list(found.annotations))
+    if len(true.annotations) == len(found.annotations) == 1 and None in partners.values():
+        (name,), (other,) = true.annotations, found.annotations
         if name in true.by_file or other in found.by_file:
             remarks.append(f"{other!r} and {name!r} are taken as the same recording, because there are no others")
             return {name: other}
@@ -221,19 +234,21 @@ def _length(sound: Path) -> float | None:
 
 def _unscored(recordings: Sequence[Compared]) -> list[str]:
     said = []
-    truth = [mark for recording in recordings for mark in recording.truth if mark.verdict != SILENCE]
-    points = sum(not is_span(mark) for mark in truth)
-    points += sum(not is_span(mark) for recording in recordings for mark in recording.found if is_answer(mark))
+    truth = [annotation for recording in recordings for annotation in recording.truth if annotation.verdict != SILENCE]
+    points = sum(not is_span(annotation) for annotation in truth)
+    points += sum(
+        not is_span(annotation) for recording in recordings for annotation in recording.found if is_answer(annotation)
+    )
     if points:
         said.append(f"{number_of(points, 'point')} ignored: no duration")
-    blank = sum(is_span(mark) and not is_answer(mark) for mark in truth)
+    blank = sum(is_span(annotation) and not is_answer(annotation) for annotation in truth)
     if blank:
         said.append(f"{number_of(blank, 'true annotation')} without a label; detections there count neither way")
     return said
 
 
 def _names(side: _Side) -> str:
-    return f"{', '.join(list(side.marks)[:3])}{' …' if len(side.marks) > 3 else ''}"
+    return f"{', '.join(list(side.annotations)[:3])}{' …' if len(side.annotations) > 3 else ''}"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from outlark.annotations import Mark, Table
+from outlark.annotations import Annotation, Table
 from outlark.audio.recorder_metadata import recorder_time
 from outlark.audio.sound import AudioFile
 from outlark.audio.sound_files import without_sound_suffix
@@ -32,7 +32,7 @@ SEARCHED_S = 600.0
 
 
 class Marked(Protocol):
-    """A labelled span: a `Segment` or a `Mark`."""
+    """A labelled span: a `Segment` or a `Annotation`."""
 
     @property
     def start_s(self) -> float: ...
@@ -106,7 +106,11 @@ def stretch(
         title=(file.name if file else "") if title is None else title,
         clock=recorder_time(file) if file else None,
     )
-    return draw(seen, _found(detector, seen), [mark for mark in truth if mark.start_s < end and mark.end_s >= start])
+    return draw(
+        seen,
+        _found(detector, seen),
+        [annotation for annotation in truth if annotation.start_s < end and annotation.end_s >= start],
+    )
 
 
 def shown_stretch(
@@ -134,18 +138,22 @@ def shown_stretch(
     return start, max(start, min(end, Sound(path).duration_s)), why
 
 
-def marks_of_recording(table: Table, recording: str | PathLike[str]) -> list[Mark]:
+def marks_of_recording(table: Table, recording: str | PathLike[str]) -> list[Annotation]:
     """The annotations in a file that belong to a recording: those that name it, or that name none.
 
-    >>> marks = [Mark(start_s=0, end_s=1, recording=name) for name in ("night/a.wav", "b.wav")]
-    >>> table = Table(path=Path("t.csv"), format="csv", marks=tuple(marks))
-    >>> [mark.recording for mark in marks_of_recording(table, "copy/A.flac")]
+    >>> annotations = [Annotation(start_s=0, end_s=1, recording=name) for name in ("night/a.wav", "b.wav")]
+    >>> table = Table(path=Path("t.csv"), format="csv", annotations=tuple(annotations))
+    >>> [annotation.recording for annotation in marks_of_recording(table, "copy/A.flac")]
     ['night/a.wav']
     """
     wanted = _stem(str(recording))
-    found = [mark for mark in table.marks if mark.recording is None or _stem(mark.recording) == wanted]
-    if table.marks and not found:
-        others = sorted({str(mark.recording) for mark in table.marks})
+    found = [
+        annotation
+        for annotation in table.annotations
+        if annotation.recording is None or _stem(annotation.recording) == wanted
+    ]
+    if table.annotations and not found:
+        others = sorted({str(annotation.recording) for annotation in table.annotations})
         raise AnnotationError(
             f"{table.path}: no annotations of {Path(recording).name}, only of {', '.join(others[:3])}"
             f"{' …' if len(others) > 3 else ''}; give the annotation file of this recording"

@@ -91,7 +91,9 @@ def draw(stretch: Stretch, found: Found, truth: Sequence[Any]) -> "Figure":
 
     columns = _shown(found, truth)
     looks = _looks(found.scores.layout.classes, columns)
-    others = sorted({str(mark.label) for mark in truth if mark.label is not None} - {look.key for look in looks})
+    others = sorted(
+        {str(annotation.label) for annotation in truth if annotation.label is not None} - {look.key for look in looks}
+    )
     lanes = [*looks, *[Look(key, BLACK) for key in others[:MOST_OTHERS]], Look(None)]
     with matplotlib.style.context("default"):
         heights = [*HEIGHTS, 0.25 + LANE * len(lanes)]
@@ -113,7 +115,7 @@ def draw(stretch: Stretch, found: Found, truth: Sequence[Any]) -> "Figure":
 def _shown(found: Found, truth: Sequence[Any]) -> list[int]:
     layout = found.scores.layout
     labels = [str(label) for label in layout.classes]
-    seen = {key for *_, s in found.segments for key in _keys(s)} | {str(mark.label) for mark in truth}
+    seen = {key for *_, s in found.segments for key in _keys(s)} | {str(annotation.label) for annotation in truth}
     margins = found.scores.block.values.max(axis=0, initial=0.0) - np.minimum(layout.thresholds, 1e9)
     by_rank = sorted(range(len(labels)), key=lambda c: (labels[c] not in seen, -margins[c]))
     n_seen = sum(label in seen for label in labels)
@@ -194,10 +196,15 @@ def _draw_lanes(axis: "Axes", found: Found, truth: Sequence[Any], lanes: Sequenc
             style |= {"hatch": "" if unsure else look.hatch, "linewidth": 1.2 if unsure else 0.8}
             axis.broken_barh([(start_s, end_s - start_s)], (rows[key] + low, height), **style)
             kinds.setdefault(segment.verdict, Patch(**style))
-    for mark in truth:
-        if getattr(mark, "verdict", None) != SILENCE:
-            row = rows.get(None if mark.label is None else str(mark.label), rows[None])
-            axis.broken_barh([(mark.start_s, mark.end_s - mark.start_s)], (row + 0.1, 0.14), color=BLACK, linewidth=0.8)
+    for annotation in truth:
+        if getattr(annotation, "verdict", None) != SILENCE:
+            row = rows.get(None if annotation.label is None else str(annotation.label), rows[None])
+            axis.broken_barh(
+                [(annotation.start_s, annotation.end_s - annotation.start_s)],
+                (row + 0.1, 0.14),
+                color=BLACK,
+                linewidth=0.8,
+            )
             kinds.setdefault("truth", Patch(facecolor=BLACK))
     for row in range(1, len(lanes)):
         axis.axhline(row, color="#dddddd", linewidth=0.6, zorder=0)
@@ -221,7 +228,7 @@ def _draw_clock(axis: "Axes", stretch: Stretch) -> None:
     step_s, marks_s = clock_marks(clock, stretch.start_s, stretch.end_s - room_s)
     digits = 0 if step_s >= 1 else 1 if step_s >= 0.1 else 3
     above = axis.secondary_xaxis("top")
-    above.set_xticks(marks_s, [clock_text(clock.at(mark), digits) for mark in marks_s], fontsize=TINY)
+    above.set_xticks(marks_s, [clock_text(clock.at(annotation), digits) for annotation in marks_s], fontsize=TINY)
     zone = f"{clock.began:%Z}" or "time zone unknown"
     above.set_xlabel(f"{clock.at(stretch.start_s):%Y-%m-%d}, {zone}, from the {clock.source}", fontsize=TINY)
 

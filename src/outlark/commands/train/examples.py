@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
-from outlark.annotations import Mark, Table, read_table
+from outlark.annotations import Annotation, Table, read_annotations
 from outlark.annotations.read import tables_in
 from outlark.audio.sound_files import SoundFiles, is_sound, sounds_within
 from outlark.errors import AnnotationError, InputError
@@ -29,7 +29,7 @@ class Example:
     ----------
     label : str
     recording : Path
-    mark : Mark or None
+    annotation : Annotation or None
         Its annotation; None for a clip, which is the note.
     table : Path or None
         The annotation file.
@@ -39,14 +39,14 @@ class Example:
 
     label: str
     recording: Path
-    mark: Mark | None = None
+    annotation: Annotation | None = None
     table: Path | None = None
     cut: bool = False
 
     @property
     def is_clip(self) -> bool:
         """Whether its surroundings are unknown."""
-        return self.mark is None or self.cut
+        return self.annotation is None or self.cut
 
     @property
     def place(self) -> str:
@@ -60,7 +60,11 @@ class Example:
         return self.place, self.label, round(start_s, 6), round(end_s, 6)
 
     def __str__(self) -> str:
-        return self.recording.name if self.mark is None else f"{self.recording.name} at {self.mark.start_s:.3f} s"
+        return (
+            self.recording.name
+            if self.annotation is None
+            else f"{self.recording.name} at {self.annotation.start_s:.3f} s"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +151,7 @@ def find_examples(
     audio : paths
         Folders with the recordings, which are also looked for beside each annotation file.
     format, label_column
-        Of the annotation files, as for `read_table`.
+        Of the annotation files, as for `read_annotations`.
     any_verdict : bool
         Include labelled annotations with the verdict unknown, ambiguous or silence.
     may_be_none : bool
@@ -197,14 +201,14 @@ def find_examples(
 def _table(path: Path, format: str | None, label_column: str | int | None) -> Table:
     if is_sound(path.name) and path.exists():
         raise InputError(f"{path} is a recording; {EXPECTED} that say where its notes are")
-    return read_table(path, format=format, label_column=label_column)
+    return read_annotations(path, format=format, label_column=label_column)
 
 
 def _annotated(
     tables: Sequence[tuple[Table, bool]],
     sounds: SoundFiles,
     remarks: list[str],
-    unfit: Callable[[Mark], str | None],
+    unfit: Callable[[Annotation], str | None],
     rows: Mapping[Path, set[Key]],
 ) -> list[Example]:
     """The annotated notes, each once; adds remarks on what is skipped, and to `rows` those of each file."""
@@ -213,18 +217,18 @@ def _annotated(
     found: dict[tuple[str, float, float], list[Example]] = defaultdict(list)
     for table, must_be_found in tables:
         where: dict[str | None, Path | None] = {}
-        for mark in table.marks:
-            why = unfit(mark)
+        for annotation in table.annotations:
+            why = unfit(annotation)
             if why:
                 skipped[why] += 1
                 continue
-            if mark.recording not in where:
-                where[mark.recording] = _recording(table, mark, sounds, None if must_be_found else remarks)
-            recording = where[mark.recording]
+            if annotation.recording not in where:
+                where[annotation.recording] = _recording(table, annotation, sounds, None if must_be_found else remarks)
+            recording = where[annotation.recording]
             if recording is None:
                 skipped["recording not found"] += 1
                 continue
-            new = Example(label=str(mark.label), recording=recording, mark=mark, table=table.path)
+            new = Example(label=str(annotation.label), recording=recording, annotation=annotation, table=table.path)
             place, label, start_s, end_s = new.key
             rows[table.path].add(new.key)
             same = found[place, start_s, end_s]
@@ -253,25 +257,25 @@ def skipped_in_words(reasons: Mapping[str, int]) -> list[str]:
     return [f"{number_of(n, 'annotation')} skipped: {why}" for why, n in reasons.items() if n]
 
 
-def why_not(mark: Mark) -> str | None:
+def why_not(annotation: Annotation) -> str | None:
     """Why an annotation is not an example; None if it is."""
-    if mark.verdict not in (None, KNOWN):
-        return f"verdict {mark.verdict}"
-    return _no_annotated_note(mark)
+    if annotation.verdict not in (None, KNOWN):
+        return f"verdict {annotation.verdict}"
+    return _no_annotated_note(annotation)
 
 
-def _no_annotated_note(mark: Mark) -> str | None:
-    if mark.label is None or not mark.label.strip():
+def _no_annotated_note(annotation: Annotation) -> str | None:
+    if annotation.label is None or not annotation.label.strip():
         return "no label"
-    return "no duration" if mark.start_s == mark.end_s else None
+    return "no duration" if annotation.start_s == annotation.end_s else None
 
 
-def _recording(table: Table, mark: Mark, sounds: SoundFiles, remarks: list[str] | None) -> Path | None:
+def _recording(table: Table, annotation: Annotation, sounds: SoundFiles, remarks: list[str] | None) -> Path | None:
     """The recording of an annotation; if it is missing, None and a remark, or an error if `remarks` is None."""
     try:
-        if mark.recording is None:
+        if annotation.recording is None:
             return sounds.of_table(table.path)
-        return sounds.named(mark.recording, table.path, mark.line)
+        return sounds.named(annotation.recording, table.path, annotation.line)
     except AnnotationError as error:
         if remarks is None:
             raise
@@ -280,7 +284,7 @@ def _recording(table: Table, mark: Mark, sounds: SoundFiles, remarks: list[str] 
 
 
 def _time(note: Example) -> tuple[float, float]:
-    return (0.0, 0.0) if note.mark is None else (note.mark.start_s, note.mark.end_s)
+    return (0.0, 0.0) if note.annotation is None else (note.annotation.start_s, note.annotation.end_s)
 
 
 def _because(remarks: Sequence[str]) -> str:

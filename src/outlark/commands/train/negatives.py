@@ -53,7 +53,7 @@ def told_apart(examples: Examples, *, classes: Collection[str] = (), named: Coll
     meant = _meant(examples.labels, classes, named)
     notes, negatives, skipped = [], [], Counter[str]()
     for note in examples.notes:
-        why = None if note.mark is None else why_not(note.mark)
+        why = None if note.annotation is None else why_not(note.annotation)
         if note.label in meant:
             negatives.append(replace(note, label=meant[note.label]))
         elif why is not None:
@@ -122,16 +122,18 @@ def covers(one: Example, other: Example) -> bool:
     """Whether two annotations of one recording share half of the shorter one; a clip is the whole recording.
 
     >>> from pathlib import Path
-    >>> from outlark.annotations import Mark
-    >>> marks = [Mark(start_s=start_s, end_s=end_s) for start_s, end_s in ((0, 4), (3, 5), (4, 9))]
-    >>> a, b, c = (Example(label="a", recording=Path("a.wav"), mark=mark) for mark in marks)
+    >>> from outlark.annotations import Annotation
+    >>> annotations = [Annotation(start_s=start_s, end_s=end_s) for start_s, end_s in ((0, 4), (3, 5), (4, 9))]
+    >>> a, b, c = (Example(label="a", recording=Path("a.wav"), annotation=annotation) for annotation in annotations)
     >>> covers(a, b), covers(a, c)
     (True, False)
     """
-    if one.mark is None or other.mark is None:
+    if one.annotation is None or other.annotation is None:
         return True
-    shared = min(one.mark.end_s, other.mark.end_s) - max(one.mark.start_s, other.mark.start_s)
-    return 2 * shared >= min(one.mark.end_s - one.mark.start_s, other.mark.end_s - other.mark.start_s)
+    shared = min(one.annotation.end_s, other.annotation.end_s) - max(one.annotation.start_s, other.annotation.start_s)
+    return 2 * shared >= min(
+        one.annotation.end_s - one.annotation.start_s, other.annotation.end_s - other.annotation.start_s
+    )
 
 
 def pairs(

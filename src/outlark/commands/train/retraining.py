@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from outlark.annotations import Mark
+from outlark.annotations import Annotation
 from outlark.audio.sound_files import is_sound, sounds_within
 from outlark.commands.excerpt import Sound
 from outlark.commands.train.corrections import Files, rejections, settled
@@ -102,9 +102,11 @@ def _lost(lost: Sequence[Mapping[str, Any]], parent: Parent, files: Mapping[str,
 def named_example(note: Mapping[str, Any]) -> Example:
     """A training note as the model file describes it."""
     bounds = {name: note[name] for name in ("low_hz", "high_hz") if name in note}
-    mark = Mark(start_s=note["start_s"], end_s=note["end_s"], label=str(note["label"]), **bounds)
+    annotation = Annotation(start_s=note["start_s"], end_s=note["end_s"], label=str(note["label"]), **bounds)
     return Example(
-        label=str(note["label"]), recording=Path(note["name"] or f"recording {note['recording']}"), mark=mark
+        label=str(note["label"]),
+        recording=Path(note["name"] or f"recording {note['recording']}"),
+        annotation=annotation,
     )
 
 
@@ -259,6 +261,6 @@ def joined(old: Examples, new: Examples, limit: int) -> tuple[Examples, tuple[Ex
 
 def _labelled_by_hand(note: Example) -> Example:
     """A label on an unknown sound was given by a person."""
-    if note.mark is None or note.mark.verdict != UNKNOWN:
+    if note.annotation is None or note.annotation.verdict != UNKNOWN:
         return note
-    return replace(note, mark=replace(note.mark, verdict=None))
+    return replace(note, annotation=replace(note.annotation, verdict=None))

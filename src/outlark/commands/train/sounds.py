@@ -43,12 +43,12 @@ class Clip:
     def of(cls, note: Example, channel: int | str) -> Self:
         """The whole file, or the annotated part of it."""
         before = 0
-        if note.mark is None:
+        if note.annotation is None:
             samples, rate = read(note.recording, channel)
         else:
             sound = Sound(note.recording, channel=channel)
-            rate, before = sound.sample_rate, round(note.mark.start_s * sound.sample_rate)
-            samples = sound.part(before, round(note.mark.end_s * rate))
+            rate, before = sound.sample_rate, round(note.annotation.start_s * sound.sample_rate)
+            samples = sound.part(before, round(note.annotation.end_s * rate))
         if not len(samples):
             raise AudioError(f"{note.recording} contains no samples; record it again")
         return cls(note, samples, rate, without_silence(samples, rate), before)
@@ -168,17 +168,17 @@ def _joined(segments: Sequence[Segment], margin: int) -> list[tuple[int, int, li
 
 def _segment(note: Example, rate: int, n_samples: int, remarks: list[str]) -> Segment:
     """The annotation in samples, up to the end of the recording; an error if most of it lies beyond."""
-    assert note.mark is not None
+    assert note.annotation is not None
     try:
-        segment = replace(note.mark.segment(rate), label=note.label)
+        segment = replace(note.annotation.segment(rate), label=note.label)
     except AnnotationError as error:
         raise AnnotationError(f"{note.table}, {error}") from None
     if segment.end <= n_samples:
         return segment
-    line = "" if note.mark.line is None else f", line {note.mark.line}"
+    line = "" if note.annotation.line is None else f", line {note.annotation.line}"
     said = (
-        f"{note.table}{line}: {note.label!r} is annotated from {note.mark.start_s:.3f} to {note.mark.end_s:.3f} s, "
-        f"but {note.recording} ends at {n_samples / rate:.3f} s"
+        f"{note.table}{line}: {note.label!r} is annotated from {note.annotation.start_s:.3f} to "
+        f"{note.annotation.end_s:.3f} s, but {note.recording} ends at {n_samples / rate:.3f} s"
     )
     if segment.start + segment.end >= 2 * n_samples:
         raise AnnotationError(f"{said}; do they belong together?")
