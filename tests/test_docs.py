@@ -91,10 +91,26 @@ def test_every_parameter_of_every_estimator_is_documented():
             assert re.search(rf"^    .*\b{parameter}\b.*$", estimator.__doc__, flags=re.MULTILINE), (name, parameter)
 
 
+def test_what_the_architecture_names_is_there():
+    """Modules by their paths, and functions and classes beside them."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    source = ROOT / "src" / "outlark"
+    modules = set(re.findall(r"\b((?:[a-z_]+/)+[a-z_]+)\.py\b", text)) - {"tests/test_layers"}
+    assert len(modules) > 20
+    assert [name for name in modules if not (source / f"{name}.py").exists()] == []
+    code = "\n".join(path.read_text(encoding="utf-8") for path in source.rglob("*.py"))
+    for name in ("find_examples", "learn", "fit_model", "fit_notes", "run", "hear", "write_annotations", "save"):
+        assert re.search(rf"\b{name}\b", text)
+        assert re.search(rf"^def {name}\(", code, flags=re.MULTILINE)
+    for name in ("DetectorStream", "NoteScorer", "DecisionStream", "DetectorModel", "FrontEnd", "Engine", "Resampler"):
+        assert re.search(rf"\b{name}\b", text)
+        assert re.search(rf"^class {name}\b", code, flags=re.MULTILINE)
+
+
 def test_make_verbs_are_documented():
     makefile = (ROOT / "Makefile").read_text()
     documented = README + (ROOT / "CONTRIBUTING.md").read_text() + makefile.split("PYTHON", 1)[0]
-    for verb in ("demo", "test", "lint", "format", "bench"):
+    for verb in ("demo", "test", "quick", "lint", "format", "docs", "bench"):
         assert re.search(rf"^{verb}:", makefile, flags=re.MULTILINE)
         assert f"make {verb}" in documented
 

@@ -71,7 +71,7 @@ def test_parquet_of_few_bytes_and_many_rows(tmp_path):
     zeros = pyarrow.array([0.0] * 1_000_000)
     chunked = pyarrow.chunked_array([zeros] * 20)
     path = tmp_path / "a.parquet"
-    parquet.write_annotations(pyarrow.table({"start_s": chunked, "end_s": chunked}), path, compression="zstd")
+    parquet.write_table(pyarrow.table({"start_s": chunked, "end_s": chunked}), path, compression="zstd")
     assert path.stat().st_size < 300_000
     with pytest.raises(AnnotationError, match=f"20,000,000 rows, at most {MOST_ROWS:,}"):
         read_annotations(path)

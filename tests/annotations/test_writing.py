@@ -151,12 +151,12 @@ def test_no_folder(tmp_path):
 FULL_DISK = """
 import resource, signal, sys
 from outlark.errors import AnnotationError
-from outlark.annotations import Mark, write_table
+from outlark.annotations import Annotation, write_annotations
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-marks = [Mark(start_s=i, end_s=i + 1, label="x" * 50) for i in range(1000)]
+marks = [Annotation(start_s=i, end_s=i + 1, label="x" * 50) for i in range(1000)]
 try:
-    write_table(sys.argv[1], marks, format=sys.argv[2])
+    write_annotations(sys.argv[1], marks, format=sys.argv[2])
 except AnnotationError as error:
     print(error)
 """

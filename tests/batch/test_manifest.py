@@ -37,12 +37,12 @@ def test_parquet(folder):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     table = {"path": ["a.wav", "deep/b.wav"], "site": ["pond", None], "date": [date(2026, 5, 31), None]}
-    parquet.write_annotations(pyarrow.table(table), folder / "season.parquet")
+    parquet.write_table(pyarrow.table(table), folder / "season.parquet")
     assert [(s.name, s.site, s.date) for s in find([folder / "season.parquet"]).files] == [
         ("a.wav", "pond", "2026-05-31"), ("deep/b.wav", None, None),
     ]  # fmt: skip
     table["date"] = [datetime(2026, 5, 31, 4, 30), None]
-    parquet.write_annotations(pyarrow.table(table), folder / "season.parquet")
+    parquet.write_table(pyarrow.table(table), folder / "season.parquet")
     assert next(read_manifest(folder / "season.parquet")).date == "2026-05-31"
 
 

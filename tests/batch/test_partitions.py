@@ -116,7 +116,7 @@ def test_only_what_changed_is_written_again(model, season, tmp_path):
     from pyarrow import parquet
 
     (own,) = (report.parquet / f"segments/site=x/date={UNKNOWN}").rglob("*.parquet")
-    assert parquet.read_annotations(own, partitioning=None).num_rows == 2
+    assert parquet.read_table(own, partitioning=None).num_rows == 2
     (tmp_path / "out/wood/20260601_050000.wav.outlark.csv").unlink()
     (season / "wood/20260601_050000.wav").unlink()
     go(model, tmp_path / "out", season)

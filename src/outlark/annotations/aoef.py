@@ -159,7 +159,7 @@ def _path(annotation: Annotation) -> str:
     if annotation.recording is None or annotation.sample_rate is None:
         lacks = "recording" if annotation.recording is None else "sample_rate"
         raise AnnotationError(
-            f"an annotation at {annotation.start_s} s has no {lacks}, which AOEF needs; give Mark({lacks}=…)"
+            f"an annotation at {annotation.start_s} s has no {lacks}, which AOEF needs; give Annotation({lacks}=…)"
         )
     return annotation.recording
 

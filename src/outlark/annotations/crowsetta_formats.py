@@ -83,7 +83,7 @@ def _tiers(path: Path, grid: Any, wanted: str | int | None, remarks: list[str]) 
         for item in getattr(tier, "intervals", None) or getattr(tier, "points", []):
             i += 1
             is_point = hasattr(item, "number")
-            span = (item.number, item.number, item.annotation) if is_point else (item.xmin, item.xmax, item.text)
+            span = (item.number, item.number, item.mark) if is_point else (item.xmin, item.xmax, item.text)
             yield _mark(path, i, *span, grid.audio_path, more={"tier": tier.name})
 
 

@@ -43,7 +43,7 @@ def write(annotations: Collection[Annotation], about: About, durations: Mapping[
         if annotation.recording is None:
             raise AnnotationError(
                 f"an annotation at {annotation.start_s} s has no recording, which DCASE predictions need; give "
-                "Mark(recording=…)"
+                "Annotation(recording=…)"
             )
         name = PurePosixPath(annotation.recording.replace("\\", "/")).name
         times = [decimal(annotation.start_s, TIME_DIGITS), decimal(annotation.end_s, TIME_DIGITS)]

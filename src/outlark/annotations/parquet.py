@@ -63,7 +63,7 @@ def write(annotations: Collection[Annotation], about: About, durations: Mapping[
             columns = [[_plain(row[name]) for row in rows] for name in FIELDS]
             columns += [[_plain(annotation.more.get(key)) for annotation in some] for key in more]
             arrays = [arrow.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
-            writer.write_annotations(arrow.Table.from_arrays(arrays, schema=schema))
+            writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
             if len(some) < ROWS_AT_ONCE:
                 break
     yield sink.getvalue()

@@ -140,7 +140,7 @@ def _write(path: Path, digest: bytes, rows: Callable[[], Iterable[dict[str, Any]
     with written_aside(path) as aside, parquet.ParquetWriter(aside, schema) as writer:
         while True:
             some = list(islice(rest, ROWS_AT_ONCE))
-            writer.write_annotations(arrow.Table.from_pylist(some, schema=schema))
+            writer.write_table(arrow.Table.from_pylist(some, schema=schema))
             if len(some) < ROWS_AT_ONCE:
                 break
 

@@ -44,7 +44,7 @@ def content_of(
     ...     _ = Path(folder, "a.txt").write_text("0.5\\t1.0\\tsong\\n2.0\\t2.5\\tsong\\n")
     ...     found = content_of(f"{folder}/a.txt")
     >>> found["kind"], found["format"], found["labels"], found["recordings"]
-    ('table', 'audacity', {'song': 2}, [{'name': None, 'annotations': 2, 'path': None}])
+    ('table', 'audacity', {'song': 2}, [{'name': None, 'marks': 2, 'path': None}])
     """
     path = Path(path)
     if path.is_dir():

@@ -39,7 +39,7 @@ from outlark.maths.threads import one_blas_thread
 
 #: "Well-conditioned" (Alg. 1, caption) for the method as published. Its τ = 1.8/μ is only useful where μ, the best
 #: score of a training frame, is between 2 and 3: far above, everything is accepted, below 1.34 nothing. This bound
-#: gives 2.4 (docs/decisions/006-made-up-notes.md).
+#: gives 2.4 (docs/decisions/006-synthetic-notes.md).
 PAPER_CONDITION = 1e3
 #: Prepared scorers of models that have been used, kept outside the models.
 _KEPT: "WeakKeyDictionary[MDDKM, Distances]" = WeakKeyDictionary()

@@ -20,7 +20,7 @@ from outlark.files.places import NOT_REGULAR, is_endless
 
 #: The category of what is none of the known classes.
 OOD = "OOD"
-#: Seed of the synthetic notes; docs/decisions/006-made-up-notes.md says how they were settled.
+#: Seed of the synthetic notes; docs/decisions/006-synthetic-notes.md says how they were settled.
 NOTES_SEED = 4
 
 

@@ -107,7 +107,7 @@ def _write_parquet(summary: Summary, path: Path) -> None:
         {key: writable(value) if isinstance(value, str) else value for key, value in r.items()} for r in rows(summary)
     ]
     with written(path) as file:
-        parquet.write_annotations(arrow.Table.from_pylist(listed, schema=schema), file)
+        parquet.write_table(arrow.Table.from_pylist(listed, schema=schema), file)
 
 
 def _group_value(name: str, value: Any) -> Any:
