@@ -188,7 +188,7 @@ def test_classes(results, model, tmp_path):
         (["--class", "wren"], "no note has the label 'wren'; the labels are "),
         (["--model", other], "is not the model of the run"),
         (["-o", "s.txt"], "s.txt: a summary is written as .csv or .parquet"),
-        (["--format", "dcase"], "tables of the format dcase do not hold labels of classes"),
+        (["--format", "dcase"], "files in the format dcase do not hold class labels"),
     ):
         assert told in summary(results, *args, code=1)["error"]
 

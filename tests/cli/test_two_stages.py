@@ -55,7 +55,7 @@ def test_scores_cannot_be_kept_which_is_told_before_anything_is_heard(two_stages
     given = ["detect", str(two_stages), str(tmp_path / "a.wav"), "-o", str(tmp_path / "found"), "--keep-scores"]
     done = CliRunner().invoke(main, given)
     assert done.exit_code not in (0, 3)
-    assert "leave --keep-scores out" in done.stderr
+    assert "omit --keep-scores" in done.stderr
 
 
 @pytest.mark.skipif(embeddings.is_there(), reason="BirdNET is installed")
