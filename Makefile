@@ -55,6 +55,7 @@ $(VENV)/.docs: $(VENV)/.base
 	touch $@
 
 docs: $(VENV)/.docs
+	rm -rf docs/api
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going -q -b html docs build/site
 	@echo "open build/site/index.html"
 

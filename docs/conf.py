@@ -24,7 +24,8 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "command-line"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
-suppress_warnings = ["myst.header", "config.cache"]
+# scikit-learn's own docstrings refer to its own site
+suppress_warnings = ["myst.header", "config.cache", "ref.ref", "autodoc", "autosummary.import_cycle"]
 autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"

@@ -1,4 +1,4 @@
-"""The front end of the paper (Sec. 2.1, 4.2): frames, |DCT|, hierarchical linear dynamical system."""
+"""The front end of the paper (Sec. 2.1, 4.2): frames, magnitudes of the DCT, hierarchical linear dynamical system."""
 
 from collections.abc import Sequence
 from typing import Any, Self

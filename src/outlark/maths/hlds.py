@@ -25,7 +25,7 @@ from scipy.linalg import block_diag
 
 from outlark.errors import InputError
 
-#: Layers of the paper, from the bottom up: |DCT| of 96 samples, then 24, then 12 (Sec. 4.2).
+#: Layers of the paper, from the bottom up: magnitudes of the DCT of 96 samples, then 24, then 12 (Sec. 4.2).
 PAPER_LAYERS = (96, 24, 12)
 #: Steps after which the gain counts as settled; its change is below 1e-14 long before.
 SETTLING_STEPS = 200

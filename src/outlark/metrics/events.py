@@ -1,7 +1,7 @@
 """Events against events: one-to-one matching by overlap, F scores, onset and offset errors.
 
 An event is a span [start, end) with a label; times are seconds or samples, the same on both sides. The overlap of two
-spans is their intersection over union, IoU = |A ∩ B| / |A ∪ B|.
+spans is their intersection over union, IoU = ``|A ∩ B| / |A ∪ B|``.
 """
 
 from collections.abc import Callable, Hashable, Iterable
