@@ -18,7 +18,7 @@ from outlark.batch.identity import Print, fingerprint
 from outlark.batch.part_file import PartFile, PartWriter
 from outlark.batch.unit import Part, Unit
 from outlark.detection.detector import BLOCK, NoteDetector
-from outlark.detection.parts import PartStream, Second, WholeStream, first_frame
+from outlark.detection.parts import PartStream, WholeStream, first_frame
 from outlark.detection.scores_file import ScoreKeeper
 from outlark.detection.stream import Found
 from outlark.errors import AudioError
@@ -150,7 +150,7 @@ def hear_part(detector: NoteDetector, audio: AudioFile, part: Part, path: Path, 
 def join_parts(detector: NoteDetector, audio: AudioFile, unit: Unit, take: Take, progress: Progress) -> Heard:
     """A whole recording from what `hear_part` has written of its parts."""
     parts = _up_to_the_end([PartFile(path) for path in unit.parts])
-    second: Second = {}
+    second: dict[tuple[int, int], np.ndarray] = {}
     spectra: list[np.ndarray] = []
     for part in parts:
         of_part, powers = part.rest()

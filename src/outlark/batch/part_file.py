@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from outlark.detection.parts import Second
 from outlark.detection.scores import ScoreBlock, joined_scores
 from outlark.detection.scores_file import block_arrays, block_of
 from outlark.errors import OutlarkError
@@ -43,7 +42,7 @@ class PartWriter:
         if self._n_waiting >= FRAMES:
             self._write()
 
-    def finish(self, about: Mapping[str, Any], second: Second, spectra: np.ndarray) -> None:
+    def finish(self, about: Mapping[str, Any], second: dict[tuple[int, int], np.ndarray], spectra: np.ndarray) -> None:
         """All scores were added; what else there is to say of the part."""
         if self._waiting:
             self._write()
@@ -99,7 +98,7 @@ class PartFile:
             for names in of_block:
                 yield block_of({column: arrays[name] for column, name in names.items()}, n_classes)
 
-    def rest(self) -> tuple[Second, np.ndarray]:
+    def rest(self) -> tuple[dict[tuple[int, int], np.ndarray], np.ndarray]:
         """What a second stage made of the candidates, and the spectra for the bandwidth."""
         with self._opened() as arrays:
             places = ((start, end) for start, end in arrays["second_at"].tolist())

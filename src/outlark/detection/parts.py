@@ -17,9 +17,6 @@ from outlark.detection.second_stage import Memory, joined
 from outlark.detection.stream import at_rate, last_segments
 from outlark.segments import Segment
 
-#: s₂ of candidates, by their first sample and the one after their last, at the rate of the model.
-Second = dict[tuple[int, int], np.ndarray]
-
 
 def first_frame(detector: NoteDetector, seconds: float) -> int:
     """The first frame of a part that starts about this long after the start of a recording."""
@@ -47,12 +44,12 @@ class PartStream:
     first_sample : int
         The recording has to be pushed from here on.
     second : dict
-        With a second stage, the scores of the candidates so far.
+        With a second stage, the scores of the candidates so far, by first sample and the one after the last.
     """
 
     def __init__(self, detector: NoteDetector, sample_rate: int, first: int, stop: int | None) -> None:
         self._left = None if stop is None else max(0, stop - first)
-        self.second: Second = {}
+        self.second: dict[tuple[int, int], np.ndarray] = {}
         stage, hop = detector.second_stage_, detector.layout_.hop_samples
         self._memory = None if stage is None else Memory(stage, detector.sample_rate_)
         self._scores = detector.score_stream(sample_rate, first=first, memory=self._memory)
