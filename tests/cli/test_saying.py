@@ -99,7 +99,7 @@ def test_messages_spell_them_out(folder, what):
 
 
 @pytest.mark.parametrize("encoding", ["ascii"])
-@pytest.mark.parametrize("what", ["inspect a model", "convert", "evaluate"])
+@pytest.mark.parametrize("what", ["inspect a model", "evaluate"])
 def test_terminals_that_know_few_letters(folder, what, encoding):
     run(folder, *(word.format(COMMANDS, LATIN) for word in WORK[what]), encoding=encoding)
 
@@ -124,7 +124,7 @@ def test_what_was_found_and_the_truth_are_of_the_same_classes_and_recordings(fol
     assert float(of_latin.split()[6]) > 0.9
 
 
-@pytest.mark.parametrize("what", ["inspect a model", "convert", "evaluate"])
+@pytest.mark.parametrize("what", ["inspect a model", "evaluate"])
 def test_on_a_terminal(folder, what):
     """There tables are drawn by another library, with colours of its own."""
     import pty

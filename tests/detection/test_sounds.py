@@ -96,8 +96,8 @@ FOREIGN = [f"{name} in {where}" for name in synthetic.UNKNOWN for where in ("sil
 
 
 def weak(*values, reason=WEAKNESS_OF_THE_PAPER, **more):
-    annotation = pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError)
-    return pytest.param(*values, annotations=annotation, **more)
+    mark = pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError)
+    return pytest.param(*values, marks=mark, **more)
 
 
 def cases():

@@ -132,7 +132,7 @@ def _recording(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _table(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "format", f"{content['format']} ({content['what']})"
     times = f", from {content['start_s']:.3f} to {content['end_s']:.3f} s" if content["marks"] else ""
-    yield "annotations", f"{content['annotations']}{times}"
+    yield "annotations", f"{content['marks']}{times}"
     counts = [f"{label}: {n}" for label, n in content["labels"].items()]
     if content["blank"]:
         counts.append(f"without a label: {content['blank']}")
@@ -180,7 +180,7 @@ def _versions(content: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> str:
-    """A setting as the file stores it, which annotations tuples."""
+    """A setting as the file stores it, which marks tuples."""
     if isinstance(value, dict) and list(value) == ["tuple"]:
         value = value["tuple"]
     return "none" if value is None else str(value)
