@@ -47,5 +47,5 @@ def test_all_formats_of_text_have_an_example():
 
 
 def test_the_usual_names_of_label_columns_are_listed():
-    listed = re.search(r"blank throughout: (.*?)\.", PAGE, flags=re.DOTALL).group(1)
+    listed = re.search(r"entirely blank: (.*?)\.", PAGE, flags=re.DOTALL).group(1)
     assert re.split(r",\s+", listed.replace("\n", " ")) == [name.replace("_", " ") for name in USUAL]
