@@ -161,7 +161,7 @@ def test_nothing_there(tmp_path):
         read_annotations(tmp_path / "a.txt")
     with pytest.raises(AnnotationError, match=r"is a folder; give the path of one annotation file"):
         read_annotations(tmp_path)
-    with pytest.raises(AnnotationError, match=r"cannot be read \(embedded null byte\)"):
+    with pytest.raises(AnnotationError, match=r"cannot be read \(.*embedded null"):
         read_annotations("a\0b.txt")
 
 

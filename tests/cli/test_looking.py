@@ -88,7 +88,7 @@ def test_times(text, seconds):
         (("-o", "nowhere/b.png"), "the folder nowhere does not exist"),
         (("-o", "b.png", "--start", "5:00"), "start_s=300, but the recording is .* s long; give an earlier time"),
         (("-o", "b.png", "--start", "1", "--end", "0.5"), "there is nothing between .*; give a later end"),
-        (("-o", "b.png", "--truth", "no.csv"), "no.csv cannot be read"),
+        (("-o", "b.png", "--truth", "no.csv"), "no.csv does not exist"),
     ],
 )
 def test_pictures_that_cannot_be(model, recording, args, told):

@@ -116,8 +116,9 @@ def about_file(path: Path, done: str, remedy: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        missing = path if done == "read" else path.parent
-        raise AnnotationError(f"{path} cannot be {done}: {missing} does not exist; check the name") from error
+        if done == "read":
+            raise AnnotationError(f"{path} does not exist; check the name") from error
+        raise AnnotationError(f"{path} cannot be {done}: {path.parent} does not exist; check the name") from error
     except OSError as error:
         raise AnnotationError(f"{path} cannot be {done} ({error.strerror or error}); {remedy}") from error
     except ValueError as error:
