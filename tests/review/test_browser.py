@@ -4,12 +4,14 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 import pytest
 import soundfile
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from outlark.experiment.demo_recordings import demo_sound
 from outlark.experiment.synthetic import SAMPLE_RATE
@@ -359,10 +361,14 @@ def test_a_verdict_that_is_not_saved_is_told_and_taken_back(trained, visit, monk
     page = visit(trained)
     page.page.keyboard.press("g")
     page.page.wait_for_selector("#card .verdicts")
-    page.page.route("**/api/reviews*", lambda route: route.abort())
-    page.page.keyboard.press("y")
+    page.page.route("**/api/reviews**", lambda route: route.abort())  # one by one, or together
+    for _ in range(10):  # a key that is pressed while the card is being filled does nothing
+        page.page.keyboard.press("y")
+        with suppress(PlaywrightTimeout):
+            page.page.wait_for_selector("#alerts:has-text('does not answer')", timeout=8_000)
+            break
     page.page.wait_for_selector("#alerts:has-text('does not answer')")
-    page.page.unroute("**/api/reviews*")
+    page.page.unroute("**/api/reviews**")
     page.page.wait_for_selector("#queue-count:has-text('9 of')")
     store = trained.project.store
     monkeypatch.setattr(sqlite3, "connect", limited(sqlite3.connect, store.row("PRAGMA page_count")["page_count"]))
