@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from outlark.cli.main import main
+from outlark.review.opening import open_project
 from tests.recordings_on_disk import OUTLARK, environment
 
 
@@ -22,6 +23,18 @@ def started(*args: object, cache: Path) -> tuple[subprocess.Popen[str], dict]:
     env = {**environment(), "OUTLARK_CACHE": str(cache)}
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
     return child, json.loads(child.stdout.readline())
+
+
+def test_the_project_stays_where_it_is_when_recordings_come(tmp_path, demo_recordings):
+    """It belongs to the folder that was asked for, not to where recordings happen to lie in it."""
+    for name in ("2024", "2025"):
+        (tmp_path / name).mkdir()
+        shutil.copy(next(demo_recordings.glob("*.wav")), tmp_path / name / "a.wav")
+        opened = open_project([str(tmp_path)])
+        opened.project.close()
+        assert opened.project.folder == tmp_path / "outlark-review"
+        assert opened.title in (tmp_path.name, "2024/a.wav")
+    assert opened.title == tmp_path.name
 
 
 def test_what_was_answered_is_there_after_a_kill(tmp_path, demo_recordings):

@@ -106,12 +106,17 @@ def _asked(path: str | os.PathLike[str]) -> Iterable[Source]:
     return [Source(listed.path, "", listed.site, listed.date) for listed in read_manifest(Path(path))]
 
 
+def common_folder(paths: Sequence[Path]) -> Path:
+    """The deepest folder that holds all that is asked for: folders themselves, and the folders of files."""
+    return Path(os.path.commonpath([os.path.abspath(path if path.is_dir() else path.parent) for path in paths]))
+
+
 def _found_here(asked: Sequence[Source], suffixes: tuple[str, ...], failures: list[Failure]) -> Iterator[Source]:
     """On this machine; without site and date, what is given twice is one."""
     if not asked:
         return
     folders = {one.path for one in asked if os.path.isdir(one.path)}
-    base = Path(os.path.commonpath([one.path if one.path in folders else Path(one.path).parent for one in asked]))
+    base = common_folder([Path(one.path) for one in asked])
     for one in asked:
         path = Path(one.path)
         if not os.path.lexists(path):

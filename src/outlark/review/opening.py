@@ -1,7 +1,6 @@
 """What `outlark review` is given, as a project: recordings, the results of a detect run, or the demonstration."""
 
 import json
-import os
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 
 from outlark.annotations import Annotation, read_annotations
 from outlark.batch.journal import DONE, NAME, Journal
-from outlark.batch.sources import Source, find
+from outlark.batch.sources import Source, common_folder, find
 from outlark.batch.task import WORKSHOP, sha256_of
 from outlark.errors import InputError, OutlarkError
 from outlark.files.places import cache_folder
@@ -57,7 +56,7 @@ def open_project(
     problems = [{"name": failure.name, "message": failure.message} for failure in sources.failures]
     files = [(_here(source), source.name) for source in sources.files]
     files = [(path, name) for path, name in files if FOLDER not in path.parts]
-    base = Path(os.path.commonpath([path.parent for path, _ in files]))
+    base = common_folder([Path(path) for path in paths])
     title = base.name if len(files) != 1 else files[0][1]
     return _opened(title, project or base / FOLDER, files, problems)
 
