@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 from outlark.batch.journal import DONE, Journal
 from outlark.batch.partitions import write_partitions
-from outlark.batch.sources import Failure, Source, Sources
+from outlark.batch.sources import Failure, Sources
 from outlark.batch.task import ROWS, Task
 from outlark.errors import InputError
 from outlark.files.aside import sync_folder
@@ -199,7 +199,7 @@ def report_of(task: Task, sources: Sources, journal: Journal, state: State, *, c
     failures, partial, remarks = map(_by_name, (state.failures, state.partial, state.remarks))
     failed = {failure.name for failure in failures}
     done = [source.name for source in sources.files if source.name not in failed]
-    listed = {source.name: _listed(source) for source in sources.files}
+    listed = {source.name: source.listed for source in sources.files}
     # of this run and of those before it, as far as they are still there; what a manifest says counts from now on
     done_before = ((name, entry) for name, entry in sorted(journal.entries.items()) if entry.get("state") == DONE)
     kept = [{**entry, **listed.get(name, {})} for name, entry in done_before if name not in failed]
@@ -220,11 +220,6 @@ def report_of(task: Task, sources: Sources, journal: Journal, state: State, *, c
         failures_file=write_list(task, FAILURES, _by_name([*failures, *partial])),
         remarks_file=write_list(task, REMARKS, remarks),
     )
-
-
-def _listed(source: Source) -> dict[str, str]:
-    """Site and day by a manifest."""
-    return {name: value for name, value in (("site", source.site), ("date", source.date)) if value is not None}
 
 
 def _tables(task: Task, entries: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], str]]:

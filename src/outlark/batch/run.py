@@ -219,8 +219,7 @@ class _Run:
     def _ended(self, unit: Unit, what: Mapping[str, Any]) -> None:
         """A file is finished, well or not: to the journal, then to the state."""
         task, source = self.task, unit.source
-        listed = {name: value for name, value in (("site", source.site), ("date", source.date)) if value is not None}
-        about = {"recording": source.name, "path": str(source.path), **listed}
+        about = {"recording": source.name, "path": str(source.path), **source.listed}
         if "failed" in what:
             self.journal.add({**about, "state": FAILED, "message": what["failed"]})
             if source.name not in self._long:
@@ -230,7 +229,7 @@ class _Run:
             self._failed(source, what["failed"])
             return
         wrote = {"formats": list(task.formats), "scores": task.keep_scores, "identity": self._identity}
-        self.journal.add({**about, "state": DONE, **wrote, **what["done"], **listed})
+        self.journal.add({**about, "state": DONE, **wrote, **what["done"], **source.listed})
         if unit.parts:
             self._long.pop(source.name).forget()
         else:

@@ -31,6 +31,11 @@ class Source:
     site: str | None = None
     date: str | None = None
 
+    @property
+    def listed(self) -> dict[str, str]:
+        """Site and date, as far as a manifest gives them."""
+        return {name: value for name, value in (("site", self.site), ("date", self.date)) if value is not None}
+
 
 @dataclass(frozen=True)
 class Failure:
