@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from outlark.cli.data import FIRST, SETS
+from outlark.cli.data import FIRST, SETS, SYNTHETIC
 from outlark.cli.main import main
 from outlark.experiment.great_tits import WHEEL, labels, songs
 from tests.experiment.test_great_tits import fetched
@@ -142,3 +142,9 @@ def test_synthetic_recordings_need_no_network(tmp_path, monkeypatch):
     assert [line.split()[1] for line in made["next"]] == ["train", "detect", "evaluate"]
     assert data("where", "synthetic").stdout.strip() == made["folder"]
     assert data("get", "synthetic", "--wheel", "x.whl").exit_code == 2
+    table, gone = Path(made["folder"], SYNTHETIC[0]), Path(made["folder"], "20240512_061500.wav")
+    table.write_text("mine")
+    gone.unlink()
+    assert "1 file missing or changed, such as 20240512_061500.wav" in data("where", "synthetic").stderr
+    data("get", "synthetic")
+    assert (table.read_text(), gone.exists()) == ("mine", True)

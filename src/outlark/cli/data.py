@@ -68,14 +68,8 @@ def command(action: str, name: str | None, to: str | None, wheel: str | None, qu
 
 
 def _list(as_json: bool) -> None:
-    from outlark.experiment.great_tits import missing_or_changed, usual_folder
-    from outlark.files.places import cache_folder
-
-    folders = {"synthetic": cache_folder() / "synthetic", "great-tits": usual_folder()}
-    there = {
-        "synthetic": (folders["synthetic"] / SYNTHETIC[0]).exists(),
-        "great-tits": not missing_or_changed(folders["great-tits"]),
-    }
+    folders = {name: _folder(name) for name in SETS}
+    there = {name: not _wrong(name, folder) for name, folder in folders.items()}
     if as_json:
         found = [
             {"name": name, "what": what, "there": there[name], "folder": str(folders[name])}
@@ -88,26 +82,35 @@ def _list(as_json: bool) -> None:
     )
 
 
-def _made(to: str | None) -> Path:
-    from outlark.experiment.demo_recordings import write_demo
+def _folder(name: str) -> Path:
+    """Where a data set is kept, unless --to says where."""
+    from outlark.experiment.great_tits import usual_folder
     from outlark.files.places import cache_folder
 
-    folder = cache_folder() / "synthetic" if to is None else Path(to)
+    return cache_folder() / "synthetic" if name == "synthetic" else usual_folder()
+
+
+def _wrong(name: str, folder: Path) -> list[str]:
+    """Its files that are missing there, or changed."""
+    from outlark.experiment.demo_recordings import demo_files
+    from outlark.experiment.great_tits import missing_or_changed
+
+    if name == "synthetic":
+        return [path.name for pair in demo_files(folder).items() for path in pair if not path.exists()]
+    return missing_or_changed(folder)
+
+
+def _made(to: str | None) -> Path:
+    from outlark.experiment.demo_recordings import write_demo
+
+    folder = _folder("synthetic") if to is None else Path(to)
     write_demo(folder)
     return folder
 
 
 def _where(name: str) -> Path:
-    from outlark.experiment.great_tits import missing_or_changed, usual_folder
-    from outlark.files.places import cache_folder
-
-    if name == "synthetic":
-        folder = cache_folder() / "synthetic"
-        if not (folder / SYNTHETIC[0]).exists():
-            raise InputError(f"{name} would be in {folder}: not found; get it with 'outlark data get {name}'")
-        return folder
-    folder = usual_folder()
-    if wrong := missing_or_changed(folder):
+    folder = _folder(name)
+    if wrong := _wrong(name, folder):
         found = (
             f"{number_of(len(wrong), 'file')} missing or changed, such as {wrong[0]}"
             if folder.exists()
@@ -119,10 +122,10 @@ def _where(name: str) -> Path:
 
 def _got(to: str | None, wheel: str | None, quiet: bool) -> tuple[Path, list[str]]:
     """The folder, and the changed files that were replaced in it."""
-    from outlark.experiment.great_tits import get, missing_or_changed, usual_folder
+    from outlark.experiment.great_tits import get
 
-    target = usual_folder() if to is None else Path(to)
-    changed = [name for name in missing_or_changed(target) if (target / name).exists()]
+    target = _folder("great-tits") if to is None else Path(to)
+    changed = [name for name in _wrong("great-tits", target) if (target / name).exists()]
     with steps(quiet) as show:
         return get(target, wheel=wheel, watch=show), changed
 

@@ -52,25 +52,32 @@ def demo_sound(seed: int) -> tuple[np.ndarray, list[Placed]]:
     return np.clip(samples, -1.0, 1.0), placed
 
 
+def write_sound(path: Path, seed: int) -> None:
+    """Write the recording of this seed, unless there is a file already."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(path, demo_sound(seed)[0], SAMPLE_RATE, subtype="PCM_16")
+
+
+def demo_files(folder: Path) -> dict[Path, Path]:
+    """By recording, its Raven selection table."""
+    paths = [folder / f"{FIRST + number * APART:%Y%m%d_%H%M%S}.wav" for number in range(N_RECORDINGS)]
+    return {path: path.with_suffix(".Table.1.selections.txt") for path in paths}
+
+
 def write_demo(folder: Path) -> list[Path]:
-    """Write the recordings, and a Raven selection table of the annotated kinds for each; their paths.
+    """Write the recordings, and a selection table of the annotated kinds for each; what is there already stays.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as made:
     ...     [path.name for path in write_demo(Path(made))][:2]
     ['20240512_053000.wav', '20240512_061500.wav']
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for seed in range(N_RECORDINGS):
-        path = folder / f"{FIRST + seed * APART:%Y%m%d_%H%M%S}.wav"
-        samples, placed = demo_sound(seed)
-        soundfile.write(path, samples, SAMPLE_RATE, subtype="PCM_16")
-        annotations = [
-            Annotation(start_s=p.start_s, end_s=p.end_s, label=p.label, recording=path.name)
-            for p in placed
-            if p.label in ANNOTATED
-        ]
-        write_annotations(path.with_suffix(".Table.1.selections.txt"), annotations, format="raven")
-        paths.append(path)
-    return paths
+    files = demo_files(folder)
+    for seed, (path, table) in enumerate(files.items()):
+        write_sound(path, seed)
+        if not table.exists():
+            placed = [note for note in demo_sound(seed)[1] if note.label in ANNOTATED]
+            annotations = [Annotation(**note._asdict(), recording=path.name) for note in placed]
+            write_annotations(table, annotations, format="raven")
+    return list(files)
