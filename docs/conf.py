@@ -21,11 +21,12 @@ extensions = [
     "sphinx-mathjax-offline",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "command-line"]
+exclude_patterns = ["_build", "_templates", "command-line"]
+templates_path = ["_templates"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 # scikit-learn's own docstrings refer to its own site
-suppress_warnings = ["myst.header", "config.cache", "ref.ref", "autodoc", "autosummary.import_cycle"]
+suppress_warnings = ["myst.header", "config.cache", "ref.ref", "ref.term", "autodoc", "autosummary.import_cycle"]
 autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"

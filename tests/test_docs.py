@@ -1,11 +1,13 @@
 """The documents can fail: code in the README runs, links lead somewhere, names and commands are documented."""
 
+import pkgutil
 import re
 import runpy
 import shlex
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -52,6 +54,36 @@ def test_the_commands_of_the_tutorial_run(tmp_path, monkeypatch):
         assert done.exit_code == 0, f"{line}: {done.output}"
     assert (tmp_path / "figure.png").stat().st_size > 20_000
     assert "tuti-D" in (tmp_path / "rates.csv").read_text()
+
+
+def commands_of(page: Path) -> list[str]:
+    """The lines of code blocks that call outlark; one that ends in a backslash goes on."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    blocks = re.findall(r"^```\w*\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    return [line for block in blocks for line in block.splitlines() if re.match(r"(\$ )?outlark( |$)", line)]
+
+
+COMMANDS = sorted({(page.name, line) for page in PAGES for line in commands_of(page) if "COMMAND" not in line})
+
+
+@pytest.mark.parametrize(("page", "line"), COMMANDS, ids=[f"{page}:{line[:60]}" for page, line in COMMANDS])
+def test_commands_in_the_documents_are_understood(page, line):
+    """Each command, option and value of a choice exists; the files need not."""
+    words = shlex.split(re.sub(r"\$\(.*\)", "ADDRESS", line.removeprefix("$ ")), comments=True)[1:]
+    for end in ("|", ">", ">>", "&", "&&", "2>", ";"):
+        words = words[: words.index(end)] if end in words else words
+    command, path, rest = main, click.Context(main, info_name="outlark"), words
+    while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
+        command = command.get_command(path, rest[0])
+        assert command is not None, f"there is no command {rest[0]!r}"
+        path, rest = click.Context(command, parent=path, info_name=rest[0]), rest[1:]
+    known = {name: option for option in command.get_params(path) for name in option.opts + option.secondary_opts}
+    for number, word in enumerate(rest):
+        if re.match(r"--?[a-zA-Z]", word):
+            name, _, value = word.partition("=")
+            assert name in known, f"{command.name} has no option {name}"
+            if isinstance(known[name].type, click.Choice):
+                assert (value or rest[number + 1]) in known[name].type.choices
 
 
 def test_the_readme_is_short_and_names_the_two_commands():
@@ -105,6 +137,15 @@ def test_what_the_architecture_names_is_there():
     for name in ("DetectorStream", "NoteScorer", "DecisionStream", "DetectorModel", "FrontEnd", "Engine", "Resampler"):
         assert re.search(rf"\b{name}\b", text)
         assert re.search(rf"^class {name}\b", code, flags=re.MULTILINE)
+
+
+def test_what_the_paper_to_code_page_names_is_there():
+    """Every `room.module` and `room.module.name`, which the site links to its documentation and source."""
+    text = (ROOT / "docs" / "paper-to-code.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`((?:maths|estimators|metrics|features|detection|experiment)(?:\.\w+)+)`", text))
+    assert len(names) > 15
+    for name in sorted(names):
+        assert pkgutil.resolve_name(f"outlark.{name}") is not None
 
 
 def test_make_verbs_are_documented():

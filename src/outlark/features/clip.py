@@ -116,7 +116,7 @@ class ClipFrontEnd(BaseEstimator):
         return self
 
     def views(self, clip: np.ndarray) -> np.ndarray:
-        """The clip (n,) in each crop and shift, (n_crops·n_shifts, n_slices·n_bands_); 0 without sound."""
+        """The clip (n,) in each crop and shift, ``(n_crops·n_shifts, n_slices·n_bands_)``; 0 without sound."""
         check_is_fitted(self)
         levels = self._shifted.levels_of(clip)
         slices = self._slices(above(levels, _floor(levels)))

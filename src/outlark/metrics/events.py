@@ -264,12 +264,12 @@ class TimeErrors:
 
     @property
     def median_absolute(self) -> tuple[float, float]:
-        """Median of |error| of the onsets and of the offsets; NaN without pairs."""
+        """Median absolute error of the onsets and of the offsets; NaN without pairs."""
         return _of_absolute(np.median, self.onsets), _of_absolute(np.median, self.offsets)
 
     @property
     def mean_absolute(self) -> tuple[float, float]:
-        """Mean of |error| of the onsets and of the offsets; NaN without pairs."""
+        """Mean absolute error of the onsets and of the offsets; NaN without pairs."""
         return _of_absolute(np.mean, self.onsets), _of_absolute(np.mean, self.offsets)
 
 
