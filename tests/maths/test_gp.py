@@ -136,6 +136,17 @@ def test_condition_bound_holds(X):
     assert np.linalg.cond(K) > 1e10
 
 
+def test_the_condition_bound_is_reached_by_samples_that_are_all_alike():
+    K = np.ones((12, 12)) + ratio_from_condition(12, 1e4) * np.eye(12)
+    assert np.linalg.cond(K) == pytest.approx(1e4)
+
+
+@pytest.mark.parametrize("sigma_reg", [1e-9, 1e-3])
+def test_sigma_stays_within_what_double_precision_can_factor(X, sigma_reg):
+    theta = learn(X, sigma_reg=sigma_reg)
+    assert 0.0 < np.log(theta.sigma / sigma_reg) <= 13.0 + 1e-9
+
+
 def test_identical_samples_are_refused_with_the_knob_to_turn():
     with pytest.raises(InputError, match=r"all training samples are the same.*length_scale="):
         learn(np.ones((5, 2)), ratio=0.1)
