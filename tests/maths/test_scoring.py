@@ -66,6 +66,17 @@ def test_values_beyond_all_bounds_are_far_and_nothing_else(single):
     assert np.all(distances_to_all(descriptions(0.1), np.full((2, 5), 1e200), single=single) == 1.0)
 
 
+@pytest.mark.parametrize("ell", [1e-3, 1e4])
+@pytest.mark.parametrize("offset", [-10.0, 1e5])
+def test_a_row_beyond_all_bounds_does_not_move_the_others(ell, offset):
+    X = offset + np.random.default_rng(3).uniform(-5e3, 5e3, size=(20, 2))
+    near = np.concatenate([X, X + 0.5 * ell, X - 2.0 * ell])
+    model = [describe(X, ell, 0.1)]
+    found = distances_to_all(model, np.concatenate([near, [[1e200, 0.0], [0.0, -1e200]]]))
+    np.testing.assert_array_equal(found[:-2], distances_to_all(model, near))
+    np.testing.assert_array_equal(found[-2:], 1.0)
+
+
 def test_wide_classes_use_the_direct_distance():
     """‖a‖² + ‖b‖² - 2ab would lose the digits that a small regulariser needs."""
     X = np.concatenate([RNG.normal(size=(30, 2)), 1e6 + RNG.normal(size=(30, 2))])
