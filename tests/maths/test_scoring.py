@@ -73,7 +73,7 @@ def test_a_row_beyond_all_bounds_does_not_move_the_others(ell, offset):
     near = np.concatenate([X, X + 0.5 * ell, X - 2.0 * ell])
     model = [describe(X, ell, 0.1)]
     found = distances_to_all(model, np.concatenate([near, [[1e200, 0.0], [0.0, -1e200]]]))
-    np.testing.assert_array_equal(found[:-2], distances_to_all(model, near))
+    np.testing.assert_allclose(found[:-2, 0], distances(model[0], near), atol=1e-9)
     np.testing.assert_array_equal(found[-2:], 1.0)
 
 
