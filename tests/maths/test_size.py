@@ -47,14 +47,43 @@ def test_the_score_at_its_own_size_is_the_class_itself(rng):
     assert score_at_size(Z, notes, Size(10, 30), SETTING) == pytest.approx(mean_left_out_score(Z, notes, SETTING))
 
 
-def test_every_note_is_used_about_once(rng, monkeypatch):
+@pytest.mark.parametrize(
+    ("notes", "size", "subsets"),
+    [
+        (np.arange(40), Size(8, 8), 5),
+        (np.arange(41), Size(8, 8), 6),
+        (np.repeat(np.arange(4), [1, 1, 1, 38]), Size(4, 10), 5),  # by samples: a note may be long
+        (np.arange(9), Size(8, 8), 2),
+        (np.arange(400), Size(2, 2), module.MOST_SUBSETS),
+    ],
+)
+def test_every_note_is_used_about_once(rng, monkeypatch, notes, size, subsets):
     seen = []
-    monkeypatch.setattr(module, "mean_left_out_score", lambda Z, notes, setting: seen.append(set(notes)) or 1.0)
-    score_at_size(rng.normal(size=(40, 2)), np.arange(40), Size(8, 8), SETTING)
-    assert [len(notes) for notes in seen] == [8] * 5
-    seen.clear()
-    score_at_size(rng.normal(size=(400, 2)), np.arange(400), Size(2, 2), SETTING)
-    assert len(seen) == module.MOST_SUBSETS
+    monkeypatch.setattr(module, "mean_left_out_score", lambda Z, notes, setting: seen.append(len(notes)) or 1.0)
+    score_at_size(rng.normal(size=(len(notes), 2)), notes, size, SETTING)
+    assert seen == [size.n_samples] * subsets
+
+
+@pytest.mark.parametrize(("exact_up_to", "subsets"), [(399, 2), (400, 4)])
+def test_subsets_of_a_large_class_hold_enough_samples_together(rng, monkeypatch, exact_up_to, subsets):
+    seen = []
+    monkeypatch.setattr(module, "mean_left_out_score", lambda Z, notes, setting: seen.append(1) or 1.0)
+    monkeypatch.setattr(module, "EXACT_UP_TO", exact_up_to)
+    monkeypatch.setattr(module, "ENOUGH_SAMPLES", 250)
+    score_at_size(rng.normal(size=(400, 2)), np.arange(400), Size(100, 100), SETTING)
+    assert len(seen) == subsets
+
+
+def test_notes_that_last_longer_make_a_class_larger(rng):
+    Z = rng.normal(size=(90, 2))
+    assert factor_of([Z], [np.repeat(np.arange(30), 3)], Size(30, 60)) < 1.0
+
+
+def test_a_small_class_learns_from_all_classes_of_at_least_the_reference_size(rng):
+    sizes = (10, 40, 80)
+    samples, notes = [rng.normal(size=(n, 2)) for n in sizes], [np.arange(n) for n in sizes]
+    alone = [factor_of([samples[0], samples[c]], [notes[0], notes[c]], Size(40, 40)) for c in (1, 2)]
+    assert factor_of(samples, notes, Size(40, 40)) == pytest.approx(np.mean(alone))
 
 
 def test_a_class_smaller_than_the_reference_grows_as_the_others_do(rng):
