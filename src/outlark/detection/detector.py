@@ -292,6 +292,13 @@ class NoteDetector(Trained, BaseEstimator):
             scores, self.decisions_, self.model_.decision_layout(layout), sample_rate=rate, memory=memory
         )
 
+    def try_out(self) -> None:
+        """Pass a frame of silence through the whole system, so that settings that do not fit show now."""
+        check_seconds("gap_s", self.gap_s, zero=True)
+        stream = self.stream()
+        stream.push(self.front_end_.silence(self.front_end_.hop_samples_ + sum(self.front_end_.context_samples_)))
+        stream.finish()
+
     @property
     def grain(self) -> int | None:
         """Parts of a recording begin at a multiple of this many frames; None if it must be analysed as a whole."""
