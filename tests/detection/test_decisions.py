@@ -245,7 +245,7 @@ def test_thresholds_at_the_ends_of_the_scale():
     assert [s.label for s in Decisions().decide(scores)] == [None, "A", None]
 
 
-def test_an_unknown_stretch_of_whole_notes_has_its_best_score():
+def test_an_unknown_interval_of_whole_notes_has_its_best_score():
     layout = layout_of(n_classes=1, thresholds=2.0)
     values, lengths = np.zeros((40, 1)), np.full((40, 1), 10)
     values[12] = 1.5  # a mean over the starts would be 0.04

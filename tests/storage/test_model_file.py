@@ -452,7 +452,7 @@ def test_a_file_of_an_older_outlark_that_lacks_an_entry(kept, name, tmp_path):
         (("decisions", "parameters", "decoder"), "dice", "decoder='dice'"),
         (("decisions", "parameters", "decoder"), "rules", "decoder='rules' is for scores of frames"),
         (("decisions", "parameters", "max_region_s"), 0.0, "max_region_s=0.0"),
-        (("training",), None, "a list of training notes is None"),
+        (("training",), None, "its list of training notes is None"),
         (("training",), [3], "a training note is 3"),
         (("training", 0, "label"), "cach-E", "a training note is"),
         (("training", 0, "name"), 3, "a training note is"),

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.ndimage import maximum_filter1d
 from sklearn.base import clone
 
-from outlark.detection.copies import AnnotatedNote, note_samples
+from outlark.detection.absolute_scale import AnnotatedNote, note_samples
 from outlark.detection.scorers import NoteScorer
 from outlark.detection.training import Describer
 from outlark.features.base import Frames

@@ -9,11 +9,10 @@ import numpy as np
 from sklearn.base import clone
 
 from outlark.detection import absolute_scale
-from outlark.detection.contrast import Contrast, contrast_of
-from outlark.detection.copies import MASKS, AnnotatedNote, note_samples
+from outlark.detection.absolute_scale import MASKS, AnnotatedNote, note_samples
 from outlark.detection.edges import Edges, learn_edges
 from outlark.detection.learnt_thresholds import left_out_by_refit, note_thresholds, raised, scores_of_the_rest
-from outlark.detection.scorers import ClassScorer, NoteScorer
+from outlark.detection.scorers import ClassScorer, Contrast, NoteScorer, contrast_of
 from outlark.detection.second_stage import CANDIDATE
 from outlark.detection.training import Describer
 from outlark.errors import InputError

@@ -53,7 +53,7 @@ class ScoreBlock:
     moves : ndarray (T, C, 2) of int, or None
         At note level: by how many frames its onset and end move once its edges are refined.
     spans : ndarray (T, 3) of float32, or None
-        Level, lowest and highest frequency of each frame, as from `outlark.detection.note_bounds.spans_of`.
+        Level, lowest and highest frequency of each frame, as from `outlark.detection.edges.spans_of`.
     """
 
     values: np.ndarray

@@ -13,7 +13,7 @@ import numpy as np
 
 from outlark.audio.sound import HIGHEST_RATE
 from outlark.detection.detector import NoteDetector
-from outlark.detection.note_bounds import NOTHING
+from outlark.detection.edges import NOTHING
 from outlark.detection.scorers import LOOKED_AT
 from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.detection.stream import at_rate, last_segments

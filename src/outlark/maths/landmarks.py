@@ -174,7 +174,9 @@ class _Candidates:
         if self.weights is None:
             return float(self.residuals.sum())
         weights = self.weights[self.free]
-        return float(self.weights.sum() * (weights @ self.residuals[self.free]) / weights.sum())
+        return (
+            float(self.weights.sum() * (weights @ self.residuals[self.free]) / weights.sum()) if len(weights) else 0.0
+        )
 
     def _take(self, proposed: np.ndarray, smallest: float, rng: np.random.Generator) -> list[int]:
         """Make landmarks of those of the proposed that are accepted."""

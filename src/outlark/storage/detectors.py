@@ -13,15 +13,15 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from outlark.detection.contrast import CLEAR_DB, SOUND_DB
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.detector import NoteDetector
 from outlark.detection.edges import LOOK, Edges
 from outlark.detection.frame_level import FrameModel
 from outlark.detection.model import DetectorModel
 from outlark.detection.note_level import NoteModel
+from outlark.detection.scorers import CLEAR_DB, SOUND_DB
 from outlark.detection.second_stage import Embedding, SecondStage
-from outlark.detection.thresholds import HAND, ClassCalibration
+from outlark.detection.thresholds import BINS, HAND, ClassCalibration
 from outlark.errors import InputError, ModelFileError
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.base import FrontEnd
@@ -251,7 +251,7 @@ def _model(
         shortest_s=layout["shortest_s"],
         longest_s=layout["longest_s"],
         second_stage=_second_stage(header.get("second_stage"), _part(arrays, "second_stage/"), classes, embedding),
-        calibration=_calibration(header.get("calibration", [])),
+        calibration=_calibration(header.get("calibration", []), classes),
         by_hand={c: t for c, hand, t in zip(classes, by_hand, layout["thresholds"].tolist(), strict=True) if hand},
         training=_notes(header["training"], classes),
         negatives=_notes(header.get("negatives", []), classes),
@@ -269,6 +269,8 @@ def _note_model(front_end: NoteFrontEnd, describer: Any, fields: Fields, sizes: 
     contrast_db = None if found["contrast_db"] is None else float(found["contrast_db"][0])
     fits = contrast_db is None or SOUND_DB <= contrast_db <= CLEAR_DB
     _require(fits, f"array 'contrast_db' is {contrast_db}, not {SOUND_DB:g} to {CLEAR_DB:g}")
+    both = (found["rejected"] is None) == (found["rejected_counts"] is None)
+    _require(both, "of the arrays 'rejected' and 'rejected_counts', one is missing")
     if found["rejected"] is not None:
         pairs = zip(_split(found, "rejected"), describer.descriptions_, strict=True)
         rejected = [describe(X, own.ell, own.ratio) if len(X) else None for X, own in pairs]
@@ -345,7 +347,7 @@ def _with_labels(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _records(found: Any, types: Mapping[str, Any], one: str, more: Mapping[str, Any] = {}) -> list[Any]:
     """A list of dicts, once every entry is found to be of its type; in the order of the types."""
     kinds = {**types, **more}
-    _require(isinstance(found, list), f"a list of {one}s is {found!r:.100}")
+    _require(isinstance(found, list), f"its list of {one}s is {found!r:.100}, not a list")
     for row in found:
         fits = isinstance(row, dict) and types.keys() <= row.keys() <= kinds.keys()
         of_type = fits and all(isinstance(v, kinds[k]) and (v is not True or kinds[k] is bool) for k, v in row.items())
@@ -361,9 +363,13 @@ def _notes(found: Any, classes: list[Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def _calibration(found: Any) -> tuple[ClassCalibration, ...]:
+def _calibration(found: Any, classes: list[Any]) -> tuple[ClassCalibration, ...]:
     rows = _records(found, CALIBRATION, "calibration of a class")
     labels = [decoded(row["label"], "label") for row in rows]
+    _require(labels in ([], classes), f"its calibration is of {labels!r:.100}")
+    for row in rows:
+        fits = len(row["counts"]) == len(BINS) - 1 and row["prior"] > 0.0
+        _require(fits, f"the calibration of a class is {row!r:.200}, which cannot be")
     return tuple(
         ClassCalibration(**{**row, "label": label, "counts": tuple(row["counts"])})
         for row, label in zip(rows, labels, strict=True)

@@ -196,8 +196,8 @@ class Verdicts:
         confirmed = self.note_thresholds is None or scores[c] >= self.note_thresholds[c]
         return bool(confirmed and (self.joined is not None or scores[c] >= self.thresholds[c]))
 
-    def stretch(self, start: int, end: int, active: bool, means: np.ndarray, highest: np.ndarray) -> Segment:
-        """A stretch without a note; `means` (C + 1,) and `highest` (2C + 1,) as in `Stretches`."""
+    def interval(self, start: int, end: int, active: bool, means: np.ndarray, highest: np.ndarray) -> Segment:
+        """An interval without a note; `means` (C + 1,) and `highest` (2C + 1,) as in `Intervals`."""
         # notes are scored where they start, so a mean over starts says nothing
         scores = highest[: len(means) - 1] if self.whole_notes else means[:-1]
         best = int(scores.argmax())
