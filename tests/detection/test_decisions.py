@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from outlark.detection.decode import rules
 from outlark.detection.decode.decisions import Decisions
+from outlark.detection.decode.rules import encode
 from outlark.detection.scores import ScoreBlock, Scores
-from outlark.maths.runs import encode
 from tests.detection.made_up_scores import (
     HOP,
     PLAIN,

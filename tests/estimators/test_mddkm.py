@@ -20,7 +20,7 @@ from outlark.estimators import training
 from outlark.estimators.checks import check_memory, free_memory
 from outlark.estimators.open_set import temperature
 from outlark.maths.gp import HyperParameters, cost, target
-from outlark.maths.threads import blas_threads
+from outlark.maths.rows import blas_threads
 from tests.toy_notes import note, notes
 
 REJECTS = "samples that resemble no class are answered with outlier_label, which the check does not expect"

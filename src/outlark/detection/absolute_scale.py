@@ -41,7 +41,12 @@ class AnnotatedNote:
 def note_samples(
     front_end: NoteFrontEnd, notes: Sequence[AnnotatedNote], *, masks: Sequence[float] = (), pitch: bool = False
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X, y, groups: every note at every shift, and its copies; the same number for each note."""
+    """X, y, groups: every note at every shift, and its copies; the same number for each note.
+
+    A handful of examples does not show how notes of a class vary. Copies add the variation that is known: annotations
+    are never exact (shifts), noise masks all but the loudest parts (masks), and another bird sings a little higher or
+    lower (steps of pitch, unless the examples show that all notes have the same pitch).
+    """
     X = [sample for note in notes for sample in _samples(front_end, note, masks, pitch)]
     n = len(X) // len(notes)
     return np.array(X), np.repeat(np.array([note.label for note in notes]), n), np.repeat(np.arange(len(notes)), n)

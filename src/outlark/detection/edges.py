@@ -1,4 +1,4 @@
-"""The exact onset and end of a note: the spectra around its edges, compared with those of the training notes.
+"""The exact onset and end of a note, by the spectra around its edges in the training notes; its frequency bounds.
 
 The description of a whole note hardly changes if it is taken a few milliseconds earlier or longer. The few spectra
 around an edge change a lot.
@@ -27,33 +27,18 @@ MOVES = np.array(sorted(range(-MOST, MOST + 1), key=abs))
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """What the onsets and ends of the notes of each class look like.
+    """What the onsets and ends of the notes of each class look like."""
 
-    Attributes
-    ----------
-    starts, ends : ndarrays (C, n, n_bands)
-        Mean of the spectra around the edges of the training notes, each without its mean and of length 1. Either
-        `LOOK` spectra before the edge and as many after it, n = 2·LOOK + 1, or for clips only those inside the note,
-        n = LOOK + 1. The ends of clips then stay where they are: clips are cut somewhere in the echo.
-    """
-
+    #: Mean of the spectra around the edges of the training notes, each without its mean and of length 1. Either `LOOK`
+    #: spectra before the edge and as many after it, n = 2·LOOK + 1, or for clips only those inside the note, n = LOOK +
+    #: 1. The ends of clips then stay where they are: clips are cut somewhere in the echo, (C, n, n_bands).
     starts: np.ndarray
     ends: np.ndarray
 
     def moves(self, spectra: np.ndarray, starts: np.ndarray, ends: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """By how many frames to move the onset and end of notes to match those of their class best.
+        """By how many frames to move the onset and end of notes to match those of their class best, (N, 2) of int.
 
-        Parameters
-        ----------
-        spectra : ndarray (T, n_bands)
-            Outside them there is silence.
-        starts, ends : ndarrays (N,) of int
-            Frames of the spectra.
-        classes : ndarray (N,) of int
-
-        Returns
-        -------
-        ndarray (N, 2) of int
+        Starts, ends and classes are (N,) of int; outside the spectra (T, n_bands) there is silence.
 
         >>> spectra = np.zeros((60, 3))
         >>> spectra[20:40, 1] = 1.0
@@ -151,14 +136,10 @@ NOTHING = -1000.0
 
 
 def spans_of(frames: Frames, spectrum: Spectrum) -> np.ndarray:
-    """Level (whole dB), lowest and highest frequency (Hz) of each frame, (T, 3) float32.
+    """Level of the loudest band (whole dB), lowest and highest frequency (Hz) of the bands nearly as loud, (T, 3).
 
-    Parameters
-    ----------
-    frames : Frames
-        Whose features are spectra above the noise floor (T, n_bands).
-    spectrum : Spectrum
-        That gave them.
+    The features of the frames are spectra above the noise floor (T, n_bands). Stored with the scores as float32, so
+    that whatever span is later decided to be a note has its frequency bounds.
 
     >>> from outlark.features.spectrum import SpectrumSettings
     >>> spectrum = Spectrum(SpectrumSettings(n_bands=4, low_hz=1000.0, high_hz=32000.0), sample_rate=96000)
@@ -207,13 +188,7 @@ def bounds_of(spans: np.ndarray) -> tuple[float, float] | None:
 
 
 class BoundsStream:
-    """Adds bounds to segments as they become final, from the spans of frames.
-
-    Parameters
-    ----------
-    hop_samples, offset_samples : int
-        Frame k covers the samples ``offset + k·hop … offset + (k + 1)·hop``.
-    """
+    """Adds frequency bounds to segments as they become final, from the spans of frames."""
 
     def __init__(self, hop_samples: int, offset_samples: int) -> None:
         self._hop, self._offset = hop_samples, offset_samples

@@ -44,35 +44,23 @@ ENOUGH_NOTES = 20
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NoteModel:
-    """Class models of whole notes.
-
-    Attributes
-    ----------
-    front_end : NoteFrontEnd, fitted
-    describer : fitted class model
-    lengths : ndarray (L,)
-        Frames.
-    allowed : ndarray (L, C) of bool
-    thresholds : ndarray (C,)
-        As trained.
-    edges : Edges or None
-        What onsets and ends look like; None before they are learnt.
-    left_out : list of ndarray
-        For each class the scores of its training notes when left out, sorted; none for a class of one note.
-    contrast_db : float or None
-        How far loud sounds stand out in the training recordings, for scores on the absolute scale.
-    rejected : list of Description or None, optional
-        For each class the sounds known not to be notes of it (`outlark.detection.negatives`).
-    """
+    """Class models of whole notes."""
 
     front_end: NoteFrontEnd
     describer: Any
+    #: Frames, (L,).
     lengths: np.ndarray
+    #: (L, C) of bool.
     allowed: np.ndarray
+    #: As trained, (C,).
     thresholds: np.ndarray
+    #: What onsets and ends look like; None before they are learnt.
     edges: Edges | None = None
+    #: For each class the scores of its training notes when left out, sorted; none for a class of one note.
     left_out: list[np.ndarray] = field(default_factory=list)
+    #: How far loud sounds stand out in the training recordings, for scores on the absolute scale.
     contrast_db: float | None = None
+    #: For each class the sounds known not to be notes of it (`outlark.detection.negatives`).
     rejected: list[Description | None] | None = None
 
     #: For the mean over a note, which only models of frames need.

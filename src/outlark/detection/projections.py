@@ -51,70 +51,43 @@ def no_spans(n_starts: int, n_classes: int) -> SpanScores:
 
 
 class _Class(NamedTuple):
-    """One class, ready for projections.
-
-    Attributes
-    ----------
-    numbers : ndarray of int
-        The lengths that it may have.
-    first, last : int
-        Of its edges, in frames after the first edge of all classes.
-    frames_at_once : int
-        Starts that are scored at once.
-    pieces : list of ndarray (bands, edges·samples)
-        2B/ℓ², some samples after the other.
-    triangles : list of (n, ndarray (n, n'))
-        exp(-‖b‖²/ℓ²) times L⁻¹ᵀ, some columns after the other; each needs the first n rows.
-    """
+    """One class, ready for projections."""
 
     description: ClassModel
     size_factor: float
+    #: Of the lengths that it may have.
     numbers: np.ndarray
+    #: First and last of its edges, in frames after the first edge of all classes.
     first: int
     last: int
+    #: Starts that are scored at once.
     frames_at_once: int
+    #: 2B/ℓ² (bands, edges·samples), some samples after the other.
     pieces: list[np.ndarray]
+    #: exp(-‖b‖²/ℓ²) times L⁻¹ᵀ, some columns after the other; each needs the first n rows.
     triangles: list[tuple[int, np.ndarray]]
 
 
 class _Spans(NamedTuple):
-    """The spans of a run, one length after the other.
+    """The spans of a run, one length after the other."""
 
-    Attributes
-    ----------
-    ends : ndarray (L + 1,)
-        Those of length number l are ``ends[l] … ends[l + 1] - 1``.
-    starts, number_of : ndarrays (N,)
-        Where they start, and the number of their length.
-    columns, weights : ndarrays (N, 2·edges)
-        What projections of cumulated spectra are to be added up, and how they count.
-    flat : ndarray (N,) of bool
-        Which have no shape.
-    """
-
+    #: Those of length number l are ``ends[l] … ends[l + 1] - 1``; (L + 1,).
     ends: np.ndarray
+    #: Where they start, and the number of their length, (N,).
     starts: np.ndarray
     number_of: np.ndarray
+    #: What projections of cumulated spectra are to be added up, and how they count, (N, 2·edges).
     columns: np.ndarray
     weights: np.ndarray
+    #: Which have no shape, (N,) of bool.
     flat: np.ndarray
 
 
 class Projections:
     """Scores of the spans of a block of spectra by `MDDKM`; prepared once for a model.
 
-    Parameters
-    ----------
-    front_end : NoteFrontEnd, fitted
-    describer : MDDKM, fitted
-    samples : its `plain_samples`
-    lengths : ndarray (L,)
-        In frames.
-    allowed : ndarray (L, C) of bool
-    step : int
-        From one start to the next.
-    before : int
-        Spectra of a block before its first start.
+    `samples` are its `plain_samples`, and `before` is the number of spectra of a block before its first start; the rest
+    is as in `NoteScorer`.
     """
 
     def __init__(
@@ -289,15 +262,15 @@ FLAT = 1e-6
 
 
 class SpanLengths:
-    """‖U(v - v̄)‖ of spans (see `outlark.features.note`); prepared once for a model.
+    r"""‖U(v - v̄)‖ of spans (see `outlark.features.note`), from squared distances between cumulated spectra.
 
-    Parameters
-    ----------
-    whole, part : ndarrays (L, edges)
-        The edges of the slices of a span of each length, in frames after its start: whole frames and the fraction.
-    U : ndarray (slices, slices)
-    step : int
-        Starts are multiples of it.
+    With the cumulated spectra S at the edges of the slices of a span, and a sum over pairs of them with weights M,
+
+    .. math:: ‖U(v-\bar v)‖² = -\sum_{i<j} M_{ij} ‖S(e_i) - S(e_j)‖² - \frac{(Σ_b (S_b(e_n) - S_b(e_0)))²}{n n_{bands}}
+
+    Distances, not products, because loud sound elsewhere must not drown quiet sound here. The edges of the slices of a
+    span of each length, in frames after its start, are `whole` frames and a `part`, (L, edges) both; starts are
+    multiples of `step`.
 
     >>> lengths = SpanLengths(np.array([[0, 1, 2]]), np.zeros((1, 3)), np.eye(2), step=1)
     >>> sums = np.array([[0.0, 0.0], [3.0, 0.0], [3.0, 1.0], [4.0, 2.0], [4.0, 2.0]])
@@ -310,13 +283,8 @@ class SpanLengths:
         self._pairs = [_pairs_of(*edges, U) for edges in zip(whole, part, strict=True)]
 
     def __call__(self, sums: np.ndarray, starts: Sequence[np.ndarray]) -> np.ndarray:
-        """Of all spans, one length after the other; 0 for what is flat.
-
-        Parameters
-        ----------
-        sums : ndarray (T, bands)
-            `cumulated` spectra.
-        starts : for each length an ascending array of int
+        """Of all spans, one length after the other, from `cumulated` spectra (T, bands) and the ascending starts of
+        each length; 0 for what is flat.
         """
         used = [number for number, own in enumerate(starts) if len(own)]
         apart = np.unique(np.concatenate([self._pairs[number].apart for number in used]))

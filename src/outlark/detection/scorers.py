@@ -45,16 +45,12 @@ def contrast_of(activity: np.ndarray, frame_rate: float) -> float:
 class Contrast:
     """Activity in, block by block; out comes the score of true notes as a share of their score in training.
 
-    Parameters
-    ----------
-    reference_db : float
-        `contrast_of` the training recordings.
-    frame_rate : float
+    Noise masks part of a note and adds to the rest, so a true note scores less in noise than clean examples suggest:
+    half as much at 10 dB. How far the loud sounds of the last minute rise above the noise floor shows how noisy it is,
+    whatever the gain of the recorder, and scores are raised to make up for it.
 
-    Attributes
-    ----------
-    look_back : int
-        Frames: what came earlier makes no difference, to the last bit.
+    `reference_db` is `contrast_of` the training recordings. What came more than `look_back` frames earlier makes no
+    difference, to the last bit.
 
     >>> contrast = Contrast(reference_db=40.0, frame_rate=100.0)
     >>> contrast.push(np.full(10, 5.0)), contrast.push(np.full(1000, 30.0)), contrast.push(np.full(9000, 8.0))
@@ -102,29 +98,12 @@ class ClassScorer(Protocol):
 class NoteScorer:
     """Every span of a trial length is a sample; the best length of each start and class is kept.
 
-    Parameters
-    ----------
-    front_end : NoteFrontEnd, fitted
-    describer : class model of whole notes
-    lengths : ndarray (L,)
-        Trial lengths in frames.
-    allowed : ndarray (L, C) of bool
-        Which class can have which length.
-    step : int
-        From one trial start to the next, in frames.
-    edges : Edges, optional
-        To refine the edges of notes.
-    thresholds : ndarray (C,), optional
-        With `edges`: those of notes that reach half of it are refined, so that thresholds may be lowered afterwards.
-    contrast : Contrast, optional
-        To make up for more noise than the training notes had.
+    `lengths` (L,) are in frames, `allowed` (L, C) says which class can have which, and starts are `step` frames apart.
+    With `edges`, those of notes that reach half of their threshold are refined, so that thresholds may be lowered
+    afterwards. `contrast` makes up for more noise than the training notes had.
 
-    Attributes
-    ----------
-    grain : int
-        Starts are scored in blocks of this many; a part of a recording begins with a multiple of it.
-    look_back : int
-        How many frames before its first start a part depends on, a multiple of the grain; see `run_in`.
+    Starts are scored in blocks of `grain` frames, and a part of a recording begins with a multiple of it. It depends on
+    `look_back` frames before its first start, also a multiple of the grain; see `run_in`.
     """
 
     def __init__(

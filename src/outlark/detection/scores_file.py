@@ -44,30 +44,20 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KeptScores:
-    """The scores of a recording, and what locates them in it.
+    """The scores of a recording, and what locates them in it."""
 
-    Attributes
-    ----------
-    scores : Scores
-        At the rate of the model.
-    sample_rate, n_samples : int
-        Of the recording itself.
-    recording : str, optional
-        Its name.
-    channel : int, optional
-        Counted from 1; None for the mean of all.
-    model_sha256 : str, optional
-        Of the model file that gave the scores.
-    facts : mapping
-        Further facts about the recording, as JSON values; see `outlark.batch.facts.Facts`.
-    """
-
+    #: At the rate of the model.
     scores: Scores
+    #: Of the recording itself.
     sample_rate: int
     n_samples: int
+    #: Its name.
     recording: str | None = None
+    #: Counted from 1; None for the mean of all.
     channel: int | None = None
+    #: Of the model file that gave the scores.
     model_sha256: str | None = None
+    #: Further facts about the recording, as JSON values; see `outlark.batch.facts.Facts`.
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def decide(self, detector: NoteDetector) -> list[Segment]:

@@ -32,19 +32,12 @@ LEAST_ALIKE = 0.1
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SecondStage:
-    """Embeddings of the training notes, described.
+    """Embeddings of the training notes, described."""
 
-    Attributes
-    ----------
-    embedding : callable
-        ``embedding(samples, sample_rate)`` → vector (d,).
-    describer : MDDKM, fitted
-    threshold : float
-        τ₂: the lowest score of a note of a class under the embedding.
-    """
-
+    #: ``embedding(samples, sample_rate)`` → vector (d,).
     embedding: Embedding
     describer: MDDKM
+    #: τ₂: the lowest score of a note of a class under the embedding.
     threshold: float
 
     @classmethod

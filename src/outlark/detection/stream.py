@@ -15,7 +15,7 @@ from outlark.detection.scores import ScoreBlock, ScoreLayout, joined_scores
 from outlark.detection.second_stage import Memory, joined
 from outlark.errors import InputError
 from outlark.features.base import Frames, FrameSource, FrontEnd
-from outlark.maths.threads import one_blas_thread
+from outlark.maths.rows import one_blas_thread
 from outlark.segments import Segment
 from outlark.verdict_names import SILENCE
 
@@ -33,25 +33,9 @@ class Found(NamedTuple):
 class ScoreStream:
     """Samples in, class scores out; the first half of `DetectorStream`, which may start anywhere in a recording.
 
-    Parameters
-    ----------
-    front_end : FrontEnd, fitted
-        Its sample rate is the model's.
-    scorer : FrameScorer or NoteScorer, fresh
-    sample_rate : int
-        Of the samples to come.
-    memory : Memory, optional
-        Gets the samples at the rate of the model.
-    first : int
-        The first frame to be scored, a multiple of the grain of a `NoteScorer`. The scores are those of the whole
-        recording, to the bit, if samples are pushed from `first_sample` on.
-
-    Attributes
-    ----------
-    first_sample : int
-        Of the recording, at its own rate.
-    n_samples, n_model_samples : int
-        Up to where the recording was pushed, at its own rate and at that of the model.
+    The first frame to be scored is a multiple of the grain of a `NoteScorer`. The scores are those of the whole
+    recording, to the bit, if samples are pushed from `first_sample` on. `memory` gets the samples at the rate of the
+    model. `n_samples` and `n_model_samples` say up to where the recording was pushed, at its own rate and the model's.
     """
 
     def __init__(
@@ -116,18 +100,8 @@ class ScoreStream:
 class DetectorStream:
     """Samples in, scores and final segments out; made by `NoteDetector.stream`.
 
-    Parameters
-    ----------
-    scores : ScoreStream
-        From the start of a recording.
-    decisions : Decisions
-    layout : ScoreLayout
-        Its sample rate is the model's.
-    sample_rate : int
-        Of the samples to come.
-    memory : Memory, optional
-        With a second stage: the samples it may still need, which `scores` fills; the layout is then that of
-        `SecondStage.layout`.
+    With a second stage, `memory` holds the samples it may still need, which `scores` fills; the layout is then that of
+    `SecondStage.layout`.
     """
 
     def __init__(
@@ -226,26 +200,15 @@ def first_frame(detector: "NoteDetector", seconds: float) -> int:
 
 
 class PartStream:
-    """Samples in, the scores of a part of a recording out.
+    """Samples in, from `first_sample` on; out come the scores of the frames first … stop - 1, or up to the end.
 
-    With a second stage, candidates are embedded here. Which they are is decided without knowing what came before; at
-    the edges of the part it may turn out otherwise, and `WholeStream` then embeds them again.
+    A part is scored from some minutes before its first frame on; whatever came earlier makes no difference, to the last
+    bit. Decisions can depend on hours: on a silence that started before the part, or on the first of many notes without
+    a gap. `WholeStream` makes them once the scores of all parts are there, which takes little time.
 
-    Parameters
-    ----------
-    detector : "NoteDetector", fitted, whose `grain` is not None
-    sample_rate : int
-    first : int
-        The first frame of the part, a multiple of the grain.
-    stop : int or None
-        The frame after its last; None for the end of the recording.
-
-    Attributes
-    ----------
-    first_sample : int
-        The recording has to be pushed from here on.
-    second : dict
-        With a second stage, the scores of the candidates so far, by first sample and the one after the last.
+    With a second stage, candidates are embedded here, and `second` holds their scores by first sample and the one after
+    the last. Which they are is decided without knowing what came before; at the edges of the part it may turn out
+    otherwise, and `WholeStream` then embeds them again.
     """
 
     def __init__(self, detector: "NoteDetector", sample_rate: int, first: int, stop: int | None) -> None:
@@ -299,15 +262,8 @@ class PartStream:
 class WholeStream:
     """The scores of all parts in, one after the other, the segments of the recording out.
 
-    Parameters
-    ----------
-    detector : "NoteDetector", fitted
-    sample_rate : int
-        Of the recording.
-    second : mapping
-        With a second stage, the scores of the candidates of all parts (`PartStream.second`).
-    blocks : function, with a second stage
-        From a sample of the recording to its blocks from there on; for candidates that no part has embedded.
+    With a second stage, `second` holds the scores of the candidates of all parts (`PartStream.second`), and `blocks`
+    returns the recording from a sample on, for candidates that no part has embedded.
     """
 
     def __init__(

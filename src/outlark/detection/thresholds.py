@@ -47,29 +47,19 @@ BINS = np.geomspace(FROM, 8.0, 61)
 
 @dataclass(frozen=True, kw_only=True)
 class ClassCalibration:
-    """The calibration of one class.
-
-    Attributes
-    ----------
-    label : class label
-    prior : float
-        t0, the threshold before.
-    threshold : float
-        The threshold now; `prior` if there were too few peaks.
-    n_below, n_above : int
-        Peaks from half of t0 up to t0, and above.
-    counts : tuple of int
-        Peaks in each of `BINS` · prior; the first and the last include those outside.
-    by_hand : bool
-        Whether `threshold` was set by hand, which takes precedence.
-    """
+    """The calibration of one class."""
 
     label: Any
+    #: t0, the threshold before.
     prior: float
+    #: The threshold now; `prior` if there were too few peaks.
     threshold: float
+    #: Peaks from half of t0 up to t0, and above.
     n_below: int
     n_above: int
+    #: Peaks in each of `BINS` · prior; the first and the last include those outside.
     counts: tuple[int, ...]
+    #: Whether `threshold` was set by hand, which takes precedence.
     by_hand: bool = False
 
     @property

@@ -9,10 +9,9 @@ import numpy as np
 from outlark.estimators.checks import inexact_message, single_note_message
 from outlark.estimators.health import trim
 from outlark.estimators.open_set import class_thresholds
-from outlark.maths.choice import RATIOS, Trial, choose
+from outlark.maths.choice import RATIOS, Trial, choose, feature_map, mapped
 from outlark.maths.description import left_out_scores, scores
 from outlark.maths.gp import learn, ratio_from_condition, target
-from outlark.maths.metric import feature_map, mapped
 from outlark.maths.notes import balanced_subset, draw_notes, leave_out_parts, merge_copies
 from outlark.maths.rows import gathered
 from outlark.maths.size import size_factor, size_of, smallest

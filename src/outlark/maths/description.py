@@ -95,26 +95,17 @@ def centring_term(ones_P_k: np.ndarray, model: ClassModel) -> np.ndarray:
 
 
 class Description(NamedTuple):
-    """The exact model of a class: its samples and the inverse Cholesky factor of ``K/σ² + ρI``.
+    """The exact model of a class: its samples and the inverse Cholesky factor of ``K/σ² + ρI``."""
 
-    Attributes
-    ----------
-    X : ndarray (n, d)
-        The samples of the class, in the units in which ℓ is given.
-    ell : float
-    ratio : float
-        ρ.
-    L_inv : ndarray (n, n)
-        ``L⁻¹`` with ``L Lᵀ = K/σ² + ρI``. An explicit inverse factor is as accurate here as triangular solves and
-        turns scoring into one matrix product.
-    center : bool
-        Whether the kernel is centred in the feature space.
-    """
-
+    #: The samples of the class, in the units in which ℓ is given, (n, d).
     X: np.ndarray
     ell: float
+    #: ρ.
     ratio: float
+    #: ``L⁻¹`` with ``L Lᵀ = K/σ² + ρI``. An explicit inverse factor is as accurate here as triangular solves and turns
+    #: scoring into one matrix product, (n, n).
     L_inv: np.ndarray
+    #: Whether the kernel is centred in the feature space.
     center: bool = False
 
     @property

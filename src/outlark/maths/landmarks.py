@@ -30,26 +30,17 @@ SMALLEST_RESIDUAL, ROUNDING = 1e-8, 1e-13
 
 
 class Landmarks(NamedTuple):
-    """Some samples of a class, and all of its samples as projected on them.
+    """Some samples of a class, and all of its samples as projected on them."""
 
-    Attributes
-    ----------
-    rows : ndarray (m,)
-        Which samples they are, in the order in which they were picked.
-    L : ndarray (m, m)
-        Lower triangle, ``L Lᵀ = K_UU``.
-    AAT : ndarray (m, m)
-        ``A Aᵀ`` with ``A = L⁻¹ K_Un``.
-    A_ones : ndarray (m,)
-        ``A 1``.
-    residuals : ndarray (n,)
-        ``1 - q_iᵀq_i`` of each sample, in units of σ²; they sum to ``tr(K - Q)``.
-    """
-
+    #: Which samples they are, in the order in which they were picked, (m,).
     rows: np.ndarray
+    #: Lower triangle, ``L Lᵀ = K_UU``, (m, m).
     L: np.ndarray
+    #: ``A Aᵀ`` with ``A = L⁻¹ K_Un``, (m, m).
     AAT: np.ndarray
+    #: ``A 1``, (m,).
     A_ones: np.ndarray
+    #: ``1 - q_iᵀq_i`` of each sample, in units of σ²; they sum to ``tr(K - Q)``, (n,).
     residuals: np.ndarray
 
 

@@ -35,20 +35,13 @@ class Eta(NamedTuple):
 
 
 class Prototypes(NamedTuple):
-    """A trained PKNN.
+    """A trained PKNN."""
 
-    Attributes
-    ----------
-    points : ndarray (P_total, d)
-    owners : ndarray (P_total,)
-        The number of the class that each prototype was found in.
-    labels : ndarray (P_total, C)
-        Fuzzy labels u.
-    eta : Eta
-    """
-
+    #: (P_total, d).
     points: np.ndarray
+    #: The number of the class that each prototype was found in, (P_total,).
     owners: np.ndarray
+    #: Fuzzy labels u, (P_total, C).
     labels: np.ndarray
     eta: Eta
 

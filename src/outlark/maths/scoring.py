@@ -12,7 +12,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from outlark.maths.description import ClassModel, centring_term
-from outlark.maths.threads import blas_threads, one_blas_thread
+from outlark.maths.rows import blas_threads, one_blas_thread
 
 BLOCK_ROWS = 1024
 #: Relative error of a distance that the matrix-product form of ‖a - b‖² may cause before the direct form is used.

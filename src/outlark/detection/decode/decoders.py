@@ -6,7 +6,7 @@ import numpy as np
 
 from outlark.detection.decode import rules
 from outlark.detection.decode.regions import Batch
-from outlark.maths.runs import decode, encode
+from outlark.detection.decode.rules import decode, encode
 
 #: The smallest number above 0: a class with a threshold of 0 or less accepts any score above 0.
 TINY = float(np.nextafter(0.0, 1.0))

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from outlark.detection.decode.regions import Batch
+from outlark.detection.decode.rules import encode
 from outlark.detection.edges import LOOK
 from outlark.detection.front_end_choice import WINDOW_SHARE
 from outlark.detection.scores import ScoreBlock, ScoreLayout
 from outlark.features.note import NoteFrontEnd
-from outlark.maths.runs import encode
 
 SILENT, ACTIVE, NOTE = 0, 1, 2
 #: Activity is averaged within these bounds, in dB: digital silence is infinitely far below any floor.
@@ -24,26 +24,18 @@ LOWEST_DB, HIGHEST_DB = -120.0, 120.0
 
 
 class Intervals(NamedTuple):
-    """Consecutive intervals of frames, each of one kind.
+    """Consecutive intervals of frames, each of one kind."""
 
-    Attributes
-    ----------
-    starts, ends : ndarrays (N,) of int
-        Frames, counted from the start of the stream.
-    kinds : ndarray (N,) of int
-        `SILENT`, `ACTIVE`, or ``NOTE + k`` for note k of the batch.
-    before, after : ndarrays (N, C + 1)
-        Sums of the class scores and of the activity over all frames of the stream up to the start and the end.
-    highest : ndarray (N, 2C + 1)
-        The highest score of each class; the longest run of frames at or above its threshold or, at note level, the
-        frames of the longest note that reaches it; and the highest activity.
-    """
-
+    #: Frames, counted from the start of the stream, (N,) of int.
     starts: np.ndarray
     ends: np.ndarray
+    #: `SILENT`, `ACTIVE`, or ``NOTE + k`` for note k of the batch, (N,).
     kinds: np.ndarray
+    #: Sums of the class scores and of the activity over all frames up to the start and to the end, (N, C + 1).
     before: np.ndarray
     after: np.ndarray
+    #: The highest score of each class; the longest run of frames at or above its threshold or, at note level, the
+    #: frames of the longest note that reaches it; and the highest activity, (N, 2C + 1).
     highest: np.ndarray
 
     def part(self, start: int, stop: int) -> "Intervals":
@@ -100,11 +92,6 @@ class IntervalStream:
 
     Silences of at most `bridge` frames within activity are part of it. Activity shorter than `least` frames is silence,
     unless activity was not measured there. At most three intervals are held.
-
-    Parameters
-    ----------
-    bridge, least : int
-        Frames.
     """
 
     def __init__(self, *, bridge: int, least: int) -> None:
@@ -197,12 +184,8 @@ class RemainderStream:
     """Turns the remainders of notes in a stream of intervals into silence; the same for any division into pushes.
 
     Sound that reaches beyond the edges of its neighbours stays unknown, all of it. Only what lies within twice the
-    longest reach is held, and the silence before it.
-
-    Parameters
-    ----------
-    reach : ndarray (C,) of int
-        Of the edges of each class, in frames; all 0: nothing changes.
+    longest reach is held, and the silence before it. `reach` is that of the edges of each class, in frames, (C,); if
+    all are 0, nothing changes.
     """
 
     def __init__(self, reach: np.ndarray) -> None:

@@ -22,27 +22,17 @@ Joined = Callable[[np.ndarray, int, int], np.ndarray]
 
 
 class Limits(NamedTuple):
-    """Durations in frames.
+    """Durations in frames."""
 
-    Attributes
-    ----------
-    least : ndarray (C,) of int
-        Shortest note of each class; only with "viterbi" do they differ.
-    least_note : int
-        Shortest note at note level; 0 for "auto".
-    sure, bridge, unknown, most : int
-    edges : bool
-        At note level: sound within the edges of notes is not a sound of its own.
-    activity_db : float or None
-    confirm : bool
-    """
-
+    #: Shortest note of each class; only with "viterbi" do they differ, (C,) of int.
     least: np.ndarray
+    #: Shortest note at note level; 0 for "auto".
     least_note: int
     sure: int
     bridge: int
     unknown: int
     most: int
+    #: At note level: sound within the edges of notes is not a sound of its own.
     edges: bool
     activity_db: float | None
     confirm: bool
