@@ -123,15 +123,9 @@ def absolute_threshold(n_notes: int, duration_s: float, *, pitch: bool) -> float
 
 
 def thresholds(t0: np.ndarray, left_out: Sequence[np.ndarray]) -> np.ndarray:
-    """The threshold of each class, (C,).
+    """The threshold of each class, (C,), from its `absolute_threshold` and the scores of its notes when left out.
 
-    Parameters
-    ----------
-    t0 : ndarray (C,)
-        `absolute_threshold` of each class.
-    left_out : sequence of arrays
-        What the notes of each class score when left out; empty for a class of one note. All classes are on one scale
-        and have a handful of notes each, so that they tell it together.
+    All classes are on one scale and have a handful of notes each, so their left-out scores are pooled.
 
     >>> t0, alike = np.array([0.3, 0.2]), np.array([0.9, 0.8, 0.7, 0.9, 0.8])
     >>> thresholds(t0, [alike, alike])
@@ -171,12 +165,8 @@ def left_out_scores(
 ) -> list[np.ndarray]:
     """For each class the best score of each of its notes, near its annotation, by the others; in their order.
 
-    Parameters
-    ----------
-    lengths : for each class, in the order of its name, the lengths in frames at which it is looked for
-    apart : bool
-        Whether all notes of the same recording are left out together; notes of a class that is from one recording have
-        then no score.
+    `lengths` are those in frames at which each class is looked for. With `apart`, all notes of the same recording are
+    left out together, and notes of a class that is from one recording have no score.
     """
     return [
         _left_out_of_class(front_end, of_class, lengths_of_class, pitch, apart)

@@ -96,13 +96,8 @@ class NoteModel:
 class Rejecting:
     """The scores of a class model, but 0 for a sound that is nearer to one rejected for the class than to the class.
 
-    Parameters
-    ----------
-    describer : ClassScorer
-        For samples (n, d), on the absolute scale.
-    rejected : sequence of Description or None
-        For each class the sounds that are not notes of it, if any; with the kernel of the classes, so that scores are
-        comparable.
+    `rejected` describes for each class the sounds that are not notes of it, if any, with the kernel of the classes, so
+    that scores are comparable.
 
     >>> from outlark.estimators.mddkm import MDDKM
     >>> from outlark.maths.description import describe
@@ -251,17 +246,8 @@ def check_segments(segments: Any) -> list[Segment]:
 def note_p_values(scores: np.ndarray, left_out: np.ndarray) -> np.ndarray:
     """Conformal p-values of notes with these scores (n,) under one class, (n,); see `NoteDetector.p_values`.
 
-    Parameters
-    ----------
-    scores : ndarray (n,)
-        NaN where there is none.
-    left_out : ndarray (m,)
-        The scores of the training notes of the class when left out, sorted.
-
-    Returns
-    -------
-    ndarray (n,)
-        ``(1 + #{left out ≤ score}) / (m + 1)``; NaN without a score, or with fewer than `ENOUGH_NOTES` notes.
+    `left_out` are the sorted scores of the m training notes when left out. NaN for a score of NaN, or with fewer than
+    `ENOUGH_NOTES` notes.
 
     >>> note_p_values(np.array([0.5, 10.0, 99.0, np.nan]), np.arange(1.0, 25.0))
     array([0.04, 0.44, 1.  ,  nan])

@@ -88,14 +88,20 @@ class KeptScores:
 
 
 class ScoreKeeper:
-    """Collects the scores of a recording block by block, without the frames that have none.
+    """Collects the scores of a recording block by block, without the frames that have none; as in `KeptScores`.
 
-    Parameters
-    ----------
-    layout : ScoreLayout
-    sample_rate : int
-        Of the recording.
-    recording, channel, model_sha256 : see `KeptScores`
+    >>> from tempfile import TemporaryDirectory
+    >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
+    >>> known = notes(counts={"tuti-F": 3, "cach-Z": 3})
+    >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+    >>> scores, segments = detector.scores_and_segments(known[0].samples, SAMPLE_RATE)
+    >>> keeper = ScoreKeeper(scores.layout, SAMPLE_RATE)
+    >>> keeper.push(scores.block)
+    >>> with TemporaryDirectory() as folder:
+    ...     keeper.save(f"{folder}/a.wav.scores", n_samples=len(known[0].samples), n_model_samples=scores.n_samples)
+    ...     again = load_scores(f"{folder}/a.wav.scores")
+    >>> again.decide(detector) == segments
+    True
     """
 
     def __init__(
@@ -149,33 +155,6 @@ class ScoreKeeper:
         joined = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
         spans = _packed_spans(joined.pop("spans")) if "spans" in joined else {}
         write(path, header, {**fields.arrays, **joined, "scored": np.packbits(joined["scored"]), **spans})
-
-
-def save_scores(kept: KeptScores, path: str | os.PathLike[str]) -> None:
-    """Write scores to a file, completely or not at all; the same scores give the same bytes.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
-    >>> known = notes(counts={"tuti-F": 3, "cach-Z": 3})
-    >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
-    >>> audio = known[0].samples
-    >>> scores = detector.scores(audio, SAMPLE_RATE)
-    >>> with TemporaryDirectory() as folder:
-    ...     kept = KeptScores(scores=scores, sample_rate=SAMPLE_RATE, n_samples=len(audio))
-    ...     save_scores(kept, f"{folder}/a.wav.scores")
-    ...     again = load_scores(f"{folder}/a.wav.scores")
-    >>> again.decide(detector) == detector.detect(audio, SAMPLE_RATE)
-    True
-    """
-    keeper = ScoreKeeper(
-        kept.scores.layout,
-        kept.sample_rate,
-        recording=kept.recording,
-        channel=kept.channel,
-        model_sha256=kept.model_sha256,
-    )
-    keeper.push(kept.scores.block)
-    keeper.save(path, n_samples=kept.n_samples, n_model_samples=kept.scores.n_samples, facts=kept.facts)
 
 
 def load_scores(path: str | os.PathLike[str], model_sha256: str | None = None) -> KeptScores:

@@ -174,20 +174,8 @@ def swept(
     """The notes that `detect` would find at each of many thresholds.
 
     Without an embedding they are decided each time, because an accepted note can take the place of another. With one,
-    thresholds are those of joined scores, and candidates do not depend on them.
-
-    Parameters
-    ----------
-    detector : "NoteDetector", fitted
-    recording : array, path, `AudioFile`, or `Scores` of this detector
-    thresholds : ndarray (K, C)
-    sample_rate : int
-        Of an array.
-
-    Yields
-    ------
-    list of Segment
-        Those with a label, in order, for one row of the thresholds after the other.
+    thresholds are those of joined scores, and candidates do not depend on them. Yields the segments with a label, in
+    order, for one row of the thresholds (K, C) after the other; the recording may also be `Scores` of this detector.
 
     >>> from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
     >>> from outlark import NoteDetector

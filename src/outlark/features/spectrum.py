@@ -81,8 +81,6 @@ class SpectrumSettings:
 class Spectrum:
     """Window, transform and bands at a sample rate.
 
-    Examples
-    --------
     >>> spectrum = Spectrum(SpectrumSettings(), sample_rate=22050)
     >>> spectrum.hop, spectrum.window, spectrum.bands.shape
     (44, 353, (181, 40))

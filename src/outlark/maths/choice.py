@@ -36,8 +36,6 @@ def within_class_scale(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
     deviation, and dividing by that would let it dominate every distance. Features that never vary get the root mean
     square of the other scales.
 
-    Examples
-    --------
     >>> X = np.array([[0.0, 100.0], [2.0, 300.0], [5.0, 0.0], [7.0, 200.0]])
     >>> within_class_scale(X, np.array([0, 0, 1, 1]))
     array([  1., 100.])

@@ -167,8 +167,6 @@ class Description(NamedTuple):
 def describe(X: np.ndarray, ell: float, ratio: float, center: bool = False) -> Description:
     """Factor ``K/σ² + ρI`` of the samples of one class.
 
-    Examples
-    --------
     >>> description = describe(np.array([[0.0], [1.0]]), ell=1.0, ratio=0.1)
     >>> distances(description, np.array([[0.0], [0.5], [99.0]])).round(3)
     array([0.09 , 0.174, 1.   ])

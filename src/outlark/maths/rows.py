@@ -39,8 +39,6 @@ def on_disk(X: np.ndarray) -> bool:
 def gathered(X: np.ndarray, rows: np.ndarray, of: Callable[[np.ndarray], np.ndarray] | None = None) -> np.ndarray:
     """``of(X[rows])`` in double precision: in memory, or in an unnamed file if X is on disk.
 
-    Examples
-    --------
     >>> gathered(np.array([[1.0], [2.0], [3.0]]), np.array([2, 0]), of=lambda X: 10.0 * X)
     array([[30.],
            [10.]])

@@ -98,8 +98,6 @@ class Distances:
     distances cannot fall below `SINGLE_FLOOR` are scored in single precision: twice as fast, the error in the score is
     typically 1e-5 and at worst 1e-3.
 
-    Examples
-    --------
     >>> from outlark.maths.description import describe
     >>> classes = [describe(np.array([[0.0]]), 1.0, 0.1), describe(np.array([[3.0]]), 1.0, 0.1)]
     >>> Distances(classes)(np.array([[0.0], [3.0]])).round(3)

@@ -179,8 +179,6 @@ class LandmarkDescription(NamedTuple):
 def describe_class(X: np.ndarray, setting: Setting) -> ClassModel:
     """The model of a class: exact or by landmarks, depending on the setting and the size of the class.
 
-    Examples
-    --------
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
     >>> exact, sparse = (describe_class(X, Setting(3.0, 0.1, landmarks=m)) for m in (None, 30))
     >>> len(exact.points), len(sparse.points), sparse.trace < 0.05

@@ -245,7 +245,9 @@ def _model(
         stage = _note_model(front_end, describer, _part(arrays, "notes/"), sizes)
     else:
         stage = FrameModel(front_end=front_end, describer=describer, note_thresholds=layout["note_thresholds"])
-    by_hand = [source == HAND for source in sources]
+    by_hand, choice = [source == HAND for source in sources], header["choice"]
+    sentences = isinstance(choice, list) and all(isinstance(sentence, str) for sentence in choice)
+    _require(sentences, f"its choice of a front end is {choice!r:.100}, not sentences")
     return DetectorModel(
         first_stage=stage,
         shortest_s=layout["shortest_s"],
@@ -256,7 +258,7 @@ def _model(
         training=_notes(header["training"], classes),
         negatives=_notes(header.get("negatives", []), classes),
         lineage=_records(header.get("lineage", []), ANCESTOR, "model that it was trained from"),
-        choice=[str(sentence) for sentence in header["choice"]],
+        choice=choice,
     )
 
 

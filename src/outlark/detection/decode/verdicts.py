@@ -129,15 +129,8 @@ def rival_scores(block: ScoreBlock, start: int, end: int, label: int, region: tu
 class Verdicts:
     """Makes segments.
 
-    Parameters
-    ----------
-    layout : ScoreLayout
-    limits : Limits
-    whole_notes : bool
-        Whether the scores are those of whole notes.
-    joined : function, optional
-        For a second stage: from the scores (C,) of a whole note, its first sample and the one after its last to the
-        joined scores, which have the `note_thresholds` of the layout.
+    For a second stage, `joined` turns the scores (C,) of a whole note, its first sample and the one after its last into
+    the joined scores, which have the `note_thresholds` of the layout.
     """
 
     def __init__(self, layout: ScoreLayout, limits: Limits, *, whole_notes: bool, joined: Joined | None = None) -> None:
