@@ -301,7 +301,7 @@ class NoteDetector(Trained, BaseEstimator):
 
     @property
     def grain(self) -> int | None:
-        """Parts of a recording begin at a multiple of this many frames; None if it must be analysed as a whole."""
+        """Parts of a recording start at a multiple of this many frames; None if it must be analysed as a whole."""
         check_is_fitted(self)
         scorer = self.model_.scorer()
         return scorer.grain if isinstance(scorer, NoteScorer) else None
@@ -336,7 +336,7 @@ class NoteDetector(Trained, BaseEstimator):
                 "analysed from its start"
             )
         if first and (first < 0 or first % (self.grain or 1)):
-            raise InputError(f"first={first}: give a multiple of {self.grain}, at which parts begin")
+            raise InputError(f"first={first}: give a multiple of {self.grain}, at which parts start")
         return ScoreStream(self.front_end_, self.model_.scorer(), self._rate(sample_rate), memory=memory, first=first)
 
     def decision_stream(self, joined: Joined | None = None) -> DecisionStream:

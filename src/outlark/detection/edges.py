@@ -151,15 +151,15 @@ def spans_of(frames: Frames, spectrum: Spectrum) -> np.ndarray:
     found = np.zeros((len(frames), 3), dtype=np.float32)
     found[:, 0] = NOTHING
     peaks = frames.features.max(axis=1, initial=0.0)
-    heard = np.flatnonzero((frames.activity > 0.0) & (peaks > 0.0))
-    if not len(heard):
+    sounding = np.flatnonzero((frames.activity > 0.0) & (peaks > 0.0))
+    if not len(sounding):
         return found
-    features, peaks = frames.features[heard], peaks[heard]
+    features, peaks = frames.features[sounding], peaks[sounding]
     # features grow with the power γ of the power
     near = features >= (10.0 ** (-EXPONENT * WITHIN_DB / 10.0) * peaks)[:, np.newaxis]
-    found[heard, 0] = np.round(10.0 / EXPONENT * np.log10(peaks))
-    found[heard, 1] = edges[near.argmax(axis=1)]
-    found[heard, 2] = edges[near.shape[1] - near[:, ::-1].argmax(axis=1)]
+    found[sounding, 0] = np.round(10.0 / EXPONENT * np.log10(peaks))
+    found[sounding, 1] = edges[near.argmax(axis=1)]
+    found[sounding, 2] = edges[near.shape[1] - near[:, ::-1].argmax(axis=1)]
     return found
 
 
@@ -199,8 +199,8 @@ class BoundsStream:
     def push(self, spans: np.ndarray | None) -> None:
         """Spans of the next frames; None if the front end has no bands."""
         if spans is not None:
-            heard = np.flatnonzero(spans[:, 0] > NOTHING)
-            self._held.append((heard + self._n_frames, spans[heard]))
+            sounding = np.flatnonzero(spans[:, 0] > NOTHING)
+            self._held.append((sounding + self._n_frames, spans[sounding]))
             self._n_frames += len(spans)
 
     def on(self, segments: Iterable[Segment]) -> list[Segment]:

@@ -73,8 +73,8 @@ class Contrast:
         self._ages = np.append(self._ages[kept] + len(activity), 0.0)
         self._counts = np.vstack([self._counts[kept], counts])
         # summed afresh: what fades step by step never fades to the last bit
-        heard = np.exp(-self._ages / (MEMORY_S * self._frame_rate)) @ self._counts
-        up_to = np.cumsum(heard + self._prior)
+        counted = np.exp(-self._ages / (MEMORY_S * self._frame_rate)) @ self._counts
+        up_to = np.cumsum(counted + self._prior)
         loud_db = int(np.searchsorted(up_to, LOUD * up_to[-1])) + 0.5
         return float(np.clip(loud_db / self.reference_db, LEAST, 1.0))
 

@@ -278,12 +278,12 @@ def _packed(block: ScoreBlock) -> dict[str, np.ndarray]:
 
 
 def _packed_spans(spans: np.ndarray) -> dict[str, np.ndarray]:
-    """The spans of frames that were heard, in three bytes each: there are as many frequencies as bands, not more."""
-    heard = spans[:, 0] > NOTHING
-    frequencies, numbers = np.unique(spans[heard, 1:], return_inverse=True)
+    """The spans of frames with sound, in three bytes each: there are as many frequencies as bands, not more."""
+    sounding = spans[:, 0] > NOTHING
+    frequencies, numbers = np.unique(spans[sounding, 1:], return_inverse=True)
     return {
-        "heard": np.packbits(heard),
-        "span_levels": spans[heard, 0].astype(np.int16),
+        "heard": np.packbits(sounding),
+        "span_levels": spans[sounding, 0].astype(np.int16),
         "span_hz": frequencies,
         "span_edges": numbers.reshape(-1, 2).astype(np.uint8 if len(frequencies) <= 2**8 else np.uint32),
     }
@@ -293,12 +293,12 @@ def _unpacked_spans(arrays: Mapping[str, np.ndarray], n_frames: int) -> np.ndarr
     """None for scores of frames."""
     if "heard" not in arrays:
         return None
-    heard = np.unpackbits(arrays["heard"], count=n_frames).astype(bool)
+    sounding = np.unpackbits(arrays["heard"], count=n_frames).astype(bool)
     spans = np.zeros((n_frames, 3), dtype=np.float32)
     spans[:, 0] = NOTHING
-    spans[heard, 0] = arrays["span_levels"]
-    if heard.any():
-        spans[heard, 1:] = np.take(arrays["span_hz"], arrays["span_edges"])
+    spans[sounding, 0] = arrays["span_levels"]
+    if sounding.any():
+        spans[sounding, 1:] = np.take(arrays["span_hz"], arrays["span_edges"])
     return spans
 
 

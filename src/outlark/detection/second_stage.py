@@ -48,7 +48,7 @@ class SecondStage:
         recordings: Sequence[np.ndarray],
         notes: Sequence[tuple[int, Segment]],
     ) -> Self:
-        """From the marked notes, each with the number of its recording; `settings` are those of `MDDKM`."""
+        """From the annotated notes, each with the number of its recording; `settings` are those of `MDDKM`."""
         X = np.array([embedded(embedding, recordings[r][s.start : s.end], s.sample_rate) for r, s in notes])
         y, groups = [s.label for _, s in notes], np.arange(len(notes))
         if len(X) == 1:  # a description needs two

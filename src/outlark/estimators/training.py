@@ -153,7 +153,7 @@ def _describe_classes(model: Any, X: np.ndarray, rows: Sequence[np.ndarray], not
         setattr(model, name, [None] * C)
     left_out = [_describe_class(model, c, gathered(X, rows[c], model._mapped), notes[rows[c]]) for c in range(C)]
     sizes = [size_of(together) for together in model._together]
-    # A single note is no reference: it cannot be left out.
+    # A single note is not a reference: it cannot be left out.
     model.reference_size_ = smallest([size for size in sizes if size.n_notes > 1] or sizes)
     model.size_factors_ = np.array([_size_factor(model, c, left_out[c]) for c in range(C)])
     for c in range(C):

@@ -196,18 +196,9 @@ def choose(
 ) -> tuple[Trial, list[Trial]]:
     """Choose the metric first, at an intermediate ρ, then ρ, from the largest down.
 
-    With a single class there is nothing to choose by: the largest ρ.
-
-    Parameters
-    ----------
-    X, labels, groups : the training samples, their classes and notes
-    metric : "auto" or the name of the only candidate
-    ratios : the ρ to choose from, largest first
-    target_of : function of the mapped samples
-        y of Eq. (8).
-    fixed : hyper-parameters to hold fixed, as in `outlark.maths.gp.learn`
-
-    Returns the winner, and all settings that were tried.
+    With a single class there is nothing to choose by: the largest ρ. `metric` is "auto" or the name of the only
+    candidate, `ratios` are the ρ to choose from, largest first, `target_of` gives y of Eq. (8) from the mapped samples,
+    and `fixed` hyper-parameters are as in `outlark.maths.gp.learn`. Returns the winner, and all settings tried.
     """
     trials: list[Trial] = []
     fold = note_folds(labels, groups, rng)

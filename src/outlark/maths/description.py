@@ -195,15 +195,9 @@ def distances(model: ClassModel, Z: np.ndarray) -> np.ndarray:
 def left_out_distances(model: ClassModel, parts: Sequence[np.ndarray]) -> np.ndarray:
     """The distance of each training sample under the model **without the part that it belongs to**.
 
-    Parameters
-    ----------
-    model : ClassModel
-    parts : sequence of index arrays
-        Samples that are left out together; parts are disjoint, and none is the whole class. A sample in no part gets
-        NaN.
+    Parts are the rows of samples that are left out together. They are disjoint, and none is the whole class. A sample
+    in no part gets NaN.
 
-    Examples
-    --------
     >>> X = np.array([[0.0], [0.1], [5.0]])
     >>> one_by_one = [np.array([i]) for i in range(3)]
     >>> left_out_distances(describe(X, 1.0, 0.1), one_by_one).round(3)
@@ -218,19 +212,9 @@ def left_out_distances(model: ClassModel, parts: Sequence[np.ndarray]) -> np.nda
 def distances_without(P: np.ndarray, part: np.ndarray, k: np.ndarray) -> np.ndarray:
     """Eq. (11) in units of σ² for new samples, under the description **without some of its own**; no refitting.
 
-    With the part G, the rest B and ``P = (K/σ² + ρI)⁻¹``, ``K_BB⁻¹ = P_BB - P_BG P_GG⁻¹ P_GB``.
+    With the part G, the rest B and the precision ``P = (K/σ² + ρI)⁻¹`` (n, n) of a description that is not centred,
+    ``K_BB⁻¹ = P_BB - P_BG P_GG⁻¹ P_GB``. k (n, m) is the kernel between its samples and the new ones.
 
-    Parameters
-    ----------
-    P : ndarray (n, n)
-        The precision of the description, which is not centred.
-    part : ndarray of int
-        What is left out.
-    k : ndarray (n, m)
-        The kernel between the samples of the description and the new ones.
-
-    Examples
-    --------
     >>> X, Z = np.array([[0.0], [0.1], [5.0]]), np.array([[4.0]])
     >>> k = squared_exponential(X, Z, 1.0)
     >>> distances_without(describe(X, 1.0, 0.1).precision, np.array([2]), k).round(6)

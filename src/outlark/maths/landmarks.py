@@ -45,20 +45,11 @@ class Landmarks(NamedTuple):
 
 
 def pick(X: np.ndarray, ell: float, ratio: float, *, most: int, enough: float, rng: np.random.Generator) -> Landmarks:
-    """Landmarks until ``tr(K - Q)`` is at most `enough`, and no more than `most` of them.
+    """Landmarks until ``tr(K - Q)`` is at most `enough`, in units of σ², and no more than `most` of them.
 
-    Parameters
-    ----------
-    X : ndarray (n, d)
-        May be a memory map: rows are taken in blocks.
-    ell, ratio : float
-        ℓ and ρ.
-    most : int
-    enough : float
-        In units of σ²; 0: as many landmarks as allowed, or as double precision can separate.
+    With 0, as many landmarks as allowed, or as double precision can separate. X (n, d) may be a memory map: rows are
+    taken in blocks.
 
-    Examples
-    --------
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
     >>> found = pick(X, 3.0, 0.1, most=100, enough=0.05, rng=np.random.default_rng(0))
     >>> 5 < len(found.rows) < 60, bool(found.residuals.sum() <= 0.05)

@@ -24,19 +24,11 @@ FAR = 1e6
 
 
 class Kernel:
-    """``exp(-‖z - x‖²/ℓ²)`` for the rows z of a block and fixed points x.
+    """``exp(-‖z - x‖²/ℓ²)`` for the rows z of a block and fixed points x (n, d).
 
-    Parameters
-    ----------
-    points : ndarray (n, d)
-    ell : float
-    ratio : float
-        ρ: errors below 1e-8 of it do not matter.
-    single : bool
-        Single precision, where the product form is accurate enough.
+    Errors below 1e-8 of the ratio ρ do not matter. With `single`, in single precision where the product form is
+    accurate enough.
 
-    Examples
-    --------
     >>> Kernel(np.zeros((1, 2)), ell=1.0, ratio=0.1)(np.ones((1, 2))).round(4)
     array([[0.1353]])
     """
