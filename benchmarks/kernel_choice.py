@@ -18,9 +18,8 @@ from open_set_data import SET_NAMES, DataSet, Draw, draws_of, load, split
 from threadpoolctl import threadpool_limits
 
 from outlark import MDDKM, metrics
-from outlark.maths.choice import RATIOS, WORTHWHILE, left_out_auc, note_folds
+from outlark.maths.choice import RATIOS, WORTHWHILE, feature_map, left_out_auc, mapped, note_folds
 from outlark.maths.gp import learn, target
-from outlark.maths.metric import feature_map, mapped
 from outlark.metrics.windows import aligned_table
 
 FACTORS = (1.0, 0.5, 0.25)

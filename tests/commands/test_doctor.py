@@ -9,7 +9,7 @@ from outlark import MDDKM, PKNN, ArrayFrontEnd, HLDSFrontEnd, NoteDetector, Note
 from outlark.commands.doctor.doctor import Finding, examine
 from outlark.commands.doctor.notes import note_scores
 from outlark.commands.doctor.sounds import click, hum, in_background, pink, trials, whistle
-from outlark.detection.copies import note_samples
+from outlark.detection.absolute_scale import note_samples
 from outlark.detection.note_level import NOTE_SETTINGS, annotated_notes
 from outlark.errors import InputError
 from outlark.experiment.synthetic import KNOWN, SAMPLE_RATE, concatenate, notes

@@ -12,16 +12,19 @@ from outlark.detection.absolute_scale import (
     ENOUGH_TO_JUDGE,
     LEAST_SHARE,
     LEFT_OUT_SHARE,
+    MASKS,
     ODD_SHARE,
     PLACES,
     SEARCH,
+    AnnotatedNote,
     absolute_threshold,
+    in_pitch,
     left_out_scores,
+    note_samples,
     odd_one,
     pitch_matters,
     thresholds,
 )
-from outlark.detection.copies import MASKS, AnnotatedNote, in_pitch, note_samples
 from outlark.detection.note_level import trial_lengths
 from outlark.experiment.synthetic import SAMPLE_RATE, notes
 from outlark.features.note import NoteFrontEnd

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from outlark.detection.contrast import (
+from outlark.detection.scorers import (
     CLEAR_DB,
     FORGOTTEN_S,
     HIGHEST_DB,

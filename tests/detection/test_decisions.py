@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from outlark.detection.decode import rules
 from outlark.detection.decode.decisions import Decisions
+from outlark.detection.decode.rules import encode
 from outlark.detection.scores import ScoreBlock, Scores
-from outlark.maths.runs import encode
 from tests.detection.made_up_scores import (
     HOP,
     PLAIN,
@@ -245,7 +245,7 @@ def test_thresholds_at_the_ends_of_the_scale():
     assert [s.label for s in Decisions().decide(scores)] == [None, "A", None]
 
 
-def test_an_unknown_stretch_of_whole_notes_has_its_best_score():
+def test_an_unknown_interval_of_whole_notes_has_its_best_score():
     layout = layout_of(n_classes=1, thresholds=2.0)
     values, lengths = np.zeros((40, 1)), np.full((40, 1), 10)
     values[12] = 1.5  # a mean over the starts would be 0.04

@@ -40,7 +40,7 @@ def training(seed=0):
 
 
 def recording(seed=1, **more):
-    """Known and unknown notes between stretches of faint noise."""
+    """Known and unknown notes between intervals of faint noise."""
     rng = np.random.default_rng(seed)
     played = notes(seed=seed, counts={"tuti-D": 2, "tuti-F": 1, "cach-Z": 1, "cach-C": 1})
     order = rng.permutation(len(played))

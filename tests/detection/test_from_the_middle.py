@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from outlark import NoteDetector
 from outlark.audio import resampling
 from outlark.audio.resampling import resample
-from outlark.detection import contrast
+from outlark.detection import scorers as contrast
 from outlark.detection.scorers import NoteScorer
 from outlark.detection.scores import joined_scores
 from outlark.errors import InputError

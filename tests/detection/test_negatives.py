@@ -103,6 +103,17 @@ def test_what_a_class_would_find_in_an_annotation(heard):
     assert spans.best == spans.scores.max() == pytest.approx(alarm.score)
 
 
+@pytest.mark.parametrize(("shift", "inside"), [(0.35, True), (0.6, False), (-0.35, True), (-0.6, False)])
+def test_a_note_lies_in_an_annotation_if_they_share_half_of_the_shorter(shift, inside):
+    audio, (note,) = song(tuti_D=1)
+    made = detector()
+    frames, c = made.front_end_.transform(audio), made.classes_.tolist().index("tuti-D")
+    moved = round(shift * (note.end - note.start))
+    beside = replace(note, start=note.start + moved, end=note.end + moved)
+    best, best_beside = (spans_within(made.note_model_, frames, s, c).best for s in (note, beside))
+    assert (best_beside == pytest.approx(best)) == inside
+
+
 def test_as_few_samples_as_reject_all(rng):
     of_class = describe(rng.normal(size=(3, 2)), 1.0, 0.1)
     Z, scores = rng.normal(size=(40, 2)), rng.uniform(0.0, 0.5, size=40)
@@ -335,7 +346,7 @@ def test_damaged_files(kept):
             load(path)
 
     counts = arrays["notes/rejected_counts"]
-    refused(header, {**arrays, "notes/rejected_counts": counts + 1}, r"array 'rejected' holds \d+ samples, but")
+    refused(header, {**arrays, "notes/rejected_counts": counts + 1}, r"array 'rejected' holds \d+ rows, but")
     refused(header, {k: v for k, v in arrays.items() if k != "notes/rejected"}, r"rejected")
     refused({**header, "negatives": [{**header["negatives"][0], "label": "wren"}]}, arrays, r"a training note is")
     refused({**header, "negatives": 3}, arrays, r"not a list")

@@ -9,7 +9,7 @@ from real_note_tasks import data_folder
 from outlark import NoteDetector
 from outlark.annotations import Annotation, read_annotations
 from outlark.audio.sound import read
-from outlark.detection.note_bounds import BoundsStream, bounds_of, spans_of
+from outlark.detection.edges import BoundsStream, bounds_of, spans_of
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.features.note import NoteFrontEnd
 from outlark.segments import Segment

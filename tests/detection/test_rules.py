@@ -11,11 +11,13 @@ from outlark.detection.decode.rules import (
     decide,
     decide_by_largest,
     decide_where_sure,
+    decode,
     discard_low,
     discard_short,
+    drop_short,
     drop_short_decisions,
+    encode,
 )
-from outlark.maths.runs import decode, drop_short, encode
 
 LETTERS = "AB"
 

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlark.detection.contrast import Contrast
 from outlark.detection.edges import LOOK, MOST, learn_edges
 from outlark.detection.frame_level import FrameScorer
-from outlark.detection.scorers import ACTIVE_SHARE, FRAMES_AT_ONCE, NoteScorer
+from outlark.detection.scorers import ACTIVE_SHARE, FRAMES_AT_ONCE, Contrast, NoteScorer
 from outlark.detection.scores import joined_scores
 from outlark.features.base import Frames
 from outlark.features.note import NoteFrontEnd
@@ -157,3 +156,13 @@ def test_half_of_a_note_must_rise_above_the_noise(n_active, scored):
     scorer = NoteScorer(front_end, Likeness(front_end.n_slices * 6), np.array([20.0]), np.ones((1, 2), dtype=bool), 2)
     blocks = [scorer.push(Frames(features, activity)), scorer.finish()]
     assert (np.concatenate([block.values for block in blocks])[0].max() > 0.0) == scored
+
+
+def test_a_frame_must_rise_above_the_noise_floor_to_have_a_score():
+    describer = Likeness(5)
+    scorer = FrameScorer(describer, 2)
+    frames = Frames(np.ones((4, 5)), np.array([-1.0, 0.0, 1e-6, np.inf]))
+    values = np.concatenate([scorer.push(frames).values, scorer.finish().values])
+    np.testing.assert_array_equal(values[:2], 0.0)
+    np.testing.assert_array_equal(values[2:], describer.class_scores(np.ones((2, 5)))[:, :2])
+    assert (values[2:] > 0.0).any()

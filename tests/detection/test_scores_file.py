@@ -9,10 +9,17 @@ from hypothesis.extra.numpy import arrays
 from outlark import Decisions, HLDSFrontEnd, NoteDetector
 from outlark.audio.resampling import resample
 from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
-from outlark.detection.scores_file import KeptScores, ScoreKeeper, load_scores, save_scores
+from outlark.detection.scores_file import KeptScores, ScoreKeeper, load_scores
 from outlark.errors import ModelFileError
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.files.container import read, write
+
+
+def save_scores(kept, path):
+    of = {"recording": kept.recording, "channel": kept.channel, "model_sha256": kept.model_sha256}
+    keeper = ScoreKeeper(kept.scores.layout, kept.sample_rate, **of)
+    keeper.push(kept.scores.block)
+    keeper.save(path, n_samples=kept.n_samples, n_model_samples=kept.scores.n_samples, facts=kept.facts)
 
 
 def trained(detector=None):

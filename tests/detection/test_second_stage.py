@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from outlark import InputError, NoteDetector, embeddings
 from outlark.detection.note_level import NOTE_SETTINGS
+from outlark.detection.scores import ScoreBlock
 from outlark.detection.second_stage import LEAST_ALIKE, Memory, SecondStage, joined
 from outlark.embeddings import BirdNET
 from outlark.errors import ModelFileError
@@ -248,3 +249,14 @@ def test_a_threshold_of_an_embedding_is_a_number():
 def test_digital_silence_is_like_nothing(detector):
     assert isinstance(detector.second_stage_, SecondStage)
     assert detector.second_stage_.scores(np.zeros(100), SAMPLE_RATE).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(("share", "is_candidate"), [(0.41, True), (0.39, False)])
+def test_candidates_need_not_reach_the_threshold_of_the_spectra(detector, share, is_candidate):
+    """What the embedding is sure of counts from two fifths of that threshold on."""
+    of_spectra = detector.model_.first_stage.thresholds
+    block = ScoreBlock(np.zeros((200, 2)), np.full(200, 20.0), np.full((200, 2), 40))
+    block.values[50, 0] = share * of_spectra[0]
+    stream = detector.decision_stream(lambda scores, start, end: np.where(scores > 0.0, 9.0, 0.0))
+    segments = stream.push(block) + stream.finish(200 * detector.layout_.hop_samples)
+    assert (len(found(segments)) == 1) == is_candidate

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from outlark import NoteDetector
-from outlark.detection.sweep import FACTORS, sweep_thresholds, swept
+from outlark.detection.thresholds import FACTORS, sweep_thresholds, swept
 from outlark.errors import InputError
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from tests.detection.test_second_stage import bands

@@ -7,8 +7,13 @@ import pytest
 
 from outlark.detection import learnt_thresholds
 from outlark.detection import note_level as whole_notes
-from outlark.detection.absolute_scale import LEAST_SHARE, LEFT_OUT_SHARE, absolute_threshold
-from outlark.detection.copies import AnnotatedNote, note_samples
+from outlark.detection.absolute_scale import (
+    LEAST_SHARE,
+    LEFT_OUT_SHARE,
+    AnnotatedNote,
+    absolute_threshold,
+    note_samples,
+)
 from outlark.detection.detector import NoteDetector
 from outlark.detection.frame_level import frame_samples, note_frames, scores_of_other_notes
 from outlark.detection.note_level import NOTE_SETTINGS

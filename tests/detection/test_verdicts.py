@@ -103,26 +103,26 @@ def test_frames_are_confirmed_by_the_mean_over_the_note():
 # ------------------------------------------------------------------------ between notes
 
 
-def stretch(highest, *, active=True, activity=9.0, **settings):
+def interval(highest, *, active=True, activity=9.0, **settings):
     means = np.array([0.1, 0.1, 0.1, activity])
-    return verdicts(**settings).stretch(3, 8, active, means, np.array([*highest, 12.0], dtype=float))
+    return verdicts(**settings).interval(3, 8, active, means, np.array([*highest, 12.0], dtype=float))
 
 
 def test_sound_that_no_class_accepts_is_unknown():
-    found = stretch([0.5, 1.9, 0.3, 0, 0, 0])
+    found = interval([0.5, 1.9, 0.3, 0, 0, 0])
     assert (found.verdict, found.score, found.runner_up) == ("unknown", 1.9, "A")
     assert found.reason == "best score 1.90 (B) < 2.00"
 
 
 def test_why_what_reached_its_threshold_is_not_a_note():
-    assert stretch([1.5, 0, 0, 30, 0, 0]).reason == "A reached 1.50 ≥ 1.00, but such a note would overlap a better one"
-    short = stretch([1.5, 0, 0, 9, 0, 0], least_s=0.1)
+    assert interval([1.5, 0, 0, 30, 0, 0]).reason == "A reached 1.50 ≥ 1.00, but such a note would overlap a better one"
+    short = interval([1.5, 0, 0, 9, 0, 0], least_s=0.1)
     assert short.reason == "A reached 1.50 ≥ 1.00, but such a note lasts 90 ms, less than 100 ms"
 
 
 def test_why_it_is_silent():
-    assert stretch([0] * 6, active=False, activity=2.0).reason == "activity 2.0 dB, less than 6 dB"
-    brief = stretch([0] * 6, active=False, activity=9.0)
+    assert interval([0] * 6, active=False, activity=2.0).reason == "activity 2.0 dB, less than 6 dB"
+    brief = interval([0] * 6, active=False, activity=9.0)
     assert (brief.verdict, brief.reason) == ("silence", "never active for 200 ms or longer, but for the edges of notes")
 
 

@@ -16,10 +16,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from outlark import MDDKM, OCCGP, PKNN, InputError, NoteDetector
+from outlark.estimators import training
 from outlark.estimators.checks import check_memory, free_memory
 from outlark.estimators.open_set import temperature
 from outlark.maths.gp import HyperParameters, cost, target
-from outlark.maths.threads import blas_threads
+from outlark.maths.rows import blas_threads
 from tests.toy_notes import note, notes
 
 REJECTS = "samples that resemble no class are answered with outlier_label, which the check does not expect"
@@ -713,3 +714,17 @@ def test_warnings_point_to_the_caller(rng):
     with pytest.warns(UserWarning, match="single note") as adding:
         model.add_class(more, 5, ids)
     assert {warning.filename for warning in [*fitting, *adding]} == {__file__}
+
+
+def test_large_classes_have_no_tiny_regulariser(rng, monkeypatch):
+    """A small one asks for more landmarks than there may be."""
+    X, y = rng.normal(size=(120, 3)), np.repeat([0, 1], 60)
+    X[y == 1] += 2.0
+    groups = np.arange(120) // 5
+    small = MDDKM(metric="euclidean").fit(X, y, groups)
+    assert min(trial.ratio for trial in small.trials_) < training.LEAST_RATIO_OF_LARGE
+    monkeypatch.setattr(training, "EXACT_UP_TO", 59)
+    large = MDDKM(metric="euclidean").fit(X, y, groups)
+    assert large.trials_
+    assert all(trial.ratio >= 0.01 for trial in large.trials_)
+    assert {trial.ratio for trial in large.trials_} == {t.ratio for t in small.trials_ if t.ratio >= 0.01}

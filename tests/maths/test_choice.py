@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from outlark.maths import choice
-from outlark.maths.choice import Trial, auc, choose, left_out_auc, note_folds
+from outlark.maths.choice import Trial, auc, choose, left_out_auc, note_folds, within_class_scale
 from outlark.maths.description import describe, distances
 from outlark.maths.gp import target
-from outlark.maths.metric import within_class_scale
 from tests.toy_notes import notes
 
 

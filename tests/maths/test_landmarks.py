@@ -1,5 +1,7 @@
 """Picking landmarks: brute force and the textbook are the oracles; what is rare, blocks of any size, the same twice."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -101,6 +103,25 @@ def test_what_is_rare_is_found_among_all_samples(rng):
         found = some(X, most=60, enough=1.0, seed=seed)
         assert found.residuals.sum() <= 1.0
         assert np.any(X[found.rows] > 25.0)
+
+
+@pytest.mark.usefixtures("few_candidates")
+def test_some_landmarks_are_kept_for_what_is_rare(rng):
+    """However few landmarks there may be, and however much the first candidates could still use."""
+    for seed in range(5):
+        X = 0.6 * rng.normal(size=(5000, 2))
+        X[rng.permutation(5000)[:5]] = 50.0
+        found = some(X, most=20, seed=seed)
+        assert len(found.rows) == 20
+        assert np.any(X[found.rows] == 50.0)
+
+
+def test_no_candidate_is_left(rng, monkeypatch):
+    monkeypatch.setattr(landmarks, "CANDIDATES", 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = some(rng.normal(size=(40, 2)), most=30, ell=0.01)
+    assert len(np.unique(found.rows)) == len(found.rows) > 3
 
 
 @pytest.mark.usefixtures("few_candidates")

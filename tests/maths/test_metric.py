@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.covariance import oas
 
-from outlark.maths.metric import (
+from outlark.maths.choice import (
     candidate_metrics,
     feature_map,
     mapped,

@@ -1,6 +1,6 @@
 """One BLAS thread while it is asked for, by one caller at a time."""
 
-from outlark.maths.threads import blas_threads, one_blas_thread
+from outlark.maths.rows import blas_threads, one_blas_thread
 
 
 def test_blas_is_held_to_one_thread_and_let_go():

@@ -23,7 +23,6 @@ from outlark.detection.stream import Found
 from outlark.errors import InputError, ModelFileError
 from outlark.files.aside import sync_folders
 from outlark.segments import Segment
-from outlark.storage.detectors import state_of
 from outlark.storage.model_file import load
 from outlark.version import __version__
 
@@ -82,7 +81,7 @@ class Engine:
         self._detector.set_params(decisions=self._decisions)
         self._thresholds = self._set_thresholds()
         # what does not fit, or needs a package that is not there, shows now and not with every recording
-        state_of(self._detector)
+        self._detector.try_out()
         stage = self._detector.second_stage_
         if stage is not None:
             if task.keep_scores or task.verb == DECIDE:

@@ -18,9 +18,8 @@ from outlark.batch.identity import Print, fingerprint
 from outlark.batch.part_file import PartFile, PartWriter
 from outlark.batch.unit import Part, Unit
 from outlark.detection.detector import BLOCK, NoteDetector
-from outlark.detection.parts import PartStream, WholeStream, first_frame
 from outlark.detection.scores_file import ScoreKeeper
-from outlark.detection.stream import Found
+from outlark.detection.stream import Found, PartStream, WholeStream, first_frame
 from outlark.errors import AudioError
 from outlark.features.bandwidth import Bandwidth, listens_up_to, remark_on_bandwidth
 

@@ -77,7 +77,7 @@ def curves_of(
     if given["model"] is None:
         remark = "the curve starts at the lowest score of the detections; --model also tries lower thresholds"
         return curves_of_tables(recordings, classes, iou), [remark]
-    from outlark.detection.sweep import sweep_thresholds
+    from outlark.detection.thresholds import sweep_thresholds
     from outlark.storage.model_file import load
 
     detector = load(given["model"])
@@ -112,7 +112,7 @@ def _found(
     from outlark.annotations import Annotation
     from outlark.batch.engine import opened
     from outlark.detection.scores_file import load_scores
-    from outlark.detection.sweep import swept
+    from outlark.detection.thresholds import swept
 
     heard: Any
     if recording.name in kept:

@@ -192,11 +192,10 @@ def with_thresholds(task: Task, sources: Sources, given: Mapping[str, Any]) -> T
 
 def detector_of(given: Mapping[str, Any]) -> "tuple[NoteDetector, str]":
     """The detector in the file `model` with the given decisions and thresholds, and the digest of the file."""
-    from outlark.storage.detectors import state_of
     from outlark.storage.model_file import load
 
     detector = load(given["model"])
     detector.set_params(**{f"decisions__{name}": value for name, value in options.given_decisions(given).items()})
     set_on(detector, given["thresholds"])
-    state_of(detector)  # reports values that do not fit before any work is done
+    detector.try_out()  # reports values that do not fit before any work is done
     return detector, sha256_of(given["model"])

@@ -11,12 +11,79 @@ when left out lower it (docs/decisions/009-one-scale.md).
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from outlark.detection.copies import MASKS, AnnotatedNote, note_samples
 from outlark.features.note import NoteFrontEnd
 from outlark.maths.description import describe, distances_without, score
+
+#: What noise may mask, in shares of the loudest part of a note.
+MASKS = (0.25, 0.5)
+#: The loudest part of a note is this quantile of its spectra.
+LOUDEST = 0.99
+#: Bands by which another bird may sing higher or lower; ±2 gained no more on songs in the field and lost in noise.
+PITCH_STEPS = (-1, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class AnnotatedNote:
+    """A training note in frames of its recording; `origin` is the number of the recording or clip."""
+
+    spectra: np.ndarray
+    start: float
+    length: float
+    label: Any
+    origin: int = 0
+
+
+def note_samples(
+    front_end: NoteFrontEnd, notes: Sequence[AnnotatedNote], *, masks: Sequence[float] = (), pitch: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """X, y, groups: every note at every shift, and its copies; the same number for each note.
+
+    A handful of examples does not show how notes of a class vary. Copies add the variation that is known: annotations
+    are never exact (shifts), noise masks all but the loudest parts (masks), and another bird sings a little higher or
+    lower (steps of pitch, unless the examples show that all notes have the same pitch).
+    """
+    X = [sample for note in notes for sample in _samples(front_end, note, masks, pitch)]
+    n = len(X) // len(notes)
+    return np.array(X), np.repeat(np.array([note.label for note in notes]), n), np.repeat(np.arange(len(notes)), n)
+
+
+def _samples(front_end: NoteFrontEnd, note: AnnotatedNote, masks: Sequence[float], pitch: bool) -> list[np.ndarray]:
+    shifts = np.array(front_end.shifts_s) * front_end.frame_rate
+    reach = int(np.ceil(front_end.surroundings + np.abs(shifts).max(initial=0.0))) + 1
+    first = max(0, int(note.start) - reach)
+    spectra, start = note.spectra[first : int(note.start + note.length) + reach + 1], note.start - first
+    inside = spectra[int(start) : int(np.ceil(start + note.length))]
+    loudest = float(np.quantile(inside, LOUDEST)) if inside.size else 0.0
+
+    def described(of: np.ndarray, shift: float) -> np.ndarray:
+        return front_end.describe(of, start=start + shift, n_starts=1, length=note.length)[0]
+
+    found = [described(spectra, shift) for shift in shifts]
+    for mask in (0.0, *masks):
+        masked = np.maximum(spectra - mask * loudest, 0.0) if mask else spectra
+        found += [described(masked, 0.0)] if mask else []
+        found += [described(in_pitch(masked, step), 0.0) for step in PITCH_STEPS] if pitch else []
+    return found
+
+
+def in_pitch(spectra: np.ndarray, step: int) -> np.ndarray:
+    """Spectra (T, bands) shifted by this many bands; silence comes in from outside.
+
+    >>> in_pitch(np.array([[1.0, 2.0, 3.0]]), 1).tolist(), in_pitch(np.array([[1.0, 2.0, 3.0]]), -1).tolist()
+    ([[0.0, 1.0, 2.0]], [[2.0, 3.0, 0.0]])
+    """
+    moved = np.zeros_like(spectra)
+    if step > 0:
+        moved[:, step:] = spectra[:, :-step]
+    else:
+        moved[:, : step or None] = spectra[:, -step:]
+    return moved
+
 
 #: ℓ for descriptions of length 1, at most 2 apart: near *one* example is near the class. The target xᵀx is the same for
 #: all of them, so the cost (Eq. 7) says nothing about ℓ (docs/decisions/007-one-example.md).
@@ -56,15 +123,9 @@ def absolute_threshold(n_notes: int, duration_s: float, *, pitch: bool) -> float
 
 
 def thresholds(t0: np.ndarray, left_out: Sequence[np.ndarray]) -> np.ndarray:
-    """The threshold of each class, (C,).
+    """The threshold of each class, (C,), from its `absolute_threshold` and the scores of its notes when left out.
 
-    Parameters
-    ----------
-    t0 : ndarray (C,)
-        `absolute_threshold` of each class.
-    left_out : sequence of arrays
-        What the notes of each class score when left out; empty for a class of one note. All classes are on one scale
-        and have a handful of notes each, so that they tell it together.
+    All classes are on one scale and have a handful of notes each, so their left-out scores are pooled.
 
     >>> t0, alike = np.array([0.3, 0.2]), np.array([0.9, 0.8, 0.7, 0.9, 0.8])
     >>> thresholds(t0, [alike, alike])
@@ -104,12 +165,8 @@ def left_out_scores(
 ) -> list[np.ndarray]:
     """For each class the best score of each of its notes, near its annotation, by the others; in their order.
 
-    Parameters
-    ----------
-    lengths : for each class, in the order of its name, the lengths in frames at which it is looked for
-    apart : bool
-        Whether all notes of the same recording are left out together; notes of a class that is from one recording have
-        then no score.
+    `lengths` are those in frames at which each class is looked for. With `apart`, all notes of the same recording are
+    left out together, and notes of a class that is from one recording have no score.
     """
     return [
         _left_out_of_class(front_end, of_class, lengths_of_class, pitch, apart)

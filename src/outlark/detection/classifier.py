@@ -230,8 +230,8 @@ def _best_scores(describer: Any, views: Sequence[np.ndarray]) -> np.ndarray:
         return np.empty((0, len(describer.classes_)))
     scores = describer.class_scores(np.concatenate(views))
     starts = np.cumsum([0, *(len(of_clip) for of_clip in views[:-1])])
-    heard = np.array([of_clip.any() for of_clip in views])
-    return np.where(heard[:, np.newaxis], np.maximum.reduceat(scores, starts, axis=0), 0.0)
+    sounding = np.array([of_clip.any() for of_clip in views])
+    return np.where(sounding[:, np.newaxis], np.maximum.reduceat(scores, starts, axis=0), 0.0)
 
 
 def _folds(numbers: np.ndarray, groups: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

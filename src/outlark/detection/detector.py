@@ -292,9 +292,16 @@ class NoteDetector(Trained, BaseEstimator):
             scores, self.decisions_, self.model_.decision_layout(layout), sample_rate=rate, memory=memory
         )
 
+    def try_out(self) -> None:
+        """Pass a frame of silence through the whole system, so that settings that do not fit show now."""
+        check_seconds("gap_s", self.gap_s, zero=True)
+        stream = self.stream()
+        stream.push(self.front_end_.silence(self.front_end_.hop_samples_ + sum(self.front_end_.context_samples_)))
+        stream.finish()
+
     @property
     def grain(self) -> int | None:
-        """Parts of a recording begin at a multiple of this many frames; None if it must be analysed as a whole."""
+        """Parts of a recording start at a multiple of this many frames; None if it must be analysed as a whole."""
         check_is_fitted(self)
         scorer = self.model_.scorer()
         return scorer.grain if isinstance(scorer, NoteScorer) else None
@@ -329,7 +336,7 @@ class NoteDetector(Trained, BaseEstimator):
                 "analysed from its start"
             )
         if first and (first < 0 or first % (self.grain or 1)):
-            raise InputError(f"first={first}: give a multiple of {self.grain}, at which parts begin")
+            raise InputError(f"first={first}: give a multiple of {self.grain}, at which parts start")
         return ScoreStream(self.front_end_, self.model_.scorer(), self._rate(sample_rate), memory=memory, first=first)
 
     def decision_stream(self, joined: Joined | None = None) -> DecisionStream:

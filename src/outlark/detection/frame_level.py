@@ -18,19 +18,12 @@ FRAMES_AT_ONCE = 512
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FrameModel:
-    """Class models of single frames.
-
-    Attributes
-    ----------
-    front_end : FrontEnd, fitted
-    describer : fitted class model
-        Its thresholds are those of frames.
-    note_thresholds : ndarray (C,) or None
-        For the mean over a note; None if the class model does not keep the scores of left-out notes.
-    """
+    """Class models of single frames."""
 
     front_end: FrontEnd
+    #: Its thresholds are those of frames.
     describer: Describer
+    #: For the mean over a note; None if the class model does not keep the scores of left-out notes, (C,).
     note_thresholds: np.ndarray | None
 
     @property

@@ -60,7 +60,7 @@ def choose_front_end(material: Material) -> Choice:
     'only 0 % of their sound lies between 500 and 10000 Hz: it listens from 50 to 1009 Hz, where 95 % lies'
     """
     usual = NoteFrontEnd(surroundings_s=0.0) if material.clips else NoteFrontEnd()
-    box = _marked_frequencies(material)
+    box = _annotated_frequencies(material)
     low_hz, high_hz, where = _span(material, usual, box)
     scale = usual.low_hz / low_hz
     window_s, how_long = _window(material, 1.0 if 1.0 / FAR < scale < FAR else scale, usual.window_s)
@@ -88,7 +88,7 @@ def choose_front_end(material: Material) -> Choice:
     return Choice(front_end, [where, *how_long])
 
 
-def _marked_frequencies(material: Material) -> tuple[float, float]:
+def _annotated_frequencies(material: Material) -> tuple[float, float]:
     """The frequencies within which all notes are annotated; 0 to infinity unless all of them are."""
     notes = [segment for _, segment in material.notes]
     low_hz = min(0.0 if s.low_hz is None else s.low_hz for s in notes)
@@ -151,17 +151,17 @@ def _span(material: Material, usual: NoteFrontEnd, box: tuple[float, float]) -> 
         return usual.low_hz, usual.high_hz, f"they hardly rise above noise: {_listens(usual.low_hz, usual.high_hz)}"
     if own >= too_little * held.max():
         lower, upper = np.interp([OUTSIDE, 1.0 - OUTSIDE], np.concatenate([[0.0], np.cumsum(shares)]), edges)
-        told = f"most of their sound lies between {lower:.0f} and {upper:.0f} Hz"
+        found = f"most of their sound lies between {lower:.0f} and {upper:.0f} Hz"
         span = (
             f"the usual span, {usual.low_hz:.0f} to {usual.high_hz:.0f} Hz, holds {100 * own:.0f} % of it and is kept"
         )
-        return usual.low_hz, usual.high_hz, f"{told}; {span}"
+        return usual.low_hz, usual.high_hz, f"{found}; {span}"
     high_hz = min(ratio * low_hz, highest)
-    told = f"only {100 * own:.0f} % of their sound lies between {usual.low_hz:.0f} and {usual.high_hz:.0f} Hz"
+    found = f"only {100 * own:.0f} % of their sound lies between {usual.low_hz:.0f} and {usual.high_hz:.0f} Hz"
     return (
         low_hz,
         high_hz,
-        f"{told}: {_listens(low_hz, high_hz)}, where {100 * _held(shares, edges, low_hz, high_hz):.0f} % lies",
+        f"{found}: {_listens(low_hz, high_hz)}, where {100 * _held(shares, edges, low_hz, high_hz):.0f} % lies",
     )
 
 
@@ -181,7 +181,7 @@ def _shares(material: Material, n_bands: int, highest: float) -> np.ndarray:
     for recording, segments in zip(material.recordings, material.segments, strict=True):
         if segments:
             rises = _rises(spectrum, recording, material.clips)
-            between = rises[~_marked(len(rises), segments, spectrum.hop)]
+            between = rises[~_annotated(len(rises), segments, spectrum.hop)]
             usual = between.mean(axis=0) if len(between) and not material.clips else 0.0
             for s in segments:
                 first = min(s.start // spectrum.hop, len(rises) - 1)
@@ -207,12 +207,12 @@ def _rises(spectrum: Spectrum, recording: np.ndarray, clips: bool) -> np.ndarray
     return joined([source.push(recording), source.finish()]).features
 
 
-def _marked(n_frames: int, segments: Sequence[Segment], hop: int) -> np.ndarray:
+def _annotated(n_frames: int, segments: Sequence[Segment], hop: int) -> np.ndarray:
     """Which frames lie in an annotated note, (n_frames,) of bool."""
-    marked = np.zeros(n_frames, dtype=bool)
+    annotated = np.zeros(n_frames, dtype=bool)
     for s in segments:
-        marked[s.start // hop : s.end // hop + 1] = True
-    return marked
+        annotated[s.start // hop : s.end // hop + 1] = True
+    return annotated
 
 
 def _held(shares: np.ndarray, edges: np.ndarray, low_hz: float, high_hz: float) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.ndimage import maximum_filter1d
 from sklearn.base import clone
 
-from outlark.detection.copies import AnnotatedNote, note_samples
+from outlark.detection.absolute_scale import AnnotatedNote, note_samples
 from outlark.detection.scorers import NoteScorer
 from outlark.detection.training import Describer
 from outlark.features.base import Frames
@@ -55,12 +55,8 @@ class NoteScores(Protocol):
 
 
 def note_thresholds(own: Sequence[np.ndarray], rest: Sequence[np.ndarray]) -> np.ndarray:
-    """The threshold of each class, (C,).
-
-    Parameters
-    ----------
-    own : for each class, the scores of its training notes when left out
-    rest : for each class, the peaks of its score where none of its notes is annotated: other notes, background
+    """The threshold of each class, (C,), from the scores of its `own` training notes when left out, and the peaks of
+    its score in the `rest`, where none of its notes is annotated: other notes, background.
 
     >>> own, rest = np.array([2.2, 2.3, 2.4]), np.array([0.3, 1.0, 2.25])
     >>> note_thresholds([own], [rest]).round(2)

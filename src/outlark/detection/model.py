@@ -28,36 +28,25 @@ class DetectorModel:
 
     Thresholds in use are those set by hand, then those that were calibrated, then those of the training: each is kept
     once, and `thresholds` puts them together.
-
-    Attributes
-    ----------
-    first_stage : NoteModel or FrameModel
-        Front end, class model and the thresholds of the training.
-    shortest_s, longest_s : ndarray (C,)
-        Of the training notes of each class.
-    second_stage : SecondStage, optional
-        With an embedding.
-    calibration : tuple of ClassCalibration
-        One for each class; empty without calibration.
-    by_hand : mapping of label to float
-        Thresholds set by hand.
-    training, negatives : list of dict
-        See `training_record`; negatives have their best "score" as well.
-    lineage : list of dict
-        The models it was trained from, oldest first.
-    choice : list of str
-        Why the front end has its settings.
     """
 
+    #: Front end, class model and the thresholds of the training.
     first_stage: NoteModel | FrameModel
+    #: Of the training notes of each class, (C,).
     shortest_s: np.ndarray
     longest_s: np.ndarray
+    #: With an embedding.
     second_stage: SecondStage | None = None
+    #: One for each class; empty without calibration.
     calibration: tuple[ClassCalibration, ...] = ()
+    #: Thresholds set by hand.
     by_hand: Mapping[Any, float] = field(default_factory=dict)
+    #: See `training_record`; negatives have their best "score" as well.
     training: list[dict[str, Any]] = field(default_factory=list)
     negatives: list[dict[str, Any]] = field(default_factory=list)
+    #: The models it was trained from, oldest first.
     lineage: list[dict[str, Any]] = field(default_factory=list)
+    #: Why the front end has its settings.
     choice: list[str] = field(default_factory=list)
 
     @property

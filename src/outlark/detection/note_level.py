@@ -9,11 +9,10 @@ import numpy as np
 from sklearn.base import clone
 
 from outlark.detection import absolute_scale
-from outlark.detection.contrast import Contrast, contrast_of
-from outlark.detection.copies import MASKS, AnnotatedNote, note_samples
+from outlark.detection.absolute_scale import MASKS, AnnotatedNote, note_samples
 from outlark.detection.edges import Edges, learn_edges
 from outlark.detection.learnt_thresholds import left_out_by_refit, note_thresholds, raised, scores_of_the_rest
-from outlark.detection.scorers import ClassScorer, NoteScorer
+from outlark.detection.scorers import ClassScorer, Contrast, NoteScorer, contrast_of
 from outlark.detection.second_stage import CANDIDATE
 from outlark.detection.training import Describer
 from outlark.errors import InputError
@@ -45,35 +44,23 @@ ENOUGH_NOTES = 20
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NoteModel:
-    """Class models of whole notes.
-
-    Attributes
-    ----------
-    front_end : NoteFrontEnd, fitted
-    describer : fitted class model
-    lengths : ndarray (L,)
-        Frames.
-    allowed : ndarray (L, C) of bool
-    thresholds : ndarray (C,)
-        As trained.
-    edges : Edges or None
-        What onsets and ends look like; None before they are learnt.
-    left_out : list of ndarray
-        For each class the scores of its training notes when left out, sorted; none for a class of one note.
-    contrast_db : float or None
-        How far loud sounds stand out in the training recordings, for scores on the absolute scale.
-    rejected : list of Description or None, optional
-        For each class the sounds known not to be notes of it (`outlark.detection.negatives`).
-    """
+    """Class models of whole notes."""
 
     front_end: NoteFrontEnd
     describer: Any
+    #: Frames, (L,).
     lengths: np.ndarray
+    #: (L, C) of bool.
     allowed: np.ndarray
+    #: As trained, (C,).
     thresholds: np.ndarray
+    #: What onsets and ends look like; None before they are learnt.
     edges: Edges | None = None
+    #: For each class the scores of its training notes when left out, sorted; none for a class of one note.
     left_out: list[np.ndarray] = field(default_factory=list)
+    #: How far loud sounds stand out in the training recordings, for scores on the absolute scale.
     contrast_db: float | None = None
+    #: For each class the sounds known not to be notes of it (`outlark.detection.negatives`).
     rejected: list[Description | None] | None = None
 
     #: For the mean over a note, which only models of frames need.
@@ -109,13 +96,8 @@ class NoteModel:
 class Rejecting:
     """The scores of a class model, but 0 for a sound that is nearer to one rejected for the class than to the class.
 
-    Parameters
-    ----------
-    describer : ClassScorer
-        For samples (n, d), on the absolute scale.
-    rejected : sequence of Description or None
-        For each class the sounds that are not notes of it, if any; with the kernel of the classes, so that scores are
-        comparable.
+    `rejected` describes for each class the sounds that are not notes of it, if any, with the kernel of the classes, so
+    that scores are comparable.
 
     >>> from outlark.estimators.mddkm import MDDKM
     >>> from outlark.maths.description import describe
@@ -264,17 +246,8 @@ def check_segments(segments: Any) -> list[Segment]:
 def note_p_values(scores: np.ndarray, left_out: np.ndarray) -> np.ndarray:
     """Conformal p-values of notes with these scores (n,) under one class, (n,); see `NoteDetector.p_values`.
 
-    Parameters
-    ----------
-    scores : ndarray (n,)
-        NaN where there is none.
-    left_out : ndarray (m,)
-        The scores of the training notes of the class when left out, sorted.
-
-    Returns
-    -------
-    ndarray (n,)
-        ``(1 + #{left out ≤ score}) / (m + 1)``; NaN without a score, or with fewer than `ENOUGH_NOTES` notes.
+    `left_out` are the sorted scores of the m training notes when left out. NaN for a score of NaN, or with fewer than
+    `ENOUGH_NOTES` notes.
 
     >>> note_p_values(np.array([0.5, 10.0, 99.0, np.nan]), np.arange(1.0, 25.0))
     array([0.04, 0.44, 1.  ,  nan])

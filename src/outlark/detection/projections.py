@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from scipy.sparse import csr_array
 
-from outlark.detection.span_lengths import SpanLengths
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.note import NoteFrontEnd, cumulated, root_of_change
 from outlark.maths.description import ClassModel, score
@@ -51,70 +51,43 @@ def no_spans(n_starts: int, n_classes: int) -> SpanScores:
 
 
 class _Class(NamedTuple):
-    """One class, ready for projections.
-
-    Attributes
-    ----------
-    numbers : ndarray of int
-        The lengths that it may have.
-    first, last : int
-        Of its edges, in frames after the first edge of all classes.
-    frames_at_once : int
-        Starts that are scored at once.
-    pieces : list of ndarray (bands, edges·samples)
-        2B/ℓ², some samples after the other.
-    triangles : list of (n, ndarray (n, n'))
-        exp(-‖b‖²/ℓ²) times L⁻¹ᵀ, some columns after the other; each needs the first n rows.
-    """
+    """One class, ready for projections."""
 
     description: ClassModel
     size_factor: float
+    #: Of the lengths that it may have.
     numbers: np.ndarray
+    #: First and last of its edges, in frames after the first edge of all classes.
     first: int
     last: int
+    #: Starts that are scored at once.
     frames_at_once: int
+    #: 2B/ℓ² (bands, edges·samples), some samples after the other.
     pieces: list[np.ndarray]
+    #: exp(-‖b‖²/ℓ²) times L⁻¹ᵀ, some columns after the other; each needs the first n rows.
     triangles: list[tuple[int, np.ndarray]]
 
 
 class _Spans(NamedTuple):
-    """The spans of a run, one length after the other.
+    """The spans of a run, one length after the other."""
 
-    Attributes
-    ----------
-    ends : ndarray (L + 1,)
-        Those of length number l are ``ends[l] … ends[l + 1] - 1``.
-    starts, number_of : ndarrays (N,)
-        Where they start, and the number of their length.
-    columns, weights : ndarrays (N, 2·edges)
-        What projections of cumulated spectra are to be added up, and how they count.
-    flat : ndarray (N,) of bool
-        Which have no shape.
-    """
-
+    #: Those of length number l are ``ends[l] … ends[l + 1] - 1``; (L + 1,).
     ends: np.ndarray
+    #: Where they start, and the number of their length, (N,).
     starts: np.ndarray
     number_of: np.ndarray
+    #: What projections of cumulated spectra are to be added up, and how they count, (N, 2·edges).
     columns: np.ndarray
     weights: np.ndarray
+    #: Which have no shape, (N,) of bool.
     flat: np.ndarray
 
 
 class Projections:
     """Scores of the spans of a block of spectra by `MDDKM`; prepared once for a model.
 
-    Parameters
-    ----------
-    front_end : NoteFrontEnd, fitted
-    describer : MDDKM, fitted
-    samples : its `plain_samples`
-    lengths : ndarray (L,)
-        In frames.
-    allowed : ndarray (L, C) of bool
-    step : int
-        From one start to the next.
-    before : int
-        Spectra of a block before its first start.
+    `samples` are its `plain_samples`, and `before` is the number of spectra of a block before its first start; the rest
+    is as in `NoteScorer`.
     """
 
     def __init__(
@@ -282,3 +255,101 @@ def _prepared(describer: MDDKM, c: int, X: np.ndarray, numbers: np.ndarray, whol
     in_cache = CACHE // (whole.shape[1] * min(len(X), SAMPLES_AT_ONCE)) - (last - first)
     at_once = max(FEWEST_FRAMES, last - first, in_cache)
     return _Class(description, describer.size_factors_[c], numbers, first, last, at_once, pieces, triangles)
+
+
+#: Spectra whose shape is smaller than this share of their mean are flat; its square is the size of rounding errors.
+FLAT = 1e-6
+
+
+class SpanLengths:
+    r"""‖U(v - v̄)‖ of spans (see `outlark.features.note`), from squared distances between cumulated spectra.
+
+    With the cumulated spectra S at the edges of the slices of a span, and a sum over pairs of them with weights M,
+
+    .. math:: ‖U(v-\bar v)‖² = -\sum_{i<j} M_{ij} ‖S(e_i) - S(e_j)‖² - \frac{(Σ_b (S_b(e_n) - S_b(e_0)))²}{n n_{bands}}
+
+    Distances, not products, because loud sound elsewhere must not drown quiet sound here. The edges of the slices of a
+    span of each length, in frames after its start, are `whole` frames and a `part`, (L, edges) both; starts are
+    multiples of `step`.
+
+    >>> lengths = SpanLengths(np.array([[0, 1, 2]]), np.zeros((1, 3)), np.eye(2), step=1)
+    >>> sums = np.array([[0.0, 0.0], [3.0, 0.0], [3.0, 1.0], [4.0, 2.0], [4.0, 2.0]])
+    >>> lengths(sums, [np.array([0, 1])]).round(3)  # of (3, 0 | 0, 1) and (0, 1 | 1, 1), without their means
+    array([2.449, 0.866])
+    """
+
+    def __init__(self, whole: np.ndarray, part: np.ndarray, U: np.ndarray, step: int) -> None:
+        self._whole, self._part, self._step, self._n_slices = whole, part, step, len(U)
+        self._pairs = [_pairs_of(*edges, U) for edges in zip(whole, part, strict=True)]
+
+    def __call__(self, sums: np.ndarray, starts: Sequence[np.ndarray]) -> np.ndarray:
+        """Of all spans, one length after the other, from `cumulated` spectra (T, bands) and the ascending starts of
+        each length; 0 for what is flat.
+        """
+        used = [number for number, own in enumerate(starts) if len(own)]
+        apart = np.unique(np.concatenate([self._pairs[number].apart for number in used]))
+        squares = _squared_distances(sums, apart).ravel()
+        found = []
+        for number in used:
+            own, (first, frames, weights) = starts[number], self._pairs[number]
+            # row i: i frames after each start
+            rows = _shifted(squares, int(own[0]), int(own[-1] - own[0]) // self._step + 1, self._step)
+            at = np.searchsorted(apart, frames) * len(sums) + first
+            found.append((weights @ rows[at])[(own - own[0]) // self._step])
+        of_shape = np.concatenate(found)
+        of_mean = self._totals(sums.sum(axis=1), starts) ** 2 / (self._n_slices * sums.shape[1])
+        of_shape -= of_mean
+        return np.sqrt(np.where(of_shape > FLAT**2 * of_mean, of_shape, 0.0))
+
+    def _totals(self, totals: np.ndarray, starts: Sequence[np.ndarray]) -> np.ndarray:
+        """The sum over each span."""
+        number_of, joined = np.repeat(np.arange(len(starts)), [len(own) for own in starts]), np.concatenate(starts)
+        ends = []
+        for edge in (0, -1):
+            at = joined + self._whole[number_of, edge]
+            ends.append(totals[at] + self._part[number_of, edge] * (totals[at + 1] - totals[at]))
+        return ends[1] - ends[0]
+
+
+class _Pairs(NamedTuple):
+    """‖Uv‖² of a span as a sum over pairs of frames: the first of each, how far apart they are, and its weight."""
+
+    first: np.ndarray
+    apart: np.ndarray
+    weights: np.ndarray
+
+
+def _pairs_of(whole: np.ndarray, part: np.ndarray, U: np.ndarray) -> _Pairs:
+    """From the edges of the slices: ‖Σ c_i S_i‖² = -Σ_{i<j} c_i c_j ‖S_i - S_j‖² if Σ c_i = 0."""
+    points = np.concatenate([whole, whole + 1])
+    reading = np.hstack([np.diag(1.0 - part), np.diag(part)])
+    slices = U @ np.diff(np.eye(len(whole)), axis=0) @ reading
+    weights = -(slices.T @ slices)
+    i, j = np.triu_indices(len(points), 1)
+    first, apart = np.minimum(points[i], points[j]), np.abs(points[i] - points[j])
+    used = (weights[i, j] != 0.0) & (apart > 0)
+    pairs, of_pair = np.unique(np.stack([first[used], apart[used]]), axis=1, return_inverse=True)
+    added = np.bincount(of_pair.ravel(), weights[i, j][used], minlength=pairs.shape[1])
+    return _Pairs(pairs[0], pairs[1], added)
+
+
+def _squared_distances(sums: np.ndarray, apart: np.ndarray) -> np.ndarray:
+    """‖S(t + δ) - S(t)‖² for each δ of `apart` and each t, (δ, T); the last δ of a row are not set."""
+    squares, buffer, ones = np.empty((len(apart), len(sums))), np.empty_like(sums), np.ones(sums.shape[1])
+    for row, frames in enumerate(apart.tolist()):
+        between = np.subtract(sums[frames:], sums[:-frames], out=buffer[frames:])
+        np.matmul(np.multiply(between, between, out=between), ones, out=squares[row, : len(between)])
+    return squares
+
+
+def _shifted(x: np.ndarray, first: int, n: int, step: int) -> np.ndarray:
+    """Row i: x at first + i, and n - 1 more in steps; a view.
+
+    >>> _shifted(np.arange(8), 1, 3, 2)
+    array([[1, 3, 5],
+           [2, 4, 6],
+           [3, 5, 7]])
+    """
+    n_rows = len(x) - first - (n - 1) * step
+    size = x.strides[0]
+    return as_strided(x[first:], shape=(n_rows, n), strides=(size, step * size), writeable=False)

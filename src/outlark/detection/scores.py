@@ -8,28 +8,19 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ScoreLayout:
-    """What stays the same along a stream of scores.
-
-    Attributes
-    ----------
-    classes : ndarray (C,)
-    thresholds : ndarray (C,)
-        τ: the lowest score that each class accepts.
-    sample_rate, hop_samples, offset_samples : int
-        Frame k covers the samples ``offset + k·hop … offset + (k + 1)·hop``.
-    shortest_s, longest_s : ndarray (C,)
-        Of the training notes of each class, in seconds.
-    note_thresholds : ndarray (C,), optional
-        For scores of frames: the lowest mean score of a whole note of the class.
-    """
+    """What stays the same along a stream of scores; arrays are (C,)."""
 
     classes: np.ndarray
+    #: τ: the lowest score that each class accepts.
     thresholds: np.ndarray
+    #: Frame k covers the samples ``offset + k·hop … offset + (k + 1)·hop``.
     sample_rate: int
     hop_samples: int
     offset_samples: int
+    #: Of the training notes of each class.
     shortest_s: np.ndarray
     longest_s: np.ndarray
+    #: For scores of frames: the lowest mean score of a whole note of the class.
     note_thresholds: np.ndarray | None = None
 
     @property
@@ -40,26 +31,17 @@ class ScoreLayout:
 
 @dataclass(frozen=True, eq=False)
 class ScoreBlock:
-    """Scores of consecutive frames; its length is their number.
+    """Scores of consecutive frames; its length is their number."""
 
-    Attributes
-    ----------
-    values : ndarray (T, C)
-        The score of the frame or, at note level, the best score of a note that starts here.
-    activity : ndarray (T,)
-        dB above the noise floor; infinite where it is not measured.
-    lengths : ndarray (T, C) of int, or None
-        At note level: how many frames the best note that starts here lasts.
-    moves : ndarray (T, C, 2) of int, or None
-        At note level: by how many frames its onset and end move once its edges are refined.
-    spans : ndarray (T, 3) of float32, or None
-        Level, lowest and highest frequency of each frame, as from `outlark.detection.note_bounds.spans_of`.
-    """
-
+    #: The score of the frame or, at note level, the best score of a note that starts here, (T, C).
     values: np.ndarray
+    #: dB above the noise floor; infinite where it is not measured, (T,).
     activity: np.ndarray
+    #: At note level: how many frames the best note that starts here lasts, (T, C) of int.
     lengths: np.ndarray | None = None
+    #: At note level: by how many frames its onset and end move once its edges are refined, (T, C, 2) of int.
     moves: np.ndarray | None = None
+    #: Level, lowest and highest frequency of each frame (`outlark.detection.edges.spans_of`), (T, 3) of float32.
     spans: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -99,18 +81,11 @@ def joined_scores(blocks: Sequence[ScoreBlock]) -> ScoreBlock:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Scores:
-    """The scores of a whole recording: from `NoteDetector.scores`, for `NoteDetector.decide`.
-
-    Attributes
-    ----------
-    layout : ScoreLayout
-    block : ScoreBlock
-    n_samples : int
-        Length of the recording.
-    """
+    """The scores of a whole recording: from `NoteDetector.scores`, for `NoteDetector.decide`."""
 
     layout: ScoreLayout
     block: ScoreBlock
+    #: The length of the recording.
     n_samples: int
 
     @property

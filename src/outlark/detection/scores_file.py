@@ -13,7 +13,7 @@ import numpy as np
 
 from outlark.audio.sound import HIGHEST_RATE
 from outlark.detection.detector import NoteDetector
-from outlark.detection.note_bounds import NOTHING
+from outlark.detection.edges import NOTHING
 from outlark.detection.scorers import LOOKED_AT
 from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.detection.stream import at_rate, last_segments
@@ -44,30 +44,20 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KeptScores:
-    """The scores of a recording, and what locates them in it.
+    """The scores of a recording, and what locates them in it."""
 
-    Attributes
-    ----------
-    scores : Scores
-        At the rate of the model.
-    sample_rate, n_samples : int
-        Of the recording itself.
-    recording : str, optional
-        Its name.
-    channel : int, optional
-        Counted from 1; None for the mean of all.
-    model_sha256 : str, optional
-        Of the model file that gave the scores.
-    facts : mapping
-        Further facts about the recording, as JSON values; see `outlark.batch.facts.Facts`.
-    """
-
+    #: At the rate of the model.
     scores: Scores
+    #: Of the recording itself.
     sample_rate: int
     n_samples: int
+    #: Its name.
     recording: str | None = None
+    #: Counted from 1; None for the mean of all.
     channel: int | None = None
+    #: Of the model file that gave the scores.
     model_sha256: str | None = None
+    #: Further facts about the recording, as JSON values; see `outlark.batch.facts.Facts`.
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def decide(self, detector: NoteDetector) -> list[Segment]:
@@ -98,14 +88,20 @@ class KeptScores:
 
 
 class ScoreKeeper:
-    """Collects the scores of a recording block by block, without the frames that have none.
+    """Collects the scores of a recording block by block, without the frames that have none; as in `KeptScores`.
 
-    Parameters
-    ----------
-    layout : ScoreLayout
-    sample_rate : int
-        Of the recording.
-    recording, channel, model_sha256 : see `KeptScores`
+    >>> from tempfile import TemporaryDirectory
+    >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
+    >>> known = notes(counts={"tuti-F": 3, "cach-Z": 3})
+    >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+    >>> scores, segments = detector.scores_and_segments(known[0].samples, SAMPLE_RATE)
+    >>> keeper = ScoreKeeper(scores.layout, SAMPLE_RATE)
+    >>> keeper.push(scores.block)
+    >>> with TemporaryDirectory() as folder:
+    ...     keeper.save(f"{folder}/a.wav.scores", n_samples=len(known[0].samples), n_model_samples=scores.n_samples)
+    ...     again = load_scores(f"{folder}/a.wav.scores")
+    >>> again.decide(detector) == segments
+    True
     """
 
     def __init__(
@@ -159,33 +155,6 @@ class ScoreKeeper:
         joined = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
         spans = _packed_spans(joined.pop("spans")) if "spans" in joined else {}
         write(path, header, {**fields.arrays, **joined, "scored": np.packbits(joined["scored"]), **spans})
-
-
-def save_scores(kept: KeptScores, path: str | os.PathLike[str]) -> None:
-    """Write scores to a file, completely or not at all; the same scores give the same bytes.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
-    >>> known = notes(counts={"tuti-F": 3, "cach-Z": 3})
-    >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
-    >>> audio = known[0].samples
-    >>> scores = detector.scores(audio, SAMPLE_RATE)
-    >>> with TemporaryDirectory() as folder:
-    ...     kept = KeptScores(scores=scores, sample_rate=SAMPLE_RATE, n_samples=len(audio))
-    ...     save_scores(kept, f"{folder}/a.wav.scores")
-    ...     again = load_scores(f"{folder}/a.wav.scores")
-    >>> again.decide(detector) == detector.detect(audio, SAMPLE_RATE)
-    True
-    """
-    keeper = ScoreKeeper(
-        kept.scores.layout,
-        kept.sample_rate,
-        recording=kept.recording,
-        channel=kept.channel,
-        model_sha256=kept.model_sha256,
-    )
-    keeper.push(kept.scores.block)
-    keeper.save(path, n_samples=kept.n_samples, n_model_samples=kept.scores.n_samples, facts=kept.facts)
 
 
 def load_scores(path: str | os.PathLike[str], model_sha256: str | None = None) -> KeptScores:
@@ -309,12 +278,12 @@ def _packed(block: ScoreBlock) -> dict[str, np.ndarray]:
 
 
 def _packed_spans(spans: np.ndarray) -> dict[str, np.ndarray]:
-    """The spans of frames that were heard, in three bytes each: there are as many frequencies as bands, not more."""
-    heard = spans[:, 0] > NOTHING
-    frequencies, numbers = np.unique(spans[heard, 1:], return_inverse=True)
+    """The spans of frames with sound, in three bytes each: there are as many frequencies as bands, not more."""
+    sounding = spans[:, 0] > NOTHING
+    frequencies, numbers = np.unique(spans[sounding, 1:], return_inverse=True)
     return {
-        "heard": np.packbits(heard),
-        "span_levels": spans[heard, 0].astype(np.int16),
+        "heard": np.packbits(sounding),
+        "span_levels": spans[sounding, 0].astype(np.int16),
         "span_hz": frequencies,
         "span_edges": numbers.reshape(-1, 2).astype(np.uint8 if len(frequencies) <= 2**8 else np.uint32),
     }
@@ -324,12 +293,12 @@ def _unpacked_spans(arrays: Mapping[str, np.ndarray], n_frames: int) -> np.ndarr
     """None for scores of frames."""
     if "heard" not in arrays:
         return None
-    heard = np.unpackbits(arrays["heard"], count=n_frames).astype(bool)
+    sounding = np.unpackbits(arrays["heard"], count=n_frames).astype(bool)
     spans = np.zeros((n_frames, 3), dtype=np.float32)
     spans[:, 0] = NOTHING
-    spans[heard, 0] = arrays["span_levels"]
-    if heard.any():
-        spans[heard, 1:] = np.take(arrays["span_hz"], arrays["span_edges"])
+    spans[sounding, 0] = arrays["span_levels"]
+    if sounding.any():
+        spans[sounding, 1:] = np.take(arrays["span_hz"], arrays["span_edges"])
     return spans
 
 

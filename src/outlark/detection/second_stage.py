@@ -32,19 +32,12 @@ LEAST_ALIKE = 0.1
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SecondStage:
-    """Embeddings of the training notes, described.
+    """Embeddings of the training notes, described."""
 
-    Attributes
-    ----------
-    embedding : callable
-        ``embedding(samples, sample_rate)`` → vector (d,).
-    describer : MDDKM, fitted
-    threshold : float
-        τ₂: the lowest score of a note of a class under the embedding.
-    """
-
+    #: ``embedding(samples, sample_rate)`` → vector (d,).
     embedding: Embedding
     describer: MDDKM
+    #: τ₂: the lowest score of a note of a class under the embedding.
     threshold: float
 
     @classmethod
@@ -55,7 +48,7 @@ class SecondStage:
         recordings: Sequence[np.ndarray],
         notes: Sequence[tuple[int, Segment]],
     ) -> Self:
-        """From the marked notes, each with the number of its recording; `settings` are those of `MDDKM`."""
+        """From the annotated notes, each with the number of its recording; `settings` are those of `MDDKM`."""
         X = np.array([embedded(embedding, recordings[r][s.start : s.end], s.sample_rate) for r, s in notes])
         y, groups = [s.label for _, s in notes], np.arange(len(notes))
         if len(X) == 1:  # a description needs two

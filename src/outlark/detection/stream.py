@@ -1,23 +1,26 @@
 """One recording on its way through a trained detector: samples in, scores and segments out once they are final."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from outlark.audio.resampling import Resampler
+from outlark.audio.resampling import Resampler, resampled_length
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.frame_level import FrameScorer
 from outlark.detection.scorers import NoteScorer
 from outlark.detection.scores import ScoreBlock, ScoreLayout, joined_scores
-from outlark.detection.second_stage import Memory
+from outlark.detection.second_stage import Memory, joined
 from outlark.errors import InputError
 from outlark.features.base import Frames, FrameSource, FrontEnd
-from outlark.maths.threads import one_blas_thread
+from outlark.maths.rows import one_blas_thread
 from outlark.segments import Segment
 from outlark.verdict_names import SILENCE
+
+if TYPE_CHECKING:
+    from outlark.detection.detector import NoteDetector
 
 
 class Found(NamedTuple):
@@ -30,25 +33,9 @@ class Found(NamedTuple):
 class ScoreStream:
     """Samples in, class scores out; the first half of `DetectorStream`, which may start anywhere in a recording.
 
-    Parameters
-    ----------
-    front_end : FrontEnd, fitted
-        Its sample rate is the model's.
-    scorer : FrameScorer or NoteScorer, fresh
-    sample_rate : int
-        Of the samples to come.
-    memory : Memory, optional
-        Gets the samples at the rate of the model.
-    first : int
-        The first frame to be scored, a multiple of the grain of a `NoteScorer`. The scores are those of the whole
-        recording, to the bit, if samples are pushed from `first_sample` on.
-
-    Attributes
-    ----------
-    first_sample : int
-        Of the recording, at its own rate.
-    n_samples, n_model_samples : int
-        Up to where the recording was pushed, at its own rate and at that of the model.
+    The first frame to be scored is a multiple of the grain of a `NoteScorer`. The scores are those of the whole
+    recording, to the bit, if samples are pushed from `first_sample` on. `memory` gets the samples at the rate of the
+    model. `n_samples` and `n_model_samples` say up to where the recording was pushed, at its own rate and the model's.
     """
 
     def __init__(
@@ -113,18 +100,8 @@ class ScoreStream:
 class DetectorStream:
     """Samples in, scores and final segments out; made by `NoteDetector.stream`.
 
-    Parameters
-    ----------
-    scores : ScoreStream
-        From the start of a recording.
-    decisions : Decisions
-    layout : ScoreLayout
-        Its sample rate is the model's.
-    sample_rate : int
-        Of the samples to come.
-    memory : Memory, optional
-        With a second stage: the samples it may still need, which `scores` fills; the layout is then that of
-        `SecondStage.layout`.
+    With a second stage, `memory` holds the samples it may still need, which `scores` fills; the layout is then that of
+    `SecondStage.layout`.
     """
 
     def __init__(
@@ -214,3 +191,118 @@ def _resampler(front_end: FrontEnd, sample_rate: int, first: int) -> Resampler |
     if not front_end.resamples:
         raise InputError(f"a series at {sample_rate} Hz for a model of series at {model_rate} Hz; resample it first")
     return Resampler(sample_rate, model_rate, first)
+
+
+def first_frame(detector: "NoteDetector", seconds: float) -> int:
+    """The first frame of a part that starts about this long after the start of a recording."""
+    assert detector.grain is not None
+    return round(seconds * detector.front_end_.frame_rate / detector.grain) * detector.grain
+
+
+class PartStream:
+    """Samples in, from `first_sample` on; out come the scores of the frames first … stop - 1, or up to the end.
+
+    A part is scored from some minutes before its first frame on; whatever came earlier makes no difference, to the last
+    bit. Decisions can depend on hours: on a silence that started before the part, or on the first of many notes without
+    a gap. `WholeStream` makes them once the scores of all parts are there, which takes little time.
+
+    With a second stage, candidates are embedded here, and `second` holds their scores by first sample and the one after
+    the last. Which they are is decided without knowing what came before; at the edges of the part it may turn out
+    otherwise, and `WholeStream` then embeds them again.
+    """
+
+    def __init__(self, detector: "NoteDetector", sample_rate: int, first: int, stop: int | None) -> None:
+        self._left = None if stop is None else max(0, stop - first)
+        self.second: dict[tuple[int, int], np.ndarray] = {}
+        stage, hop = detector.second_stage_, detector.layout_.hop_samples
+        self._memory = None if stage is None else Memory(stage, detector.sample_rate_)
+        self._scores = detector.score_stream(sample_rate, first=first, memory=self._memory)
+        self._offset = first * hop
+        self._decisions = None if stage is None else detector.decision_stream(self._noted)
+        self.first_sample = self._scores.first_sample
+
+    @property
+    def n_samples(self) -> int:
+        """Up to where the recording was pushed."""
+        return self._scores.n_samples
+
+    @property
+    def complete(self) -> bool:
+        """Whether all frames of the part are scored."""
+        return self._left == 0
+
+    def push(self, samples: ArrayLike) -> ScoreBlock:
+        """The scores of the part that are now ready."""
+        return self._of_this_part(self._scores.push(samples))
+
+    def finish(self) -> ScoreBlock:
+        """The rest: the recording has ended."""
+        block = self._of_this_part(self._scores.finish())
+        if self._decisions is not None and self._left is None and self._scores.n_model_samples > self._offset:
+            self._decisions.finish(self._scores.n_model_samples - self._offset)
+        return block
+
+    def _of_this_part(self, block: ScoreBlock) -> ScoreBlock:
+        if self._left is not None:
+            block = block if len(block) <= self._left else block.between(0, self._left)
+            self._left -= len(block)
+        if self._decisions is not None:
+            assert self._memory is not None
+            self._decisions.push(block)
+            self._memory.forget(self._offset + self._decisions.needed_from)
+        return block
+
+    def _noted(self, scores: np.ndarray, start: int, end: int) -> np.ndarray:
+        assert self._memory is not None
+        at = self._offset + start, self._offset + end
+        self.second[at] = self._memory.second(*at)
+        return joined(scores, self.second[at])
+
+
+class WholeStream:
+    """The scores of all parts in, one after the other, the segments of the recording out.
+
+    With a second stage, `second` holds the scores of the candidates of all parts (`PartStream.second`), and `blocks`
+    returns the recording from a sample on, for candidates that no part has embedded.
+    """
+
+    def __init__(
+        self,
+        detector: "NoteDetector",
+        sample_rate: int,
+        second: Mapping[tuple[int, int], np.ndarray],
+        blocks: Callable[[int], Iterator[np.ndarray]],
+    ) -> None:
+        self._detector, self._rate, self._second, self._blocks = detector, sample_rate, second, blocks
+        staged = detector.second_stage_ is not None
+        self._decisions = detector.decision_stream(self._recalled if staged else None)
+
+    def push(self, block: ScoreBlock) -> list[Segment]:
+        """The segments that are now final."""
+        return at_rate(self._decisions.push(block), self._rate)
+
+    def finish(self, n_samples: int) -> list[Segment]:
+        """The rest, given the length of the recording."""
+        n_model_samples = resampled_length(n_samples, self._rate, self._detector.sample_rate_)
+        return last_segments(self._decisions.finish(n_model_samples), self._rate, n_samples, n_model_samples)
+
+    def _recalled(self, scores: np.ndarray, start: int, end: int) -> np.ndarray:
+        second = self._second.get((start, end))
+        if second is None:
+            assert self._detector.second_stage_ is not None
+            samples = self._samples(start, end)
+            second = self._detector.second_stage_.scores(samples, self._detector.sample_rate_)
+        return joined(scores, second)
+
+    def _samples(self, start: int, end: int) -> np.ndarray:
+        """Samples start … end - 1 at the rate of the model."""
+        resampler = Resampler(self._rate, self._detector.sample_rate_, first=start)
+        found, missing = [np.empty(0)], end - start
+        for block in self._blocks(resampler.first_in):
+            found.append(resampler.push(block))
+            missing -= len(found[-1])
+            if missing <= 0:
+                break
+        else:
+            found.append(resampler.finish())
+        return np.concatenate(found)[: end - start]

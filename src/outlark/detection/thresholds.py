@@ -10,16 +10,23 @@ often among the notes themselves; with few peaks there is no valley to see, and 
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from outlark.detection.scorers import LOOKED_AT
+from outlark.detection.scores import Scores
 from outlark.errors import InputError
+from outlark.segments import Segment
+
+if TYPE_CHECKING:
+    from outlark.detection.detector import NoteDetector
+
 
 #: Where a threshold comes from, as models keep it, and in words.
 EXAMPLES, CALIBRATION, HAND = "examples", "calibration", "hand"
@@ -40,29 +47,19 @@ BINS = np.geomspace(FROM, 8.0, 61)
 
 @dataclass(frozen=True, kw_only=True)
 class ClassCalibration:
-    """The calibration of one class.
-
-    Attributes
-    ----------
-    label : class label
-    prior : float
-        t0, the threshold before.
-    threshold : float
-        The threshold now; `prior` if there were too few peaks.
-    n_below, n_above : int
-        Peaks from half of t0 up to t0, and above.
-    counts : tuple of int
-        Peaks in each of `BINS` · prior; the first and the last include those outside.
-    by_hand : bool
-        Whether `threshold` was set by hand, which takes precedence.
-    """
+    """The calibration of one class."""
 
     label: Any
+    #: t0, the threshold before.
     prior: float
+    #: The threshold now; `prior` if there were too few peaks.
     threshold: float
+    #: Peaks from half of t0 up to t0, and above.
     n_below: int
     n_above: int
+    #: Peaks in each of `BINS` · prior; the first and the last include those outside.
     counts: tuple[int, ...]
+    #: Whether `threshold` was set by hand, which takes precedence.
     by_hand: bool = False
 
     @property
@@ -154,3 +151,53 @@ def there_are(name: Any, classes: Sequence[Any]) -> str:
     near = get_close_matches(str(name).casefold(), names, n=1)
     listed = f"here are {', '.join(map(str, classes))}"
     return f"did you mean {names[near[0]]!r}? T{listed}" if near else f"t{listed}"
+
+
+#: Factors of the thresholds: from where edges are refined to sixteen times that, fourteen per octave.
+FACTORS = LOOKED_AT * 2.0 ** (np.arange(57) / 14)
+
+
+def sweep_thresholds(detector: "NoteDetector") -> np.ndarray:
+    """Thresholds to try, all classes moving together, and those of the detector as they are; (K, C)."""
+    if detector.note_model_ is None:
+        raise InputError(
+            "a model of frames has thresholds for frames, not for notes, so the scores of notes do not show what "
+            "another threshold would find; detect with --threshold and evaluate that, or train without --paper"
+        )
+    now = detector.layout_.thresholds
+    return np.vstack([FACTORS[:, np.newaxis] * np.minimum(now, detector.trained_thresholds), now])
+
+
+def swept(
+    detector: "NoteDetector", recording: Any, thresholds: np.ndarray, sample_rate: int | None = None
+) -> Iterator[list[Segment]]:
+    """The notes that `detect` would find at each of many thresholds.
+
+    Without an embedding they are decided each time, because an accepted note can take the place of another. With one,
+    thresholds are those of joined scores, and candidates do not depend on them. Yields the segments with a label, in
+    order, for one row of the thresholds (K, C) after the other; the recording may also be `Scores` of this detector.
+
+    >>> from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+    >>> from outlark import NoteDetector
+    >>> known = notes(counts={"tuti-F": 4})
+    >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+    >>> audio, _ = concatenate(notes(seed=1, counts={"tuti-F": 2}), gap_s=0.2, rng=np.random.default_rng(0))
+    >>> [len(found) for found in swept(detector, audio, np.array([[0.2], [9.0]]), SAMPLE_RATE)]
+    [2, 0]
+    """
+    if detector.second_stage_ is not None:
+        column = {label: c for c, label in enumerate(detector.classes_.tolist())}
+        lowest = replace(detector.layout_, thresholds=thresholds.min(axis=0))
+        found = _notes(detector.detect(recording, sample_rate, layout=lowest))
+        for row in thresholds:
+            yield [s for s in found if s.score >= row[column[s.label]]]
+        return
+    scores = recording if isinstance(recording, Scores) else detector.scores(recording, sample_rate)
+    highest = scores.block.values.max(axis=0, initial=0.0)
+    for row in thresholds:
+        layout = replace(scores.layout, thresholds=row)
+        yield _notes(detector.decide(replace(scores, layout=layout))) if (highest >= row).any() else []
+
+
+def _notes(segments: list[Segment]) -> list[Segment]:
+    return [s for s in segments if s.label is not None]

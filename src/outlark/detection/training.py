@@ -35,24 +35,15 @@ class Describer(Protocol):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Material:
-    """Recordings at one sample rate and the notes annotated in each.
-
-    Attributes
-    ----------
-    recordings : list of arrays
-    segments : list of lists of Segment
-        In samples of `sample_rate`.
-    sample_rate : int
-    names : sequence of str or None, optional
-        File names of the recordings.
-    clips : bool
-        Whether the recording was joined from clips, each a note.
-    """
+    """Recordings at one sample rate and the notes annotated in each."""
 
     recordings: list[np.ndarray]
+    #: In samples of `sample_rate`.
     segments: list[list[Segment]]
     sample_rate: int
+    #: File names of the recordings.
     names: Sequence[str | None] | None = None
+    #: Whether the recording was joined from clips, each a note.
     clips: bool = False
 
     @property

@@ -31,7 +31,7 @@ COMPARED_ROWS = 6000
 #: In a class of more samples than this, dropping notes one by one would take too long: this share of those that may be
 #: dropped goes at once.
 MANY_SAMPLES, AT_ONCE = 6000, 0.2
-#: A sample that occurs in more notes than this is no sign of copies.
+#: A sample that occurs in more notes than this is not a sign of copies.
 MOST_TWINS = 20
 #: How many notes of each kind `Health` prints.
 LISTED = 20

@@ -30,12 +30,11 @@ from outlark.estimators.health import Evidence, Health, evidence, examine
 from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, temperature
 from outlark.estimators.training import doubts, taken_in, train
 from outlark.files.fields import plain
+from outlark.maths.choice import mapped
 from outlark.maths.description import ClassModel, score
-from outlark.maths.metric import mapped
-from outlark.maths.rows import joined, on_disk
+from outlark.maths.rows import joined, on_disk, one_blas_thread
 from outlark.maths.scoring import Distances
 from outlark.maths.sparse import Setting
-from outlark.maths.threads import one_blas_thread
 
 #: "Well-conditioned" (Alg. 1, caption) for the method as published. Its τ = 1.8/μ is only useful where μ, the best
 #: score of a training frame, is between 2 and 3: far above, everything is accepted, below 1.34 nothing. This bound

@@ -21,12 +21,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from outlark.errors import InputError
 from outlark.estimators.checks import check_groups, check_hyper_parameters, check_magnitude, check_memory, refuse
 from outlark.estimators.open_set import low_end
-from outlark.maths.choice import RATIOS
+from outlark.maths.choice import RATIOS, candidate_metrics, feature_map, mapped
 from outlark.maths.description import Description, describe
 from outlark.maths.gp import learn, ratio_from_condition, squared_exponential, target
-from outlark.maths.metric import candidate_metrics, feature_map, mapped
 from outlark.maths.notes import balanced_subset, leave_out_parts, merge_copies
-from outlark.maths.threads import one_blas_thread
+from outlark.maths.rows import one_blas_thread
 
 MEASURES = ("mean", "variance", "ratio", "probability")
 

@@ -9,10 +9,9 @@ import numpy as np
 from outlark.estimators.checks import inexact_message, single_note_message
 from outlark.estimators.health import trim
 from outlark.estimators.open_set import class_thresholds
-from outlark.maths.choice import RATIOS, Trial, choose
+from outlark.maths.choice import RATIOS, Trial, choose, feature_map, mapped
 from outlark.maths.description import left_out_scores, scores
 from outlark.maths.gp import learn, ratio_from_condition, target
-from outlark.maths.metric import feature_map, mapped
 from outlark.maths.notes import balanced_subset, draw_notes, leave_out_parts, merge_copies
 from outlark.maths.rows import gathered
 from outlark.maths.size import size_factor, size_of, smallest
@@ -154,7 +153,7 @@ def _describe_classes(model: Any, X: np.ndarray, rows: Sequence[np.ndarray], not
         setattr(model, name, [None] * C)
     left_out = [_describe_class(model, c, gathered(X, rows[c], model._mapped), notes[rows[c]]) for c in range(C)]
     sizes = [size_of(together) for together in model._together]
-    # A single note is no reference: it cannot be left out.
+    # A single note is not a reference: it cannot be left out.
     model.reference_size_ = smallest([size for size in sizes if size.n_notes > 1] or sizes)
     model.size_factors_ = np.array([_size_factor(model, c, left_out[c]) for c in range(C)])
     for c in range(C):

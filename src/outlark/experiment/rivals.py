@@ -32,7 +32,7 @@ from outlark.estimators.occgp import OCCGP
 from outlark.estimators.open_set import class_thresholds
 from outlark.maths.description import score
 from outlark.maths.notes import balanced_subset, leave_out_folds, leave_out_parts, merge_copies
-from outlark.maths.threads import one_blas_thread
+from outlark.maths.rows import one_blas_thread
 
 LEARNT = "leave-note-out"
 #: Refits without some of the notes, for the thresholds, and folds for Platt's sigmoid.

@@ -29,19 +29,9 @@ CLEARLY = 0.9
 class Bandwidth:
     """Finds the highest frequency in a recording, block by block.
 
-    Parameters
-    ----------
-    sample_rate : int
-    n_samples : int, optional
-        Of the whole recording; needed to process it in parts, whose spectra together (`spectra`, `of_spectra`) are
-        those of the whole.
-    part : (int, int)
-        The samples in which spectra of this part start.
-    position : int
-        The first sample pushed.
+    To process it in parts, give the length of the whole, the samples in which spectra of this `part` start, and the
+    `position` of the first sample pushed: the `spectra` of all parts together are those of the whole (`of_spectra`).
 
-    Examples
-    --------
     >>> from outlark.audio.resampling import resample
     >>> noise = 0.01 * np.random.default_rng(0).normal(size=16000)
     >>> for samples in (noise, resample(noise, 8000, 16000)):

@@ -17,16 +17,11 @@ from outlark.segments import Segment
 
 
 class Frames(NamedTuple):
-    """Consecutive frames.
+    """Consecutive frames."""
 
-    Attributes
-    ----------
-    features : ndarray (T, d)
-    activity : ndarray (T,)
-        Rise above the noise floor in dB; infinite if the front end does not measure it.
-    """
-
+    #: (T, d).
     features: np.ndarray
+    #: Rise above the noise floor in dB; infinite if the front end does not measure it, (T,).
     activity: np.ndarray
 
     def __len__(self) -> int:

@@ -163,20 +163,10 @@ class ClipFrontEnd(BaseEstimator):
 
 
 class EmbeddedClips:
-    """Clips described by an embedding, any function from a sound to a vector, in place of spectra.
+    """Clips described by an embedding in place of spectra: ``embedding(samples, sample_rate)`` → vector (d,).
 
-    Parameters
-    ----------
-    embedding : callable
-        ``embedding(samples, sample_rate)`` → vector (d,).
+    `n_features_` is d, known once something was embedded.
 
-    Attributes
-    ----------
-    n_features_ : int or None
-        d, known once something was embedded.
-
-    Examples
-    --------
     >>> clips = EmbeddedClips(lambda samples, rate: [samples.mean(), 1.0])
     >>> clips.views(Sound(np.array([2.0]), 22050)).round(3)
     array([[0.894, 0.447]])

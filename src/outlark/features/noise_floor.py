@@ -51,29 +51,10 @@ class LevelFloor:
     add up to less than `SILENCE_DB`, do not count. The floor is never below `SILENCE_DB`, and `SILENT_FLOOR_DB` where
     there is nothing but digital silence. No more than the window is held.
 
-    Parameters
-    ----------
-    frame_rate : float
-        Frames per second.
-    window_s, ahead_s, chunk_s : float
-        Rounded to whole chunks; a chunk is at least one frame.
-    quantile : float
-        Between 0 and 1.
-    first_chunk : int
-        The levels start with this chunk of the recording; floors equal those of the whole recording from `look_back`
-        frames later on.
+    Times are rounded to whole chunks of `chunk` frames. The floor of a frame depends on `look_back` frames
+    before its chunk, and is known after `delay` frames at most. If the levels start with another chunk of the recording
+    than its first, floors equal those of the whole recording from `look_back` frames later on.
 
-    Attributes
-    ----------
-    chunk : int
-        Frames.
-    look_back : int
-        Frames before its chunk that the floor of a frame depends on.
-    delay : int
-        Frames after which the floor of a frame is known, at most.
-
-    Examples
-    --------
     >>> floor = LevelFloor(frame_rate=2, window_s=2.0, ahead_s=0.0, chunk_s=1.0, quantile=0.0)
     >>> levels = np.array([[-60.0], [-20.0], [-50.0], [-55.0], [-300.0], [-40.0], [-30.0]])
     >>> floor.push(levels).ravel()
@@ -202,16 +183,9 @@ def _ranked(window: Sequence[np.ndarray], rank: int, share: float) -> np.ndarray
 class ActivityStream:
     """Features and levels in, `Frames` out: features wait until the floor of their frame is known.
 
-    Parameters
-    ----------
-    n_features : int
-    floor : LevelFloor, or None where activity is not measured
-        Without a floor nothing waits, and the activity is infinite, or minus infinity in digital silence.
-    noise_db : float
-        Rise of steady noise above its own floor (`noise_rise`), where activity 0 lies.
+    Without a floor nothing waits, and the activity is infinite, or minus infinity in digital silence. Activity 0 is the
+    rise of steady noise above its own floor, `noise_db` (`noise_rise`).
 
-    Examples
-    --------
     >>> stream = ActivityStream(n_features=1, floor=LevelFloor(frame_rate=1, ahead_s=1.0))
     >>> len(stream.push(np.ones((1, 1)), np.array([-60.0])))
     0

@@ -44,22 +44,15 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class SpectrumSettings:
-    """How spectra are taken.
+    """How spectra are taken."""
 
-    Parameters
-    ----------
-    window_s, hop_s : float
-        Length of the (Hann) window, and distance between windows.
-    low_hz, high_hz : float
-        Range of the bands; `high_hz` is lowered to what the sample rate allows.
-    n_bands : int
-        Evenly spaced in pitch.
-    """
-
+    #: Length of the (Hann) window, and distance between windows.
     window_s: float = 0.016
     hop_s: float = 0.002
+    #: Range of the bands; `high_hz` is lowered to what the sample rate allows.
     low_hz: float = 500.0
     high_hz: float = 10_000.0
+    #: Evenly spaced in pitch.
     n_bands: int = 40
 
     def __post_init__(self) -> None:
@@ -81,8 +74,6 @@ class SpectrumSettings:
 class Spectrum:
     """Window, transform and bands at a sample rate.
 
-    Examples
-    --------
     >>> spectrum = Spectrum(SpectrumSettings(), sample_rate=22050)
     >>> spectrum.hop, spectrum.window, spectrum.bands.shape
     (44, 353, (181, 40))

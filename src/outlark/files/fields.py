@@ -1,7 +1,6 @@
 """Values, labels and arrays of estimators for model files: stored by `Fields`, and checked when read back."""
 
 import math
-import numbers
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -14,6 +13,7 @@ from outlark.errors import InputError, ModelFileError
 NUMBERS = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8")
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 NEWER = "written by a newer outlark? pip install -U outlark"
+OLDER = "it was written by an older version of outlark; train it again"
 #: Most characters of an array of str, in which every entry takes as much room as the longest.
 MOST_CHARACTERS = 100_000_000
 
@@ -81,16 +81,19 @@ def put_kind(estimator: BaseEstimator, kinds: Mapping[str, type[BaseEstimator]])
 
 
 def take_kind(settings: Any, kinds: Mapping[str, type[BaseEstimator]], what: str) -> Any:
-    """The reverse of `put_kind`, not fitted; missing parameters take their default."""
+    """The reverse of `put_kind`, not fitted. Defaults change, so a missing parameter is an error."""
     kind = settings.get("kind") if isinstance(settings, dict) else None
     if not isinstance(kind, str) or kind not in kinds:
         raise ModelFileError(f"a {what} of kind {kind!r:.100}; this outlark knows {', '.join(kinds)}; {NEWER}")
     given = settings.get("parameters")
     if not isinstance(given, dict):
         raise ModelFileError(f"the parameters of {kind} are {given!r:.100}, not a dict; save the model again")
-    unknown = sorted(set(given) - set(kinds[kind]().get_params(deep=False)))
+    parameters = set(kinds[kind]().get_params(deep=False))
+    unknown, missing = sorted(set(given) - parameters), sorted(parameters - set(given))
     if unknown:
         raise ModelFileError(f"{kind} has no parameters {unknown!s:.200}; {NEWER}")
+    if missing:
+        raise ModelFileError(f"the file lacks the parameters {missing!s:.200} of {kind}: {OLDER}")
     return kinds[kind](**{name: decoded(value, name) for name, value in given.items()})
 
 
@@ -146,28 +149,19 @@ class Fields:
 
     def value(self, name: str) -> Any:
         if name not in self.settings["values"]:
-            raise ModelFileError(f"the model has no {name!r}; save it again")
+            raise ModelFileError(f"the file has no {name!r}: {OLDER}")
         return decoded(self.settings["values"][name], name)
-
-    def positive(self, name: str) -> Any:
-        """A finite number above 0, of any type."""
-        value = self.value(name)
-        fits = False
-        with suppress(OverflowError):
-            fits = isinstance(value, numbers.Real) and value is not True and 0.0 < float(value) < math.inf
-        if not fits:
-            raise ModelFileError(f"{name} is {value!r:.100} and must be a positive number; save the model again")
-        return value
 
     def array(self, name: str, *shape: int | None, finite: bool = True, kind: str = "f") -> np.ndarray:
         """An array of float64, int64 with ``kind="i"`` or bool with "b"; None in the shape stands for any length."""
         array = self.arrays.get(name)
         dtype = np.dtype({"f": np.float64, "i": np.int64, "b": np.bool_}[kind])
         wanted = f"{dtype} of shape ({', '.join('any' if n is None else str(n) for n in shape)})"
-        found = "missing" if array is None else f"{array.dtype} of shape {array.shape}"
-        if array is None or array.dtype != dtype or len(array.shape) != len(shape):
-            raise ModelFileError(f"array {name!r} is {found} and must be {wanted}; save the model again")
-        if any(n is not None and n != m for n, m in zip(shape, array.shape, strict=True)):
+        if array is None:
+            raise ModelFileError(f"array {name!r} is missing: {OLDER}")
+        fits = array.dtype == dtype and len(array.shape) == len(shape)
+        if not fits or any(n is not None and n != m for n, m in zip(shape, array.shape, strict=True)):
+            found = f"{array.dtype} of shape {array.shape}"
             raise ModelFileError(f"array {name!r} is {found} and must be {wanted}; save the model again")
         if np.any(np.isnan(array)) or (finite and not np.all(np.isfinite(array))):
             raise ModelFileError(f"array {name!r} holds NaN or inf, where numbers must be; save the model again")

@@ -95,26 +95,17 @@ def centring_term(ones_P_k: np.ndarray, model: ClassModel) -> np.ndarray:
 
 
 class Description(NamedTuple):
-    """The exact model of a class: its samples and the inverse Cholesky factor of ``K/σ² + ρI``.
+    """The exact model of a class: its samples and the inverse Cholesky factor of ``K/σ² + ρI``."""
 
-    Attributes
-    ----------
-    X : ndarray (n, d)
-        The samples of the class, in the units in which ℓ is given.
-    ell : float
-    ratio : float
-        ρ.
-    L_inv : ndarray (n, n)
-        ``L⁻¹`` with ``L Lᵀ = K/σ² + ρI``. An explicit inverse factor is as accurate here as triangular solves and
-        turns scoring into one matrix product.
-    center : bool
-        Whether the kernel is centred in the feature space.
-    """
-
+    #: The samples of the class, in the units in which ℓ is given, (n, d).
     X: np.ndarray
     ell: float
+    #: ρ.
     ratio: float
+    #: ``L⁻¹`` with ``L Lᵀ = K/σ² + ρI``. An explicit inverse factor is as accurate here as triangular solves and turns
+    #: scoring into one matrix product, (n, n).
     L_inv: np.ndarray
+    #: Whether the kernel is centred in the feature space.
     center: bool = False
 
     @property
@@ -176,8 +167,6 @@ class Description(NamedTuple):
 def describe(X: np.ndarray, ell: float, ratio: float, center: bool = False) -> Description:
     """Factor ``K/σ² + ρI`` of the samples of one class.
 
-    Examples
-    --------
     >>> description = describe(np.array([[0.0], [1.0]]), ell=1.0, ratio=0.1)
     >>> distances(description, np.array([[0.0], [0.5], [99.0]])).round(3)
     array([0.09 , 0.174, 1.   ])
@@ -206,15 +195,9 @@ def distances(model: ClassModel, Z: np.ndarray) -> np.ndarray:
 def left_out_distances(model: ClassModel, parts: Sequence[np.ndarray]) -> np.ndarray:
     """The distance of each training sample under the model **without the part that it belongs to**.
 
-    Parameters
-    ----------
-    model : ClassModel
-    parts : sequence of index arrays
-        Samples that are left out together; parts are disjoint, and none is the whole class. A sample in no part gets
-        NaN.
+    Parts are the rows of samples that are left out together. They are disjoint, and none is the whole class. A sample
+    in no part gets NaN.
 
-    Examples
-    --------
     >>> X = np.array([[0.0], [0.1], [5.0]])
     >>> one_by_one = [np.array([i]) for i in range(3)]
     >>> left_out_distances(describe(X, 1.0, 0.1), one_by_one).round(3)
@@ -229,19 +212,9 @@ def left_out_distances(model: ClassModel, parts: Sequence[np.ndarray]) -> np.nda
 def distances_without(P: np.ndarray, part: np.ndarray, k: np.ndarray) -> np.ndarray:
     """Eq. (11) in units of σ² for new samples, under the description **without some of its own**; no refitting.
 
-    With the part G, the rest B and ``P = (K/σ² + ρI)⁻¹``, ``K_BB⁻¹ = P_BB - P_BG P_GG⁻¹ P_GB``.
+    With the part G, the rest B and the precision ``P = (K/σ² + ρI)⁻¹`` (n, n) of a description that is not centred,
+    ``K_BB⁻¹ = P_BB - P_BG P_GG⁻¹ P_GB``. k (n, m) is the kernel between its samples and the new ones.
 
-    Parameters
-    ----------
-    P : ndarray (n, n)
-        The precision of the description, which is not centred.
-    part : ndarray of int
-        What is left out.
-    k : ndarray (n, m)
-        The kernel between the samples of the description and the new ones.
-
-    Examples
-    --------
     >>> X, Z = np.array([[0.0], [0.1], [5.0]]), np.array([[4.0]])
     >>> k = squared_exponential(X, Z, 1.0)
     >>> distances_without(describe(X, 1.0, 0.1).precision, np.array([2]), k).round(6)

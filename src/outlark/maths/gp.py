@@ -87,8 +87,6 @@ def regularised_factor(K: np.ndarray, ratio: float) -> np.ndarray:
 def cost(X: np.ndarray, y: np.ndarray, theta: HyperParameters) -> tuple[float, np.ndarray]:
     """The cost g(Θ) of Eq. (7), and its gradient with respect to (log σ, log ℓ, log σ_reg).
 
-    Examples
-    --------
     >>> X = np.array([[0.0], [1.0], [2.0]])
     >>> g, gradient = cost(X, target(X), HyperParameters(1.0, 1.0, 0.5))
     >>> round(g, 4), gradient.shape

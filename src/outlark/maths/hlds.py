@@ -175,14 +175,6 @@ class SettledFilter:
     ``s_t = A s_{t-1} + K y_t`` with ``A = (I - KH)F``, and every state is one recursive filter with the denominator
     ``det(I - A q⁻¹)``.
 
-    Parameters
-    ----------
-    model : System
-        From `reduce_system`.
-    n_groups : int
-
-    Examples
-    --------
     >>> stream = SettledFilter(reduce_system((4, 2)), n_groups=2)
     >>> stream.push(np.ones((3, 2))).shape
     (3, 2, 2)

@@ -30,44 +30,26 @@ SMALLEST_RESIDUAL, ROUNDING = 1e-8, 1e-13
 
 
 class Landmarks(NamedTuple):
-    """Some samples of a class, and all of its samples as projected on them.
+    """Some samples of a class, and all of its samples as projected on them."""
 
-    Attributes
-    ----------
-    rows : ndarray (m,)
-        Which samples they are, in the order in which they were picked.
-    L : ndarray (m, m)
-        Lower triangle, ``L Lᵀ = K_UU``.
-    AAT : ndarray (m, m)
-        ``A Aᵀ`` with ``A = L⁻¹ K_Un``.
-    A_ones : ndarray (m,)
-        ``A 1``.
-    residuals : ndarray (n,)
-        ``1 - q_iᵀq_i`` of each sample, in units of σ²; they sum to ``tr(K - Q)``.
-    """
-
+    #: Which samples they are, in the order in which they were picked, (m,).
     rows: np.ndarray
+    #: Lower triangle, ``L Lᵀ = K_UU``, (m, m).
     L: np.ndarray
+    #: ``A Aᵀ`` with ``A = L⁻¹ K_Un``, (m, m).
     AAT: np.ndarray
+    #: ``A 1``, (m,).
     A_ones: np.ndarray
+    #: ``1 - q_iᵀq_i`` of each sample, in units of σ²; they sum to ``tr(K - Q)``, (n,).
     residuals: np.ndarray
 
 
 def pick(X: np.ndarray, ell: float, ratio: float, *, most: int, enough: float, rng: np.random.Generator) -> Landmarks:
-    """Landmarks until ``tr(K - Q)`` is at most `enough`, and no more than `most` of them.
+    """Landmarks until ``tr(K - Q)`` is at most `enough`, in units of σ², and no more than `most` of them.
 
-    Parameters
-    ----------
-    X : ndarray (n, d)
-        May be a memory map: rows are taken in blocks.
-    ell, ratio : float
-        ℓ and ρ.
-    most : int
-    enough : float
-        In units of σ²; 0: as many landmarks as allowed, or as double precision can separate.
+    With 0, as many landmarks as allowed, or as double precision can separate. X (n, d) may be a memory map: rows are
+    taken in blocks.
 
-    Examples
-    --------
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
     >>> found = pick(X, 3.0, 0.1, most=100, enough=0.05, rng=np.random.default_rng(0))
     >>> 5 < len(found.rows) < 60, bool(found.residuals.sum() <= 0.05)
@@ -174,7 +156,9 @@ class _Candidates:
         if self.weights is None:
             return float(self.residuals.sum())
         weights = self.weights[self.free]
-        return float(self.weights.sum() * (weights @ self.residuals[self.free]) / weights.sum())
+        return (
+            float(self.weights.sum() * (weights @ self.residuals[self.free]) / weights.sum()) if len(weights) else 0.0
+        )
 
     def _take(self, proposed: np.ndarray, smallest: float, rng: np.random.Generator) -> list[int]:
         """Make landmarks of those of the proposed that are accepted."""

@@ -35,20 +35,13 @@ class Eta(NamedTuple):
 
 
 class Prototypes(NamedTuple):
-    """A trained PKNN.
+    """A trained PKNN."""
 
-    Attributes
-    ----------
-    points : ndarray (P_total, d)
-    owners : ndarray (P_total,)
-        The number of the class that each prototype was found in.
-    labels : ndarray (P_total, C)
-        Fuzzy labels u.
-    eta : Eta
-    """
-
+    #: (P_total, d).
     points: np.ndarray
+    #: The number of the class that each prototype was found in, (P_total,).
     owners: np.ndarray
+    #: Fuzzy labels u, (P_total, C).
     labels: np.ndarray
     eta: Eta
 
@@ -86,8 +79,6 @@ def som_prototypes(X: np.ndarray, P: int, seed: int) -> np.ndarray:
 
     With no more distinct samples than P, these samples: there is nothing to summarise. With P = 1, the mean.
 
-    Examples
-    --------
     >>> X = np.array([[0.0], [0.1], [0.2], [9.0], [9.1], [9.2]])
     >>> np.sort(som_prototypes(X, 2, seed=0).ravel()).round()
     array([0., 9.])
@@ -128,8 +119,6 @@ def keller_labels(
 
     Shape (P_total, n_classes); rows sum to one. K is reduced to n where there are fewer samples.
 
-    Examples
-    --------
     >>> X, labels = np.array([[0.0], [1.0], [2.0], [9.0]]), np.array([0, 0, 1, 1])
     >>> keller_labels(np.array([[0.5]]), np.array([0]), X, labels, n_classes=2, K=4)
     array([[0.755, 0.245]])
@@ -150,8 +139,6 @@ def eta_of(points: np.ndarray, owners: np.ndarray, X: np.ndarray, labels: np.nda
     as P nears n_c. η₂ is at least η₁/4, for the sd of a handful of distances may be near 0 by chance.
     Where there are no distances (one distinct sample in each class) η₁ = 0 and η₂ is that of the nearest prototypes.
 
-    Examples
-    --------
     >>> points, owners = np.array([[0.0], [3.0]]), np.array([0, 0])
     >>> X = np.array([[1.0], [-1.0], [6.0], [6.0]])
     >>> eta_of(points, owners, X, np.zeros(4), "scaled")

@@ -1,12 +1,15 @@
-"""Rows of tables that may be larger than memory: in blocks, and in unnamed temporary files.
+"""Rows of tables that may be larger than memory: in blocks, and in unnamed temporary files; and the threads of BLAS.
 
 A table counts as *on disk* when it is a memory map of more than `IN_MEMORY` bytes; smaller ones are read.
 """
 
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from outlark.errors import InputError
 
@@ -36,8 +39,6 @@ def on_disk(X: np.ndarray) -> bool:
 def gathered(X: np.ndarray, rows: np.ndarray, of: Callable[[np.ndarray], np.ndarray] | None = None) -> np.ndarray:
     """``of(X[rows])`` in double precision: in memory, or in an unnamed file if X is on disk.
 
-    Examples
-    --------
     >>> gathered(np.array([[1.0], [2.0], [3.0]]), np.array([2, 0]), of=lambda X: 10.0 * X)
     array([[30.],
            [10.]])
@@ -72,3 +73,29 @@ def spooled(pieces: Iterator[np.ndarray]) -> np.ndarray:
         if n == 0 or d == 0:
             raise InputError("there are no samples; give at least one block with rows and columns")
         return np.asarray(np.memmap(file, dtype=np.float64, mode="r", shape=(n, d)))
+
+
+_BLAS = ThreadpoolController().select(user_api="blas")
+_LIMITED = threading.Lock()
+
+
+def blas_threads() -> int:
+    """The number of threads that BLAS may use now (``OMP_NUM_THREADS``, threadpoolctl)."""
+    return max((library.num_threads for library in _BLAS.lib_controllers), default=1)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[bool]:
+    """Hold BLAS to one thread; True if it is this call that does so.
+
+    The number of BLAS threads is that of the whole process, so only one call at a time may set it; others leave it as
+    it is.
+    """
+    if not _LIMITED.acquire(blocking=False):
+        yield False
+        return
+    try:
+        with _BLAS.limit(limits=1):
+            yield True
+    finally:
+        _LIMITED.release()

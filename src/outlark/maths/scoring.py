@@ -12,7 +12,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from outlark.maths.description import ClassModel, centring_term
-from outlark.maths.threads import blas_threads, one_blas_thread
+from outlark.maths.rows import blas_threads, one_blas_thread
 
 BLOCK_ROWS = 1024
 #: Relative error of a distance that the matrix-product form of ‖a - b‖² may cause before the direct form is used.
@@ -24,19 +24,11 @@ FAR = 1e6
 
 
 class Kernel:
-    """``exp(-‖z - x‖²/ℓ²)`` for the rows z of a block and fixed points x.
+    """``exp(-‖z - x‖²/ℓ²)`` for the rows z of a block and fixed points x (n, d).
 
-    Parameters
-    ----------
-    points : ndarray (n, d)
-    ell : float
-    ratio : float
-        ρ: errors below 1e-8 of it do not matter.
-    single : bool
-        Single precision, where the product form is accurate enough.
+    Errors below 1e-8 of the ratio ρ do not matter. With `single`, in single precision where the product form is
+    accurate enough.
 
-    Examples
-    --------
     >>> Kernel(np.zeros((1, 2)), ell=1.0, ratio=0.1)(np.ones((1, 2))).round(4)
     array([[0.1353]])
     """
@@ -98,8 +90,6 @@ class Distances:
     distances cannot fall below `SINGLE_FLOOR` are scored in single precision: twice as fast, the error in the score is
     typically 1e-5 and at worst 1e-3.
 
-    Examples
-    --------
     >>> from outlark.maths.description import describe
     >>> classes = [describe(np.array([[0.0]]), 1.0, 0.1), describe(np.array([[3.0]]), 1.0, 0.1)]
     >>> Distances(classes)(np.array([[0.0], [3.0]])).round(3)

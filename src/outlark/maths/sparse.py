@@ -37,24 +37,16 @@ ENOUGH = 0.003
 
 
 class Setting(NamedTuple):
-    """How classes are described.
+    """How classes are described."""
 
-    Attributes
-    ----------
-    ell, ratio : float
-        ℓ and ρ.
-    center : bool
-        Whether the kernel is centred in the feature space.
-    landmarks : "auto", int or None
-        How many for each class. None: exactly.
-    seed : int, optional
-        Of the landmarks, and of subsets that are drawn.
-    """
-
+    #: ℓ and ρ.
     ell: float
     ratio: float
+    #: Whether the kernel is centred in the feature space.
     center: bool = False
+    #: How many for each class. None: exactly.
     landmarks: str | int | None = None
+    #: Of the landmarks, and of subsets that are drawn.
     seed: int | None = 0
 
     def most(self, n: int) -> int | None:
@@ -78,33 +70,21 @@ class Setting(NamedTuple):
 
 
 class LandmarkDescription(NamedTuple):
-    """The model of a class by m of its n samples; see the module docstring.
+    """The model of a class by m of its n samples; see the module docstring."""
 
-    Attributes
-    ----------
-    X : ndarray (n, d)
-        All samples of the class, in the units in which ℓ is given. They may lie in a memory map.
-    rows : ndarray (m,)
-        Which of them are the landmarks.
-    ell, ratio : float
-    L_inv : ndarray (m, m)
-        A lower triangle with ``1 - d = ‖L_inv k‖²``: that of an exact description, if there were one of these m.
-    W : ndarray (m, m)
-        A lower triangle with ``w = W k``, where ``wᵀw = qᵀ(AAᵀ + ρI)⁻¹q``: by it samples are left out.
-    W_ones : ndarray (m,)
-        The sum of w over all samples.
-    residuals : ndarray (n,)
-        ``1 - qᵀq`` of each sample.
-    center : bool
-    """
-
+    #: All samples of the class, in the units in which ℓ is given. They may lie in a memory map, (n, d).
     X: np.ndarray
+    #: Which of them are the landmarks, (m,).
     rows: np.ndarray
     ell: float
     ratio: float
+    #: A lower triangle with ``1 - d = ‖L_inv k‖²``: that of an exact description, if there were one of these m, (m, m).
     L_inv: np.ndarray
+    #: A lower triangle with ``w = W k``, where ``wᵀw = qᵀ(AAᵀ + ρI)⁻¹q``: by it samples are left out, (m, m).
     W: np.ndarray
+    #: The sum of w over all samples, (m,).
     W_ones: np.ndarray
+    #: ``1 - qᵀq`` of each sample, (n,).
     residuals: np.ndarray
     center: bool = False
 
@@ -199,8 +179,6 @@ class LandmarkDescription(NamedTuple):
 def describe_class(X: np.ndarray, setting: Setting) -> ClassModel:
     """The model of a class: exact or by landmarks, depending on the setting and the size of the class.
 
-    Examples
-    --------
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
     >>> exact, sparse = (describe_class(X, Setting(3.0, 0.1, landmarks=m)) for m in (None, 30))
     >>> len(exact.points), len(sparse.points), sparse.trace < 0.05

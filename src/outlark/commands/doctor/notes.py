@@ -50,7 +50,7 @@ def note_scores(detector: Any) -> list[NoteScore]:
         return _own_scores_only(detector)
     whole = detector.note_model_ is not None
     over_note = np.max if whole else np.mean
-    # synthetic copies, in noise or at another pitch, follow the shifts of a note (`outlark.detection.copies`)
+    # synthetic copies, in noise or at another pitch, follow the shifts of a note (`outlark.detection.absolute_scale`)
     n_own = len(detector.front_end_.shifts_s) if whole else None
     thresholds = _thresholds(detector)
     labels, found = describer.classes_.tolist(), []

@@ -8,16 +8,16 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from outlark.detection.decode.decoders import NEAR, TINY, Decoded, decode_notes, decode_rules, decode_viterbi
-from outlark.detection.decode.regions import Batch, RegionStream
-from outlark.detection.decode.stretches import (
+from outlark.detection.decode.intervals import (
     ACTIVE,
     NOTE,
+    Intervals,
+    IntervalStream,
     RemainderStream,
-    Stretches,
-    StretchStream,
+    intervals_of,
     reach_of_edges,
-    stretches_of,
 )
+from outlark.detection.decode.regions import Batch, RegionStream
 from outlark.detection.decode.verdicts import (
     PAPER_LEAST_S,
     PAPER_SURE_S,
@@ -27,8 +27,7 @@ from outlark.detection.decode.verdicts import (
     mean_scores,
     rival_scores,
 )
-from outlark.detection.edges import MOST
-from outlark.detection.note_bounds import BoundsStream
+from outlark.detection.edges import MOST, BoundsStream
 from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.errors import InputError
 from outlark.segments import Segment
@@ -62,7 +61,7 @@ class Decisions(BaseEstimator):
         Frames without a note are silence below this activity and unknown above. None: all of them are unknown.
     unknown_s : "auto" or float
         Unknown sound shorter than this counts as silence. "auto": `least_s`; at note level, sound within the edges of
-        notes then counts as silence as well (`outlark.detection.decode.stretches`).
+        notes then counts as silence as well (`outlark.detection.decode.intervals`).
     max_region_s : float
         Longer regions are decided in pieces of this length, so that memory stays bounded. A note that reaches beyond
         the cut is cut as well.
@@ -134,7 +133,7 @@ class DecisionStream:
         self._regions: RegionStream | None = (
             None  # made with the first frames, which show whether scores are note-level
         )
-        self._stretches = StretchStream(bridge=self.limits.bridge, least=self.limits.unknown)
+        self._intervals = IntervalStream(bridge=self.limits.bridge, least=self.limits.unknown)
         self._sums = np.zeros(len(thresholds) + 1)
         self._bounds = BoundsStream(layout.hop_samples, layout.offset_samples)
         self._finished = False
@@ -181,7 +180,7 @@ class DecisionStream:
         segments: list[Segment] = []
         for batch in self._regions.finish():
             segments += self._decide(batch)
-        rest = self._remainders.finish(self._stretches.finish())
+        rest = self._remainders.finish(self._intervals.finish())
         segments += self._segments(rest) if rest is not None else []
         segments[-1] = replace(segments[-1], end=n_samples)
         return self._bounds.on(segments)
@@ -210,10 +209,10 @@ class DecisionStream:
 
     def _decide(self, batch: Batch) -> Iterator[Segment]:
         decoded = self._decoded(batch)
-        stretches = stretches_of(batch, decoded.notes, decoded.active, self._thresholds, self._sums)
-        self._sums = stretches.after[-1].copy()
+        intervals = intervals_of(batch, decoded.notes, decoded.active, self._thresholds, self._sums)
+        self._sums = intervals.after[-1].copy()
         n_frames, classes = batch.start + len(batch.block), decoded.notes[:, 2]
-        final = self._remainders.push(self._stretches.push(stretches), n_frames, classes)
+        final = self._remainders.push(self._intervals.push(intervals), n_frames, classes)
         return self._segments(final, batch, decoded)
 
     def _decoded(self, batch: Batch) -> Decoded:
@@ -229,13 +228,13 @@ class DecisionStream:
         return decode_rules(batch, active, thresholds, least=least, sure=limits.sure, bridge=limits.bridge)
 
     def _segments(
-        self, stretches: Stretches, batch: Batch | None = None, decoded: Decoded | None = None
+        self, intervals: Intervals, batch: Batch | None = None, decoded: Decoded | None = None
     ) -> Iterator[Segment]:
-        """One for each stretch; notes are those of the batch."""
-        rows = zip(stretches.starts.tolist(), stretches.ends.tolist(), stretches.kinds.tolist(), strict=True)
-        for (start, end, kind), means, highest in zip(rows, stretches.means, stretches.highest, strict=True):
+        """One for each interval; notes are those of the batch."""
+        rows = zip(intervals.starts.tolist(), intervals.ends.tolist(), intervals.kinds.tolist(), strict=True)
+        for (start, end, kind), means, highest in zip(rows, intervals.means, intervals.highest, strict=True):
             if kind < NOTE:
-                yield self._verdicts.stretch(start, end, kind == ACTIVE, means, highest)
+                yield self._verdicts.interval(start, end, kind == ACTIVE, means, highest)
             else:
                 assert batch is not None
                 assert decoded is not None

@@ -6,7 +6,7 @@ import numpy as np
 
 from outlark.detection.decode import rules
 from outlark.detection.decode.regions import Batch
-from outlark.maths.runs import decode, encode
+from outlark.detection.decode.rules import decode, encode
 
 #: The smallest number above 0: a class with a threshold of 0 or less accepts any score above 0.
 TINY = float(np.nextafter(0.0, 1.0))
@@ -122,18 +122,8 @@ def candidates(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
 def best_intervals(starts: np.ndarray, ends: np.ndarray, gains: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """Weighted interval scheduling (segmental Viterbi): intervals without overlap that have the largest total gain.
 
-    Parameters
-    ----------
-    starts, ends, gains : ndarrays (N,)
-        Sorted by end.
-    groups : ndarray (N,) of int
-        Intervals of different groups do not overlap. Sums restart in each group: rounding in one does not affect
-        another.
-
-    Returns
-    -------
-    ndarray of int
-        Numbers of the chosen intervals, in order.
+    Of intervals sorted by end, the numbers of those chosen, in order. Intervals of different groups do not overlap, and
+    sums restart in each group: rounding in one does not affect another.
 
     >>> starts, ends, gains = np.array([0, 2, 5]), np.array([4, 6, 9]), np.array([2.0, 3.0, 2.0])
     >>> best_intervals(starts, ends, gains, np.zeros(3, dtype=int))
@@ -169,19 +159,9 @@ def frame_gains(values: np.ndarray, thresholds: np.ndarray, active: np.ndarray) 
 
 
 def viterbi(gains: np.ndarray, least: np.ndarray, switch: float) -> np.ndarray:
-    """The sequence of states with the largest sum of gains, less `switch` for each change of state.
+    """The sequence of states (T,) with the largest sum of gains (T, S), less `switch` > 0 for each change of state.
 
-    Parameters
-    ----------
-    gains : ndarray (T, S)
-    least : ndarray (S,) of int
-        The least frames a state lasts; at least one state has 1.
-    switch : float
-        Above 0.
-
-    Returns
-    -------
-    ndarray (T,) of int
+    A state lasts `least` frames (S,) or more; at least one of these is 1.
 
     >>> viterbi(np.array([[0, 1], [0, 1], [0, -9], [0, 1.0]]), np.array([1, 2]), 0.1)
     array([1, 1, 0, 0])

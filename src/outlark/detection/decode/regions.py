@@ -8,19 +8,12 @@ from outlark.detection.scores import ScoreBlock, joined_scores
 
 
 class Batch(NamedTuple):
-    """Consecutive frames with whole regions only.
+    """Consecutive frames with whole regions only."""
 
-    Attributes
-    ----------
-    start : int
-        Number of the first frame, counted from the start of the stream.
-    block : ScoreBlock
-    regions : ndarray (R, 2) of int
-        First frame of each region and the one after its last, counted from `start`. In order, without overlap.
-    """
-
+    #: Number of the first frame, counted from the start of the stream.
     start: int
     block: ScoreBlock
+    #: First frame of each region and the one after its last, counted from `start`; in order, without overlap, (R, 2).
     regions: np.ndarray
 
 
@@ -34,12 +27,9 @@ class Groups(NamedTuple):
 
 
 def hot_spans(block: ScoreBlock, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Frames where some class reaches its threshold, and the end of the longest span that starts there.
+    """Frames where some class reaches its threshold, and the end of the longest span that starts there, (H,) both.
 
-    Returns
-    -------
-    starts, ends : ndarrays (H,) of int
-        Without `block.lengths` a span is one frame.
+    Without `block.lengths` a span is one frame.
 
     >>> block = ScoreBlock(np.array([[0.0], [2.0], [1.0]]), np.zeros(3), lengths=np.array([[4], [5], [6]]))
     >>> hot_spans(block, np.array([1.0]))
@@ -91,12 +81,6 @@ class RegionStream:
     A region is a maximal group of hot frames (of spans, where blocks have lengths) with gaps of at most `gap` frames,
     and `pad` frames before and after. It ends `most` frames after its first hot frame at the latest. Regions do not
     depend on how frames were divided into blocks; only the cuts between batches do. At most one region is held.
-
-    Parameters
-    ----------
-    thresholds : ndarray (C,)
-    gap, pad, most : int
-        Frames.
 
     >>> stream = RegionStream(np.array([1.0]), gap=1, pad=0, most=100)
     >>> values = np.array([0, 0, 2, 2, 0, 2, 0, 0, 0, 0.0])[:, None]

@@ -22,27 +22,17 @@ Joined = Callable[[np.ndarray, int, int], np.ndarray]
 
 
 class Limits(NamedTuple):
-    """Durations in frames.
+    """Durations in frames."""
 
-    Attributes
-    ----------
-    least : ndarray (C,) of int
-        Shortest note of each class; only with "viterbi" do they differ.
-    least_note : int
-        Shortest note at note level; 0 for "auto".
-    sure, bridge, unknown, most : int
-    edges : bool
-        At note level: sound within the edges of notes is not a sound of its own.
-    activity_db : float or None
-    confirm : bool
-    """
-
+    #: Shortest note of each class; only with "viterbi" do they differ, (C,) of int.
     least: np.ndarray
+    #: Shortest note at note level; 0 for "auto".
     least_note: int
     sure: int
     bridge: int
     unknown: int
     most: int
+    #: At note level: sound within the edges of notes is not a sound of its own.
     edges: bool
     activity_db: float | None
     confirm: bool
@@ -139,15 +129,8 @@ def rival_scores(block: ScoreBlock, start: int, end: int, label: int, region: tu
 class Verdicts:
     """Makes segments.
 
-    Parameters
-    ----------
-    layout : ScoreLayout
-    limits : Limits
-    whole_notes : bool
-        Whether the scores are those of whole notes.
-    joined : function, optional
-        For a second stage: from the scores (C,) of a whole note, its first sample and the one after its last to the
-        joined scores, which have the `note_thresholds` of the layout.
+    For a second stage, `joined` turns the scores (C,) of a whole note, its first sample and the one after its last into
+    the joined scores, which have the `note_thresholds` of the layout.
     """
 
     def __init__(self, layout: ScoreLayout, limits: Limits, *, whole_notes: bool, joined: Joined | None = None) -> None:
@@ -196,8 +179,8 @@ class Verdicts:
         confirmed = self.note_thresholds is None or scores[c] >= self.note_thresholds[c]
         return bool(confirmed and (self.joined is not None or scores[c] >= self.thresholds[c]))
 
-    def stretch(self, start: int, end: int, active: bool, means: np.ndarray, highest: np.ndarray) -> Segment:
-        """A stretch without a note; `means` (C + 1,) and `highest` (2C + 1,) as in `Stretches`."""
+    def interval(self, start: int, end: int, active: bool, means: np.ndarray, highest: np.ndarray) -> Segment:
+        """An interval without a note; `means` (C + 1,) and `highest` (2C + 1,) as in `Intervals`."""
         # notes are scored where they start, so a mean over starts says nothing
         scores = highest[: len(means) - 1] if self.whole_notes else means[:-1]
         best = int(scores.argmax())

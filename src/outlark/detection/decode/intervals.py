@@ -1,9 +1,9 @@
-"""Stretches of sound or silence between notes, as frames come in; of any length, in little memory.
+"""Intervals of sound or silence between notes, as frames come in; of any length, in little memory.
 
 Sound beside a note may be the rest of its onset or its decay. To refine the edges of a note, `outlark.detection.edges`
 compares `LOOK` spectra on either side of them with those of the training notes, so this sound was treated as part of
-the note, and a person would not annotate it separately. A stretch of sound that lies entirely within that reach of the
-notes beside it therefore counts as silence. It does not become part of the note, whose edges were placed with care.
+the note, and a person would not annotate it separately. Sound that lies entirely within that reach of the notes beside
+it therefore counts as silence. It does not become part of the note, whose edges were placed with care.
 """
 
 from collections.abc import Sequence
@@ -12,43 +12,35 @@ from typing import NamedTuple
 import numpy as np
 
 from outlark.detection.decode.regions import Batch
+from outlark.detection.decode.rules import encode
 from outlark.detection.edges import LOOK
 from outlark.detection.front_end_choice import WINDOW_SHARE
 from outlark.detection.scores import ScoreBlock, ScoreLayout
 from outlark.features.note import NoteFrontEnd
-from outlark.maths.runs import encode
 
 SILENT, ACTIVE, NOTE = 0, 1, 2
 #: Activity is averaged within these bounds, in dB: digital silence is infinitely far below any floor.
 LOWEST_DB, HIGHEST_DB = -120.0, 120.0
 
 
-class Stretches(NamedTuple):
-    """Consecutive stretches of frames, each of one kind.
+class Intervals(NamedTuple):
+    """Consecutive intervals of frames, each of one kind."""
 
-    Attributes
-    ----------
-    starts, ends : ndarrays (N,) of int
-        Frames, counted from the start of the stream.
-    kinds : ndarray (N,) of int
-        `SILENT`, `ACTIVE`, or ``NOTE + k`` for note k of the batch.
-    before, after : ndarrays (N, C + 1)
-        Sums of the class scores and of the activity over all frames of the stream up to the start and the end.
-    highest : ndarray (N, 2C + 1)
-        The highest score of each class; the longest run of frames at or above its threshold or, at note level, the
-        frames of the longest note that reaches it; and the highest activity.
-    """
-
+    #: Frames, counted from the start of the stream, (N,) of int.
     starts: np.ndarray
     ends: np.ndarray
+    #: `SILENT`, `ACTIVE`, or ``NOTE + k`` for note k of the batch, (N,).
     kinds: np.ndarray
+    #: Sums of the class scores and of the activity over all frames up to the start and to the end, (N, C + 1).
     before: np.ndarray
     after: np.ndarray
+    #: The highest score of each class; the longest run of frames at or above its threshold or, at note level, the
+    #: frames of the longest note that reaches it; and the highest activity, (N, 2C + 1).
     highest: np.ndarray
 
-    def part(self, start: int, stop: int) -> "Stretches":
-        """Stretches start … stop - 1."""
-        return Stretches(*(column[start:stop] for column in self))
+    def part(self, start: int, stop: int) -> "Intervals":
+        """Intervals start … stop - 1."""
+        return Intervals(*(column[start:stop] for column in self))
 
     @property
     def lengths(self) -> np.ndarray:
@@ -61,17 +53,17 @@ class Stretches(NamedTuple):
         return (self.after - self.before) / self.lengths[:, None]
 
 
-def stretches_of(
+def intervals_of(
     batch: Batch, notes: np.ndarray, active: np.ndarray, thresholds: np.ndarray, before: np.ndarray
-) -> Stretches:
-    """The stretches of a batch with these notes (N, 3) and active frames (T,).
+) -> Intervals:
+    """The intervals of a batch with these notes (N, 3) and active frames (T,).
 
     Sums continue from `before` (C + 1,). They are added frame by frame, always in the same order, so that they are the
     same to the last bit for any division into batches.
 
     >>> block = ScoreBlock(np.array([[1.0], [3.0], [3.0]]), np.array([0.0, 9.0, 9.0]))
     >>> batch, active = Batch(5, block, np.array([[1, 3]])), np.array([False, True, True])
-    >>> stretches_of(batch, np.array([[1, 2, 0]]), active, np.array([2.0]), np.zeros(2)).kinds
+    >>> intervals_of(batch, np.array([[1, 2, 0]]), active, np.array([2.0]), np.zeros(2)).kinds
     array([0, 2, 1])
     """
     (start, block, _), kinds = batch, active.astype(int)
@@ -81,11 +73,11 @@ def stretches_of(
     summands = np.column_stack([block.values, np.clip(block.activity, LOWEST_DB, HIGHEST_DB)])
     sums = np.cumsum(np.vstack([before, summands]), axis=0)
     highest = np.maximum.reduceat(_heights(block, thresholds), runs.starts)
-    return Stretches(runs.starts + start, runs.ends + start, runs.values, sums[runs.starts], sums[runs.ends], highest)
+    return Intervals(runs.starts + start, runs.ends + start, runs.values, sums[runs.starts], sums[runs.ends], highest)
 
 
 def _heights(block: ScoreBlock, thresholds: np.ndarray) -> np.ndarray:
-    """The values of each frame whose maximum is `Stretches.highest`, (T, 2C + 1)."""
+    """The values of each frame whose maximum is `Intervals.highest`, (T, 2C + 1)."""
     hot = block.values >= thresholds
     if not hot.any():
         return np.column_stack([block.values, np.zeros(hot.shape), block.activity])
@@ -95,37 +87,32 @@ def _heights(block: ScoreBlock, thresholds: np.ndarray) -> np.ndarray:
     return np.column_stack([block.values, *lasting, block.activity])
 
 
-class StretchStream:
-    """Joins the stretches of consecutive batches and releases those that are final.
+class IntervalStream:
+    """Joins the intervals of consecutive batches and releases those that are final.
 
     Silences of at most `bridge` frames within activity are part of it. Activity shorter than `least` frames is silence,
-    unless activity was not measured there. At most three stretches are held.
-
-    Parameters
-    ----------
-    bridge, least : int
-        Frames.
+    unless activity was not measured there. At most three intervals are held.
     """
 
     def __init__(self, *, bridge: int, least: int) -> None:
         self.bridge, self.least = bridge, least
-        self._held: Stretches | None = None
+        self._held: Intervals | None = None
 
-    def push(self, new: Stretches) -> Stretches:
-        """The stretches that are final; notes always are."""
+    def push(self, new: Intervals) -> Intervals:
+        """The intervals that are final; notes always are."""
         all_ = self._settled(new, finished=False)
         n_final = len(all_.kinds) - self._n_open(all_)
-        self._held = Stretches(*(column.copy() for column in all_.part(n_final, len(all_.kinds))))
+        self._held = Intervals(*(column.copy() for column in all_.part(n_final, len(all_.kinds))))
         return all_.part(0, n_final)
 
-    def finish(self) -> Stretches | None:
+    def finish(self) -> Intervals | None:
         """The rest, if there is any."""
         if self._held is None or not len(self._held.kinds):
             return None
         held, self._held = self._held, None
         return self._settled(held, finished=True)
 
-    def _settled(self, new: Stretches, *, finished: bool) -> Stretches:
+    def _settled(self, new: Intervals, *, finished: bool) -> Intervals:
         rows = new
         if self._held is not None:
             rows = joined([self._held, new])
@@ -141,8 +128,8 @@ class StretchStream:
         rows.kinds[brief] = SILENT
         return merged(rows)
 
-    def _n_open(self, rows: Stretches) -> int:
-        """How many of the last stretches may still change."""
+    def _n_open(self, rows: Intervals) -> int:
+        """How many of the last intervals may still change."""
         kinds, lengths = rows.kinds, rows.lengths
         if kinds[-1] >= NOTE:
             return 0
@@ -154,18 +141,18 @@ class StretchStream:
         return n
 
 
-def joined(parts: Sequence[Stretches]) -> Stretches:
-    """Stretches that follow each other, as one."""
-    return Stretches(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+def joined(parts: Sequence[Intervals]) -> Intervals:
+    """Intervals that follow each other, as one."""
+    return Intervals(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def merged(rows: Stretches) -> Stretches:
-    """With neighbours of one kind as one stretch; two notes are never of one kind."""
+def merged(rows: Intervals) -> Intervals:
+    """With neighbours of one kind as one interval; two notes are never of one kind."""
     if not len(rows.kinds):
         return rows
     first = np.flatnonzero(np.append(True, rows.kinds[1:] != rows.kinds[:-1]))
     last = np.append(first[1:], len(rows.kinds)) - 1
-    return Stretches(
+    return Intervals(
         rows.starts[first],
         rows.ends[last],
         rows.kinds[first],
@@ -194,37 +181,33 @@ def reach_of_edges(layout: ScoreLayout) -> np.ndarray:
 
 
 class RemainderStream:
-    """Turns the remainders of notes in a stream of stretches into silence; the same for any division into pushes.
+    """Turns the remainders of notes in a stream of intervals into silence; the same for any division into pushes.
 
     Sound that reaches beyond the edges of its neighbours stays unknown, all of it. Only what lies within twice the
-    longest reach is held, and the silence before it.
-
-    Parameters
-    ----------
-    reach : ndarray (C,) of int
-        Of the edges of each class, in frames; all 0: nothing changes.
+    longest reach is held, and the silence before it. `reach` is that of the edges of each class, in frames, (C,); if
+    all are 0, nothing changes.
     """
 
     def __init__(self, reach: np.ndarray) -> None:
         self.reach, self._most = reach, int(reach.max())
-        self._held: list[Stretches] = []
+        self._held: list[Intervals] = []
         self._last_edge = -np.inf  # how far the last note reaches
 
-    def push(self, new: Stretches, n_frames: int, classes: np.ndarray) -> Stretches:
-        """The stretches that are final.
+    def push(self, new: Intervals, n_frames: int, classes: np.ndarray) -> Intervals:
+        """The intervals that are final.
 
         All notes that start before frame `n_frames` have been pushed by now; `classes` (N,) are those of the new ones,
         of the kinds ``NOTE + k``.
         """
         return self._settled(new, float(n_frames), classes) if self._most else new
 
-    def finish(self, rest: Stretches | None) -> Stretches | None:
-        """The rest, with the very last stretches, which are not notes."""
+    def finish(self, rest: Intervals | None) -> Intervals | None:
+        """The rest, with the very last intervals, which are not notes."""
         parts = [*self._held, *([] if rest is None else [rest])]
         self._held = []
         return self._settled(joined(parts), np.inf, np.empty(0, dtype=int)) if parts and self._most else rest
 
-    def _settled(self, new: Stretches, n_frames: float, classes: np.ndarray) -> Stretches:
+    def _settled(self, new: Intervals, n_frames: float, classes: np.ndarray) -> Intervals:
         rows = joined([*self._held, new])
         before, after, self._last_edge = self._edges_around(rows, classes)
         sound = (rows.kinds == ACTIVE) & np.isfinite(rows.highest[:, -1])
@@ -237,11 +220,11 @@ class RemainderStream:
         if n_frames < np.inf:  # silence is not over while what follows may turn out to be silence as well
             n_final = int(is_open.argmax()) if is_open.any() else n_final
             n_final = int(np.flatnonzero(rows.kinds[:n_final] != SILENT).max(initial=-1)) + 1
-        self._held = [Stretches(*(column.copy() for column in rows.part(n_final, len(rows.kinds))))]
+        self._held = [Intervals(*(column.copy() for column in rows.part(n_final, len(rows.kinds))))]
         return merged(rows.part(0, n_final))
 
-    def _edges_around(self, rows: Stretches, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """How far the note before each stretch reaches, from where the next one does (infinite if none), and how far
+    def _edges_around(self, rows: Intervals, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """How far the note before each interval reaches, from where the next one does (infinite if none), and how far
         the last note of all reaches, which precedes whatever is held: notes never wait."""
         at, places = np.flatnonzero(rows.kinds >= NOTE), np.arange(len(rows.kinds))
         reach = self.reach[classes[rows.kinds[at] - NOTE]]

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlark.maths.runs import decode, drop_short, encode
+from outlark.detection.decode.rules import decode, drop_short, encode
 
 
 @given(st.lists(st.integers(0, 2)))

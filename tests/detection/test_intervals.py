@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlark.detection.decode.decisions import Decisions
+from outlark.detection.decode.intervals import NOTE, Intervals, IntervalStream, RemainderStream, intervals_of
 from outlark.detection.decode.regions import Batch
-from outlark.detection.decode.stretches import NOTE, RemainderStream, Stretches, StretchStream, stretches_of
 from outlark.detection.edges import LOOK
 from outlark.detection.scores import ScoreBlock, Scores
 from tests.detection.made_up_scores import HOP, drawing, layout_of, pieces, recording, recordings, scores_of, streamed
@@ -23,7 +23,7 @@ REACH = {"A": LOOK, "B": LOOK}
 
 
 def by_hand(picture, activity, reach):
-    """Stretch by stretch, with loops: which of the unknown frames "?" are to be silence "."."""
+    """Interval by interval, with loops: which of the unknown frames "?" are to be silence "."."""
     signs, n, start = list(picture), len(picture), 0
     while start < n:
         end = start + 1
@@ -54,23 +54,23 @@ def test_what_lies_within_the_edges_of_notes_against_loops(scores, cuts):
     assert shown(scores, Decisions(bridge_s=0.0), range(len(scores.block))) == expected
 
 
-def stretches(picture):
+def intervals(picture):
     """One for each run of equal signs, and one for each note: a letter, and small letters for the rest of it."""
     starts = [t for t, sign in enumerate(picture) if not t or (sign != picture[t - 1] and not sign.islower())]
     ends, notes = [*starts[1:], len(picture)], [t for t in starts if picture[t].isupper()]
     kinds = [NOTE + notes.index(t) if t in notes else ".?".index(picture[t]) for t in starts]
     numbers = np.array([starts, ends, kinds], dtype=int).reshape(3, -1)
     sums = np.zeros((len(starts), 2))
-    found = Stretches(*numbers, sums, sums, np.zeros((len(starts), 3)))
+    found = Intervals(*numbers, sums, sums, np.zeros((len(starts), 3)))
     return found, np.array(["AB".index(picture[t]) for t in notes], dtype=int)
 
 
-def streamed_stretches(picture, cuts, reach):
-    """What comes of a picture that is cut up where stretches begin, with nothing else known at each cut."""
-    stream, whole, signs = RemainderStream(reach), stretches(picture)[0], [*picture]
+def streamed_intervals(picture, cuts, reach):
+    """What comes of a picture that is cut up where intervals begin, with nothing else known at each cut."""
+    stream, whole, signs = RemainderStream(reach), intervals(picture)[0], [*picture]
     borders = [0, *sorted({whole.starts[c % len(whole.starts)] for c in cuts} - {0}), len(picture)]
     for start, end in itertools.pairwise(borders):
-        new, classes = stretches(picture[start:end])
+        new, classes = intervals(picture[start:end])
         new = new._replace(starts=new.starts + start, ends=new.ends + start)
         for row in [*zip(*stream.push(new, end, classes)[:3], strict=True)]:
             signs[row[0] : row[1]] = signs[row[0] : row[1]] if row[2] >= NOTE else (row[1] - row[0]) * ".?"[row[2]]
@@ -88,7 +88,7 @@ def test_edges_of_different_reach_against_loops(runs, cuts):
     picture = "".join(sign + (n - 1) * sign.lower() for sign, n in runs)
     whole = picture.replace("a", "A").replace("b", "B")
     expected = by_hand(whole, np.zeros(len(whole)), {"A": 3, "B": 7})
-    assert streamed_stretches(picture, cuts, np.array([3, 7])).upper() == expected
+    assert streamed_intervals(picture, cuts, np.array([3, 7])).upper() == expected
 
 
 def test_there_is_something_to_see_in_such_recordings():
@@ -165,12 +165,12 @@ def test_little_is_held():
 
 def kinds_of(activity, *, bridge, least, notes=(), cuts=()):
     """One sign for each frame: "." silent, "+" active, "A" a note; pushed in pieces that end at the cuts."""
-    stream, out, before = StretchStream(bridge=bridge, least=least), [], np.zeros(2)
+    stream, out, before = IntervalStream(bridge=bridge, least=least), [], np.zeros(2)
     for start, end in itertools.pairwise([0, *cuts, len(activity)]):
         loud = np.array([sign == "+" for sign in activity[start:end]])
         block = ScoreBlock(np.zeros((end - start, 1)), np.where(loud, 9.0, 0.0))
         own = np.array([(a - start, b - start, 0) for a, b in notes if start <= a < end], dtype=int).reshape(-1, 3)
-        new = stretches_of(Batch(start, block, np.empty((0, 2), dtype=int)), own, loud, np.array([1.0]), before)
+        new = intervals_of(Batch(start, block, np.empty((0, 2), dtype=int)), own, loud, np.array([1.0]), before)
         before = new.after[-1].copy()
         out.append(stream.push(new))
     rest = stream.finish()
@@ -203,10 +203,10 @@ def test_nothing_is_bridged_across_a_note():
     assert kinds_of("+++.++++.+++", bridge=2, least=3, notes=[(4, 8)]) == "+++.AAAA.+++"
 
 
-def test_sums_and_highest_values_of_a_stretch():
+def test_sums_and_highest_values_of_an_interval():
     block = ScoreBlock(np.array([[0.5], [2.0], [3.0], [1.0]]), np.array([0.0, 8.0, np.inf, 7.0]))
     active = np.array([False, True, True, True])
-    rows = stretches_of(
+    rows = intervals_of(
         Batch(7, block, np.array([[1, 3]])), np.empty((0, 3), dtype=int), active, np.ones(1), np.zeros(2)
     )
     assert (rows.starts.tolist(), rows.ends.tolist(), rows.kinds.tolist()) == ([7, 8], [8, 11], [0, 1])
