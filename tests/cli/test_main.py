@@ -78,9 +78,10 @@ def test_notes_name_options_that_exist(path):
 def test_errors_are_one_message(tmp_path):
     done = run("detect", tmp_path / "no.outlark", tmp_path, "-o", tmp_path / "out")
     assert done.returncode == 1
+    assert not (tmp_path / "out").exists()
     assert done.stdout == ""
     assert re.fullmatch(
-        r"Error: .*no.outlark: cannot be read \(No such file or directory\); give the .*\n", done.stderr
+        r"Error: .*no.outlark does not exist; train one with 'outlark train' or check the path\n", done.stderr
     )
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from outlark.annotations import Annotation, Table
 from outlark.audio.recorder_metadata import recorder_time
 from outlark.audio.sound_files import SoundFiles
-from outlark.commands.clips.clips import Choice, choose, cut, write_list
-from outlark.commands.clips.cutting import Reel, storage
+from outlark.commands.clips import Choice, choose, cut, write_list
+from outlark.commands.excerpt import Reel, storage
 from outlark.commands.train.examples import find_examples
 from outlark.errors import AudioError, InputError
 

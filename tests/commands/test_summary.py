@@ -12,8 +12,7 @@ from scipy import stats
 
 from outlark.commands.figures import save_figure as save
 from outlark.commands.summary.figure import summary_figure
-from outlark.commands.summary.summary import rate_interval, share_interval, summarise
-from outlark.commands.summary.tables import json_rows, rows, write_summary
+from outlark.commands.summary.summary import json_rows, rate_interval, rows, share_interval, summarise, write_summary
 from outlark.commands.summary.tally import Clock, Listened, Notes, Tally
 from outlark.errors import InputError
 

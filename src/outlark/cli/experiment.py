@@ -84,9 +84,9 @@ def _complete_methods(ctx: click.Context, param: click.Parameter, incomplete: st
 @click.option(
     "--audio", multiple=True, type=click.Path(), metavar="DIR", help="Folder with the annotated recordings. Repeatable."
 )
-@click.option("--gap", "gap_s", type=options.Seconds(), default="0", help="Silence between the test notes.")
+@click.option("--gap", "gap_s", type=options.seconds, default="0", help="Silence between the test notes.")
 @click.option("--snr", "snr_db", type=float, metavar="DB", help="Add white noise to training and test notes.")
-@click.option("--reverb", "reverb_s", type=options.Seconds(), default="0", help="Add reverberation to the test clip.")
+@click.option("--reverb", "reverb_s", type=options.seconds, default="0", help="Add reverberation to the test clip.")
 @click.option(
     "--contamination",
     type=click.IntRange(min=0),

@@ -19,7 +19,7 @@ from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark.commands.doctor.findings import Finding
+    from outlark.commands.doctor import Finding
     from outlark.commands.train.examples import Examples
     from outlark.commands.train.learning import Learnt
     from outlark.embeddings import BirdNET
@@ -199,10 +199,9 @@ def _from_examples(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
 
 def _from_a_model(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
     from outlark.commands.train.retraining import Parent, retrain, reviewed
-    from outlark.storage.model_file import load
 
     path = Path(given["parent"])
-    parent = Parent(path=path, sha256=sha256_of(path), detector=load(path))
+    parent = Parent(path=path, detector=thresholds.read_model(path), sha256=sha256_of(path))
     new = reviewed(parent, paths, found_in=given["found"], named=given["classes"], **_reading(given))
     if given["classes"]:
         notes, negatives = (tuple(n for n in own if n.label in given["classes"]) for own in (new.notes, new.negatives))
@@ -256,8 +255,7 @@ def _learn(plan: Plan, given: Mapping[str, Any], show: Callable[[str], None]) ->
 
 
 def _problems(learnt: "Learnt", show: Callable[[str], None]) -> "list[Finding]":
-    from outlark.commands.doctor.doctor import examine
-    from outlark.commands.doctor.findings import PROBLEM
+    from outlark.commands.doctor import PROBLEM, examine
 
     show("testing the model on sounds that are not notes")
     return [finding for finding in examine(learnt.detector) if finding.severity == PROBLEM]

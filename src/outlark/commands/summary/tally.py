@@ -105,18 +105,9 @@ class Notes:
 class Tally:
     """Hours of recording and notes, for each recording and clock hour.
 
-    Parameters
-    ----------
-    zone : tzinfo, optional
-        Zone of days and hours, for recordings whose own is known. Default: that of each recorder.
+    `zone` is the zone of days and hours, for recordings whose own is known; by default that of each recorder.
+    Recordings, sites and classes are in order of appearance.
 
-    Attributes
-    ----------
-    recordings, sites, classes : list of str
-        In order of appearance.
-
-    Examples
-    --------
     >>> tally = Tally()
     >>> recording = Listened(recording="a.wav", site="pond", began=datetime(2023, 10, 24, 23, 50), seconds=1800.0)
     >>> tally.add(recording, Notes(["song", None], ["known", "unknown"], [599.0, 601.0]))
