@@ -404,3 +404,31 @@ def test_a_recording_that_was_cut_short_is_told(tmp_path):
     assert (
         "night.wav: cut short: its header announces 8.000 s, but it holds 6.500 s; get a complete copy if there is one"
     ) in remarks
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        ("Species", "labels in the column 'Species': call (1), song (1)"),
+        ("View", "labels in the column 'View': Spectrogram 1 (2); are these classes of notes? If not, choose another"),
+        ("Channel", "labels in the column 'Channel': 1 (2); are these classes of notes? If not, choose another"),
+    ],
+)
+def test_labels_of_a_chosen_column_are_reported_and_doubted(tmp_path, column, told):
+    (tmp_path / "night.wav").touch()
+    head = "Selection\tView\tChannel\tBegin Time (s)\tEnd Time (s)\tLow Freq (Hz)\tHigh Freq (Hz)\tSpecies\n"
+    rows = "".join(
+        f"{n}\tSpectrogram 1\t1\t{n}\t{n}.5\t100\t9000\t{label}\n" for n, label in ((1, "song"), (2, "call"))
+    )
+    table = tmp_path / "night.Table.1.selections.txt"
+    table.write_text(head + rows)
+    assert find_examples([table], label_column=column).remarks[-1].startswith(told)
+
+
+def test_labels_that_are_numbers_are_doubted(tmp_path):
+    (tmp_path / "night.wav").touch()
+    (tmp_path / "night.labels.txt").write_text("0.5\t1.0\t1\n2.0\t2.5\t1\n")
+    (remark,) = find_examples([tmp_path / "night.labels.txt"]).remarks
+    assert remark == (
+        "the labels are numbers: 1 (2); are these classes of notes? If not, choose another --label-column"
+    )

@@ -42,8 +42,8 @@ LIST, FAILURES = "clips.csv", "failures.csv"
     show_default=True,
     help="Cut annotations with this verdict. Repeatable.",
 )
-@click.option("--class", "classes", multiple=True, metavar="NAME", help="Cut only this class. Repeatable.")
-@click.option("--max", "most", type=click.IntRange(min=1), metavar="N", help="Cut at most N notes of each class.")
+@options.names("--class", "classes", "Cut only this class. Repeatable.")
+@options.whole_number("--max", "most", help="Cut at most N notes of each class.")
 @click.option(
     "--format",
     "-f",

@@ -25,19 +25,10 @@ if TYPE_CHECKING:
 @click.argument("detections", type=click.Path())
 @click.argument("truth", type=click.Path())
 @options.reading
-@click.option(
-    "--class",
-    "classes",
-    multiple=True,
-    metavar="NAME",
-    help="A class to evaluate. Repeatable. Default: every label except those of --unknown.",
-)
+@options.names("--class", "classes", "A class to evaluate. Repeatable. Default: every label except those of --unknown.")
 @click.option("--model", type=click.Path(), help="The model that made the detections; its classes are evaluated.")
-@click.option(
-    "--unknown",
-    multiple=True,
-    metavar="NAME",
-    help="A label of the truth that is not a class: the correct answer there is unknown. Repeatable.",
+@options.names(
+    "--unknown", "unknown", "A label of the truth that is not a class: the correct answer there is unknown. Repeatable."
 )
 @click.option(
     "--iou",

@@ -59,6 +59,22 @@ def options_together(*options: Decorator) -> Decorator:
     return decorate
 
 
+def names(flag: str, to: str, help: str) -> Decorator:
+    """An option that takes a name and can be repeated."""
+    return click.option(flag, to, multiple=True, metavar="NAME", help=help)
+
+
+def paths(flag: str, to: str, metavar: str, help: str) -> Decorator:
+    """An option that takes a path and can be repeated."""
+    return click.option(flag, to, multiple=True, type=click.Path(), metavar=metavar, help=help)
+
+
+def whole_number(flag: str, to: str, least: int = 1, default: int | None = None, **how: Any) -> Decorator:
+    """An option that takes a whole number; help shows the default unless it is 0 or None."""
+    how = {"show_default": bool(default), **how}
+    return click.option(flag, to, type=click.IntRange(min=least), metavar="N", default=default, **how)
+
+
 # -------------------------------------------------------------------- formats
 
 
@@ -107,8 +123,7 @@ quiet = click.option("--quiet", "-q", is_flag=True, help="Print only errors and 
 
 #: --quiet and --json, as `quiet` and `as_json`.
 reporting = options_together(
-    quiet,
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, for scripts and R."),
+    quiet, click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, for scripts and R.")
 )
 
 #: --label-column and --audio, as `label_column` and `audio`.
@@ -118,13 +133,7 @@ reading = options_together(
         metavar="NAME",
         help="Column that holds the labels, by name or by number from 1. Default: guessed and reported.",
     ),
-    click.option(
-        "--audio",
-        multiple=True,
-        type=click.Path(),
-        metavar="DIR",
-        help="Folder with the annotated recordings; searched with its subfolders. Repeatable.",
-    ),
+    paths("--audio", "audio", "DIR", "Folder with the annotated recordings; searched with its subfolders. Repeatable."),
 )
 
 #: --calibrate, as `calibrate`.

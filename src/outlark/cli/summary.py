@@ -78,7 +78,7 @@ def _zone(ctx: click.Context, param: click.Parameter, given: str | None) -> "Zon
 @click.option(
     "--figure", type=click.Path(), help="Plot days, hours of the day and sites on one page: .png, .svg or .pdf."
 )
-@click.option("--class", "classes", multiple=True, metavar="NAME", help="Count only this class. Repeatable.")
+@options.names("--class", "classes", "Count only this class. Repeatable.")
 @click.option(
     "--model", type=click.Path(), help="The model of the run: its classes get rows even if no note was found."
 )

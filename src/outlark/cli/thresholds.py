@@ -33,12 +33,7 @@ Given = tuple[str | None, float]
 @options.channel
 @options.reporting
 def calibrate(
-    model: str,
-    recordings: tuple[str, ...],
-    output: str | None,
-    figure: str | None,
-    channel: int | str,
-    **given: Any,
+    model: str, recordings: tuple[str, ...], output: str | None, figure: str | None, channel: int | str, **given: Any
 ) -> None:
     """Fit the thresholds of a MODEL to RECORDINGS, which need no labels.
 

@@ -41,27 +41,18 @@ class Plan(NamedTuple):
 @click.command()
 @click.argument("examples", nargs=-1, type=click.Path())
 @click.option("--output", "-o", required=True, type=click.Path(), help="Model file to write, such as model.outlark.")
-@click.option(
-    "--class",
-    "classes",
-    multiple=True,
-    metavar="NAME",
-    help="Learn only this class. Repeatable. Default: all classes that have examples.",
-)
-@click.option(
+@options.names("--class", "classes", "Learn only this class. Repeatable. Default: all classes that have examples.")
+@options.whole_number(
     "--max-examples",
-    type=click.IntRange(min=1),
-    metavar="N",
+    "max_examples",
     help="Use at most N examples and N negatives per class, spread evenly and always the same. Default with --from: 20 "
     "examples, or as many as the model has, and 100 negatives.",
 )
-@click.option(
+@options.paths(
     "--negative",
     "negatives",
-    multiple=True,
-    type=click.Path(),
-    metavar="PATH",
-    help="Annotation files, or folders of annotation files or clips, whose labels say what a sound is not, such as "
+    "PATH",
+    "Annotation files, or folders of annotation files or clips, whose labels say what a sound is not, such as "
     "false alarms. Repeatable. Among the examples, the label -NAME means the same.",
 )
 @click.option(
@@ -71,12 +62,11 @@ class Plan(NamedTuple):
     metavar="MODEL",
     help="Train this model again, on its own examples and on EXAMPLES, which are corrected annotation files.",
 )
-@click.option(
+@options.paths(
     "--found",
-    multiple=True,
-    type=click.Path(),
-    metavar="PATH",
-    help="With --from: the output of 'outlark detect' before you corrected it. Rows that you deleted or relabelled "
+    "found",
+    "PATH",
+    "With --from: the output of 'outlark detect' before you corrected it. Rows that you deleted or relabelled "
     "become negatives. Repeatable.",
 )
 @options.reading

@@ -34,10 +34,7 @@ class Sound:
     """
 
     def __init__(
-        self,
-        recording: ArrayLike | str | PathLike[str],
-        sample_rate: int | None = None,
-        channel: int | str = "mix",
+        self, recording: ArrayLike | str | PathLike[str], sample_rate: int | None = None, channel: int | str = "mix"
     ) -> None:
         self._channel, self._samples = channel, np.empty(0)
         self._file = AudioFile(recording, channel) if isinstance(recording, str | PathLike) else None
@@ -116,7 +113,6 @@ _BITS = {
 }  # fmt: skip
 _WAV = {8: "PCM_U8", 16: "PCM_16", 24: "PCM_24", 32: "PCM_32"}
 _FLAC = {8: "PCM_S8", 16: "PCM_16", 24: "PCM_24"}
-KINDS = ("wav", "flac")
 
 
 class Storage(NamedTuple):
@@ -134,8 +130,6 @@ def storage(kind: str | None, format: str, subtype: str) -> Storage:
     >>> storage(None, "FLAC", "PCM_24"), storage("wav", "MP3", "MPEG_LAYER_III").subtype
     (Storage(kind='flac', subtype='PCM_24', dtype='int32', exact=True), 'FLOAT')
     """
-    if kind is not None and kind not in KINDS:
-        raise InputError(f"format={kind!r} must be one of {', '.join(KINDS)}")
     kind = kind or ("flac" if format == "FLAC" else "wav")
     bits = _BITS.get(subtype)
     dtype = "int32" if bits else "float64" if subtype == "DOUBLE" else "float32"

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
@@ -19,6 +19,7 @@ from outlark.detection.detector import BLOCK, NoteDetector
 from outlark.errors import AnnotationError, InputError
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.noise_floor import is_number
+from outlark.segments import Segment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,17 +32,6 @@ SHOWN_S, BEFORE_S = 10.0, 1.0
 SEARCHED_S = 600.0
 
 
-class Marked(Protocol):
-    """A labelled span: a `Segment` or a `Annotation`."""
-
-    @property
-    def start_s(self) -> float: ...
-    @property
-    def end_s(self) -> float: ...
-    @property
-    def label(self) -> Any: ...
-
-
 def stretch(
     detector: NoteDetector,
     recording: ArrayLike | str | PathLike[str],
@@ -50,7 +40,7 @@ def stretch(
     *,
     sample_rate: int | None = None,
     channel: int | str = "mix",
-    truth: Sequence[Marked] = (),
+    truth: Sequence[Segment | Annotation] = (),
     title: str | None = None,
 ) -> "Figure":
     """Plot an excerpt of a recording.
