@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from outlark.commands.train.learning import Learnt
     from outlark.embeddings import BirdNET
 
-#: Is told how many files of how many have been read.
+#: Called with the number of files read so far and in total.
 Watch = Callable[[int, int], None]
 #: Options that cannot be changed when a model is trained again.
 SETTLED = ("paper", "embedding", "trim")
@@ -105,11 +105,13 @@ def command(examples: tuple[str, ...], **given: Any) -> None:
     """
     _check_usage(examples, given)
     _check_output(Path(given["output"]), given["force"])
+    from outlark.storage.model_file import save
+
     start = time.monotonic()
     with steps(given["quiet"]) as show:
         learnt, warned = _learn(_plan(examples, given), given, show)
         problems = _problems(learnt, show) if given["check"] else []
-    _save(learnt, given["output"])
+    save(learnt.detector, given["output"])
     remarks = [*learnt.remarks, *warned]
     if not given["quiet"]:
         _report(learnt, remarks, given)
@@ -249,12 +251,6 @@ def _problems(learnt: "Learnt", show: Callable[[str], None]) -> "list[Finding]":
 
     show("testing the model on sounds that are not notes")
     return [finding for finding in examine(learnt.detector) if finding.severity == PROBLEM]
-
-
-def _save(learnt: "Learnt", output: str) -> None:
-    from outlark.storage.model_file import save
-
-    save(learnt.detector, output)
 
 
 # ------------------------------------------------------------ what is reported

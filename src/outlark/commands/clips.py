@@ -73,15 +73,6 @@ def choose(
     """The annotations with one of these verdicts, and one of these labels if there are any.
 
     At most so many per class: always the same, spread evenly over all recordings.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> from outlark.annotations import read_annotations
-    >>> with TemporaryDirectory() as folder:
-    ...     Path(folder, "night.wav").touch()
-    ...     _ = Path(folder, "night.labels.txt").write_text("0.5\\t1.0\\tsong\\n2.0\\t2.5\\tcall\\n")
-    ...     found = choose([read_annotations(f"{folder}/night.labels.txt")], SoundFiles(), classes=["song"])
-    >>> [(choice.kind, choice.recording.name) for choice in found.choices], found.remarks
-    ([('song', 'night.wav')], ('1 annotation skipped: another verdict or class',))
     """
     found: dict[tuple[str, float, float, str], Choice] = {}
     skipped: Counter[str] = Counter()

@@ -61,15 +61,6 @@ def convert(
     `format` and `label_column` are those of the source. With folders of recordings in `audio`, annotations get the name
     and sample rate of their recording, and Raven's begin times run over all recordings in the order of their names. An
     existing file is replaced only if `replace_target`, and never if it is the source.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.csv").write_text("start_s,end_s,label,score\\n1,2,song,0.123456\\n")
-    ...     done = convert(f"{folder}/a.csv", f"{folder}/a.labels.txt")
-    ...     Path(folder, "a.labels.txt").read_text()
-    '1.0\\t2.0\\tsong 0.12\\n'
-    >>> done.lost
-    ('rounded: score (1 annotation)',)
     """
     source, target = Path(source), Path(target)
     to = to or format_of_name(target.name)

@@ -47,16 +47,6 @@ def examine(detector: NoteDetector) -> list[Finding]:
     It hears silence, noise, hum, clicks, tones and whistles, none of which is a note; each training note is judged by
     what the others say about it; and the training set and settings are checked. No recordings are needed, and the same
     detector always gets the same findings, good ones included.
-
-    >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
-    >>> known = notes(counts={"tuti-F": 4, "cach-Z": 4})
-    >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
-    >>> for finding in examine(detector):
-    ...     print(finding)
-    good: digital silence: not taken for a note
-    ...
-    good: left-out notes: all 8 would be found
-    ...
     """
     check_is_fitted(detector)
     found = [_judged(trial, detector) for trial in trials(detector)]

@@ -142,14 +142,6 @@ class Reel:
     """An open recording from which parts are taken in order.
 
     Only the parts are read. If seeking is not exact (MP3, Ogg), everything before them is decoded once.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     soundfile.write(f"{folder}/a.wav", np.arange(100, dtype="int16"), 8000)
-    ...     with Reel(f"{folder}/a.wav") as reel:
-    ...         reel.save(reel.part(40, 50), f"{folder}/b.wav")
-    ...     soundfile.read(f"{folder}/b.wav", dtype="int16")[0]
-    array([40, 41, 42, 43, 44, 45, 46, 47, 48, 49], dtype=int16)
     """
 
     def __init__(self, path: str | PathLike[str], kind: str | None = None) -> None:

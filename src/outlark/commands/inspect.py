@@ -37,13 +37,6 @@ def content_of(
     """What is in a file, as JSON values; "kind" is "model", "scores", "recording" or "table".
 
     `sounds` finds the recordings of an annotation file, by default beside it.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.txt").write_text("0.5\\t1.0\\tsong\\n2.0\\t2.5\\tsong\\n")
-    ...     found = content_of(f"{folder}/a.txt")
-    >>> found["kind"], found["format"], found["labels"], found["recordings"]
-    ('table', 'audacity', {'song': 2}, [{'name': None, 'marks': 2, 'path': None}])
     """
     path = Path(path)
     if path.is_dir():
@@ -225,13 +218,6 @@ def sound_content(path: str | PathLike[str]) -> dict[str, Any]:
     "duration_s" is what was decoded, "told_s" what the header states, and "cut_short" says if that is more; "damaged"
     says why decoding failed. "peak_db", "rms_db" and "mean" have a number for each channel, None for minus infinity;
     "clipped" and "silent" are shares of all samples; "clock" is None if the start time is unknown.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     soundfile.write(f"{folder}/a.wav", np.repeat([0.0, 0.5, -0.5, 0.0], 2000), 8000)
-    ...     found = sound_content(f"{folder}/a.wav")
-    >>> found["duration_s"], found["peak_db"], found["silent"]
-    (1.0, [-6.02], 1.0)
     """
     audio = AudioFile(path)
     with soundfile.SoundFile(for_decoder(audio.path)) as file:

@@ -128,18 +128,7 @@ class Inlet:
 
 
 class Listener:
-    """Turns raw sound into segments: those that `NoteDetector.detect` finds in the same samples.
-
-    >>> import numpy as np
-    >>> from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
-    >>> known = notes(counts={"tuti-F": 4, "cach-Z": 4})
-    >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
-    >>> audio, _ = concatenate(notes(seed=1, counts={"cach-Z": 1}), edge_s=0.5, rng=np.random.default_rng(0))
-    >>> raw = audio.astype("<f4").tobytes()
-    >>> listener = Listener(detector, PCM("float32"), SAMPLE_RATE)
-    >>> [s.label for s in listener.segments([raw[:1001], raw[1001:]]) if s.verdict == "known"]
-    ['cach-Z']
-    """
+    """Turns raw sound into segments: those that `NoteDetector.detect` finds in the same samples."""
 
     def __init__(self, detector: NoteDetector, pcm: PCM, sample_rate: int, channel: int | str = "mix") -> None:
         if isinstance(detector.front_end_, ArrayFrontEnd):

@@ -71,14 +71,6 @@ def match_tables(
     Repeated annotations count once. The recordings, in `audio` or beside the truth, say how long each is. The label
     column is that of the truth. `detected_only` skips recordings without detections instead of counting their notes as
     missed.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "found.csv").write_text("file,start_s,end_s,label\\nx/a.wav,1,2,song\\nb.wav,1,2,song\\n")
-    ...     _ = Path(folder, "a.labels.txt").write_text("1.1\\t2.0\\tsong\\n")
-    ...     matched = match_tables(f"{folder}/found.csv", f"{folder}/a.labels.txt")
-    >>> [recording.name for recording in matched.recordings], matched.left_out
-    (['a'], ('b.wav',))
     """
     remarks: list[str] = []
     found, true = _side(Path(detections), None, remarks), _side(Path(truth), label_column, remarks)

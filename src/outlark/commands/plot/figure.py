@@ -95,13 +95,6 @@ def shown_stretch(
 
     With only one of the two given, it is ten seconds long. With neither, it is ten seconds from one second before the
     first note of the first ten minutes; without a note, the first ten seconds.
-
-    >>> import numpy, soundfile
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     soundfile.write(f"{folder}/night.wav", numpy.zeros(60 * 1000), 1000)
-    ...     shown_stretch(NoteDetector(), f"{folder}/night.wav", end_s=25.0)
-    (15.0, 25.0, 'ten seconds up to the given end')
     """
     start, end, why = _asked(start_s, end_s) or _around_first_note(detector, path, channel, searched_s)
     return start, end if end < start else max(start, min(end, Sound(path).duration_s)), why

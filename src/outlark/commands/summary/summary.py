@@ -222,17 +222,7 @@ DIGITS = 6
 
 
 def rows(summary: Summary) -> Iterator[dict[str, Any]]:
-    """A row for each group and class, sorted; None if undefined or not written.
-
-    >>> from datetime import datetime
-    >>> from outlark.commands.summary.tally import Listened, Notes
-    >>> tally = Tally()
-    >>> at = Listened(recording="a.wav", site="pond", began=datetime(2023, 10, 24, 5), seconds=1800.0)
-    >>> tally.add(at, Notes(["song"] * 3, ["known", "known", "ambiguous"], [1.0, 2.0, 3.0]))
-    >>> first, _ = rows(summarise(tally, ["class", "day"]))
-    >>> first["day"], first["class"], first["notes"], first["ambiguous"], first["per_hour"]
-    (datetime.date(2023, 10, 24), 'song', 2, 1, 4.0)
-    """
+    """A row for each group and class, sorted; None if undefined or not written."""
     values: dict[str, Any] = {"notes": summary.notes, "ambiguous": summary.ambiguous, "per_hour": summary.rates}
     values["per_hour_low"], values["per_hour_high"] = summary.rate_intervals
     for unit in UNITS:

@@ -128,14 +128,6 @@ def find_examples(
     In folders, files that cannot be read, or whose recording is missing, are skipped with a remark. Recordings are
     looked for in `audio` and beside each annotation file. `any_verdict` includes labelled annotations with the verdict
     unknown, ambiguous or silence; `may_be_none` accepts that there are no examples.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     Path(folder, "night.wav").touch()
-    ...     _ = Path(folder, "night.labels.txt").write_text("0.5\\t1.0\\tsong\\n2.0\\t2.0\\there\\n")
-    ...     found = find_examples([f"{folder}/night.labels.txt"])
-    >>> [str(note) for note in found.notes], found.remarks
-    (['night.wav at 0.500 s'], ('1 annotation skipped: no duration',))
     """
     clips: list[Example] = []
     tables: list[tuple[Table, bool]] = []
@@ -280,16 +272,6 @@ def clip_folders(folder: Path, tables: Sequence[str], remarks: list[str]) -> dic
 
     `tables` are the annotation files in the folder itself: if there are any, and no subfolders with sounds, there are
     no classes.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     for name in ("alarm/1.wav", "alarm/2.WAV", "song/1.wav", "song/notes.txt"):
-    ...         Path(folder, name).parent.mkdir(exist_ok=True)
-    ...         Path(folder, name).touch()
-    ...     remarks = []
-    ...     classes = clip_folders(Path(folder), [], remarks)
-    >>> {label: len(clips) for label, clips in classes.items()}, remarks
-    ({'alarm': 2, 'song': 1}, ['1 file in the class folders skipped: hidden, or not a sound file'])
     """
     classes = {here.name: sounds for here in _folders(folder) if (sounds := list(sounds_within(here)))}
     loose = [path.name for path in sorted(folder.iterdir()) if is_sound(path.name) and path.is_file()]

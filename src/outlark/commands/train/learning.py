@@ -95,18 +95,6 @@ def learn(
 
     `channel` is "mix" or counted from 0. `trim` removes the quiet margins of clips. Clips that cannot be read are
     skipped unless a class has no others.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> import soundfile
-    >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
-    >>> from outlark.commands.train.examples import find_examples
-    >>> with TemporaryDirectory() as folder:
-    ...     for i, note in enumerate(notes(counts={"tuti-F": 3, "cach-Z": 3})):
-    ...         Path(folder, note.label).mkdir(exist_ok=True)
-    ...         soundfile.write(f"{folder}/{note.label}/{i}.wav", note.samples, SAMPLE_RATE)
-    ...     learnt = learn(find_examples([folder]))
-    >>> [(of.label, of.examples) for of in learnt.classes]
-    [('cach-Z', 3), ('tuti-F', 3)]
     """
     detector = NoteDetector() if detector is None else detector
     watch = watch or (lambda done, total: None)
