@@ -122,7 +122,7 @@ def command(data: tuple[str, ...], **given: Any) -> None:
     with counted(given["quiet"], "seeds") as watch, _reported_when_stopped(kept):
         results = run(found, protocol, methods=chosen, seeds=seeds, n_jobs=given["jobs"], watch=watch, kept=kept)
     sweeps = [_swept(name, found, protocol, chosen, given, kept) for name in given["sweeps"]]
-    files = write(kept.path.parent, results, sweeps=sweeps, command=_command())
+    files = write(kept.path.parent, results, sweeps=sweeps, command=shlex.join(["outlark", *sys.argv[1:]]))
     kept.remove()
     _report(results, files, time.monotonic() - start, given)
 
@@ -245,10 +245,6 @@ def _list_methods(as_json: bool) -> None:
         answer({"methods": {one.name: one.title for one in METHODS.values()}})
     else:
         show_table([["method", "what it is"], *([one.name, one.title] for one in METHODS.values())])
-
-
-def _command() -> str:
-    return shlex.join(["outlark", *sys.argv[1:]])
 
 
 @click.command()

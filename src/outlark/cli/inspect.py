@@ -74,7 +74,8 @@ def _model(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield from (("", f"  {line}") for line in _listed([_example(note) for note in kind["examples"]]))
         if kind["negatives"]:
             yield "", f"  {number_of(len(kind['negatives']), 'negative')} (not {kind['label']}):"
-            yield from (("", f"    {line}") for line in _listed([_negative(note) for note in kind["negatives"]]))
+            negatives = [f"{_example(note)}, score {note['score']:.3f}" for note in kind["negatives"]]
+            yield from (("", f"    {line}") for line in _listed(negatives))
     stage = content["second_stage"]
     if stage is not None:
         embedding = stage["embedding"]
@@ -165,10 +166,6 @@ def _listed(lines: Sequence[str]) -> list[str]:
 def _example(note: Mapping[str, Any]) -> str:
     name = note["name"] or f"recording {note['recording']}"
     return f"{name}, {note['start_s']:.3f} to {note['end_s']:.3f} s"
-
-
-def _negative(note: Mapping[str, Any]) -> str:
-    return f"{_example(note)}, score {note['score']:.3f}"
 
 
 def _ancestor(model: Mapping[str, Any]) -> str:

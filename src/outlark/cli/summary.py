@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -194,11 +193,8 @@ def _listed(failures: Sequence["Failure"]) -> list[dict[str, str]]:
 
 def _zones(results: "Results") -> Counter[str]:
     """The number of recordings per time zone of the recorder."""
-    return Counter(_zone_name(one.began) for one in results.listened if one.began is not None)
-
-
-def _zone_name(began: datetime) -> str:
-    return f"UTC{began.isoformat()[-6:]}" if began.tzinfo is not None else "no zone"
+    began = [one.began for one in results.listened if one.began is not None]
+    return Counter("no zone" if at.tzinfo is None else f"UTC{at.isoformat()[-6:]}" for at in began)
 
 
 def _report(results: "Results", tally: "Tally", missing: Sequence["Failure"], given: Mapping[str, Any]) -> None:

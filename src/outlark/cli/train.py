@@ -109,7 +109,8 @@ def command(examples: tuple[str, ...], **given: Any) -> None:
 
     start = time.monotonic()
     with steps(given["quiet"]) as show:
-        learnt, warned = _learn(_plan(examples, given), given, show)
+        plan = _from_examples(examples, given) if given["parent"] is None else _from_a_model(examples, given)
+        learnt, warned = _learn(plan, given, show)
         problems = _problems(learnt, show) if given["check"] else []
     save(learnt.detector, given["output"])
     remarks = [*learnt.remarks, *warned]
@@ -160,10 +161,6 @@ def _check_output(output: Path, force: bool) -> None:
 
 
 # ------------------------------------------------------------- what is learnt
-
-
-def _plan(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
-    return _from_examples(paths, given) if given["parent"] is None else _from_a_model(paths, given)
 
 
 def _from_examples(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:

@@ -96,7 +96,9 @@ def choose(
             found.setdefault(same, choice)
     uncut = [found for found in where.values() if isinstance(found, Uncut)]
     ordered = sorted(found.values(), key=lambda c: (str(c.recording), c.annotation.start_s, c.annotation.end_s, c.kind))
-    chosen = ordered if most is None else _spread(ordered, most)
+    kinds = [(choice.known, choice.kind) for choice in ordered]
+    numbers = range(len(ordered)) if most is None else spread_evenly(kinds, most)
+    chosen = [choice for number, choice in enumerate(ordered) if number in numbers]
     skipped["more than asked for"] = len(ordered) - len(chosen)
     remarks = tuple(skipped_in_words(skipped))
     return Choices(choices=tuple(chosen), remarks=remarks, uncut=tuple(dict.fromkeys(uncut)))
@@ -112,11 +114,6 @@ def _recording(table: Table, annotation: Annotation, sounds: SoundFiles) -> Path
         return recording_of(table, annotation, sounds)
     except OutlarkError as error:
         return Uncut(annotation.recording or str(table.path), str(error))
-
-
-def _spread(ordered: Sequence[Choice], most: int) -> list[Choice]:
-    chosen = spread_evenly([(choice.known, choice.kind) for choice in ordered], most)
-    return [choice for number, choice in enumerate(ordered) if number in chosen]
 
 
 #: Bytes of a name: systems allow 255, and something may have to be added.
@@ -137,7 +134,7 @@ def safe_name(text: str, longest: int = LONGEST) -> str:
     if name.startswith(".") or _DEVICES.match(name):
         name = f"_{name}"
     # Windows drops dots and spaces at the end
-    return _cut(name, longest).rstrip(". ") or "_"
+    return name.encode("utf-8")[:longest].decode("utf-8", errors="ignore").rstrip(". ") or "_"
 
 
 class Names:
@@ -169,10 +166,6 @@ def _unseen(letter: str) -> bool:
     """Control characters, lone surrogates, line breaks, changes of direction."""
     category = unicodedata.category(letter)
     return category.startswith("C") or category in ("Zl", "Zp")
-
-
-def _cut(name: str, longest: int) -> str:
-    return name.encode("utf-8")[:longest].decode("utf-8", errors="ignore")
 
 
 #: Longest clip.
@@ -250,7 +243,9 @@ def _cut_one(reel: Reel, choice: Choice, folder: Path, pad_s: float, clock: Reco
             raise InputError(f"it is in channel {annotation.channel}, but the recording has {reel.channels}")
         part = part[:, [annotation.channel - 1]]
     onset = None if clock is None else clock.at(annotation.start_s)
-    name = f"{safe_name(choice.recording.stem)}_{annotation.start_s:09.3f}s{'' if onset is None else _in_name(onset)}"
+    name = f"{safe_name(choice.recording.stem)}_{annotation.start_s:09.3f}s"
+    if onset is not None:
+        name += f"_{onset:%Y%m%dT%H%M%S}.{onset.microsecond // 1000:03}{onset:%z}"
     file = names.new(f"{folder.name}/{name}", f".{reel.storage.kind}")
     folder.mkdir(parents=True, exist_ok=True)
     reel.save(part, folder.parent / file, _comment(choice, start / rate, clock))
@@ -282,10 +277,6 @@ def write_list(path: str | os.PathLike[str], clips: Iterable[Clip]) -> None:
         ]
         lines.append(comma_line(cells))
     write_bytes(Path(path), encoded("".join(lines)))
-
-
-def _in_name(moment: datetime) -> str:
-    return f"_{moment:%Y%m%dT%H%M%S}.{moment.microsecond // 1000:03}{moment:%z}"
 
 
 def _comment(choice: Choice, start_s: float, clock: RecorderTime | None) -> str:

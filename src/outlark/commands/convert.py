@@ -208,7 +208,11 @@ def losses(written: Sequence[Annotation], read: Sequence[Annotation]) -> list[st
     rest = iter(read)
     again = next(rest, None)
     for annotation in written:
-        if again is None or not _same_place(annotation, again):
+        if (
+            again is None
+            or abs(again.start_s - annotation.start_s) > SAME_S
+            or abs(again.end_s - annotation.end_s) > SAME_S
+        ):
             omitted[annotation.verdict or "no verdict"] += 1
             continue
         for field in FIELDS:
@@ -220,10 +224,6 @@ def losses(written: Sequence[Annotation], read: Sequence[Annotation]) -> list[st
     for what, counts in others.items():
         told += [f"{what}: {FIELDS[field]} ({number_of(n, 'annotation')})" for field, n in counts.items()]
     return told
-
-
-def _same_place(annotation: Annotation, other: Annotation) -> bool:
-    return abs(other.start_s - annotation.start_s) <= SAME_S and abs(other.end_s - annotation.end_s) <= SAME_S
 
 
 def _change(field: str, was: object, now: object) -> str | None:

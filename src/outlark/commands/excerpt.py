@@ -1,10 +1,10 @@
 """Excerpts of a recording, without decoding the rest: as samples, with surroundings for a detector, or as new files."""
 
 import math
+from contextlib import AbstractContextManager
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import soundfile
@@ -138,7 +138,7 @@ def storage(kind: str | None, format: str, subtype: str) -> Storage:
     return Storage(kind, _WAV[bits] if bits else "DOUBLE" if dtype == "float64" else "FLOAT", dtype, exact=True)
 
 
-class Reel:
+class Reel(AbstractContextManager["Reel"]):
     """An open recording from which parts are taken in order.
 
     Only the parts are read. If seeking is not exact (MP3, Ogg), everything before them is decoded once.
@@ -152,12 +152,7 @@ class Reel:
         self._none = np.empty((0, self.channels), self.storage.dtype)
         self._held, self._held_start = self._none, 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._file.close()
 
     def part(self, start: int, end: int) -> np.ndarray:

@@ -251,7 +251,8 @@ def write_summary(summary: Summary, path: Path) -> None:
     """Write the rows as CSV or Parquet, by suffix; completely or not at all."""
     check_suffix(path)
     if path.suffix.lower() == ".csv":
-        write_bytes(path, encoded("".join(_csv_lines(summary))))
+        lines = ([_cell(name, value) for name, value in row.items()] for row in rows(summary))
+        write_bytes(path, encoded("".join(map(comma_line, [[*summary.by, "class", *NUMBERS], *lines]))))
     else:
         _write_parquet(summary, path)
 
@@ -260,12 +261,6 @@ def check_suffix(path: Path) -> None:
     """Refuse any file but CSV and Parquet."""
     if path.suffix.lower() not in (".csv", ".parquet"):
         raise InputError(f"{path}: a summary is written as .csv or .parquet; end its name with one of these")
-
-
-def _csv_lines(summary: Summary) -> Iterator[str]:
-    yield comma_line([*summary.by, "class", *NUMBERS])
-    for row in rows(summary):
-        yield comma_line([_cell(name, value) for name, value in row.items()])
 
 
 def _cell(name: str, value: Any) -> str:

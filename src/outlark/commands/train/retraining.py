@@ -66,7 +66,8 @@ def retrain(
     negatives = at_most(in_order(new.negatives), USUAL_NEGATIVES if max_examples is None else max_examples)
     own = Examples(notes=tuple(map(named_example, detector.training_)), clips=False)
     if new.notes or _contradicted(own.notes, new.negatives):
-        old = examples_of(parent, [*audio, *_beside(new)], channel)
+        beside = sorted({note.recording.parent for note in (*new.notes, *new.negatives)})
+        old = examples_of(parent, [*audio, *beside], channel)
         kept, added, remarks = joined(old, new, USUAL if max_examples is None else max_examples)
         if detector.calibration_:
             remarks.append(f"{parent.path.name} was calibrated, but its thresholds are learnt anew; calibrate again")
@@ -87,11 +88,6 @@ def _in_all(line: Mapping[str, Any], n_negatives: int) -> str:
     said = f"{examples}: {line['kept']} of {line['name']}, {line['added']} new"
     said += f"; {number_of(line['negatives'], 'new negative')}"
     return said if line["negatives"] == n_negatives else f"{said} of {n_negatives}; for more, give --max-examples"
-
-
-def _beside(new: Examples) -> list[Path]:
-    """The folders of the new recordings."""
-    return sorted({note.recording.parent for note in (*new.notes, *new.negatives)})
 
 
 def _contradicted(notes: Sequence[Example], negatives: Sequence[Example]) -> bool:
