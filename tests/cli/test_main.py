@@ -85,6 +85,14 @@ def test_errors_are_one_message(tmp_path):
     )
 
 
+def test_a_broken_model_leaves_nothing_behind(tmp_path):
+    (tmp_path / "m.outlark").write_bytes(b"no model")
+    done = CliRunner().invoke(main, ["detect", str(tmp_path / "m.outlark"), str(tmp_path), "-o", str(tmp_path / "out")])
+    assert done.exit_code == 1
+    assert "not a model file, but a file that begins with 'no model'; give a file that outlark saved" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_errors_as_json(tmp_path):
     args = ["detect", str(tmp_path / "no.outlark"), str(tmp_path), "-o", str(tmp_path / "out"), "--json"]
     done = CliRunner().invoke(main, args)

@@ -36,9 +36,6 @@ def channel_number(value: str) -> int | str:
     return value if value == "mix" else int(value)
 
 
-channel_number.__name__ = "channel"  # what help calls the value
-
-
 def names_in(given: Iterable[str]) -> list[str]:
     """Names, each once; they may be separated by commas.
 
@@ -147,6 +144,7 @@ calibration = click.option(
 channel = click.option(
     "--channel",
     type=channel_number,
+    metavar="CHANNEL",
     default="mix",
     show_default=True,
     help="Channel to analyse, counted from 1, or the mean of all channels (mix).",
