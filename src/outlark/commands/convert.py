@@ -208,11 +208,7 @@ def losses(written: Sequence[Annotation], read: Sequence[Annotation]) -> list[st
     rest = iter(read)
     again = next(rest, None)
     for annotation in written:
-        if (
-            again is None
-            or abs(again.start_s - annotation.start_s) > SAME_S
-            or abs(again.end_s - annotation.end_s) > SAME_S
-        ):
+        if again is None or max(abs(again.start_s - annotation.start_s), abs(again.end_s - annotation.end_s)) > SAME_S:
             omitted[annotation.verdict or "no verdict"] += 1
             continue
         for field in FIELDS:

@@ -113,10 +113,8 @@ def _of_class(c: int, label: str, sums: list[EventScores], scores: list[float], 
 
 def curves_of_tables(recordings: Sequence[Compared], classes: Sequence[str], iou: float) -> list[ClassCurve]:
     """The same from the scores in annotation files, which start at the thresholds of the run."""
-    answers = [annotation for recording in recordings for annotation in recording.found if is_answer(annotation)]
-    scores = [
-        annotation.score for annotation in answers if annotation.score is not None and 0.0 < annotation.score < np.inf
-    ]
+    answers = [m for recording in recordings for m in recording.found if is_answer(m)]
+    scores = [m.score for m in answers if m.score is not None and 0.0 < m.score < np.inf]
     if len(scores) < max(1, len(answers)):
         raise InputError(
             f"{len(answers) - len(scores)} of {len(answers)} detections have no score above 0, so there is no curve; "

@@ -228,12 +228,10 @@ def learnt_from(recordings: Sequence[Compared], training: Iterable[str | None]) 
     """Recordings that a model was trained on, where notes score higher than elsewhere; by the names of the files."""
     names = {name for name in training if name is not None}
     stems = {without_sound_suffix(name) for name in names}
-    return [
-        recording.name
-        for recording in recordings
-        if (
-            without_sound_suffix(Path(recording.name).name) in stems
-            if recording.sound is None
-            else recording.sound.name in names
-        )
-    ]
+
+    def is_one(recording: Compared) -> bool:
+        if recording.sound is not None:
+            return recording.sound.name in names
+        return without_sound_suffix(Path(recording.name).name) in stems
+
+    return [recording.name for recording in recordings if is_one(recording)]
