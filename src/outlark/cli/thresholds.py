@@ -161,6 +161,10 @@ def with_thresholds(task: Task, detector: "NoteDetector", sources: Sources, give
             "only, as in --threshold NAME=X"
         )
     if calibrated:
+        # with the decisions of the model, as 'outlark calibrate' does
+        detector = read_model(task.model)
+        if chosen:
+            detector.set_thresholds(chosen)
         _calibrated(detector, task.model_sha256, sources, given["quiet"], task.channel)  # the run reports failures
         if not given["quiet"]:
             _report(detector)

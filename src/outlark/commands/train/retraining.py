@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Self
 from outlark.annotations import Annotation
 from outlark.audio.sound_files import is_sound, sounds_within
 from outlark.commands.excerpt import Sound
+from outlark.commands.matching import COMBINED
 from outlark.commands.train.examples import Example, Examples, Key, at_most, find_examples, in_order
 from outlark.commands.train.learning import Learnt, Watch, learn, reject
 from outlark.commands.train.negatives import covers, pairs, told_apart
@@ -25,8 +26,6 @@ from outlark.errors import InputError
 from outlark.plain_text import number_of
 from outlark.verdict_names import UNKNOWN
 
-#: Repeats the rows of all other files that `outlark detect` writes.
-COMBINED = "combined.csv"
 #: Examples per class by default, but never fewer than the model had; and new negatives per class.
 USUAL, USUAL_NEGATIVES = 20, 100
 Paths = Sequence[str | os.PathLike[str]]
