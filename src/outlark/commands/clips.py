@@ -72,7 +72,7 @@ def choose(
 ) -> Choices:
     """The annotations with one of these verdicts, and one of these labels if there are any.
 
-    At most so many per class: always the same, spread evenly over all recordings.
+    `most` limits their number per class: always the same ones, spread evenly over all recordings.
     """
     found: dict[tuple[str, float, float, str], Choice] = {}
     skipped: Counter[str] = Counter()

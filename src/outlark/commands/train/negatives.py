@@ -21,7 +21,7 @@ def told_apart(examples: Examples, *, classes: Collection[str] = (), named: Coll
     """Examples whose labels with a minus sign become negatives.
 
     ``-buzz`` means "not buzz" if ``buzz`` is a class: it has examples, or is one of `classes`. It is a class of its own
-    if it is one of `classes` or `named`, or if there is no class ``buzz``. The interpretation is remarked. Other
+    if it is one of `classes` or `named`, or if there is no class ``buzz``. A remark says which. Other
     annotations with the verdict unknown, ambiguous or silence are skipped. The examples are found with ``any_verdict``:
     people who relabel a row as ``-buzz`` seldom change its verdict. `classes` are those of a model that is trained
     again; `named` were asked for by name.
