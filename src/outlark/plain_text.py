@@ -57,6 +57,18 @@ def number_of(n: int, what: str) -> str:
     return f"{n} {what}" if n == 1 else f"{n} {what}{'es' if what.endswith('s') else 's'}"
 
 
+def first_bytes(blob: bytes) -> str:
+    r"""The first eight bytes of a file, as text if they are text and otherwise in hexadecimal.
+
+    >>> print(first_bytes(b"label,st"), first_bytes(b"\x89PNG\r\n"), sep=", ")
+    'label,st', the bytes 89 50 4e 47 0d 0a
+    """
+    blob = blob[:8]
+    text = " ".join(blob.decode("utf-8", "replace").split())
+    shown = text and text.isprintable() and "\ufffd" not in text
+    return f"'{text}'" if shown else f"the bytes {blob.hex(' ')}"
+
+
 def _spelt(character: str) -> str:
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -132,7 +132,7 @@ def test_odd_columns_are_kept_and_remarked(tmp_path):
 def test_a_recording_is_no_table(blob, tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(blob * 100)
-    with pytest.raises(AnnotationError, match=r"is not a text file: it begins with .*; give an annotation file"):
+    with pytest.raises(AnnotationError, match=r"is not a text file: it begins with the bytes .*; give an annotation"):
         read_annotations(path)
 
 

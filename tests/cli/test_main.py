@@ -78,10 +78,19 @@ def test_notes_name_options_that_exist(path):
 def test_errors_are_one_message(tmp_path):
     done = run("detect", tmp_path / "no.outlark", tmp_path, "-o", tmp_path / "out")
     assert done.returncode == 1
+    assert not (tmp_path / "out").exists()
     assert done.stdout == ""
     assert re.fullmatch(
-        r"Error: .*no.outlark: cannot be read \(No such file or directory\); give the .*\n", done.stderr
+        r"Error: .*no.outlark does not exist; train one with 'outlark train' or check the path\n", done.stderr
     )
+
+
+def test_a_broken_model_leaves_nothing_behind(tmp_path):
+    (tmp_path / "m.outlark").write_bytes(b"no model")
+    done = CliRunner().invoke(main, ["detect", str(tmp_path / "m.outlark"), str(tmp_path), "-o", str(tmp_path / "out")])
+    assert done.exit_code == 1
+    assert "not a model file, but a file that begins with 'no model'; give a file that outlark saved" in done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_errors_as_json(tmp_path):

@@ -13,6 +13,7 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
+from outlark import load, save
 from outlark.cli.main import main
 from outlark.experiment.synthetic import SAMPLE_RATE
 from tests.recordings_on_disk import song
@@ -182,10 +183,13 @@ def test_classes(results, model, tmp_path):
     labels = {row["class"] for row in summary(results, "--model", model)["rows"]}
     assert labels == {"tuti-D", "tuti-F", "cach-Z", "(unknown)"}
     assert {row["class"] for row in summary(results, "--class", "tuti-D")["rows"]} == {"tuti-D", "(unknown)"}
-    other = tmp_path / "other.outlark"
-    other.write_bytes(b"other")
+    broken, other, detector = tmp_path / "broken.outlark", tmp_path / "other.outlark", load(model)
+    broken.write_bytes(b"other")
+    detector.set_thresholds({"tuti-D": 9.0})
+    save(detector, other)
     for args, told in (
         (["--class", "wren"], "no note has the label 'wren'; the labels are "),
+        (["--model", broken], "broken.outlark: not a model file, but a file that begins with 'other'"),
         (["--model", other], "is not the model of the run"),
         (["-o", "s.txt"], "s.txt: a summary is written as .csv or .parquet"),
         (["--format", "dcase"], "files in the format dcase do not hold class labels"),

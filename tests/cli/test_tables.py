@@ -64,16 +64,19 @@ def test_steps_elsewhere_are_lines_now_and_then(monkeypatch, capsys):
     assert capsys.readouterr().err == "reading\n"
 
 
-@pytest.mark.parametrize(("check", "name"), [(options.readable_format, "textgrid"), (options.writable_format, "raven")])
-def test_names_of_formats(check, name):
+@pytest.mark.parametrize(("done", "name"), [("read", "textgrid"), ("written", "raven")])
+def test_names_of_formats(done, name):
     context, parameter = click.Context(click.Command("x")), click.Option(["--x"])
-    assert check(context, parameter, name) == name
-    assert check(context, parameter, None) is None
-    with pytest.raises(click.BadParameter, match="'exel' is not a format that can be"):
-        check(context, parameter, "exel")
+    kind = options.FormatName(done)
+    assert kind.convert(name, parameter, context) == name
+    assert options.FormatNames(done).convert(f"{name}, {name}", parameter, context) == (name,)
+    with pytest.raises(click.BadParameter, match=f"'exel' is not a format that can be {done}"):
+        kind.convert("exel", parameter, context)
+    context.resilient_parsing = True  # a shell asks for completions and should not wait
+    assert kind.convert("exel", parameter, context) == "exel"
 
 
 def test_completion_of_formats():
     context, parameter = click.Context(click.Command("x")), click.Option(["--x"])
-    assert options.complete_readable(context, parameter, "te") == ["textgrid"]
-    assert options.complete_writable(context, parameter, "te") == []
+    assert [item.value for item in options.FormatName("read").shell_complete(context, parameter, "te")] == ["textgrid"]
+    assert options.FormatName("written").shell_complete(context, parameter, "te") == []

@@ -8,9 +8,9 @@ import pytest
 import soundfile
 
 from outlark.annotations import Annotation, write_annotations
-from outlark.commands.train.corrections import Files, rejections, settled
 from outlark.commands.train.examples import find_examples
 from outlark.commands.train.negatives import told_apart
+from outlark.commands.train.retraining import Files, rejections, settled
 from outlark.errors import InputError
 
 FOUND = [(0.1, 0.2, "buzz"), (0.3, 0.4, "buzz"), (0.5, 0.6, "trill")]
@@ -44,17 +44,17 @@ def gone(here):
     corrected, found = files(here, "corrected"), files(here, "found")
     rows = settled(corrected, found)
     told = told_apart(rows, classes=["buzz", "trill"])
-    taken = rejections(found, corrected._replace(examples=replace(told, notes=rows.notes)))
-    return [(n.recording.name, n.label, n.annotation.start_s) for n in taken.negatives], taken.remarks
+    taken, remarks = rejections(found, corrected._replace(examples=replace(told, notes=rows.notes)))
+    return [(n.recording.name, n.label, n.annotation.start_s) for n in taken], remarks
 
 
 def test_what_was_not_touched_was_not_rejected(here):
-    assert gone(here) == ([], ())
+    assert gone(here) == ([], [])
 
 
 def test_deleted_and_relabelled_rows(here):
     write(here / "corrected" / "a.wav.csv", [(0.1, 0.2, "buzz"), (0.5, 0.6, "buzz")])
-    assert gone(here) == ([("a.wav", "buzz", 0.3), ("a.wav", "trill", 0.5)], ())
+    assert gone(here) == ([("a.wav", "buzz", 0.3), ("a.wav", "trill", 0.5)], [])
 
 
 def test_edges_that_were_moved_are_no_rejection(here):
@@ -64,14 +64,14 @@ def test_edges_that_were_moved_are_no_rejection(here):
 
 def test_a_minus_is_said_once(here):
     write(here / "corrected" / "a.wav.csv", [(0.1, 0.2, "-buzz"), *FOUND[1:]])
-    assert gone(here) == ([], ())  # it is a negative already
+    assert gone(here) == ([], [])  # it is a negative already
 
 
 def test_what_is_still_ambiguous_was_not_rejected(here):
     rows = [(0.1, 0.2, "buzz", "ambiguous"), *FOUND[1:]]
     for name in ("found", "corrected"):
         write(here / name / "a.wav.csv", rows)
-    assert gone(here) == ([], ())
+    assert gone(here) == ([], [])
     write(here / "corrected" / "a.wav.csv", FOUND[1:])
     assert gone(here)[0] == [("a.wav", "buzz", 0.1)]
 
@@ -84,7 +84,7 @@ def test_all_rows_of_a_file(here):
 
 def test_a_recording_that_nobody_went_through_says_nothing(here):
     (here / "corrected" / "b.wav.csv").unlink()
-    assert gone(here) == ([], ("1 recording without a corrected annotation file: not used",))
+    assert gone(here) == ([], ["1 recording without a corrected annotation file: not used"])
     (here / "corrected" / "a.wav.csv").unlink()
     with pytest.raises(InputError, match="no recording has both an original and a corrected annotation file"):
         gone(here)

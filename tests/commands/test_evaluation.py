@@ -17,9 +17,8 @@ from real_notes import measure
 
 from outlark import Segment
 from outlark.annotations import Annotation, write_annotations
-from outlark.commands.evaluate.comparison import REST, WINDOW_S, Compared, onset_scores
-from outlark.commands.evaluate.evaluation import answers, csv_text, evaluate, measures
-from outlark.commands.evaluate.matching import match_tables
+from outlark.commands.evaluation import REST, WINDOW_S, Compared, answers, csv_text, evaluate, measures, onset_scores
+from outlark.commands.matching import match_tables
 from outlark.errors import AnnotationError, InputError
 from outlark.metrics import Events, window_f
 

@@ -9,7 +9,7 @@ import soundfile
 
 from outlark import NoteDetector, Segment
 from outlark.annotations import Annotation, write_annotations
-from outlark.commands.train import sounds
+from outlark.commands.train import learning
 from outlark.commands.train.examples import Example, Examples, find_examples
 from outlark.commands.train.learning import learn
 from outlark.errors import AnnotationError, AudioError, InputError
@@ -342,8 +342,8 @@ def test_of_long_recordings_the_stretches_around_marks_are_heard(tmp_path, monke
     write_annotations(tmp_path / "night.csv", annotations, format="csv")
     found = find_examples([tmp_path / "night.csv"])
     whole = learn(found)
-    monkeypatch.setattr(sounds, "WHOLE_S", 16.0)
-    monkeypatch.setattr(sounds, "MARGIN_S", 1.0)
+    monkeypatch.setattr(learning, "WHOLE_S", 16.0)
+    monkeypatch.setattr(learning, "MARGIN_S", 1.0)
     part = learn(found)
     # 2 s on each side of 5, 15, 45 and 55 s
     assert part.seconds == pytest.approx(
@@ -360,8 +360,8 @@ def test_of_long_recordings_the_stretches_around_marks_are_heard(tmp_path, monke
 def test_stretches_that_overlap_are_one(tmp_path, monkeypatch):
     recording(tmp_path, seconds=30.0)
     (tmp_path / "night.labels.txt").write_text("5\t5.5\ta\n7\t7.5\tb\n20\t20.5\ta\n25\t25.5\tb\n")
-    monkeypatch.setattr(sounds, "WHOLE_S", 8.0)
-    monkeypatch.setattr(sounds, "MARGIN_S", 1.0)
+    monkeypatch.setattr(learning, "WHOLE_S", 8.0)
+    monkeypatch.setattr(learning, "MARGIN_S", 1.0)
     learnt = learn(find_examples([tmp_path / "night.labels.txt"]))
     assert learnt.seconds == pytest.approx(4.5 + 2.5 + 2.5)
     found = [(record["start_s"], record["label"]) for record in learnt.detector.training_]
@@ -404,3 +404,31 @@ def test_a_recording_that_was_cut_short_is_told(tmp_path):
     assert (
         "night.wav: cut short: its header announces 8.000 s, but it holds 6.500 s; get a complete copy if there is one"
     ) in remarks
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        ("Species", "labels in the column 'Species': call (1), song (1)"),
+        ("View", "labels in the column 'View': Spectrogram 1 (2); are these classes of notes? If not, choose another"),
+        ("Channel", "labels in the column 'Channel': 1 (2); are these classes of notes? If not, choose another"),
+    ],
+)
+def test_labels_of_a_chosen_column_are_reported_and_doubted(tmp_path, column, told):
+    (tmp_path / "night.wav").touch()
+    head = "Selection\tView\tChannel\tBegin Time (s)\tEnd Time (s)\tLow Freq (Hz)\tHigh Freq (Hz)\tSpecies\n"
+    rows = "".join(
+        f"{n}\tSpectrogram 1\t1\t{n}\t{n}.5\t100\t9000\t{label}\n" for n, label in ((1, "song"), (2, "call"))
+    )
+    table = tmp_path / "night.Table.1.selections.txt"
+    table.write_text(head + rows)
+    assert find_examples([table], label_column=column).remarks[-1].startswith(told)
+
+
+def test_labels_that_are_numbers_are_doubted(tmp_path):
+    (tmp_path / "night.wav").touch()
+    (tmp_path / "night.labels.txt").write_text("0.5\t1.0\t1\n2.0\t2.5\t1\n")
+    (remark,) = find_examples([tmp_path / "night.labels.txt"]).remarks
+    assert remark == (
+        "the labels are numbers: 1 (2); are these classes of notes? If not, choose another --label-column"
+    )

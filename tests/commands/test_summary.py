@@ -12,9 +12,8 @@ from scipy import stats
 
 from outlark.commands.figures import save_figure as save
 from outlark.commands.summary.figure import summary_figure
-from outlark.commands.summary.summary import rate_interval, share_interval, summarise
-from outlark.commands.summary.tables import json_rows, rows, write_summary
-from outlark.commands.summary.tally import Clock, Listened, Notes, Tally
+from outlark.commands.summary.summary import json_rows, rate_interval, rows, share_interval, summarise, write_summary
+from outlark.commands.summary.tally import Listened, Notes, Tally
 from outlark.errors import InputError
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -77,19 +76,19 @@ def by_seconds(began, seconds, zone=None):
     ],
 )
 def test_effort_of_each_hour(began, seconds, zone):
-    found = {tuple(hour): hours for hour, hours in Clock(began, zone=zone).hours(seconds).items()}
+    found = {tuple(hour): hours for hour, hours in at(began=began, seconds=seconds).hours(zone).items()}
     assert found == pytest.approx(by_seconds(began, seconds, zone))
 
 
 def test_summer_time_ends():
-    hours = Clock(datetime(2023, 10, 28, 23, 30, tzinfo=UTC), zone=BERLIN).hours(10800.0)
+    hours = at(began=datetime(2023, 10, 28, 23, 30, tzinfo=UTC), seconds=10800.0).hours(BERLIN)
     assert [(hour.hour, round(length, 9)) for hour, length in hours.items()] == [(1, 0.5), (2, 2.0), (3, 0.5)]
 
 
 def test_a_clock_without_a_zone_is_not_moved():
-    clock = Clock(datetime(2023, 7, 1, 12), zone=BERLIN)
-    assert [hour.hour for hour in clock.hours(60.0)] == [12]
-    assert [hour.hour for hour in clock.hours_at(np.array([59.0]))[0]] == [12]
+    listened = at(began=datetime(2023, 7, 1, 12), seconds=60.0)
+    assert [hour.hour for hour in listened.hours(BERLIN)] == [12]
+    assert [hour.hour for hour in listened.hours_at([59.0], BERLIN)[0]] == [12]
 
 
 def test_bats_slowed_down_by_ten_were_listened_to_for_a_tenth():

@@ -16,7 +16,7 @@ from outlark.experiment.protocol import Protocol, draw
 from outlark.experiment.run import Sweep
 from outlark.experiment.synthetic import KNOWN
 from outlark.segments import Segment
-from tests.commands.test_figure import overlapping
+from tests.commands.test_plot import overlapping
 from tests.experiment.example_results import DETECTORS, fitted, renamed, run, synthetic, with_mistakes, without_known
 
 ALL = [(one.name, one.title) for one in METHODS.values()]

@@ -14,6 +14,7 @@ from outlark.errors import AnnotationError, InputError, OutlarkError
 from outlark.files.aside import opened_aside
 from outlark.files.places import NOT_REGULAR, is_endless
 from outlark.files.strict_json import dumps, loads
+from outlark.plain_text import first_bytes
 
 #: A larger file is a mistake, or a task for a database.
 LARGEST = 2**30
@@ -53,7 +54,7 @@ def read_text(path: Path, remarks: list[str]) -> str:
     encoding = _encoding(blob)
     if encoding is None:
         raise AnnotationError(
-            f"{path} is not a text file: it begins with {blob[:8]!r}; give an annotation file, not a recording"
+            f"{path} is not a text file: it begins with {first_bytes(blob)}; give an annotation file, not a recording"
         )
     try:
         text = blob.decode(encoding)

@@ -17,7 +17,7 @@ from outlark.errors import InputError
 from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
-    from outlark.commands.clips.clips import Choices, Clip, Uncut
+    from outlark.commands.clips import Choices, Clip, Uncut
 
 LIST, FAILURES = "clips.csv", "failures.csv"
 
@@ -28,7 +28,7 @@ LIST, FAILURES = "clips.csv", "failures.csv"
 @options.reading
 @click.option(
     "--pad",
-    type=options.Seconds(),
+    type=options.seconds,
     default="0",
     show_default=True,
     help="Extra sound before and after each note, such as 0.1 or 100ms.",
@@ -42,8 +42,8 @@ LIST, FAILURES = "clips.csv", "failures.csv"
     show_default=True,
     help="Cut annotations with this verdict. Repeatable.",
 )
-@click.option("--class", "classes", multiple=True, metavar="NAME", help="Cut only this class. Repeatable.")
-@click.option("--max", "most", type=click.IntRange(min=1), metavar="N", help="Cut at most N notes of each class.")
+@options.names("--class", "classes", "Cut only this class. Repeatable.")
+@options.whole_number("--max", "most", help="Cut at most N notes of each class.")
 @click.option(
     "--format",
     "-f",
@@ -64,7 +64,7 @@ def command(paths: tuple[str, ...], output: str, **given: Any) -> None:
     """
     from outlark.annotations import read_annotations
     from outlark.audio.sound_files import SoundFiles
-    from outlark.commands.clips.clips import choose, cut, write_list
+    from outlark.commands.clips import choose, cut, write_list
 
     folder = Path(output)
     _check_folder(folder, given["overwrite"])

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 @options.format_option("--from", "format", help="Format of IN. Default: recognised from content and name.")
 @click.option(
     "--to",
-    metavar="NAME",
-    callback=options.writable_format,
-    shell_complete=options.complete_writable,
+    type=options.FormatName("written"),
     help="Format of OUT. Default: recognised from the name of OUT. See 'outlark formats'.",
 )
 @options.reading
@@ -90,7 +88,7 @@ def _content(done: "Sequence[Conversion]", failed: "Sequence[Unread]") -> dict[s
 
 
 @click.command()
-@click.argument("names", nargs=-1, shell_complete=options.complete_readable)
+@click.argument("names", nargs=-1, shell_complete=options.FormatName("read").shell_complete)
 @options.reporting
 def formats(names: tuple[str, ...], quiet: bool, as_json: bool) -> None:
     """List the annotation formats, or show those with the given NAMES and an example of each.

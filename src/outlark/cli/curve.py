@@ -11,14 +11,13 @@ from outlark.batch.task import SCORES, sha256_of
 from outlark.cli.options import channel, options_together
 from outlark.cli.progress import counted
 from outlark.cli.say import say, show_table
-from outlark.commands import listing
 from outlark.errors import InputError
 from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
     from outlark.annotations import Annotation
-    from outlark.commands.evaluate.comparison import Compared
-    from outlark.commands.evaluate.curve import ClassCurve, Point
+    from outlark.commands.curve import ClassCurve, Point
+    from outlark.commands.evaluation import Compared
     from outlark.detection.detector import NoteDetector
 
 #: The value of --curve without a file.
@@ -28,22 +27,17 @@ PRECISION = 0.95
 EVERY = 4
 
 
-class FigureFile(click.ParamType):
-    """The name of a figure, or nothing."""
+def figure_file(value: str) -> str:
+    """The type of --curve: the name of a figure, or nothing."""
+    from outlark.commands.figures import KINDS
 
-    name = "file"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from outlark.commands.figures import KINDS
-
-        if value != NO_FILE and Path(str(value)).suffix.lower() not in KINDS:
-            kinds = ", ".join(KINDS)
-            self.fail(
-                f"{value!r} is not the name of a figure ({kinds}); put --curve after DETECTIONS and TRUTH", param, ctx
-            )
-        if not Path(str(value)).parent.is_dir():
-            self.fail(f"{value!r}: the folder does not exist; create it first", param, ctx)
-        return str(value)
+    if value != NO_FILE and Path(value).suffix.lower() not in KINDS:
+        raise click.BadParameter(
+            f"{value!r} is not the name of a figure ({', '.join(KINDS)}); put --curve after DETECTIONS and TRUTH"
+        )
+    if not Path(value).parent.is_dir():
+        raise click.BadParameter(f"{value!r}: the folder does not exist; create it first")
+    return value
 
 
 #: --curve, --precision and --channel.
@@ -52,7 +46,7 @@ curve_options = options_together(
         "--curve",
         is_flag=False,
         flag_value=NO_FILE,
-        type=FigureFile(),
+        type=figure_file,
         metavar="[FILE]",
         help="Print precision and recall of each class against its threshold, suggest a threshold, and plot them if "
         "you name a file: .png, .svg or .pdf. Put it after DETECTIONS and TRUTH.",
@@ -68,19 +62,20 @@ curve_options = options_together(
 
 
 def curves_of(
-    recordings: "Sequence[Compared]", classes: Sequence[str], detections: str, given: Mapping[str, Any]
-) -> "tuple[list[ClassCurve], list[str]]":
-    """The curve of each class, from a model or from the scores in the files, and remarks on them."""
-    from outlark.commands.evaluate.curve import curves, curves_of_tables, learnt_from
+    recordings: "Sequence[Compared]",
+    classes: Sequence[str],
+    detector: "NoteDetector | None",
+    detections: str,
+    given: Mapping[str, Any],
+) -> "list[ClassCurve]":
+    """The curve of each class, from a model or from the scores in the files."""
+    from outlark.commands.curve import curves, curves_of_tables
 
     iou = given["ious"][0]
-    if given["model"] is None:
-        remark = "the curve starts at the lowest score of the detections; --model also tries lower thresholds"
-        return curves_of_tables(recordings, classes, iou), [remark]
+    if detector is None:
+        return curves_of_tables(recordings, classes, iou)
     from outlark.detection.thresholds import sweep_thresholds
-    from outlark.storage.model_file import load
 
-    detector = load(given["model"])
     thresholds, kept = sweep_thresholds(detector), _kept(recordings, detections)
     with counted(given["quiet"], "recordings analysed") as progress:
 
@@ -89,11 +84,7 @@ def curves_of(
                 yield recording, _found(detector, recording, kept, thresholds, given)
                 progress(number, len(recordings))
 
-        found = curves(pairs(), classes, thresholds, iou, now=len(thresholds) - 1)
-    trained = learnt_from(recordings, (note["name"] for note in detector.training_))
-    if not trained:
-        return found, []
-    return found, [f"the model was trained on {listing(trained)}, where notes score higher than elsewhere"]
+        return curves(pairs(), classes, thresholds, iou, now=len(thresholds) - 1)
 
 
 def _kept(recordings: "Sequence[Compared]", detections: str) -> dict[str, Path]:
@@ -131,7 +122,7 @@ def _found(
 def draw(found: "Sequence[ClassCurve]", given: Mapping[str, Any]) -> None:
     """Plot the curves if a file was named."""
     if given["curve"] != NO_FILE:
-        from outlark.commands.evaluate.curve import curve_figure
+        from outlark.commands.curve import curve_figure
         from outlark.commands.figures import save_figure
 
         save_figure(curve_figure(found, wanted(given)), given["curve"])
@@ -171,9 +162,9 @@ def show(found: "Sequence[ClassCurve]", given: Mapping[str, Any]) -> None:
 
 
 def _advice(found: "Sequence[ClassCurve]", precision: float, model: str | None) -> Iterator[str]:
-    from outlark.commands.evaluate.curve import FEW
+    from outlark.commands.curve import FEW
 
-    options = []
+    options, wished = [], "1" if precision == 1.0 else f"at least {precision:g}"
     for curve in found:
         suggested, best = curve.suggested(precision), curve.best_precision
         if best is None or not best.found:
@@ -187,9 +178,9 @@ def _advice(found: "Sequence[ClassCurve]", precision: float, model: str | None) 
                 n = number_of(suggested.found + suggested.false, "detection")
                 yield f"{curve.label}: the suggestion rests on only {n}"
     if options:
-        yield f"for a precision of {precision:g} in each class: {' '.join(options)}"
+        yield f"for a precision of {wished} in each class: {' '.join(options)}"
     elif model is not None and all(curve.suggested(precision) for curve in found):
-        yield f"the present thresholds reach a precision of {precision:g}"
+        yield f"the present thresholds reach a precision of {wished}"
 
 
 def content(found: "Sequence[ClassCurve]", given: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ SETS = {
 }
 #: To learn from: the first song by name.
 FIRST = "2021-B32-0415_05-11.Table.1.selections.txt"
-SYNTHETIC = ("20240512_053000.Table.1.selections.txt", "wood", "--max-examples", "6")
+SYNTHETIC = ("20240512_053000.Table.1.selections.txt", "wood", "found", "--max-examples", "6")
 
 
 @click.command()
@@ -58,7 +58,7 @@ def command(action: str, name: str | None, to: str | None, wheel: str | None, qu
         more = {"replaced": [], "next": _next(folder, *SYNTHETIC)}
     else:
         folder, replaced = _got(to, wheel, quiet)
-        more = {"replaced": replaced, "next": _next(folder, FIRST, "tits")}
+        more = {"replaced": replaced, "next": _next(folder, FIRST, "tits", "found-tits")}
     if as_json:
         answer({"name": name, "folder": str(folder), **more})
         return
@@ -130,13 +130,13 @@ def _got(to: str | None, wheel: str | None, quiet: bool) -> tuple[Path, list[str
         return get(target, wheel=wheel, watch=show), changed
 
 
-def _next(folder: Path, first: str, name: str, *options: str) -> list[str]:
+def _next(folder: Path, first: str, name: str, found: str, *options: str) -> list[str]:
     """Three commands to try."""
     model = f"{name}.outlark"
     return [
         _line("outlark", "train", str(folder / first), *options, "-o", model),
-        _line("outlark", "detect", model, str(folder), "-o", "found", "--format", "raven"),
-        _line("outlark", "evaluate", "found", str(folder), "--model", model),
+        _line("outlark", "detect", model, str(folder), "-o", found, "--format", "raven"),
+        _line("outlark", "evaluate", found, str(folder), "--model", model),
     ]
 
 

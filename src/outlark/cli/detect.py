@@ -11,7 +11,7 @@ import click
 from outlark.batch.report import Report
 from outlark.batch.run import run
 from outlark.batch.sources import Failure, Sources, find
-from outlark.batch.task import DECIDE, SCORES, Task, sha256_of
+from outlark.batch.task import DECIDE, SCORES, Task
 from outlark.batch.unit import PART_S, Driver
 from outlark.cli import options, thresholds
 from outlark.cli.main import UNREADABLE
@@ -35,7 +35,7 @@ from outlark.version import __version__
 @click.option(
     "--part-length",
     "part_s",
-    type=options.Seconds(),
+    type=options.seconds,
     default=PART_S,
     show_default=True,
     help="Analyse longer recordings in parts of this length, in parallel; an interrupted run keeps finished parts. "
@@ -59,8 +59,7 @@ def command(recordings: tuple[str, ...], channel: int | str, keep_scores: bool, 
     command again.
     """
     number = None if isinstance(channel, str) else channel
-    task, sources = _task(given, channel=number, keep_scores=keep_scores), find(recordings)
-    _work_through(thresholds.with_thresholds(task, sources, given), sources, given)
+    _work_through(recordings, given, channel=number, keep_scores=keep_scores)
 
 
 @click.command()
@@ -77,8 +76,7 @@ def decide(scores: tuple[str, ...], **given: Any) -> None:
     SCORES are files that end in .scores, and folders that contain such files. MODEL is the model that computed them.
     With the same options, the annotation files are identical to those of 'outlark detect'.
     """
-    task, sources = _task(given, verb=DECIDE), find(scores, (SCORES,), "scores")
-    _work_through(thresholds.with_thresholds(task, sources, given), sources, given)
+    _work_through(scores, given, verb=DECIDE)
 
 
 @click.command()
@@ -112,20 +110,25 @@ def verify(out: str, **given: Any) -> None:
 # ------------------------------------------------------------ a run over files
 
 
-def _task(given: Mapping[str, Any], **more: Any) -> Task:
-    return Task(
+def _task(paths: Sequence[str], given: Mapping[str, Any], **more: Any) -> tuple[Task, Sources]:
+    """What to do with which files; the model and its options are checked before anything is written."""
+    detector, sha256 = thresholds.detector_of(given)
+    task = Task(
         model=given["model"],
-        model_sha256=sha256_of(given["model"]),
+        model_sha256=sha256,
         output=given["output"],
         formats=given["formats"],
         verdicts=options.chosen_verdicts(given["verdicts"], given["everything"]),
         decisions=options.given_decisions(given),
         **more,
     )
+    sources = find(paths, (SCORES,), "scores") if task.verb == DECIDE else find(paths)
+    return thresholds.with_thresholds(task, detector, sources, given), sources
 
 
-def _work_through(task: Task, sources: Sources, given: Mapping[str, Any]) -> None:
+def _work_through(paths: Sequence[str], given: Mapping[str, Any], **more: Any) -> None:
     """Run the task, report how it went, and end with the exit code for that."""
+    task, sources = _task(paths, given, **more)
     for option in ("combined", "parquet"):
         if given[option] and "csv" not in task.formats:
             raise click.UsageError(f"--{option} joins files of the format csv; add --format csv")

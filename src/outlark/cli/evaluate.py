@@ -1,6 +1,6 @@
 """`outlark evaluate`: detections against reference annotations."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,33 +9,26 @@ import click
 
 from outlark.cli import curve, options
 from outlark.cli.say import answer, say, show_table
-from outlark.commands import listing
+from outlark.cli.thresholds import read_model
+from outlark.commands import check_labels, listing
 from outlark.errors import InputError
 from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark.commands.evaluate.evaluation import Evaluation
-    from outlark.commands.evaluate.matching import Matched
+    from outlark.commands.evaluation import Evaluation
+    from outlark.commands.matching import Matched
+    from outlark.detection.detector import NoteDetector
 
 
 @click.command()
 @click.argument("detections", type=click.Path())
 @click.argument("truth", type=click.Path())
 @options.reading
-@click.option(
-    "--class",
-    "classes",
-    multiple=True,
-    metavar="NAME",
-    help="A class to evaluate. Repeatable. Default: every label except those of --unknown.",
-)
+@options.names("--class", "classes", "A class to evaluate. Repeatable. Default: every label except those of --unknown.")
 @click.option("--model", type=click.Path(), help="The model that made the detections; its classes are evaluated.")
-@click.option(
-    "--unknown",
-    multiple=True,
-    metavar="NAME",
-    help="A label of the truth that is not a class: the correct answer there is unknown. Repeatable.",
+@options.names(
+    "--unknown", "unknown", "A label of the truth that is not a class: the correct answer there is unknown. Repeatable."
 )
 @click.option(
     "--iou",
@@ -72,12 +65,13 @@ def command(detections: str, truth: str, **given: Any) -> None:
     --keep-scores' stored among the DETECTIONS, or else from the recordings.
     """
     curve.check_usage(given)
-    from outlark.commands.evaluate.evaluation import evaluate
-    from outlark.commands.evaluate.matching import match_tables
+    from outlark.commands.evaluation import evaluate
+    from outlark.commands.matching import match_tables
 
     wanted = {name: given[name] for name in ("audio", "label_column", "detected_only")}
     matched = match_tables(detections, truth, **wanted)
-    classes = _classes(matched, given)
+    detector = _detector(given)
+    classes = _classes(matched, given) if detector is None else [str(label) for label in detector.classes_.tolist()]
     if len(classes) == 1:
         matched = matched.naming_blanks(classes[0])
     tolerance_ms = given["tolerance_ms"]
@@ -87,8 +81,8 @@ def command(detections: str, truth: str, **given: Any) -> None:
         ious=list(dict.fromkeys(given["ious"])),
         tolerance_s=None if tolerance_ms is None else tolerance_ms / 1000,
     )
-    drawn, remarks = curve.curves_of(matched.recordings, classes, detections, given) if given["curve"] else ([], [])
-    matched = replace(matched, remarks=(*matched.remarks, *remarks))
+    drawn = curve.curves_of(matched.recordings, classes, detector, detections, given) if given["curve"] else []
+    matched = replace(matched, remarks=(*matched.remarks, *_remarks(matched, detector, given["curve"])))
     if drawn:
         curve.draw(drawn, given)
     if given["output"] is not None:
@@ -103,29 +97,37 @@ def command(detections: str, truth: str, **given: Any) -> None:
             curve.show(drawn, given)
 
 
-def _classes(matched: "Matched", given: Mapping[str, Any]) -> list[str]:
-    """The labels to evaluate."""
+def _detector(given: Mapping[str, Any]) -> "NoteDetector | None":
     if sum(bool(given[name]) for name in ("classes", "model", "unknown")) > 1:
         raise click.UsageError("give only one of --class, --model and --unknown")
-    if given["model"]:
-        from outlark.storage.model_file import load
+    return None if given["model"] is None else read_model(given["model"])
 
-        return [str(label) for label in load(given["model"]).classes_.tolist()]
+
+def _classes(matched: "Matched", given: Mapping[str, Any]) -> list[str]:
+    """The labels to evaluate, without a model."""
     there = matched.labels
-    for name in (*given["classes"], *given["unknown"]):
-        if name not in there:
-            raise InputError(
-                f"no annotation has the label {name!r}; the labels are {', '.join(there) or 'none at all'}"
-            )
+    check_labels((*given["classes"], *given["unknown"]), there)
     chosen = list(dict.fromkeys(given["classes"])) or [label for label in there if label not in given["unknown"]]
     if not chosen:
         raise InputError("neither the truth nor the detections name a class; do you need --label-column?")
     return chosen
 
 
+def _remarks(matched: "Matched", detector: "NoteDetector | None", with_curve: bool) -> Iterator[str]:
+    from outlark.commands.matching import learnt_from
+
+    if detector is None:
+        if with_curve:
+            yield "the curve starts at the lowest score of the detections; --model also tries lower thresholds"
+        return
+    trained = learnt_from(matched.recordings, (note["name"] for note in detector.training_))
+    if trained:
+        yield f"the model was trained on {listing(trained)}, where notes score higher than elsewhere"
+
+
 def _write(measured: "Evaluation", path: Path) -> None:
     from outlark.annotations.files import encoded, write_bytes
-    from outlark.commands.evaluate.evaluation import csv_text
+    from outlark.commands.evaluation import csv_text
 
     write_bytes(path, encoded(csv_text(measured)))
 
@@ -146,7 +148,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _content(measured: "Evaluation", matched: "Matched") -> dict[str, Any]:
-    from outlark.commands.evaluate.evaluation import answers, measures
+    from outlark.commands.evaluation import answers, measures
 
     return {
         "version": __version__,
@@ -174,8 +176,7 @@ def _show(measured: "Evaluation", tolerance_ms: float | None) -> None:
 
 
 def _show_classes(measured: "Evaluation") -> None:
-    from outlark.commands.evaluate.comparison import REST
-    from outlark.commands.evaluate.evaluation import MEAN, MEAN_ALL, POOLED, measures
+    from outlark.commands.evaluation import MEAN, MEAN_ALL, POOLED, REST, measures
 
     iou = f"{next(iter(measured.events)):g}"
     columns = {

@@ -51,62 +51,40 @@ def _complete_methods(ctx: click.Context, param: click.Parameter, incomplete: st
     "the list.",
 )
 @click.option("--list-methods", is_flag=True, help="List the methods and exit.")
-@click.option(
-    "--seeds", type=click.IntRange(min=1), default=50, show_default=True, metavar="N", help="Use seeds 1 to N."
-)
-@click.option(
-    "--train",
-    "n_train",
-    type=click.IntRange(min=1),
-    default=2,
-    show_default=True,
-    metavar="N",
-    help="Training notes of each known class.",
-)
-@click.option(
-    "--known", multiple=True, metavar="NAME", help="A class to train on. Repeatable. Default: drawn for each seed."
-)
-@click.option(
-    "--n-known", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Known classes to draw."
-)
-@click.option(
-    "--n-unknown", type=click.IntRange(min=0), default=0, metavar="N", help="Unknown classes to draw; 0: all others."
-)
-@click.option(
-    "--max-test", type=click.IntRange(min=0), default=0, metavar="N", help="Test notes of each class; 0: all."
-)
+@options.whole_number("--seeds", "seeds", default=50, help="Use seeds 1 to N.")
+@options.whole_number("--train", "n_train", default=2, help="Training notes of each known class.")
+@options.names("--known", "known", "A class to train on. Repeatable. Default: drawn for each seed.")
+@options.whole_number("--n-known", "n_known", default=3, help="Known classes to draw.")
+@options.whole_number("--n-unknown", "n_unknown", least=0, default=0, help="Unknown classes to draw; 0: all others.")
+@options.whole_number("--max-test", "max_test", least=0, default=0, help="Test notes of each class; 0: all.")
 @click.option(
     "--groups",
     type=click.Path(),
     metavar="FILE",
     help="CSV file with the columns file and group. No bird, recording or session is in both training and test.",
 )
-@click.option(
-    "--audio", multiple=True, type=click.Path(), metavar="DIR", help="Folder with the annotated recordings. Repeatable."
-)
-@click.option("--gap", "gap_s", type=options.Seconds(), default="0", help="Silence between the test notes.")
+@options.paths("--audio", "audio", "DIR", "Folder with the annotated recordings. Repeatable.")
+@click.option("--gap", "gap_s", type=options.seconds, default="0", help="Silence between the test notes.")
 @click.option("--snr", "snr_db", type=float, metavar="DB", help="Add white noise to training and test notes.")
-@click.option("--reverb", "reverb_s", type=options.Seconds(), default="0", help="Add reverberation to the test clip.")
-@click.option(
+@click.option("--reverb", "reverb_s", type=options.seconds, default="0", help="Add reverberation to the test clip.")
+@options.whole_number(
     "--contamination",
-    type=click.IntRange(min=0),
+    "contamination",
+    least=0,
     default=0,
-    metavar="N",
     help="Mislabelled training notes in each class, from unknown classes.",
 )
-@click.option(
+@options.whole_number(
     "--imbalance",
-    type=click.IntRange(min=1),
+    "imbalance",
     default=1,
-    metavar="N",
+    show_default=False,
     help="Give the first class N times as many training notes.",
 )
 @click.option(
     "--sweep", "sweeps", multiple=True, type=click.Choice(SWEEPS), help="Also plot F against this setting. Repeatable."
 )
-@click.option(
-    "--sweep-seeds", type=click.IntRange(min=1), default=10, show_default=True, metavar="N", help="Seeds of a sweep."
-)
+@options.whole_number("--sweep-seeds", "sweep_seeds", default=10, help="Seeds of a sweep.")
 @options.jobs
 @options.reporting
 def command(data: tuple[str, ...], **given: Any) -> None:
@@ -144,7 +122,7 @@ def command(data: tuple[str, ...], **given: Any) -> None:
     with counted(given["quiet"], "seeds") as watch, _reported_when_stopped(kept):
         results = run(found, protocol, methods=chosen, seeds=seeds, n_jobs=given["jobs"], watch=watch, kept=kept)
     sweeps = [_swept(name, found, protocol, chosen, given, kept) for name in given["sweeps"]]
-    files = write(kept.path.parent, results, sweeps=sweeps, command=_command())
+    files = write(kept.path.parent, results, sweeps=sweeps, command=shlex.join(["outlark", *sys.argv[1:]]))
     kept.remove()
     _report(results, files, time.monotonic() - start, given)
 
@@ -269,15 +247,9 @@ def _list_methods(as_json: bool) -> None:
         show_table([["method", "what it is"], *([one.name, one.title] for one in METHODS.values())])
 
 
-def _command() -> str:
-    return shlex.join(["outlark", *sys.argv[1:]])
-
-
 @click.command()
 @click.option("--output", "-o", default="demo", show_default=True, type=click.Path(), help="Folder for the results.")
-@click.option(
-    "--seeds", type=click.IntRange(min=1), default=10, show_default=True, metavar="N", help="Use seeds 1 to N."
-)
+@options.whole_number("--seeds", "seeds", default=10, help="Use seeds 1 to N.")
 @options.jobs
 @options.reporting
 def demo(output: str, **given: Any) -> None:

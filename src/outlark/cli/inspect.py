@@ -1,12 +1,14 @@
-"""`outlark inspect`: what is in a model, a recording or an annotation file."""
+"""`outlark inspect`, `doctor` and `plot`: what is in a file, how good a model is, and what it makes of a recording."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import click
 
-from outlark.cli import options
-from outlark.cli.main import UNREADABLE
+from outlark.cli import options, thresholds
+from outlark.cli.main import ERROR, UNREADABLE
 from outlark.cli.say import LISTED, answer, say
 from outlark.errors import OutlarkError
 from outlark.plain_text import number_of
@@ -72,7 +74,8 @@ def _model(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield from (("", f"  {line}") for line in _listed([_example(note) for note in kind["examples"]]))
         if kind["negatives"]:
             yield "", f"  {number_of(len(kind['negatives']), 'negative')} (not {kind['label']}):"
-            yield from (("", f"    {line}") for line in _listed([_negative(note) for note in kind["negatives"]]))
+            negatives = [f"{_example(note)}, score {note['score']:.3f}" for note in kind["negatives"]]
+            yield from (("", f"    {line}") for line in _listed(negatives))
     stage = content["second_stage"]
     if stage is not None:
         embedding = stage["embedding"]
@@ -165,10 +168,6 @@ def _example(note: Mapping[str, Any]) -> str:
     return f"{name}, {note['start_s']:.3f} to {note['end_s']:.3f} s"
 
 
-def _negative(note: Mapping[str, Any]) -> str:
-    return f"{_example(note)}, score {note['score']:.3f}"
-
-
 def _ancestor(model: Mapping[str, Any]) -> str:
     """A model that this one was trained from."""
     added = f"{number_of(model['added'], 'example')} and {number_of(model['negatives'], 'negative')} added"
@@ -196,3 +195,82 @@ def _levels(levels: Sequence[float | None]) -> str:
 
 def _share(share: float) -> str:
     return "none" if share == 0 else f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.3g} %"
+
+
+# ---------------------------------------------------------------------- doctor
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.option("--strict", is_flag=True, help="End with exit code 1 if there are problems.")
+@options.reporting
+def doctor(model: str, strict: bool, quiet: bool, as_json: bool) -> None:
+    """Look for mistakes that a MODEL is likely to make.
+
+    The model hears silence, noise, hum, clicks, tones and whistles, none of which is a note. Each training note is
+    judged by what the others say about it. The training set and the settings are checked. No recordings are needed.
+    """
+    from outlark.commands.doctor import GOOD, PROBLEM, WARNING, examine
+
+    detector = thresholds.read_model(model)
+    if not quiet:
+        say("testing the model on sounds that are not notes …", err=True)
+    found = sorted(examine(detector), key=lambda finding: (PROBLEM, WARNING, GOOD).index(finding.severity))
+    counts = {severity: sum(f.severity == severity for f in found) for severity in (PROBLEM, WARNING, GOOD)}
+    if as_json:
+        answer({"model": model, **counts, "findings": [asdict(finding) for finding in found]})
+    else:
+        for finding in found:
+            say(finding)
+    if not quiet:
+        say(f"problems: {counts[PROBLEM]}, warnings: {counts[WARNING]}, good: {counts[GOOD]}", err=True)
+    click.get_current_context().exit(ERROR if strict and counts[PROBLEM] else 0)
+
+
+# ------------------------------------------------------------------------ plot
+
+
+def time(value: str) -> float:
+    """The type of a time in a recording: 83.5, 83.5s, 1:23.5 or 1:02:03.5."""
+    found = re.fullmatch(r"(?:(?:(\d+):)?([0-5]?\d):(?=[0-5]?\d(?!\d)))?(\d+\.?\d*|\.\d+)\s*s?", value.strip())
+    if found is None:
+        raise click.BadParameter(f"{value!r} is not a time in a recording; give seconds, or 1:23.5, or 1:02:03.5")
+    hours, minutes, seconds = found.groups(default="0")
+    return 3600.0 * float(hours) + 60.0 * float(minutes) + float(seconds)
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.argument("recording", type=click.Path())
+@click.option("--output", "-o", required=True, type=click.Path(), help="Figure to write: .png, .svg or .pdf.")
+@click.option("--start", type=time, help="Start of the excerpt, such as 83.5 or 1:23.5.")
+@click.option("--end", type=time, help="End of the excerpt.")
+@click.option("--truth", type=click.Path(), help="Annotation file with the true notes, drawn below the detections.")
+@options.channel
+@click.option("--title", help="Title of the figure. Default: the name of the recording.")
+@click.option("--label-column", metavar="NAME", help="Column of --truth that holds the labels. Default: guessed.")
+@thresholds.for_this_run
+@options.decisions
+@options.reporting
+def plot(recording: str, output: str, **given: Any) -> None:
+    """Plot an excerpt of a RECORDING with the scores and decisions of a MODEL.
+
+    From top to bottom: the spectrogram; the score of each class, with the leading class in bold and thresholds dotted;
+    the detected notes, and the true ones if you give them. Without --start and --end, the excerpt is ten seconds around
+    the first note.
+    """
+    from outlark.annotations import read_annotations
+    from outlark.commands.figures import save_figure
+    from outlark.commands.plot.figure import marks_of_recording, shown_stretch, stretch
+
+    detector, _ = thresholds.detector_of(given)
+    table = None if given["truth"] is None else read_annotations(given["truth"], label_column=given["label_column"])
+    truth = [] if table is None else marks_of_recording(table, recording)
+    channel = options.channel_index(given["channel"])
+    start, end, why = shown_stretch(detector, recording, given["start"], given["end"], channel=channel)
+    figure = stretch(detector, recording, start, end, channel=channel, truth=truth, title=given["title"])
+    save_figure(figure, output)
+    if not given["quiet"]:
+        say(f"{output}: {start:.3f} to {end:.3f} s of {recording} ({why})", err=True)
+    if given["as_json"]:
+        answer({"picture": output, "recording": recording, "start_s": start, "end_s": end, "why": why})

@@ -48,6 +48,8 @@ SHARED = {
     "calibrate": "thresholds",
     "decide": "detect",
     "verify": "detect",
+    "doctor": "inspect",
+    "plot": "inspect",
     "formats": "convert",
     "demo": "experiment",
     "completion": "main",

@@ -2,55 +2,47 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 VERDICTS = ("known", "ambiguous", "unknown", "silence")
 SOUND = ("known", "ambiguous", "unknown")
 Decorator = Callable[[Any], Any]
 
 
-class Seconds(click.ParamType):
-    """A duration: 0.076, 0.076s or 76ms."""
-
-    name = "seconds"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*(ms|s)?", str(value).strip())
-        if found is None:
-            self.fail(f"{value!r} is not a duration; give seconds, such as 0.076, or 76ms", param, ctx)
-        return float(found[1]) / (1000.0 if found[2] == "ms" else 1.0)
+def seconds(value: object) -> float:
+    """The type of an option that takes a duration: 0.076, 0.076s or 76ms."""
+    found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*(ms|s)?", str(value).strip())
+    if found is None:
+        raise click.BadParameter(f"{value!r} is not a duration; give seconds, such as 0.076, or 76ms")
+    return float(found[1]) / (1000.0 if found[2] == "ms" else 1.0)
 
 
-class Decibels(click.ParamType):
-    """A number, or "none"."""
-
-    name = "decibels"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
-        if value == "none" or isinstance(value, float):
-            return value
-        try:
-            return float(value)
-        except ValueError:
-            self.fail(f"{value!r} is not a level in decibels; give a number, or none", param, ctx)
+def decibels(value: str) -> float | str:
+    """The type of an option that takes a number, or "none"."""
+    try:
+        return value if value == "none" else float(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a level in decibels; give a number, or none") from None
 
 
-class Channel(click.ParamType):
-    """A channel number, counted from 1, or "mix"."""
+def channel_number(value: str) -> int | str:
+    """The type of --channel: a number, counted from 1, or "mix"."""
+    if value != "mix" and (not value.isdecimal() or int(value) < 1):
+        raise click.BadParameter(f"{value!r} is not a channel; give mix, or a number from 1")
+    return value if value == "mix" else int(value)
 
-    name = "channel"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        if value == "mix":
-            return "mix"
-        if not str(value).isdecimal() or int(value) < 1:
-            self.fail(f"{value!r} is not a channel; give mix, or a number from 1", param, ctx)
-        return int(value)
+def names_in(given: Iterable[str]) -> list[str]:
+    """Names, each once; they may be separated by commas.
+
+    >>> names_in(["csv,raven", "csv"])
+    ['csv', 'raven']
+    """
+    return list(dict.fromkeys(name.strip() for text in given for name in text.split(",")))
 
 
 def options_together(*options: Decorator) -> Decorator:
@@ -64,55 +56,61 @@ def options_together(*options: Decorator) -> Decorator:
     return decorate
 
 
+def names(flag: str, to: str, help: str) -> Decorator:
+    """An option that takes a name and can be repeated."""
+    return click.option(flag, to, multiple=True, metavar="NAME", help=help)
+
+
+def paths(flag: str, to: str, metavar: str, help: str) -> Decorator:
+    """An option that takes a path and can be repeated."""
+    return click.option(flag, to, multiple=True, type=click.Path(), metavar=metavar, help=help)
+
+
+def whole_number(flag: str, to: str, least: int = 1, default: int | None = None, **how: Any) -> Decorator:
+    """An option that takes a whole number; help shows the default unless it is 0 or None."""
+    how = {"show_default": bool(default), **how}
+    return click.option(flag, to, type=click.IntRange(min=least), metavar="N", default=default, **how)
+
+
 # -------------------------------------------------------------------- formats
 
 
-def _formats(done: str) -> list[str]:
-    from outlark.annotations import FORMATS
+class FormatName(click.ParamType):
+    """The name of a format to be "read" or "written"."""
 
-    return [name for name, format in FORMATS.items() if (format.reads if done == "read" else format.writes)]
+    name = "name"
 
+    def __init__(self, done: str) -> None:
+        self.done = done
 
-def _check_format(name: str, done: str) -> str:
-    able = _formats(done)
-    if name not in able:
-        raise click.BadParameter(f"{name!r} is not a format that can be {done}; choose from {', '.join(able)}")
-    return name
+    @property
+    def able(self) -> list[str]:
+        from outlark.annotations import FORMATS
 
+        return [name for name, format in FORMATS.items() if (format.reads if self.done == "read" else format.writes)]
 
-def readable_format(ctx: click.Context, param: click.Parameter, given: str | None) -> str | None:
-    """Check the name of a format to read."""
-    return given if given is None or ctx.resilient_parsing else _check_format(given, "read")
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if ctx is not None and ctx.resilient_parsing:  # a shell asks for completions and should not wait
+            return str(value)
+        able = self.able
+        if value not in able:
+            self.fail(f"{value!r} is not a format that can be {self.done}; choose from {', '.join(able)}", param, ctx)
+        return str(value)
 
-
-def writable_format(ctx: click.Context, param: click.Parameter, given: str | None) -> str | None:
-    """Check the name of a format to write."""
-    return given if given is None or ctx.resilient_parsing else _check_format(given, "written")
-
-
-def _writable_formats(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> tuple[str, ...]:
-    """Names of formats to write, each once; they may be separated by commas."""
-    if ctx.resilient_parsing:  # a shell asks for completions and should not wait
-        return ()
-    names = dict.fromkeys(name.strip() for text in given for name in text.split(","))
-    return tuple(_check_format(name, "written") for name in names)
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in self.able if name.startswith(incomplete)]
 
 
-def complete_readable(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of formats to read, for a shell."""
-    return [name for name in _formats("read") if name.startswith(incomplete)]
+class FormatNames(FormatName):
+    """Such names, separated by commas."""
 
-
-def complete_writable(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of formats to write, for a shell."""
-    return [name for name in _formats("written") if name.startswith(incomplete)]
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return tuple(super(FormatNames, self).convert(name, param, ctx) for name in names_in([value]))
 
 
 def format_option(name: str, *more: str, help: str) -> Decorator:
     """An option for a format to read."""
-    return click.option(
-        name, *more, metavar="NAME", callback=readable_format, shell_complete=complete_readable, help=help
-    )
+    return click.option(name, *more, type=FormatName("read"), help=help)
 
 
 # -------------------------------------------------------------- shared options
@@ -122,8 +120,7 @@ quiet = click.option("--quiet", "-q", is_flag=True, help="Print only errors and 
 
 #: --quiet and --json, as `quiet` and `as_json`.
 reporting = options_together(
-    quiet,
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, for scripts and R."),
+    quiet, click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, for scripts and R.")
 )
 
 #: --label-column and --audio, as `label_column` and `audio`.
@@ -133,13 +130,7 @@ reading = options_together(
         metavar="NAME",
         help="Column that holds the labels, by name or by number from 1. Default: guessed and reported.",
     ),
-    click.option(
-        "--audio",
-        multiple=True,
-        type=click.Path(),
-        metavar="DIR",
-        help="Folder with the annotated recordings; searched with its subfolders. Repeatable.",
-    ),
+    paths("--audio", "audio", "DIR", "Folder with the annotated recordings; searched with its subfolders. Repeatable."),
 )
 
 #: --calibrate, as `calibrate`.
@@ -152,7 +143,8 @@ calibration = click.option(
 #: --channel: "mix", or a number from 1.
 channel = click.option(
     "--channel",
-    type=Channel(),
+    type=channel_number,
+    metavar="CHANNEL",
     default="mix",
     show_default=True,
     help="Channel to analyse, counted from 1, or the mean of all channels (mix).",
@@ -213,9 +205,8 @@ batch = options_together(
         multiple=True,
         default=("csv",),
         show_default=True,
-        metavar="NAME",
-        callback=_writable_formats,
-        shell_complete=complete_writable,
+        type=FormatNames("written"),
+        callback=lambda ctx, param, given: tuple(dict.fromkeys(name for names in given for name in names)),
         help="Format of the annotation files. Repeatable, or separate names by commas. See 'outlark formats'.",
     ),
     verdict_options("Write"),
@@ -248,16 +239,16 @@ decisions = options_together(
     click.option(
         "--min-duration",
         "least_s",
-        type=Seconds(),
+        type=seconds,
         help="Shortest note, such as 0.076 or 76ms. Anything shorter gets no label.",
     ),
-    click.option("--bridge", "bridge_s", type=Seconds(), help="Bridge gaps of up to this duration within a note."),
+    click.option("--bridge", "bridge_s", type=seconds, help="Bridge gaps of up to this duration within a note."),
     click.option(
         "--activity-db",
-        type=Decibels(),
+        type=decibels,
         help="Sound less than this far above the noise floor is silence unless it is a note; none: never silence.",
     ),
-    click.option("--min-unknown", "unknown_s", type=Seconds(), help="Unknown sound shorter than this is silence."),
+    click.option("--min-unknown", "unknown_s", type=seconds, help="Unknown sound shorter than this is silence."),
     click.option(
         "--confirm/--no-confirm",
         default=None,

@@ -90,11 +90,7 @@ def steps(quiet: bool) -> Iterator[Callable[[str], None]]:
 @contextmanager
 def counted(quiet: bool, what: str) -> Iterator[Callable[[int, int], None]]:
     """A function that shows how many of how many are done."""
-    if quiet or not sys.stderr.isatty():
-        with steps(quiet) as show:
-            yield lambda done, total: show(f"{done} of {total} {what}")
-        return
-    with _bar() as update:
+    with _bar(quiet) as update:
         yield lambda done, total: update(done, total, f"{done} of {total} {what}")
 
 
@@ -107,11 +103,7 @@ def shown(quiet: bool) -> Iterator[Callable[[State], None]]:
         now = time.monotonic()
         return words(state, now - start, pace.left_s(state, now))
 
-    if quiet or not sys.stderr.isatty():
-        with steps(quiet) as show:
-            yield lambda state: show(in_words(state))
-        return
-    with _bar("loading the model") as update:
+    with _bar(quiet, "loading the model") as update:
         yield lambda state: update(state.bytes_done, max(1.0, state.bytes_total), in_words(state))
 
 
@@ -129,7 +121,12 @@ def _lines() -> Callable[[str], None]:
 
 
 @contextmanager
-def _bar(at_first: str = "") -> Iterator[Callable[[float, float, str], None]]:
+def _bar(quiet: bool, at_first: str = "") -> Iterator[Callable[[float, float, str], None]]:
+    """A bar with text on a terminal, and otherwise the text alone."""
+    if quiet or not sys.stderr.isatty():
+        with steps(quiet) as show:
+            yield lambda done, total, text: show(text)
+        return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 

@@ -42,11 +42,7 @@ from outlark.errors import InputError
 @options.quiet
 @click.option("--json", "as_json", is_flag=True, help="Print the address as one JSON object, for scripts.")
 def command(
-    recordings: tuple[str, ...],
-    project: Path | None,
-    model: Path | None,
-    audio: tuple[Path, ...],
-    **given: Any,
+    recordings: tuple[str, ...], project: Path | None, model: Path | None, audio: tuple[Path, ...], **given: Any
 ) -> None:
     """Annotate, train and review RECORDINGS on a page in the browser.
 

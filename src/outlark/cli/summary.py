@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,8 @@ from outlark.cli import options
 from outlark.cli.main import UNREADABLE
 from outlark.cli.progress import counted
 from outlark.cli.say import answer, say, show_table
+from outlark.cli.thresholds import read_model
+from outlark.commands import check_labels, listing
 from outlark.errors import InputError
 from outlark.plain_text import number_of
 from outlark.version import __version__
@@ -32,7 +33,7 @@ LISTED = 60
 
 def _by(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> tuple[str, ...]:
     """Names of columns, each once; they may be separated by commas."""
-    names = list(dict.fromkeys(name.strip() for text in given for name in text.split(",")))
+    names = options.names_in(given)
     for name in names:
         if name not in BY:
             raise click.BadParameter(f"{name!r} is not a column to count by; choose from {', '.join(BY)}")
@@ -76,7 +77,7 @@ def _zone(ctx: click.Context, param: click.Parameter, given: str | None) -> "Zon
 @click.option(
     "--figure", type=click.Path(), help="Plot days, hours of the day and sites on one page: .png, .svg or .pdf."
 )
-@click.option("--class", "classes", multiple=True, metavar="NAME", help="Count only this class. Repeatable.")
+@options.names("--class", "classes", "Count only this class. Repeatable.")
 @click.option(
     "--model", type=click.Path(), help="The model of the run: its classes get rows even if no note was found."
 )
@@ -116,8 +117,7 @@ def command(out: str, by: tuple[str, ...], **given: Any) -> None:
     hours with a note are more robust.
     """
     from outlark.batch.listened import count, read_results
-    from outlark.commands.summary.summary import summarise
-    from outlark.commands.summary.tables import check_suffix, json_rows, write_summary
+    from outlark.commands.summary.summary import check_suffix, json_rows, summarise, write_summary
 
     outputs = [Path(output) for output in given["outputs"]]
     for output in outputs:
@@ -151,22 +151,20 @@ def _classes_of(model: str | None, results: "Results") -> list[str]:
     if model is None:
         return []
     from outlark.batch.task import sha256_of
-    from outlark.storage.model_file import load
 
+    detector = read_model(model)
     if results.models != (sha256_of(model),):
         raise InputError(
             f"{model} is not the model of the run in {results.output}; give the one that outlark detect used"
         )
-    return [str(label) for label in load(model).classes_.tolist()]
+    return [str(label) for label in detector.classes_.tolist()]
 
 
 def _classes(tally: "Tally", of_model: Sequence[str], asked: Sequence[str]) -> list[str]:
     from outlark.verdict_names import REST
 
     there = sorted({*tally.classes, *of_model} - {REST})
-    for name in asked:
-        if name not in there:
-            raise InputError(f"no note has the label {name!r}; the labels are {', '.join(there) or 'none at all'}")
+    check_labels(asked, there, "note")
     return list(dict.fromkeys(asked)) or there
 
 
@@ -195,19 +193,16 @@ def _listed(failures: Sequence["Failure"]) -> list[dict[str, str]]:
 
 def _zones(results: "Results") -> Counter[str]:
     """The number of recordings per time zone of the recorder."""
-    return Counter(_zone_name(one.began) for one in results.listened if one.began is not None)
-
-
-def _zone_name(began: datetime) -> str:
-    return f"UTC{began.isoformat()[-6:]}" if began.tzinfo is not None else "no zone"
+    began = [one.began for one in results.listened if one.began is not None]
+    return Counter("no zone" if at.tzinfo is None else f"UTC{at.isoformat()[-6:]}" for at in began)
 
 
 def _report(results: "Results", tally: "Tally", missing: Sequence["Failure"], given: Mapping[str, Any]) -> None:
-    from outlark.commands import listing
+    from outlark.commands.summary.figure import days_in_words
 
     effort = tally.effort()
     days = effort["day"][effort["day"] >= 0]
-    span = f", {date.fromordinal(days.min())} to {date.fromordinal(days.max())}" if len(days) else ""
+    span = f", {days_in_words(days)}" if len(days) else ""
     many, sites = number_of(len(tally.recordings), "recording"), number_of(len(tally.sites), "site")
     say(f"{many}, {_cell(float(effort['hours'].sum()))} h, {sites}{span}", err=True)
     unknown = [one for one in results.listened if one.began is None]
@@ -241,7 +236,7 @@ def _report_zones(zones: Counter[str], zone: "ZoneInfo | None") -> None:
 
 
 def _show(summary: "Summary") -> None:
-    from outlark.commands.summary.tables import TIME_UNKNOWN, rows
+    from outlark.commands.summary.summary import TIME_UNKNOWN, rows
 
     interval = f"{100 * summary.confidence:g} % interval"
     heads = ["hours", "notes", "per hour", interval, "ambiguous", "recordings with", "clock hours with"]

@@ -1,6 +1,7 @@
 """`outlark calibrate`, and the options --threshold and --calibrate of the commands that use a model."""
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from outlark.cli import options
 from outlark.cli.main import UNREADABLE
 from outlark.cli.progress import counted
 from outlark.cli.say import answer, say
-from outlark.errors import InputError, OutlarkError
+from outlark.errors import InputError, ModelFileError, OutlarkError
 
 if TYPE_CHECKING:
     from outlark.detection.detector import NoteDetector
@@ -32,12 +33,7 @@ Given = tuple[str | None, float]
 @options.channel
 @options.reporting
 def calibrate(
-    model: str,
-    recordings: tuple[str, ...],
-    output: str | None,
-    figure: str | None,
-    channel: int | str,
-    **given: Any,
+    model: str, recordings: tuple[str, ...], output: str | None, figure: str | None, channel: int | str, **given: Any
 ) -> None:
     """Fit the thresholds of a MODEL to RECORDINGS, which need no labels.
 
@@ -47,9 +43,9 @@ def calibrate(
     threshold by hand; both are reported. The model keeps the thresholds from training, and calibrating again starts
     from them.
     """
-    from outlark.storage.model_file import load, save
+    from outlark.storage.model_file import save
 
-    detector = load(model)
+    detector = read_model(model)
     number = None if isinstance(channel, str) else channel
     failures = _calibrated(detector, sha256_of(model), find(recordings), given["quiet"], number)
     save(detector, output or model)
@@ -97,22 +93,16 @@ def _report(detector: "NoteDetector") -> None:
 # ----------------------------------------------------------------- --threshold
 
 
-class Threshold(click.ParamType):
-    """X or NAME=X; a name may contain an equals sign."""
-
-    name = "threshold"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Given:
-        if isinstance(value, tuple):
-            return value
-        name, equals, number = str(value).rpartition("=")
-        try:
-            threshold = float(number)
-        except ValueError:
-            threshold = math.nan
-        if not 0.0 < threshold < math.inf or (equals and not name):
-            self.fail(f"{value!r} is not a threshold; give a number above 0, or NAME=X for one class", param, ctx)
-        return name if equals else None, threshold
+def threshold(value: str) -> Given:
+    """The type of --threshold: X or NAME=X; a name may contain an equals sign."""
+    name, equals, number = value.rpartition("=")
+    try:
+        found = float(number)
+    except ValueError:
+        found = math.nan
+    if not 0.0 < found < math.inf or (equals and not name):
+        raise click.BadParameter(f"{value!r} is not a threshold; give a number above 0, or NAME=X for one class")
+    return name if equals else None, found
 
 
 def option(what: str) -> Any:
@@ -121,7 +111,7 @@ def option(what: str) -> Any:
         "--threshold",
         "thresholds",
         multiple=True,
-        type=Threshold(),
+        type=threshold,
         metavar="[NAME=]X",
         help=f"Lowest score that counts as a note, for all classes or for the class NAME. Repeatable. {what}",
     )
@@ -153,36 +143,28 @@ def by_label(given: Iterable[Given], labels: Sequence[Any]) -> dict[Any, float]:
     return all_of_them | {names[name]: threshold for name, threshold in chosen.items() if name is not None}
 
 
-def set_on(detector: "NoteDetector", given: Iterable[Given]) -> None:
-    """Set the thresholds that were given, if any."""
-    chosen = by_label(given, detector.classes_.tolist())
-    if chosen:
-        detector.set_thresholds(chosen)
-
-
 def settings(given: Iterable[Given], detector: "NoteDetector") -> dict[str, Any]:
     """What annotation files record of thresholds that were set for one run."""
     chosen = by_label(given, detector.classes_.tolist())
     return {"thresholds": {str(label): value for label, value in chosen.items()}} if chosen else {}
 
 
-def with_thresholds(task: Task, sources: Sources, given: Mapping[str, Any]) -> Task:
-    """The task with thresholds that are set by hand, calibrated on these files, or both."""
-    by_hand, calibrated = given["thresholds"], given["calibrate"]
-    if not by_hand and not calibrated:
+def with_thresholds(task: Task, detector: "NoteDetector", sources: Sources, given: Mapping[str, Any]) -> Task:
+    """The task with thresholds that are set by hand, as in the detector, calibrated on these files, or both."""
+    calibrated, labels = given["calibrate"], detector.classes_.tolist()
+    chosen = by_label(given["thresholds"], labels)
+    if not chosen and not calibrated:
         return task
-    from outlark.storage.model_file import load
-
-    detector = load(task.model)
-    labels = detector.classes_.tolist()
-    chosen = by_label(by_hand, labels)
     if calibrated and len(chosen) == len(labels):
         raise InputError(
             "--threshold sets every class, which leaves nothing to --calibrate; omit one of them, or set some classes "
             "only, as in --threshold NAME=X"
         )
-    set_on(detector, by_hand)
     if calibrated:
+        # with the decisions of the model, as 'outlark calibrate' does
+        detector = read_model(task.model)
+        if chosen:
+            detector.set_thresholds(chosen)
         _calibrated(detector, task.model_sha256, sources, given["quiet"], task.channel)  # the run reports failures
         if not given["quiet"]:
             _report(detector)
@@ -190,12 +172,22 @@ def with_thresholds(task: Task, sources: Sources, given: Mapping[str, Any]) -> T
     return replace(task, thresholds=tuple(value if calibrated or label in chosen else None for label, value in moved))
 
 
-def detector_of(given: Mapping[str, Any]) -> "tuple[NoteDetector, str]":
-    """The detector in the file `model` with the given decisions and thresholds, and the digest of the file."""
+def read_model(path: str | os.PathLike[str]) -> "NoteDetector":
+    """The detector in a file."""
     from outlark.storage.model_file import load
 
-    detector = load(given["model"])
+    if not os.path.exists(path):
+        raise ModelFileError(f"{path} does not exist; train one with 'outlark train' or check the path")
+    return load(path)
+
+
+def detector_of(given: Mapping[str, Any]) -> "tuple[NoteDetector, str]":
+    """The detector in the file `model` with the given decisions and thresholds, and the digest of the file."""
+
+    detector = read_model(given["model"])
     detector.set_params(**{f"decisions__{name}": value for name, value in options.given_decisions(given).items()})
-    set_on(detector, given["thresholds"])
+    chosen = by_label(given["thresholds"], detector.classes_.tolist())
+    if chosen:
+        detector.set_thresholds(chosen)
     detector.try_out()  # reports values that do not fit before any work is done
     return detector, sha256_of(given["model"])

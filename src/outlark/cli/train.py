@@ -19,12 +19,12 @@ from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark.commands.doctor.findings import Finding
+    from outlark.commands.doctor import Finding
     from outlark.commands.train.examples import Examples
     from outlark.commands.train.learning import Learnt
     from outlark.embeddings import BirdNET
 
-#: Is told how many files of how many have been read.
+#: Called with the number of files read so far and in total.
 Watch = Callable[[int, int], None]
 #: Options that cannot be changed when a model is trained again.
 SETTLED = ("paper", "embedding", "trim")
@@ -41,27 +41,18 @@ class Plan(NamedTuple):
 @click.command()
 @click.argument("examples", nargs=-1, type=click.Path())
 @click.option("--output", "-o", required=True, type=click.Path(), help="Model file to write, such as model.outlark.")
-@click.option(
-    "--class",
-    "classes",
-    multiple=True,
-    metavar="NAME",
-    help="Learn only this class. Repeatable. Default: all classes that have examples.",
-)
-@click.option(
+@options.names("--class", "classes", "Learn only this class. Repeatable. Default: all classes that have examples.")
+@options.whole_number(
     "--max-examples",
-    type=click.IntRange(min=1),
-    metavar="N",
+    "max_examples",
     help="Use at most N examples and N negatives per class, spread evenly and always the same. Default with --from: 20 "
     "examples, or as many as the model has, and 100 negatives.",
 )
-@click.option(
+@options.paths(
     "--negative",
     "negatives",
-    multiple=True,
-    type=click.Path(),
-    metavar="PATH",
-    help="Annotation files, or folders of annotation files or clips, whose labels say what a sound is not, such as "
+    "PATH",
+    "Annotation files, or folders of annotation files or clips, whose labels say what a sound is not, such as "
     "false alarms. Repeatable. Among the examples, the label -NAME means the same.",
 )
 @click.option(
@@ -71,12 +62,11 @@ class Plan(NamedTuple):
     metavar="MODEL",
     help="Train this model again, on its own examples and on EXAMPLES, which are corrected annotation files.",
 )
-@click.option(
+@options.paths(
     "--found",
-    multiple=True,
-    type=click.Path(),
-    metavar="PATH",
-    help="With --from: the output of 'outlark detect' before you corrected it. Rows that you deleted or relabelled "
+    "found",
+    "PATH",
+    "With --from: the output of 'outlark detect' before you corrected it. Rows that you deleted or relabelled "
     "become negatives. Repeatable.",
 )
 @options.reading
@@ -115,11 +105,14 @@ def command(examples: tuple[str, ...], **given: Any) -> None:
     """
     _check_usage(examples, given)
     _check_output(Path(given["output"]), given["force"])
+    from outlark.storage.model_file import save
+
     start = time.monotonic()
     with steps(given["quiet"]) as show:
-        learnt, warned = _learn(_plan(examples, given), given, show)
+        plan = _from_examples(examples, given) if given["parent"] is None else _from_a_model(examples, given)
+        learnt, warned = _learn(plan, given, show)
         problems = _problems(learnt, show) if given["check"] else []
-    _save(learnt, given["output"])
+    save(learnt.detector, given["output"])
     remarks = [*learnt.remarks, *warned]
     if not given["quiet"]:
         _report(learnt, remarks, given)
@@ -170,10 +163,6 @@ def _check_output(output: Path, force: bool) -> None:
 # ------------------------------------------------------------- what is learnt
 
 
-def _plan(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
-    return _from_examples(paths, given) if given["parent"] is None else _from_a_model(paths, given)
-
-
 def _from_examples(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
     from outlark.commands.train.examples import find_examples
     from outlark.commands.train.learning import learn
@@ -199,10 +188,9 @@ def _from_examples(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
 
 def _from_a_model(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
     from outlark.commands.train.retraining import Parent, retrain, reviewed
-    from outlark.storage.model_file import load
 
     path = Path(given["parent"])
-    parent = Parent(path=path, sha256=sha256_of(path), detector=load(path))
+    parent = Parent(path=path, detector=thresholds.read_model(path), sha256=sha256_of(path))
     new = reviewed(parent, paths, found_in=given["found"], named=given["classes"], **_reading(given))
     if given["classes"]:
         notes, negatives = (tuple(n for n in own if n.label in given["classes"]) for own in (new.notes, new.negatives))
@@ -256,17 +244,10 @@ def _learn(plan: Plan, given: Mapping[str, Any], show: Callable[[str], None]) ->
 
 
 def _problems(learnt: "Learnt", show: Callable[[str], None]) -> "list[Finding]":
-    from outlark.commands.doctor.doctor import examine
-    from outlark.commands.doctor.findings import PROBLEM
+    from outlark.commands.doctor import PROBLEM, examine
 
     show("testing the model on sounds that are not notes")
     return [finding for finding in examine(learnt.detector) if finding.severity == PROBLEM]
-
-
-def _save(learnt: "Learnt", output: str) -> None:
-    from outlark.storage.model_file import save
-
-    save(learnt.detector, output)
 
 
 # ------------------------------------------------------------ what is reported

@@ -1,6 +1,6 @@
 """Converting annotation files to another format, and what is lost on the way."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -13,6 +13,8 @@ from outlark.annotations import FORMATS, About, Annotation, Table, read_annotati
 from outlark.annotations.read import Unread, tables_in
 from outlark.audio.sound import for_decoder
 from outlark.audio.sound_files import SoundFiles, recording_of_table
+from outlark.commands import recording_of
+from outlark.commands.matching import without_copies
 from outlark.errors import AnnotationError, InputError, OutlarkError
 from outlark.plain_text import number_of
 from outlark.segments import KNOWN
@@ -54,31 +56,11 @@ def convert(
     audio: Iterable[str | PathLike[str]] = (),
     replace_target: bool = False,
 ) -> Conversion:
-    """Convert an annotation file to another format.
+    """Convert an annotation file to another format, by default the one that the name of the target says.
 
-    Parameters
-    ----------
-    source, target : paths of files
-    to : str, optional
-        The format to write. Default: recognised from the name of the target.
-    format, label_column
-        Of the source, as for `read_annotations`.
-    audio : paths
-        Folders with the recordings. Annotations then get the name and sample rate of their recording, and Raven's begin
-        times run over all recordings in the order of their names.
-    replace_target : bool
-        Replace an existing file, but never the source.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.csv").write_text("start_s,end_s,label,score\\n1,2,song,0.123456\\n")
-    ...     done = convert(f"{folder}/a.csv", f"{folder}/a.labels.txt")
-    ...     Path(folder, "a.labels.txt").read_text()
-    '1.0\\t2.0\\tsong 0.12\\n'
-    >>> done.lost
-    ('rounded: score (1 annotation)',)
+    `format` and `label_column` are those of the source. With folders of recordings in `audio`, annotations get the name
+    and sample rate of their recording, and Raven's begin times run over all recordings in the order of their names. An
+    existing file is replaced only if `replace_target`, and never if it is the source.
     """
     source, target = Path(source), Path(target)
     to = to or format_of_name(target.name)
@@ -102,7 +84,10 @@ def convert_folder(
     audio: Iterable[str | PathLike[str]] = (),
     replace_target: bool = False,
 ) -> tuple[list[Conversion], list[Unread]]:
-    """Convert all annotation files in a folder and its subfolders, as `convert` does; returns also what failed."""
+    """Convert all annotation files in a folder and its subfolders, as `convert` does; returns also what failed.
+
+    If `outlark detect` wrote several formats, the most complete one is converted, or the one that `format` says.
+    """
     source, target = Path(source), Path(target)
     found = tables_in(source, within=True, format=format, label_column=label_column)
     if not found.tables:
@@ -111,15 +96,13 @@ def convert_folder(
             f"{source} contains no readable annotation files{why}; give an annotation file, or a folder of them"
         )
     sounds = SoundFiles(audio)
-    targets: dict[str, Table] = {}
+    of_name: dict[str, list[Table]] = defaultdict(list)
     for table in found.tables:
-        name = recording_of_table(table.path.relative_to(source).as_posix()) + FORMATS[to].suffix
-        if name in targets:
-            raise InputError(f"{targets[name].path} and {table.path} would both become {name}; move one of them")
-        targets[name] = table
+        of_name[recording_of_table(table.path.relative_to(source).as_posix()) + FORMATS[to].suffix].append(table)
+    targets = {name: _only(tables, name) for name, tables in of_name.items()}
     for name in targets:
         _check_target(target / name, [table.path for table in found.tables], replace_target)
-    done, failed = [], list(found.unread)
+    done, failed = [], [file for file in found.unread if format is None or not _is_readable(file.path)]
     for name, table in targets.items():
         try:
             (target / name).parent.mkdir(parents=True, exist_ok=True)
@@ -127,6 +110,28 @@ def convert_folder(
         except OutlarkError as error:
             failed.append(Unread(table.path, str(error)))
     return done, failed
+
+
+def _only(tables: Sequence[Table], name: str) -> Table:
+    """The most complete of several files of a run with the same annotations; otherwise an error."""
+    left = [table for table, _ in without_copies([(table, name) for table in tables])]
+    if len(left) > 1:
+        one, other = left[:2]
+        raise InputError(
+            f"{one.path} ({one.format}) and {other.path} ({other.format}) would both become {name}; choose the "
+            "format to convert (--from), or move one of them"
+        )
+    copies = [f"{table.path} skipped: the same annotations" for table in tables if table is not left[0]]
+    return replace(left[0], remarks=(*left[0].remarks, *copies))
+
+
+def _is_readable(path: Path) -> bool:
+    """Whether a file is in another format than the one that was asked for."""
+    try:
+        read_annotations(path)
+    except AnnotationError:
+        return False
+    return True
 
 
 def _check_target(target: Path, sources: Sequence[Path], may_replace: bool) -> None:
@@ -141,9 +146,7 @@ def _check_target(target: Path, sources: Sequence[Path], may_replace: bool) -> N
 def _converted(table: Table, target: Path, to: str, sounds: SoundFiles) -> Conversion:
     annotations = list(table.annotations)
     durations: dict[str, float] = {}
-    needs_sound = to == "aoef" and any(
-        annotation.sample_rate is None or annotation.recording is None for annotation in annotations
-    )
+    needs_sound = to == "aoef" and any(m.sample_rate is None or m.recording is None for m in annotations)
     if sounds.folders or needs_sound:
         annotations, durations = _with_recordings(table, sounds)
     said = {key: table.about[key] for key in ("version", "model_sha256", "settings") if key in table.about}
@@ -169,17 +172,15 @@ def _with_recordings(table: Table, sounds: SoundFiles) -> tuple[list[Annotation]
         name = annotation.recording
         if name in found:
             continue
-        path = sounds.of_table(table.path) if name is None else sounds.named(name, table.path, annotation.line)
+        path = recording_of(table, annotation, sounds)
         try:
             found[name] = (path.name if name is None else name, soundfile.info(for_decoder(path)))
         except soundfile.SoundFileError as error:
             raise AnnotationError(f"{table.path}: its recording {path} cannot be read ({error})") from error
-    annotations = [
-        replace(
-            annotation, recording=found[annotation.recording][0], sample_rate=found[annotation.recording][1].samplerate
-        )
-        for annotation in table.annotations
-    ]
+    annotations = []
+    for annotation in table.annotations:
+        name, info = found[annotation.recording]
+        annotations.append(replace(annotation, recording=name, sample_rate=info.samplerate))
     ordered = sorted(found.values(), key=lambda of: of[0])
     return annotations, {name: info.frames / info.samplerate for name, info in ordered}
 
@@ -207,7 +208,7 @@ def losses(written: Sequence[Annotation], read: Sequence[Annotation]) -> list[st
     rest = iter(read)
     again = next(rest, None)
     for annotation in written:
-        if again is None or not _same_place(annotation, again):
+        if again is None or max(abs(again.start_s - annotation.start_s), abs(again.end_s - annotation.end_s)) > SAME_S:
             omitted[annotation.verdict or "no verdict"] += 1
             continue
         for field in FIELDS:
@@ -215,14 +216,10 @@ def losses(written: Sequence[Annotation], read: Sequence[Annotation]) -> list[st
             if what:
                 others[what][field] += 1
         again = next(rest, None)
-    told = [f"omitted: {_number(n)}, {verdict}" for verdict, n in omitted.items()]
+    told = [f"omitted: {number_of(n, 'annotation')}, {verdict}" for verdict, n in omitted.items()]
     for what, counts in others.items():
-        told += [f"{what}: {FIELDS[field]} ({_number(n)})" for field, n in counts.items()]
+        told += [f"{what}: {FIELDS[field]} ({number_of(n, 'annotation')})" for field, n in counts.items()]
     return told
-
-
-def _same_place(annotation: Annotation, other: Annotation) -> bool:
-    return abs(other.start_s - annotation.start_s) <= SAME_S and abs(other.end_s - annotation.end_s) <= SAME_S
 
 
 def _change(field: str, was: object, now: object) -> str | None:
@@ -234,7 +231,3 @@ def _change(field: str, was: object, now: object) -> str | None:
     if isinstance(was, float) and isinstance(now, float):
         return "rounded" if abs(was - now) > SAME_NUMBER else None
     return "changed"
-
-
-def _number(n: int) -> str:
-    return number_of(n, "annotation")

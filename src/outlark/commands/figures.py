@@ -58,8 +58,6 @@ def plain_axis(axis: "Axes", title: str | None = None) -> None:
 def calibration_figure(calibration: Sequence[ClassCalibration]) -> "Figure":
     """One panel per class: a histogram of the peaks of its score, the threshold, and where it was looked for.
 
-    Examples
-    --------
     >>> from outlark.detection.thresholds import calibrated
     >>> figure = calibration_figure([calibrated("A", 0.3, np.linspace(0.1, 0.9, 50))])
     >>> figure.axes[0].get_title(loc="left")

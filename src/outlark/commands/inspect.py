@@ -15,7 +15,7 @@ from outlark.annotations import FORMATS, Table, read_annotations
 from outlark.annotations.read import SUFFIXES
 from outlark.audio.recorder_metadata import recorder_time
 from outlark.audio.sound import CHUNK, AudioFile, for_decoder
-from outlark.audio.sound_files import SoundFiles
+from outlark.audio.sound_files import SoundFiles, is_sound
 from outlark.audio.wav_header import cut_short
 from outlark.detection.detector import NoteDetector
 from outlark.detection.scores_file import KIND as SCORES
@@ -27,6 +27,7 @@ from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
 from outlark.files.container import read
 from outlark.files.places import NOT_REGULAR, is_endless, size_of
+from outlark.plain_text import first_bytes
 from outlark.storage.model_file import load
 
 
@@ -36,15 +37,6 @@ def content_of(
     """What is in a file, as JSON values; "kind" is "model", "scores", "recording" or "table".
 
     `sounds` finds the recordings of an annotation file, by default beside it.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.txt").write_text("0.5\\t1.0\\tsong\\n2.0\\t2.5\\tsong\\n")
-    ...     found = content_of(f"{folder}/a.txt")
-    >>> found["kind"], found["format"], found["labels"], found["recordings"]
-    ('table', 'audacity', {'song': 2}, [{'name': None, 'marks': 2, 'path': None}])
     """
     path = Path(path)
     if path.is_dir():
@@ -56,15 +48,16 @@ def content_of(
             head = file.read(9)
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}); check the path and your permissions") from None
-    # safetensors: the length of the header, then the header, which is a JSON object
-    if head[8:] == b"{" and int.from_bytes(head[:8], "little") < path.stat().st_size:
-        return model_content(path)
     if not head:
         raise InputError(f"{path} is empty (0 bytes); copy or record it again")
-    return _sound_or_table(path, sounds or SoundFiles(), label_column)
+    # safetensors: the length of the header, then the header, which is a JSON object
+    is_container = head[8:] == b"{" and int.from_bytes(head[:8], "little") < path.stat().st_size
+    if is_container or path.suffix.lower() == ".outlark":
+        return model_content(path)
+    return _sound_or_table(path, sounds or SoundFiles(), label_column, head)
 
 
-def _sound_or_table(path: Path, sounds: SoundFiles, label_column: str | int | None) -> dict[str, Any]:
+def _sound_or_table(path: Path, sounds: SoundFiles, label_column: str | int | None, head: bytes) -> dict[str, Any]:
     ways = [
         lambda: sound_content(path),
         lambda: table_content(read_annotations(path, label_column=label_column), sounds),
@@ -77,7 +70,12 @@ def _sound_or_table(path: Path, sounds: SoundFiles, label_column: str | int | No
             return way()
         except (AudioError, AnnotationError) as error:
             errors.append(error)
-    raise errors[0] if by_name else InputError(f"{path} is not a file that outlark can read. {errors[0]}. {errors[1]}")
+    if by_name or is_sound(path.name):
+        raise errors[0]
+    raise InputError(
+        f"{path} is not a model, a recording or an annotation file: it begins with {first_bytes(head)}; check the "
+        "path, or convert a recording to WAV or FLAC"
+    )
 
 
 def table_content(table: Table, sounds: SoundFiles) -> dict[str, Any]:
@@ -91,13 +89,9 @@ def table_content(table: Table, sounds: SoundFiles) -> dict[str, Any]:
         "format": table.format,
         "what": FORMATS[table.format].what,
         "marks": len(annotations),
-        "labels": dict(
-            sorted(Counter(annotation.label for annotation in annotations if annotation.label is not None).items())
-        ),
+        "labels": dict(sorted(Counter(m.label for m in annotations if m.label is not None).items())),
         "blank": sum(annotation.label is None for annotation in annotations),
-        "verdicts": dict(
-            sorted(Counter(annotation.verdict for annotation in annotations if annotation.verdict is not None).items())
-        ),
+        "verdicts": dict(sorted(Counter(m.verdict for m in annotations if m.verdict is not None).items())),
         "points": sum(annotation.start_s == annotation.end_s for annotation in annotations),
         "start_s": min((annotation.start_s for annotation in annotations), default=None),
         "end_s": max((annotation.end_s for annotation in annotations), default=None),
@@ -157,19 +151,16 @@ def in_words(front_end: FrontEnd) -> str:
         case NoteFrontEnd():
             around_ms = 1e3 * front_end.surroundings_s
             around = f" and {around_ms:.3g} ms around it" if around_ms else ""
-            return f"note-level, {front_end.n_slices} slices per note{around}; {_spectra(front_end)}"
+            band = f"{front_end.low_hz:g} to {front_end.high_hz:g} Hz"
+            span = f"{1e3 * front_end.window_s:g} ms every {1e3 * front_end.hop_s:g} ms"
+            spectra = f"spectra of {front_end.n_bands} bands, {band}, {span}"
+            return f"note-level, {front_end.n_slices} slices per note{around}; {spectra}"
         case HLDSFrontEnd():
             span = f"{1e3 * front_end.window_s:.3g} ms every {1e3 * front_end.hop_s:.3g} ms"
             return f"frames of {span}: level, slope and curvature of each band, as in the paper"
         case ArrayFrontEnd():
             return "a series of numbers, not sound"
     return type(front_end).__name__
-
-
-def _spectra(front_end: NoteFrontEnd) -> str:
-    band = f"{front_end.low_hz:g} to {front_end.high_hz:g} Hz"
-    span = f"{1e3 * front_end.window_s:g} ms every {1e3 * front_end.hop_s:g} ms"
-    return f"spectra of {front_end.n_bands} bands, {band}, {span}"
 
 
 def _part(state: dict[str, Any], words: str | None = None) -> dict[str, Any]:
@@ -227,15 +218,6 @@ def sound_content(path: str | PathLike[str]) -> dict[str, Any]:
     "duration_s" is what was decoded, "told_s" what the header states, and "cut_short" says if that is more; "damaged"
     says why decoding failed. "peak_db", "rms_db" and "mean" have a number for each channel, None for minus infinity;
     "clipped" and "silent" are shares of all samples; "clock" is None if the start time is unknown.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     soundfile.write(f"{folder}/a.wav", np.repeat([0.0, 0.5, -0.5, 0.0], 2000), 8000)
-    ...     found = sound_content(f"{folder}/a.wav")
-    >>> found["duration_s"], found["peak_db"], found["silent"]
-    (1.0, [-6.02], 1.0)
     """
     audio = AudioFile(path)
     with soundfile.SoundFile(for_decoder(audio.path)) as file:

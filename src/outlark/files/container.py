@@ -26,6 +26,7 @@ from outlark.errors import InputError, ModelFileError
 from outlark.files.aside import opened_aside
 from outlark.files.places import NOT_REGULAR, SOUND_STARTS, is_endless
 from outlark.files.strict_json import dumps, loads
+from outlark.plain_text import first_bytes
 
 NAME, MAJOR, MINOR = "outlark-model", 1, 0
 OWN_KEYS = ("format", "arrays", "sha256")
@@ -158,10 +159,10 @@ def _other_kind(first: bytes) -> str:
     """What kind of file begins with these bytes.
 
     >>> _other_kind(b"RIFF...."), _other_kind(b"label,st")
-    ('a recording (WAV)', "a file that begins with b'label,st'")
+    ('a recording (WAV)', "a file that begins with 'label,st'")
     """
     found = next((name for start, name in SOUND_STARTS.items() if first.startswith(start)), None)
-    return f"a file that begins with {first!r}" if found is None else f"a recording ({found})"
+    return f"a file that begins with {first_bytes(first)}" if found is None else f"a recording ({found})"
 
 
 def _checked_header(table: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
@@ -19,6 +19,7 @@ from outlark.detection.detector import BLOCK, NoteDetector
 from outlark.errors import AnnotationError, InputError
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.noise_floor import is_number
+from outlark.segments import Segment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,17 +32,6 @@ SHOWN_S, BEFORE_S = 10.0, 1.0
 SEARCHED_S = 600.0
 
 
-class Marked(Protocol):
-    """A labelled span: a `Segment` or a `Annotation`."""
-
-    @property
-    def start_s(self) -> float: ...
-    @property
-    def end_s(self) -> float: ...
-    @property
-    def label(self) -> Any: ...
-
-
 def stretch(
     detector: NoteDetector,
     recording: ArrayLike | str | PathLike[str],
@@ -50,7 +40,7 @@ def stretch(
     *,
     sample_rate: int | None = None,
     channel: int | str = "mix",
-    truth: Sequence[Marked] = (),
+    truth: Sequence[Segment | Annotation] = (),
     title: str | None = None,
 ) -> "Figure":
     """Plot an excerpt of a recording.
@@ -58,29 +48,12 @@ def stretch(
     From top to bottom: the spectrogram; the score of each class, with the leading class in bold and thresholds dotted;
     and one lane per class with the detected and, if given, the true notes. The time axis is in seconds of the recording
     and, if the recorder stored it, in clock time. Only the excerpt and its surroundings are read; the segments are
-    those of the whole recording.
+    those of the whole recording. `outlark.commands.figures.save_figure` saves the figure.
 
-    Parameters
-    ----------
-    detector : NoteDetector, fitted
-    recording : path, or array (n,) or (n, channels)
-    start_s, end_s : float, optional
-        Default: from the start of the recording, for 60 s or to its end.
-    sample_rate : int
-        Of an array; files have their own.
-    channel : "mix" or int
-        The mean of all channels, or one of them, counted from 0.
-    truth : sequence of objects with `start_s`, `end_s` and `label`
-    title : str, optional
-        Default: the name of the file.
+    `recording` is a path, or an array (n,) or (n, channels) with its sample rate; by default the excerpt lasts from its
+    start for 60 s, or to its end. `channel` is "mix" (the mean of all channels) or counted from 0. The title is by
+    default the name of the file.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-        For `outlark.commands.figures.save_figure`.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
     >>> known = notes(counts={"tuti-F": 4, "cach-Z": 4})
@@ -106,11 +79,7 @@ def stretch(
         title=(file.name if file else "") if title is None else title,
         clock=recorder_time(file) if file else None,
     )
-    return draw(
-        seen,
-        _found(detector, seen),
-        [annotation for annotation in truth if annotation.start_s < end and annotation.end_s >= start],
-    )
+    return draw(seen, _found(detector, seen), [note for note in truth if note.start_s < end and note.end_s >= start])
 
 
 def shown_stretch(
@@ -126,16 +95,9 @@ def shown_stretch(
 
     With only one of the two given, it is ten seconds long. With neither, it is ten seconds from one second before the
     first note of the first ten minutes; without a note, the first ten seconds.
-
-    >>> import numpy, soundfile
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     soundfile.write(f"{folder}/night.wav", numpy.zeros(60 * 1000), 1000)
-    ...     shown_stretch(NoteDetector(), f"{folder}/night.wav", end_s=25.0)
-    (15.0, 25.0, 'ten seconds up to the given end')
     """
     start, end, why = _asked(start_s, end_s) or _around_first_note(detector, path, channel, searched_s)
-    return start, max(start, min(end, Sound(path).duration_s)), why
+    return start, end if end < start else max(start, min(end, Sound(path).duration_s)), why
 
 
 def marks_of_recording(table: Table, recording: str | PathLike[str]) -> list[Annotation]:
@@ -147,11 +109,7 @@ def marks_of_recording(table: Table, recording: str | PathLike[str]) -> list[Ann
     ['night/a.wav']
     """
     wanted = _stem(str(recording))
-    found = [
-        annotation
-        for annotation in table.annotations
-        if annotation.recording is None or _stem(annotation.recording) == wanted
-    ]
+    found = [m for m in table.annotations if m.recording is None or _stem(m.recording) == wanted]
     if table.annotations and not found:
         others = sorted({str(annotation.recording) for annotation in table.annotations})
         raise AnnotationError(
@@ -188,10 +146,10 @@ def _checked_times(start_s: Any, end_s: Any, sound: Sound) -> tuple[float, float
     start = 0.0 if start_s is None else float(start_s)
     end = start + USUAL_S if end_s is None else float(end_s)
     if start >= sound.duration_s:
-        raise InputError(f"start_s={start:g}, but the recording is {sound.duration_s:.3f} s long; give an earlier time")
+        raise InputError(f"--start {start:g}, but the recording is {sound.duration_s:.3f} s long; give an earlier time")
+    if round((min(end, sound.duration_s) - start) * sound.sample_rate) < 1:
+        raise InputError(f"there is nothing between --start {start:g} and --end {end:g}; give a later end")
     end = min(end, sound.duration_s)
-    if round((end - start) * sound.sample_rate) < 1:
-        raise InputError(f"there is nothing between start_s={start:g} and end_s={end:g}; give a later end")
     if end - start > LONGEST_S:
         raise InputError(f"{end - start:.0f} s are too much for one figure; give at most {LONGEST_S:.0f} s")
     return start, end
@@ -199,7 +157,7 @@ def _checked_times(start_s: Any, end_s: Any, sound: Sound) -> tuple[float, float
 
 def _asked(start_s: float | None, end_s: float | None) -> tuple[float, float, str] | None:
     if start_s is not None and end_s is not None:
-        return start_s, end_s, "as given"
+        return start_s, end_s, "from --start to --end"
     if start_s is not None:
         return start_s, start_s + SHOWN_S, "ten seconds from the given start"
     if end_s is not None:

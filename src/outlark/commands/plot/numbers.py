@@ -135,7 +135,7 @@ def clock_marks(clock: RecorderTime, start_s: float, end_s: float) -> tuple[floa
 
 
 def clock_text(at: datetime, digits: int) -> str:
-    """The time of day, rounded to so many decimals of a second.
+    """The time of day, rounded to this number of decimals of a second.
 
     >>> clock_text(datetime(2023, 10, 24, 12, 34, 56, 949_999), digits=0)
     '12:34:57'

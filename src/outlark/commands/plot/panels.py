@@ -91,9 +91,7 @@ def draw(stretch: Stretch, found: Found, truth: Sequence[Any]) -> "Figure":
 
     columns = _shown(found, truth)
     looks = _looks(found.scores.layout.classes, columns)
-    others = sorted(
-        {str(annotation.label) for annotation in truth if annotation.label is not None} - {look.key for look in looks}
-    )
+    others = sorted({str(note.label) for note in truth if note.label is not None} - {look.key for look in looks})
     lanes = [*looks, *[Look(key, BLACK) for key in others[:MOST_OTHERS]], Look(None)]
     with matplotlib.style.context("default"):
         heights = [*HEIGHTS, 0.25 + LANE * len(lanes)]
@@ -189,22 +187,16 @@ def _draw_lanes(axis: "Axes", found: Found, truth: Sequence[Any], lanes: Sequenc
     for start_s, end_s, segment in found.segments:
         for key in _keys(segment):
             look, unsure = looks[key], segment.verdict == AMBIGUOUS
-            style: dict[str, Any] = {
-                "facecolor": "white" if unsure or look.hatch else look.colour,
-                "edgecolor": look.colour,
-            }
+            face = "white" if unsure or look.hatch else look.colour
+            style: dict[str, Any] = {"facecolor": face, "edgecolor": look.colour}
             style |= {"hatch": "" if unsure else look.hatch, "linewidth": 1.2 if unsure else 0.8}
             axis.broken_barh([(start_s, end_s - start_s)], (rows[key] + low, height), **style)
             kinds.setdefault(segment.verdict, Patch(**style))
-    for annotation in truth:
-        if getattr(annotation, "verdict", None) != SILENCE:
-            row = rows.get(None if annotation.label is None else str(annotation.label), rows[None])
-            axis.broken_barh(
-                [(annotation.start_s, annotation.end_s - annotation.start_s)],
-                (row + 0.1, 0.14),
-                color=BLACK,
-                linewidth=0.8,
-            )
+    for note in truth:
+        if getattr(note, "verdict", None) != SILENCE:
+            row = rows.get(None if note.label is None else str(note.label), rows[None])
+            span = (note.start_s, note.end_s - note.start_s)
+            axis.broken_barh([span], (row + 0.1, 0.14), color=BLACK, linewidth=0.8)
             kinds.setdefault("truth", Patch(facecolor=BLACK))
     for row in range(1, len(lanes)):
         axis.axhline(row, color="#dddddd", linewidth=0.6, zorder=0)
@@ -228,7 +220,7 @@ def _draw_clock(axis: "Axes", stretch: Stretch) -> None:
     step_s, marks_s = clock_marks(clock, stretch.start_s, stretch.end_s - room_s)
     digits = 0 if step_s >= 1 else 1 if step_s >= 0.1 else 3
     above = axis.secondary_xaxis("top")
-    above.set_xticks(marks_s, [clock_text(clock.at(annotation), digits) for annotation in marks_s], fontsize=TINY)
+    above.set_xticks(marks_s, [clock_text(clock.at(at_s), digits) for at_s in marks_s], fontsize=TINY)
     zone = f"{clock.began:%Z}" or "time zone unknown"
     above.set_xlabel(f"{clock.at(stretch.start_s):%Y-%m-%d}, {zone}, from the {clock.source}", fontsize=TINY)
 

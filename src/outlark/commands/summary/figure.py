@@ -21,6 +21,7 @@ from outlark.verdict_names import REST
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colorbar import Colorbar
     from matplotlib.figure import Figure, SubFigure
 
 #: Of more classes, only those with most notes are shown, and the foot says so.
@@ -41,15 +42,13 @@ def summary_figure(
 
     `classes`, `confidence` and `verdicts` are as for `summarise`; `clock` says whose hours these are.
 
-    Examples
-    --------
     >>> from datetime import datetime
     >>> from outlark.commands.summary.tally import Listened, Notes
     >>> tally = Tally()
     >>> at = Listened(recording="a.wav", site="pond", began=datetime(2023, 10, 24, 5), seconds=1800.0)
     >>> tally.add(at, Notes(["song"], ["known"], [1.0]))
     >>> print(*(part.get_suptitle() for part in summary_figure(tally).subfigs), sep="\\n")
-    Notes per hour by day, 2023-10-24 to 2023-10-24
+    Notes per hour by day, 2023-10-24
     Notes per hour by hour of the day (the recorders' clocks)
     Notes per hour by site, with 95 % Poisson intervals
     """
@@ -85,14 +84,18 @@ def _parts(tally: Tally, summarised: Callable[..., Summary], clock: str) -> list
     parts: list[Part] = []
     days = tally.effort()["day"]
     if (days >= 0).any():
-        first, last = (date.fromordinal(int(day)) for day in (days[days >= 0].min(), days.max()))
         strips = {
-            f"Notes per hour by day, {first} to {last}": days_of(summarised(tally, [CLASS, DAY])),
+            f"Notes per hour by day, {days_in_words(days[days >= 0])}": days_of(summarised(tally, [CLASS, DAY])),
             f"Notes per hour by hour of the day ({clock})": hours_of(summarised(tally, [CLASS, HOUR])),
         }
         parts += [(title, strip.height, partial(draw_strip, strip=strip)) for title, strip in strips.items()]
     sites = summarised(tally, [CLASS, SITE])
     return [*parts, (sites_title(sites), sites_height(sites), partial(draw_sites, summary=sites))]
+
+
+def days_in_words(days: np.ndarray) -> str:
+    """The first and the last of these ordinals, or the only one."""
+    return " to ".join(dict.fromkeys(str(date.fromordinal(int(day))) for day in (days.min(), days.max())))
 
 
 def _about_time(tally: Tally) -> list[str]:
@@ -201,9 +204,11 @@ def _heat(piece: "SubFigure", axis: "Axes", strip: Strip) -> None:
     axis.set_yticks(rows[:-1] + 0.5, [visible(name) for name in strip.classes], fontsize=TINY, parse_math=False)
     axis.tick_params(axis="y", length=0)
     axis.tick_params(axis="x", labelsize=TINY)
-    bar = piece.colorbar(
-        shown, ax=axis, pad=0.01, fraction=0.05, aspect=max(6.0, 2.2 * len(strip.classes)), extend=more
-    )
+    aspect = max(6.0, 2.2 * len(strip.classes))
+    _key(piece.colorbar(shown, ax=axis, pad=0.01, fraction=0.05, aspect=aspect, extend=more))
+
+
+def _key(bar: "Colorbar") -> None:
     bar.ax.tick_params(labelsize=TINY)
     bar.set_label("per hour", fontsize=TINY)
     bar.locator = ticks(3)
@@ -290,11 +295,7 @@ def _draw_map(piece: "SubFigure", summary: Summary) -> None:
     shown = axes[0].pcolormesh(columns, edges, rates, cmap=MAP, norm=shades, edgecolors="white", linewidth=0.6)
     names = [visible(name) for name in summary.classes[:kept]]
     axes[0].set_xticks(columns[:-1] + 0.5, names, fontsize=TINY, rotation=30, ha="right", parse_math=False)
-    bar = piece.colorbar(shown, ax=axes[0], location="top", shrink=0.5, aspect=25, pad=0.01, extend=more)
-    bar.ax.tick_params(labelsize=TINY)
-    bar.set_label("per hour", fontsize=TINY)
-    bar.locator = ticks(3)
-    bar.update_ticks()
+    _key(piece.colorbar(shown, ax=axes[0], location="top", shrink=0.5, aspect=25, pad=0.01, extend=more))
     _site_bars(axes[1], summary.hours, "hours recorded", EFFORT)
     if rest:
         _site_bars(axes[2], np.nan_to_num(summary.rates[:, -1]), "unknown per hour", UNKNOWN_COLOUR)

@@ -1,14 +1,22 @@
 """Counts, effort and rates by site, day and hour, with exact confidence intervals."""
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, gammaincinv
 
+from outlark.annotations.delimited import comma_line, decimal, guarded
+from outlark.annotations.files import encoded, needed, write_bytes, written
 from outlark.commands.summary.tally import Tally
+from outlark.errors import InputError
+from outlark.plain_text import writable
 from outlark.verdict_names import AMBIGUOUS, KNOWN, REST, UNKNOWN
 
 Interval = tuple[np.ndarray, np.ndarray]
@@ -53,26 +61,13 @@ ALL = "(known)"
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """Counts for groups of recordings.
+    """Counts for groups of recordings: by group (hours, recordings, clock_hours), or by group and class.
 
-    Attributes
-    ----------
-    by : tuple of str
-        Those of "site", "day" and "hour" that define the groups.
-    groups : dict of str to array
-        For each of `by`, its value in each group: names of sites; ordinals of days, and hours, -1 for "time unknown".
-    classes : tuple of str
-        Names of the columns; the last is "(unknown)", for sounds of no class, if they were written.
-    hours : array (groups,)
-        Effort, in recorder hours.
-    notes, ambiguous : array (groups, classes)
-    recordings, clock_hours : array (groups,)
-        Analysed, at least in part. A clock hour is an hour of a day at a site.
-    recordings_with, clock_hours_with : array (groups, classes)
-        Those in which a note of the class starts.
-    confidence : float
-    verdicts : tuple of str
-        Those that the annotation files contain.
+    `by` are those of "site", "day" and "hour" that define the groups; `groups` has for each of them its value in each
+    group: names of sites; ordinals of days, and hours, -1 for "time unknown". The last of `classes` is "(unknown)", for
+    sounds of no class, if they were written. `hours` are the effort. A clock hour is an hour of a day at a site; those
+    `_with` a class are those in which a note of it starts. `verdicts` are those that the
+    annotation files contain.
     """
 
     by: tuple[str, ...]
@@ -112,20 +107,10 @@ def summarise(
     confidence: float = 0.95,
     verdicts: Sequence[str] = SOUND,
 ) -> Summary:
-    """Count by class, site, day and hour.
+    """Count by class, site, day and hour; by default all classes.
 
-    Parameters
-    ----------
-    tally : Tally
-    by : sequence of "class", "site", "day" and "hour"
-    classes : sequence of str, optional
-        Default: all.
-    confidence : float
-    verdicts : sequence of "known", "ambiguous" and "unknown"
-        Those that the annotation files contain.
+    `verdicts` are those that the annotation files contain.
 
-    Examples
-    --------
     >>> from datetime import datetime
     >>> from outlark.commands.summary.tally import Listened, Notes
     >>> tally = Tally()
@@ -214,3 +199,97 @@ def _distinct(groups: np.ndarray, of: np.ndarray, n: int) -> np.ndarray:
     values, which = np.unique(of, return_inverse=True)
     pairs = np.unique(groups * len(values) + which)
     return np.bincount(pairs // max(len(values), 1), minlength=n)
+
+
+#: Day and hour of recordings without a known start time.
+TIME_UNKNOWN = "time unknown"
+UNITS = ("recordings", "clock_hours")
+#: Numeric columns and their types.
+NUMBERS: dict[str, type] = {
+    "hours": float,
+    "notes": int,
+    "per_hour": float,
+    "per_hour_low": float,
+    "per_hour_high": float,
+    "ambiguous": int,
+    **{
+        f"{unit}{what}": kind
+        for unit in UNITS
+        for what, kind in {"": int, "_with": int, "_share": float, "_share_low": float, "_share_high": float}.items()
+    },
+}
+DIGITS = 6
+
+
+def rows(summary: Summary) -> Iterator[dict[str, Any]]:
+    """A row for each group and class, sorted; None if undefined or not written."""
+    values: dict[str, Any] = {"notes": summary.notes, "ambiguous": summary.ambiguous, "per_hour": summary.rates}
+    values["per_hour_low"], values["per_hour_high"] = summary.rate_intervals
+    for unit in UNITS:
+        values[f"{unit}_with"] = getattr(summary, f"{unit}_with")
+        shares = summary.shares(unit)
+        values |= {f"{unit}_share{end}": share for end, share in zip(("", "_low", "_high"), shares, strict=True)}
+    for i in range(len(summary.hours)):
+        group = {name: _group_value(name, summary.groups[name][i]) for name in summary.by}
+        shared = {name: getattr(summary, name)[i] for name in ("hours", *UNITS)}
+        for j, label in enumerate(summary.classes):
+            numbers = {**shared, **{name: value[i, j] for name, value in values.items()}}
+            if label == REST or AMBIGUOUS not in summary.verdicts:
+                numbers["ambiguous"] = None
+            yield {**group, "class": label, **{name: _plain(numbers[name], kind) for name, kind in NUMBERS.items()}}
+
+
+def json_rows(summary: Summary) -> list[dict[str, Any]]:
+    """The rows as JSON values, with days as ISO 8601."""
+    return [
+        {name: value.isoformat() if isinstance(value, date) else value for name, value in row.items()}
+        for row in rows(summary)
+    ]
+
+
+def write_summary(summary: Summary, path: Path) -> None:
+    """Write the rows as CSV or Parquet, by suffix; completely or not at all."""
+    check_suffix(path)
+    if path.suffix.lower() == ".csv":
+        lines = ([_cell(name, value) for name, value in row.items()] for row in rows(summary))
+        write_bytes(path, encoded("".join(map(comma_line, [[*summary.by, "class", *NUMBERS], *lines]))))
+    else:
+        _write_parquet(summary, path)
+
+
+def check_suffix(path: Path) -> None:
+    """Refuse any file but CSV and Parquet."""
+    if path.suffix.lower() not in (".csv", ".parquet"):
+        raise InputError(f"{path}: a summary is written as .csv or .parquet; end its name with one of these")
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return TIME_UNKNOWN if name in (DAY, HOUR) else ""
+    if isinstance(value, float):
+        return decimal(value, DIGITS)
+    return guarded(value) if isinstance(value, str) else str(value)
+
+
+def _write_parquet(summary: Summary, path: Path) -> None:
+    arrow, parquet = needed("pyarrow", "parquet"), needed("pyarrow.parquet", "parquet")
+    types = {SITE: arrow.string(), DAY: arrow.date32(), HOUR: arrow.int64(), "class": arrow.string()}
+    types |= {name: arrow.float64() if kind is float else arrow.int64() for name, kind in NUMBERS.items()}
+    schema = arrow.schema([arrow.field(name, types[name]) for name in (*summary.by, "class", *NUMBERS)])
+    listed = [
+        {key: writable(value) if isinstance(value, str) else value for key, value in r.items()} for r in rows(summary)
+    ]
+    with written(path) as file:
+        parquet.write_table(arrow.Table.from_pylist(listed, schema=schema), file)
+
+
+def _group_value(name: str, value: Any) -> Any:
+    if name == SITE:
+        return value
+    if value < 0:
+        return None
+    return date.fromordinal(int(value)) if name == DAY else int(value)
+
+
+def _plain(value: Any, kind: type) -> Any:
+    return None if value is None or (kind is float and math.isnan(value)) else kind(value)

@@ -6,7 +6,7 @@ that summer time repeats in autumn can thus hold two hours of one recorder, and 
 """
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
@@ -32,46 +32,50 @@ class ClockHour(NamedTuple):
 TIME_UNKNOWN = ClockHour(-1, -1)
 
 
-@dataclass(frozen=True)
-class Clock:
-    """The clock of a recording.
+@dataclass(frozen=True, kw_only=True)
+class Listened:
+    """A recording that was analysed: `began` is the time of its first sample, with a zone only if it is known;
+    `seconds` of the file were analysed, and `expansion` of them make one second of real time.
 
-    `began` is the time of the first sample, with a zone if it is known; `expansion` the seconds of the file per second
-    of real time; `zone` the zone of days and hours if that of `began` is known, by default that of `began`.
-
-    >>> clock = Clock(datetime(2023, 10, 24, 23, 50))
-    >>> [(str(datetime.fromordinal(at.day).date()), at.hour, hours) for at, hours in clock.hours(1800.0).items()]
+    >>> began = datetime(2023, 10, 24, 23, 50)
+    >>> listened = Listened(recording="a.wav", site="pond", began=began, seconds=1800.0)
+    >>> [(str(datetime.fromordinal(at.day).date()), at.hour, hours) for at, hours in listened.hours().items()]
     [('2023-10-24', 23, 0.16666666666666666), ('2023-10-25', 0, 0.3333333333333333)]
     """
 
-    began: datetime
+    recording: str
+    site: str
+    began: datetime | None
+    seconds: float
     expansion: float = 1.0
-    zone: tzinfo | None = None
 
-    def hours(self, seconds: float) -> Mapping[ClockHour, float]:
-        """The hours of recording in each clock hour, for so many seconds of the file."""
-        first = self._microsecond(0.0)
-        last = self._microsecond(seconds)
+    def hours(self, zone: tzinfo | None = None) -> dict[ClockHour, float]:
+        """The hours of recording in each clock hour, in this zone or else in that of `began`."""
+        if self.began is None:
+            return {TIME_UNKNOWN: self.seconds / self.expansion / 3600.0}
+        first = _microseconds(self.began)
+        last = first + round(self.seconds / self.expansion * 1e6)
         found: dict[ClockHour, float] = {}
         for quarter in range(first // QUARTER_US, -(-last // QUARTER_US)):
-            begin, end = max(first, quarter * QUARTER_US), min(last, (quarter + 1) * QUARTER_US)
-            at = self._of_quarter(quarter)
-            found[at] = found.get(at, 0.0) + (end - begin) / 3.6e9
+            start, end = max(first, quarter * QUARTER_US), min(last, (quarter + 1) * QUARTER_US)
+            at = _clock_hour(quarter, self.began.tzinfo and (zone or self.began.tzinfo))
+            found[at] = found.get(at, 0.0) + (end - start) / 3.6e9
         return found
 
-    def hours_at(self, starts_s: np.ndarray) -> tuple[list[ClockHour], np.ndarray]:
+    def hours_at(self, starts_s: Sequence[float], zone: tzinfo | None = None) -> tuple[list[ClockHour], np.ndarray]:
         """The clock hours of times in the file, each once, and the index of the hour of each time."""
+        if self.began is None:
+            return [TIME_UNKNOWN], np.zeros(len(starts_s), np.int64)
         offsets = np.rint(np.asarray(starts_s, float) / self.expansion * 1e6).astype(np.int64)
-        quarters, which = np.unique((self._microsecond(0.0) + offsets) // QUARTER_US, return_inverse=True)
-        return [self._of_quarter(int(quarter)) for quarter in quarters], which
+        quarters, which = np.unique((_microseconds(self.began) + offsets) // QUARTER_US, return_inverse=True)
+        own = self.began.tzinfo and (zone or self.began.tzinfo)
+        return [_clock_hour(int(quarter), own) for quarter in quarters], which
 
-    def _microsecond(self, seconds: float) -> int:
-        began = self.began if self.began.tzinfo is None else self.began.astimezone(UTC).replace(tzinfo=None)
-        return (began - _EPOCH) // timedelta(microseconds=1) + round(seconds / self.expansion * 1e6)
 
-    def _of_quarter(self, quarter: int) -> ClockHour:
-        own = self.began.tzinfo
-        return _clock_hour(quarter, None if own is None else self.zone or own)
+def _microseconds(began: datetime) -> int:
+    """Since 1970, in UTC or by a clock of unknown zone."""
+    local = began if began.tzinfo is None else began.astimezone(UTC).replace(tzinfo=None)
+    return (local - _EPOCH) // timedelta(microseconds=1)
 
 
 @lru_cache(maxsize=2**16)
@@ -79,18 +83,6 @@ def _clock_hour(quarter: int, zone: tzinfo | None) -> ClockHour:
     at = _EPOCH + timedelta(microseconds=quarter * QUARTER_US)
     local = at if zone is None else at.replace(tzinfo=UTC).astimezone(zone)
     return ClockHour(local.toordinal(), local.hour)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Listened:
-    """A recording that was analysed: `began` is the time of its first sample, with a zone only if it is known;
-    `seconds` of the file were analysed, and `expansion` of them make one second of real time."""
-
-    recording: str
-    site: str
-    began: datetime | None
-    seconds: float
-    expansion: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -105,18 +97,9 @@ class Notes:
 class Tally:
     """Hours of recording and notes, for each recording and clock hour.
 
-    Parameters
-    ----------
-    zone : tzinfo, optional
-        Zone of days and hours, for recordings whose own is known. Default: that of each recorder.
+    `zone` is the zone of days and hours, for recordings whose own is known; by default that of each recorder.
+    Recordings, sites and classes are in order of appearance.
 
-    Attributes
-    ----------
-    recordings, sites, classes : list of str
-        In order of appearance.
-
-    Examples
-    --------
     >>> tally = Tally()
     >>> recording = Listened(recording="a.wav", site="pond", began=datetime(2023, 10, 24, 23, 50), seconds=1800.0)
     >>> tally.add(recording, Notes(["song", None], ["known", "unknown"], [599.0, 601.0]))
@@ -149,20 +132,14 @@ class Tally:
         """Count the hours of a recording; returns its number, for `find`."""
         number, site = len(self.recordings), self._sites.setdefault(listened.site, len(self._sites))
         self.recordings.append(listened.recording)
-        effort = {TIME_UNKNOWN: listened.seconds / listened.expansion / 3600.0}
-        if listened.began is not None:
-            effort = dict(Clock(listened.began, listened.expansion, self._zone).hours(listened.seconds))
-        for hour, hours in effort.items():
+        for hour, hours in listened.hours(self._zone).items():
             _append(self._effort, number, site, *hour)
             self._hours.append(hours)
         return number
 
     def find(self, number: int, listened: Listened, notes: Notes) -> None:
         """Count detections in a recording with this number, or in a part of it."""
-        at, which = [TIME_UNKNOWN], np.zeros(len(notes.starts_s), np.int64)
-        if listened.began is not None:
-            clock = Clock(listened.began, listened.expansion, self._zone)
-            at, which = clock.hours_at(np.asarray(notes.starts_s, float))
+        at, which = listened.hours_at(notes.starts_s, self._zone)
         self._count(number, self._sites[listened.site], at, which, notes)
 
     def effort(self) -> dict[str, np.ndarray]:

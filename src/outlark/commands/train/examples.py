@@ -4,6 +4,7 @@
 """
 
 import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,28 +14,21 @@ from typing import Self
 from outlark.annotations import Annotation, Table, read_annotations
 from outlark.annotations.read import tables_in
 from outlark.audio.sound_files import SoundFiles, is_sound, sounds_within
+from outlark.commands import listing, recording_of
 from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import number_of, writable
 from outlark.segments import KNOWN
 
 EXPECTED = "expected a folder with one subfolder of clips per class, or annotation files"
 Key = tuple[str, str, float, float]
+_NUMBER = re.compile(r"\s*[-+]?\d*[.,]?\d+\s*")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """One note to learn from.
+    """One note to learn from: its annotation (None for a clip, which is the note) and the annotation file.
 
-    Attributes
-    ----------
-    label : str
-    recording : Path
-    annotation : Annotation or None
-        Its annotation; None for a clip, which is the note.
-    table : Path or None
-        The annotation file.
-    cut : bool
-        Whether an annotated part of a recording is treated as a clip, without its surroundings.
+    `cut` says that an annotated part of a recording is treated as a clip, without its surroundings.
     """
 
     label: str
@@ -60,28 +54,16 @@ class Example:
         return self.place, self.label, round(start_s, 6), round(end_s, 6)
 
     def __str__(self) -> str:
-        return (
-            self.recording.name
-            if self.annotation is None
-            else f"{self.recording.name} at {self.annotation.start_s:.3f} s"
-        )
+        at = "" if self.annotation is None else f" at {self.annotation.start_s:.3f} s"
+        return f"{self.recording.name}{at}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Examples:
-    """Notes to learn from, either all clips or all annotations.
+    """Notes to learn from, by recording and time, either all clips or all annotations.
 
-    Attributes
-    ----------
-    notes : tuple of Example
-        By recording, then by time.
-    clips : bool
-    remarks : tuple of str
-        What was skipped, guessed or unusual.
-    negatives : tuple of Example
-        Sounds that are not notes of the class they are labelled with; clips or annotations.
-    tables : mapping of Path to set
-        The annotation files, with the `Example.key` of all their rows, including repeated ones.
+    `remarks` say what was skipped, guessed or unusual; `negatives` are sounds that are not notes of the class they are
+    labelled with; `tables` are the annotation files with the `Example.key` of all their rows, including repeated ones.
     """
 
     notes: tuple[Example, ...]
@@ -141,31 +123,11 @@ def find_examples(
     any_verdict: bool = False,
     may_be_none: bool = False,
 ) -> Examples:
-    """The examples in folders of clips, or in annotation files.
+    """The examples in folders with one subfolder of clips per class; or in annotation files, and folders of them.
 
-    Parameters
-    ----------
-    paths : paths
-        Folders with one subfolder of clips per class; or annotation files, and folders of them. In folders, files that
-        cannot be read, or whose recording is missing, are skipped with a remark.
-    audio : paths
-        Folders with the recordings, which are also looked for beside each annotation file.
-    format, label_column
-        Of the annotation files, as for `read_annotations`.
-    any_verdict : bool
-        Include labelled annotations with the verdict unknown, ambiguous or silence.
-    may_be_none : bool
-        Accept that there are no examples.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     Path(folder, "night.wav").touch()
-    ...     _ = Path(folder, "night.labels.txt").write_text("0.5\\t1.0\\tsong\\n2.0\\t2.0\\there\\n")
-    ...     found = find_examples([f"{folder}/night.labels.txt"])
-    >>> [str(note) for note in found.notes], found.remarks
-    (['night.wav at 0.500 s'], ('1 annotation skipped: no duration',))
+    In folders, files that cannot be read, or whose recording is missing, are skipped with a remark. Recordings are
+    looked for in `audio` and beside each annotation file. `any_verdict` includes labelled annotations with the verdict
+    unknown, ambiguous or silence; `may_be_none` accepts that there are no examples.
     """
     clips: list[Example] = []
     tables: list[tuple[Table, bool]] = []
@@ -189,6 +151,7 @@ def find_examples(
     unfit = _no_annotated_note if any_verdict else why_not
     rows: dict[Path, set[Key]] = {table.path: set() for table, _ in tables}
     notes = clips or _annotated(tables, SoundFiles(audio), remarks, unfit, rows)
+    remarks += [] if clips else _on_labels(notes, label_column)
     if not notes and not may_be_none:
         raise InputError(f"no examples in {', '.join(map(str, asked))}{_because(remarks)}; {EXPECTED}")
     keys = {path: frozenset(own) for path, own in rows.items()}
@@ -252,6 +215,17 @@ def _remarks_of(tables: Sequence[Table]) -> list[str]:
     return [f"{own[0] if len(own) == 1 else f'{len(own)} files'}: {remark}" for remark, own in names.items()]
 
 
+def _on_labels(notes: Sequence[Example], column: str | int | None) -> list[str]:
+    """Which labels were read, if their column was chosen, or if they are numbers and may not be labels."""
+    counts = Counter(note.label for note in notes)
+    numbers = bool(counts) and all(_NUMBER.fullmatch(label) for label in counts)
+    if not counts or (column is None and not numbers):
+        return []
+    source = "the labels are numbers" if column is None else f"labels in the column {column!r}"
+    doubt = "; are these classes of notes? If not, choose another --label-column" if numbers or len(counts) == 1 else ""
+    return [f"{source}: {listing([f'{label} ({n})' for label, n in sorted(counts.items())])}{doubt}"]
+
+
 def skipped_in_words(reasons: Mapping[str, int]) -> list[str]:
     """How many annotations were skipped for each reason."""
     return [f"{number_of(n, 'annotation')} skipped: {why}" for why, n in reasons.items() if n]
@@ -273,9 +247,7 @@ def _no_annotated_note(annotation: Annotation) -> str | None:
 def _recording(table: Table, annotation: Annotation, sounds: SoundFiles, remarks: list[str] | None) -> Path | None:
     """The recording of an annotation; if it is missing, None and a remark, or an error if `remarks` is None."""
     try:
-        if annotation.recording is None:
-            return sounds.of_table(table.path)
-        return sounds.named(annotation.recording, table.path, annotation.line)
+        return recording_of(table, annotation, sounds)
     except AnnotationError as error:
         if remarks is None:
             raise
@@ -296,20 +268,10 @@ def _because(remarks: Sequence[str]) -> str:
 
 
 def clip_folders(folder: Path, tables: Sequence[str], remarks: list[str]) -> dict[str, list[Path]]:
-    """The clips of each class: the sound files in each subfolder and the folders below it.
+    """The clips of each class: the sound files in each subfolder and the folders below it; adds to the remarks.
 
     `tables` are the annotation files in the folder itself: if there are any, and no subfolders with sounds, there are
-    no classes. Remarks on what is skipped are added to `remarks`.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     for name in ("alarm/1.wav", "alarm/2.WAV", "song/1.wav", "song/notes.txt"):
-    ...         Path(folder, name).parent.mkdir(exist_ok=True)
-    ...         Path(folder, name).touch()
-    ...     remarks = []
-    ...     classes = clip_folders(Path(folder), [], remarks)
-    >>> {label: len(clips) for label, clips in classes.items()}, remarks
-    ({'alarm': 2, 'song': 1}, ['1 file in the class folders skipped: hidden, or not a sound file'])
+    no classes.
     """
     classes = {here.name: sounds for here in _folders(folder) if (sounds := list(sounds_within(here)))}
     loose = [path.name for path in sorted(folder.iterdir()) if is_sound(path.name) and path.is_file()]

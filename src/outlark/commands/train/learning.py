@@ -1,31 +1,44 @@
-"""Training a detector on examples in files: clips, or annotated recordings."""
+"""Training a detector on examples in files: clips, or annotated recordings.
 
-from collections import Counter
+A clip is read whole, without the digital silence at its ends. Recordings of ten minutes or less in total are also read
+whole. Of longer ones only excerpts around the annotations are read, so that five annotations in a night take no more
+memory than five in ten minutes: every annotation contributes an equal share of ten minutes, and at least 15 s on each
+side, because the noise floor looks 10 s back and 2 s ahead.
+"""
+
+import warnings
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Self
 
-from outlark.audio.margins import Part, is_long, without_quiet
+import numpy as np
+
+from outlark.annotations.read import Unread
+from outlark.audio.margins import Part, is_long, without_quiet, without_silence
+from outlark.audio.sound import read
 from outlark.audio.wav_header import cut_short
-from outlark.commands.train.examples import Examples
-from outlark.commands.train.negatives import reject
-from outlark.commands.train.sounds import Clip, hear, margin
+from outlark.commands.excerpt import Sound
+from outlark.commands.train.examples import Example, Examples
 from outlark.detection.detector import NoteDetector
-from outlark.errors import AudioError, InputError
+from outlark.detection.negatives import AsGoodAsNotes, as_good_as_notes
+from outlark.errors import AnnotationError, AudioError, InputError
 from outlark.plain_text import number_of
+from outlark.segments import Segment
 
+#: Recordings of up to this duration in total are read whole; of longer ones about as much.
+WHOLE_S = 600.0
+#: At least this much is read before and after an annotation.
+MARGIN_S = 15.0
+#: Annotation files round times: an annotation that ends this much after its recording ends with it.
+ROUNDING_S = 0.001
 #: Notes are rarely longer than this.
 LONG_NOTE_S = 5.0
 #: More sound than this needs gigabytes of memory.
 MUCH_S = 3600.0
-
-
-@dataclass(frozen=True)
-class Unheard:
-    """A clip that cannot be read, and why."""
-
-    path: Path
-    message: str
+#: Called with the number of files read so far and in total.
+Watch = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -49,7 +62,7 @@ class Learnt:
     examples: Examples
     seconds: float
     remarks: tuple[str, ...] = ()
-    unheard: tuple[Unheard, ...] = ()
+    unheard: tuple[Unread, ...] = ()
 
     @property
     def classes(self) -> list[ClassSummary]:
@@ -57,12 +70,16 @@ class Learnt:
         layout, found = self.detector.layout_, []
         for c, label in enumerate(layout.classes.tolist()):
             own = [note for note in self.examples.notes if note.label == label]
-            shortest_s, longest_s, threshold = (
-                float(values[c]) for values in (layout.shortest_s, layout.longest_s, layout.thresholds)
+            of_class = ClassSummary(
+                label=label,
+                examples=len(own),
+                recordings=len({note.recording for note in own}),
+                shortest_s=float(layout.shortest_s[c]),
+                longest_s=float(layout.longest_s[c]),
+                threshold=float(layout.thresholds[c]),
+                negatives=sum(note["label"] == label for note in self.detector.negatives_),
             )
-            n_negatives = sum(note["label"] == label for note in self.detector.negatives_)
-            n_recordings = len({note.recording for note in own})
-            found.append(ClassSummary(label, len(own), n_recordings, shortest_s, longest_s, threshold, n_negatives))
+            found.append(of_class)
         return found
 
 
@@ -72,75 +89,87 @@ def learn(
     *,
     channel: int | str = "mix",
     trim: bool = False,
-    watch: Callable[[int, int], None] | None = None,
+    watch: Watch | None = None,
 ) -> Learnt:
-    """Train a detector on examples.
+    """Train a detector, by default with default settings, on examples from `find_examples`; reject their negatives.
 
-    Parameters
-    ----------
-    examples : Examples
-        From `find_examples`; its negatives are rejected.
-    detector : NoteDetector, optional
-        Default: with default settings.
-    channel : "mix" or int
-        The mean of all channels, or one of them, counted from 0.
-    trim : bool
-        Remove the quiet margins of clips. Digital silence at their ends is always removed.
-    watch : function of two numbers, optional
-        Called with the number of files read so far and in total.
-
-    Raises
-    ------
-    AudioError
-        For a recording that cannot be read. Clips that cannot be read are skipped unless a class has no others.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> import soundfile
-    >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
-    >>> from outlark.commands.train.examples import find_examples
-    >>> with TemporaryDirectory() as folder:
-    ...     for i, note in enumerate(notes(counts={"tuti-F": 3, "cach-Z": 3})):
-    ...         Path(folder, note.label).mkdir(exist_ok=True)
-    ...         soundfile.write(f"{folder}/{note.label}/{i}.wav", note.samples, SAMPLE_RATE)
-    ...     learnt = learn(find_examples([folder]))
-    >>> [(of.label, of.examples) for of in learnt.classes]
-    [('cach-Z', 3), ('tuti-F', 3)]
+    `channel` is "mix" or counted from 0. `trim` removes the quiet margins of clips. Clips that cannot be read are
+    skipped unless a class has no others.
     """
     detector = NoteDetector() if detector is None else detector
     watch = watch or (lambda done, total: None)
     if examples.clips:
-        heard = _learn_clips(examples, detector, channel, trim, watch)
+        learnt = _learn_clips(examples, detector, channel, trim, watch)
     elif trim:
         raise InputError("--trim is for clips; annotations say where their notes start and end: omit it")
     else:
-        heard = _learn_annotations(examples, detector, channel, watch)
+        learnt = _learn_annotations(examples, detector, channel, watch)
     rejected = reject(detector, examples.negatives, channel, watch)
-    heard = replace(heard, remarks=(*heard.remarks, *rejected))
-    return replace(heard, remarks=(*examples.remarks, *_cut_short(heard.examples), *heard.remarks, *_odd(heard)))
+    remarks = (*examples.remarks, *_cut_short(learnt.examples), *learnt.remarks, *rejected, *_odd(learnt))
+    return replace(learnt, remarks=remarks)
 
 
 # ---------------------------------------------------------------------- clips
 
 
-def _learn_clips(
-    examples: Examples, detector: NoteDetector, channel: int | str, trim: bool, watch: Callable[[int, int], None]
-) -> Learnt:
+@dataclass(frozen=True, eq=False)
+class Clip:
+    """A clip, the part of it that is learnt, and the number of samples before it in its file."""
+
+    note: Example
+    samples: np.ndarray
+    rate: int
+    part: Part
+    before: int = 0
+
+    @classmethod
+    def of(cls, note: Example, channel: int | str) -> Self:
+        """The whole file, or the annotated part of it."""
+        before = 0
+        if note.annotation is None:
+            samples, rate = read(note.recording, channel)
+        else:
+            sound = Sound(note.recording, channel=channel)
+            rate, before = sound.sample_rate, round(note.annotation.start_s * sound.sample_rate)
+            samples = sound.part(before, round(note.annotation.end_s * rate))
+        if not len(samples):
+            raise AudioError(f"{note.recording} contains no samples; record it again")
+        return cls(note, samples, rate, without_silence(samples, rate), before)
+
+    @property
+    def heard(self) -> np.ndarray:
+        """The part that is learnt."""
+        return self.samples[self.part.start : self.part.end]
+
+    @property
+    def cut_s(self) -> float:
+        """Seconds that are not learnt."""
+        return self.part.outside_s(len(self.samples), self.rate)
+
+    @property
+    def trimmed(self) -> "Clip":
+        part = without_quiet(self.heard, self.rate)
+        return replace(self, part=Part(self.part.start + part.start, self.part.start + part.end))
+
+    def put_in_place(self, record: dict[str, Any]) -> None:
+        """Make a `training_record` refer to the file."""
+        before_s = (self.before + self.part.start) / self.rate
+        record |= {"name": self.note.recording.name, "start_s": before_s, "end_s": before_s + record["end_s"]}
+
+
+def _learn_clips(examples: Examples, detector: NoteDetector, channel: int | str, trim: bool, watch: Watch) -> Learnt:
     clips: list[Clip] = []
-    unheard: list[Unheard] = []
+    unheard: list[Unread] = []
     for number, note in enumerate(examples.notes, start=1):
         try:
             clips.append(Clip.of(note, channel))
         except AudioError as error:
-            unheard.append(Unheard(note.recording, str(error)))
+            unheard.append(Unread(note.recording, str(error)))
         watch(number, len(examples.notes))
     lost = sorted(set(examples.labels) - {clip.note.label for clip in clips})
     if lost:
         raise AudioError(f"no clip of the class {lost[0]!r} can be read: {unheard[0].message}")
-    remarks = _on_silence(clips)
-    trimmed = [_trimmed(clip) for clip in clips]
-    remarks += _on_margins(clips, trimmed, trim)
+    trimmed = [clip.trimmed for clip in clips]
     used, rates = trimmed if trim else clips, [clip.rate for clip in clips]
     detector.fit([clip.heard for clip in used], [clip.note.label for clip in used], rates)
     for record, clip in zip(detector.training_, used, strict=True):
@@ -149,57 +178,202 @@ def _learn_clips(
         detector=detector,
         examples=replace(examples, notes=tuple(clip.note for clip in used)),
         seconds=sum(len(clip.heard) / clip.rate for clip in used),
-        remarks=(*remarks, *_on_rates(rates)),
+        remarks=(*_on_silence(clips), *_on_margins(clips, trimmed, trim), *_on_rates(rates)),
         unheard=tuple(unheard),
     )
 
 
-def _trimmed(clip: Clip) -> Clip:
-    part = without_quiet(clip.heard, clip.rate)
-    return replace(clip, part=Part(clip.part.start + part.start, clip.part.start + part.end))
-
-
-def _on_silence(clips: Sequence[Clip]) -> list[str]:
+def _on_silence(clips: Sequence[Clip]) -> Iterator[str]:
     cut = [clip for clip in clips if clip.cut_s]
-    if not cut:
-        return []
-    most = max(cut, key=lambda clip: clip.cut_s)
-    return [
-        f"digital silence at the ends of {number_of(len(cut), 'clip')} removed, such as "
-        f"{most.cut_s:.3f} s of {most.note.recording.name} ({most.note.label})"
-    ]
+    if cut:
+        most = max(cut, key=lambda clip: clip.cut_s)
+        of = f"{most.cut_s:.3f} s of {most.note.recording.name} ({most.note.label})"
+        yield f"digital silence at the ends of {number_of(len(cut), 'clip')} removed, such as {of}"
 
 
-def _on_margins(clips: Sequence[Clip], trimmed: Sequence[Clip], trim: bool) -> list[str]:
+def _on_margins(clips: Sequence[Clip], trimmed: Sequence[Clip], trim: bool) -> Iterator[str]:
     """What was trimmed, or is so long that it should be."""
-    cuts = [(new.cut_s - clip.cut_s, clip) for clip, new in zip(clips, trimmed, strict=True)]
+    cuts = [(new.cut_s - clip.cut_s, clip, new) for clip, new in zip(clips, trimmed, strict=True)]
     if trim:
-        cut = [(cut_s, clip) for cut_s, clip in cuts if cut_s]
+        cut = [(cut_s, clip) for cut_s, clip, _ in cuts if cut_s]
         what, then = "trimmed", ""
     else:
-        pairs = zip(cuts, trimmed, strict=True)
-        cut = [(cut_s, clip) for (cut_s, clip), new in pairs if is_long(new.part, len(clip.heard), clip.rate)]
+        cut = [(cut_s, clip) for cut_s, clip, new in cuts if is_long(new.part, len(clip.heard), clip.rate)]
         what, then = "with quiet margins longer than the note", "; outlark train … --trim removes them"
-    if not cut:
-        return []
-    cut_s, clip = max(cut, key=lambda pair: pair[0])
-    of = f"{cut_s:.3f} of {len(clip.heard) / clip.rate:.3f} s of {clip.note.recording.name} ({clip.note.label})"
-    return [f"{number_of(len(cut), 'clip')} {what}, such as {of}{then}"]
+    if cut:
+        cut_s, clip = max(cut, key=lambda pair: pair[0])
+        of = f"{cut_s:.3f} of {len(clip.heard) / clip.rate:.3f} s of {clip.note.recording.name} ({clip.note.label})"
+        yield f"{number_of(len(cut), 'clip')} {what}, such as {of}{then}"
 
 
 # ---------------------------------------------------------------- annotations
 
 
-def _learn_annotations(
-    examples: Examples, detector: NoteDetector, channel: int | str, watch: Callable[[int, int], None]
-) -> Learnt:
-    heard = hear(examples.notes, channel, watch)
-    detector.fit_recordings([s.samples for s in heard.stretches], [s.notes for s in heard.stretches], heard.rates)
+@dataclass(frozen=True, eq=False)
+class Excerpt:
+    """An excerpt of a recording from sample `first`, and its annotated notes, in samples of the excerpt."""
+
+    recording: Path
+    first: int
+    samples: np.ndarray
+    sample_rate: int
+    notes: list[Segment]
+
+
+@dataclass(frozen=True, eq=False)
+class Heard:
+    """Excerpts around annotations, their recordings and total duration, and remarks on annotations beyond the end."""
+
+    excerpts: list[Excerpt]
+    recordings: list[Path]
+    there_s: float
+    beyond: list[str]
+
+    @property
+    def examples(self) -> tuple[list[np.ndarray], list[list[Segment]], list[int]]:
+        """The samples, notes and sample rate of each excerpt, as `NoteDetector` takes them."""
+        rates = [excerpt.sample_rate for excerpt in self.excerpts]
+        return [excerpt.samples for excerpt in self.excerpts], [excerpt.notes for excerpt in self.excerpts], rates
+
+    def put_in_place(self, records: Sequence[dict[str, Any]]) -> None:
+        """Make each `training_record` refer to its recording."""
+        for record in records:
+            excerpt = self.excerpts[record["recording"]]
+            before_s = excerpt.first / excerpt.sample_rate
+            record |= {"recording": self.recordings.index(excerpt.recording), "name": excerpt.recording.name}
+            record |= {"start_s": before_s + record["start_s"], "end_s": before_s + record["end_s"]}
+
+
+def _learn_annotations(examples: Examples, detector: NoteDetector, channel: int | str, watch: Watch) -> Learnt:
+    heard = _hear(examples.notes, channel, watch)
+    samples, notes, rates = heard.examples
+    detector.fit_recordings(samples, notes, rates)
     heard.put_in_place(detector.training_)
-    said = f"used {heard.seconds:.0f} s around the annotations, out of {heard.there_s:.0f} s of recordings"
-    part = [said] if margin(heard.there_s, len(examples.notes)) is not None else []
-    remarks = (*heard.beyond, *part, *_on_rates(heard.rates))
-    return Learnt(detector=detector, examples=examples, seconds=heard.seconds, remarks=remarks)
+    seconds = sum(len(own) / rate for own, rate in zip(samples, rates, strict=True))
+    said = f"used {seconds:.0f} s around the annotations, out of {heard.there_s:.0f} s of recordings"
+    part = [said] if _margin(heard.there_s, len(examples.notes)) is not None else []
+    remarks = (*heard.beyond, *part, *_on_rates(rates))
+    return Learnt(detector=detector, examples=examples, seconds=seconds, remarks=remarks)
+
+
+def _by_recording(notes: Sequence[Example]) -> dict[Path, list[Example]]:
+    of_recording: dict[Path, list[Example]] = defaultdict(list)
+    for note in notes:
+        of_recording[note.recording].append(note)
+    return of_recording
+
+
+def _hear(notes: Sequence[Example], channel: int | str, watch: Watch) -> Heard:
+    """Read what is needed of the recordings of annotated notes."""
+    of_recording = _by_recording(notes)
+    sounds = {path: Sound(path, channel=channel) for path in of_recording}
+    there_s = sum(sound.duration_s for sound in sounds.values())
+    margin_s = _margin(there_s, len(notes))
+    excerpts: list[Excerpt] = []
+    beyond: list[str] = []
+    for number, (path, own) in enumerate(of_recording.items(), start=1):
+        excerpts += _excerpts(path, sounds[path], own, margin_s, channel, beyond)
+        watch(number, len(of_recording))
+    return Heard(excerpts, list(of_recording), there_s, beyond)
+
+
+def _margin(seconds: float, n_annotations: int) -> float | None:
+    """Seconds to read on each side of each annotation in recordings of this total duration; None for all of it.
+
+    >>> _margin(500.0, 5), _margin(36000.0, 5), _margin(36000.0, 200)
+    (None, 60.0, 15.0)
+    """
+    return None if seconds <= WHOLE_S else max(MARGIN_S, WHOLE_S / (2 * n_annotations))
+
+
+def _excerpts(
+    path: Path, sound: Sound, notes: Sequence[Example], margin_s: float | None, channel: int | str, remarks: list[str]
+) -> Iterator[Excerpt]:
+    """The whole recording, or what is within a margin of its annotations; overlapping excerpts become one."""
+    rate = sound.sample_rate
+    if margin_s is None:
+        samples, _ = read(path, channel)  # to the end, which not all headers state
+        yield Excerpt(path, 0, samples, rate, [_segment(note, rate, len(samples), remarks) for note in notes])
+        return
+    segments = [_segment(note, rate, sound.n_samples, remarks) for note in notes]
+    for start, end, own in _joined(segments, round(margin_s * rate)):
+        moved = [replace(s, start=s.start - start, end=s.end - start) for s in own]
+        yield Excerpt(path, start, sound.part(start, end), rate, moved)
+
+
+def _joined(segments: Sequence[Segment], margin: int) -> list[tuple[int, int, list[Segment]]]:
+    """Start, end and notes of each excerpt."""
+    joined: list[tuple[int, int, list[Segment]]] = []
+    for segment in sorted(segments, key=lambda s: s.start):
+        start, end = max(0, segment.start - margin), segment.end + margin
+        if joined and start <= joined[-1][1]:
+            first, last, own = joined.pop()
+            joined.append((first, max(last, end), [*own, segment]))
+        else:
+            joined.append((start, end, [segment]))
+    return joined
+
+
+def _segment(note: Example, rate: int, n_samples: int, remarks: list[str]) -> Segment:
+    """The annotation in samples, up to the end of the recording; an error if most of it lies beyond."""
+    assert note.annotation is not None
+    try:
+        segment = replace(note.annotation.segment(rate), label=note.label)
+    except AnnotationError as error:
+        raise AnnotationError(f"{note.table}, {error}") from None
+    if segment.end <= n_samples:
+        return segment
+    line = "" if note.annotation.line is None else f", line {note.annotation.line}"
+    said = (
+        f"{note.table}{line}: {note.label!r} is annotated from {note.annotation.start_s:.3f} to "
+        f"{note.annotation.end_s:.3f} s, but {note.recording} ends at {n_samples / rate:.3f} s"
+    )
+    if segment.start + segment.end >= 2 * n_samples:
+        raise AnnotationError(f"{said}; do they belong together?")
+    if segment.end - n_samples > ROUNDING_S * rate:
+        remarks.append(f"{said}: used up to there")
+    return replace(segment, end=n_samples)
+
+
+# ------------------------------------------------------------------ negatives
+
+
+def reject(detector: NoteDetector, negatives: Sequence[Example], channel: int | str, watch: Watch) -> list[str]:
+    """Make a trained detector reject negatives, clips and annotations; returns remarks."""
+    clips, annotated = ([note for note in negatives if note.is_clip is wanted] for wanted in (True, False))
+    before = len(detector.negatives_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AsGoodAsNotes)  # reported below, with the names of the files
+        if clips:
+            _reject_clips(detector, [Clip.of(note, channel) for note in clips])
+        remarks = _reject_annotations(detector, annotated, channel, watch)
+    new = detector.negatives_[before:]
+    return remarks if detector.note_model_ is None else [*remarks, *as_good_as_notes(detector.note_model_, new)]
+
+
+def _reject_clips(detector: NoteDetector, clips: Sequence[Clip]) -> None:
+    before = len(detector.negatives_)
+    labels, rates = [clip.note.label for clip in clips], [clip.rate for clip in clips]
+    detector.reject_clips([clip.heard for clip in clips], labels, rates)
+    for record, clip in zip(detector.negatives_[before:], clips, strict=True):
+        clip.put_in_place(record)
+
+
+def _reject_annotations(
+    detector: NoteDetector, notes: Sequence[Example], channel: int | str, watch: Watch
+) -> list[str]:
+    """One recording at a time, to save memory."""
+    remarks: list[str] = []
+    of_recording = _by_recording(notes)
+    for number, own in enumerate(of_recording.values()):
+        heard, before = _hear(own, channel, lambda done, total: None), len(detector.negatives_)
+        detector.reject(*heard.examples)
+        heard.put_in_place(detector.negatives_[before:])
+        for record in detector.negatives_[before:]:
+            record["recording"] = number
+        remarks += heard.beyond
+        watch(number + 1, len(of_recording))
+    return remarks
 
 
 # -------------------------------------------------------------------- remarks
@@ -219,22 +393,22 @@ def _cut_short(examples: Examples) -> Iterator[str]:
             yield f"{path.name}: {short}"
 
 
-def _odd(heard: Learnt) -> Iterator[str]:
-    training = heard.detector.training_
-    long = [record for record in training if record["end_s"] - record["start_s"] > LONG_NOTE_S]
-    if long:
-        worst = max(long, key=lambda record: record["end_s"] - record["start_s"])
-        what = number_of(len(long), "clip" if heard.examples.clips else "annotation")
-        yield (
-            f"{what} longer than {LONG_NOTE_S:g} s: {worst['name']} ({worst['label']}) "
-            f"{worst['end_s'] - worst['start_s']:.1f} s; is it one note?"
-        )
-    twice = [sha for sha, n in Counter(record["sha256"] for record in training).items() if n > 1]
-    for sha in twice:
-        first, second = [record for record in training if record["sha256"] == sha][:2]
-        yield (
-            f"the same sound twice: {first['name']} at {first['start_s']:.3f} s ({first['label']}) and "
-            f"{second['name']} at {second['start_s']:.3f} s ({second['label']}); keep one of them"
-        )
-    if heard.seconds > MUCH_S:
-        yield f"{heard.seconds / 3600:.1f} h of sound were used; fewer examples (--max-examples) need less memory"
+def _odd(learnt: Learnt) -> Iterator[str]:
+    training = learnt.detector.training_
+    lengths = [record["end_s"] - record["start_s"] for record in training]
+    n_long = sum(length_s > LONG_NOTE_S for length_s in lengths)
+    if n_long:
+        worst = training[lengths.index(max(lengths))]
+        what = number_of(n_long, "clip" if learnt.examples.clips else "annotation")
+        longest = f"{worst['name']} ({worst['label']}) {max(lengths):.1f} s"
+        yield f"{what} longer than {LONG_NOTE_S:g} s: {longest}; is it one note?"
+    for sha, n in Counter(record["sha256"] for record in training).items():
+        if n > 1:
+            same = [
+                f"{record['name']} at {record['start_s']:.3f} s ({record['label']})"
+                for record in training
+                if record["sha256"] == sha
+            ]
+            yield f"the same sound twice: {same[0]} and {same[1]}; keep one of them"
+    if learnt.seconds > MUCH_S:
+        yield f"{learnt.seconds / 3600:.1f} h of sound were used; fewer examples (--max-examples) need less memory"

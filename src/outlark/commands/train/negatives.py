@@ -2,19 +2,14 @@
 
 There are three ways to say so: a label such as ``-buzz`` among the examples; separate annotation files, or folders of
 clips, in which ``buzz`` means "not buzz" (``outlark train --negative``); and rows that somebody deleted or relabelled
-in the output of ``outlark detect`` (`outlark.commands.train.corrections`).
+in the output of ``outlark detect`` (`outlark.commands.train.retraining`).
 """
 
-import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from outlark.commands.train.examples import Example, Examples, skipped_in_words, why_not
-from outlark.commands.train.sounds import Clip, hear
-from outlark.detection.detector import NoteDetector
-from outlark.detection.negatives import AsGoodAsNotes, as_good_as_notes
 from outlark.errors import InputError
 from outlark.plain_text import number_of
 
@@ -26,20 +21,11 @@ def told_apart(examples: Examples, *, classes: Collection[str] = (), named: Coll
     """Examples whose labels with a minus sign become negatives.
 
     ``-buzz`` means "not buzz" if ``buzz`` is a class: it has examples, or is one of `classes`. It is a class of its own
-    if it is one of `classes` or `named`, or if there is no class ``buzz``. The interpretation is remarked. Other
-    annotations with the verdict unknown, ambiguous or silence are skipped.
+    if it is one of `classes` or `named`, or if there is no class ``buzz``. A remark says which. Other
+    annotations with the verdict unknown, ambiguous or silence are skipped. The examples are found with ``any_verdict``:
+    people who relabel a row as ``-buzz`` seldom change its verdict. `classes` are those of a model that is trained
+    again; `named` were asked for by name.
 
-    Parameters
-    ----------
-    examples : Examples
-        Found with ``any_verdict``: people who relabel a row as ``-buzz`` seldom change its verdict.
-    classes : collection of str
-        Of a model that is trained again.
-    named : collection of str
-        Classes that were asked for by name.
-
-    Examples
-    --------
     >>> from pathlib import Path
     >>> notes = tuple(Example(label=name, recording=Path(name, "1.wav")) for name in ("buzz", "-buzz", "-trill"))
     >>> found = told_apart(Examples(notes=notes, clips=True))
@@ -70,14 +56,7 @@ def told_apart(examples: Examples, *, classes: Collection[str] = (), named: Coll
         f"{label!r} is learnt as a class, because there is no class {label[1:].strip()!r} to be the negative of"
         for label in odd
     ]
-    found = replace(
-        examples,
-        notes=tuple(notes),
-        negatives=(*examples.negatives, *negatives),
-        remarks=(*examples.remarks, *skipped_in_words(skipped), *remarks),
-    )
-    _check_for_both(found)
-    return found
+    return _checked(replace(examples, notes=tuple(notes)), negatives, [*skipped_in_words(skipped), *remarks])
 
 
 def with_negatives(examples: Examples, negatives: Examples, classes: Collection[str]) -> Examples:
@@ -94,28 +73,7 @@ def with_negatives(examples: Examples, negatives: Examples, classes: Collection[
             f"{', '.join(sorted(classes))}"
         )
     remarks = [f"{number_of(n, 'negative')} skipped: there is no class {label!r}" for label, n in lost.items()]
-    found = replace(
-        examples,
-        negatives=(*examples.negatives, *taken),
-        remarks=(*examples.remarks, *negatives.remarks, *remarks),
-    )
-    _check_for_both(found)
-    return found
-
-
-def reject(
-    detector: NoteDetector, negatives: Sequence[Example], channel: int | str, watch: Callable[[int, int], None]
-) -> list[str]:
-    """Make a trained detector reject negatives, clips and annotations; returns remarks."""
-    clips, annotated = ([note for note in negatives if note.is_clip is wanted] for wanted in (True, False))
-    before = len(detector.negatives_)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AsGoodAsNotes)  # reported below, with the names of the files
-        if clips:
-            _reject_clips(detector, clips, channel)
-        remarks = _reject_annotations(detector, annotated, channel, watch)
-    new = detector.negatives_[before:]
-    return remarks if detector.note_model_ is None else [*remarks, *as_good_as_notes(detector.note_model_, new)]
+    return _checked(examples, taken, [*negatives.remarks, *remarks])
 
 
 def covers(one: Example, other: Example) -> bool:
@@ -128,12 +86,10 @@ def covers(one: Example, other: Example) -> bool:
     >>> covers(a, b), covers(a, c)
     (True, False)
     """
-    if one.annotation is None or other.annotation is None:
+    a, b = one.annotation, other.annotation
+    if a is None or b is None:
         return True
-    shared = min(one.annotation.end_s, other.annotation.end_s) - max(one.annotation.start_s, other.annotation.start_s)
-    return 2 * shared >= min(
-        one.annotation.end_s - one.annotation.start_s, other.annotation.end_s - other.annotation.start_s
-    )
+    return 2 * (min(a.end_s, b.end_s) - max(a.start_s, b.start_s)) >= min(a.end_s - a.start_s, b.end_s - b.start_s)
 
 
 def pairs(
@@ -161,36 +117,12 @@ def _meant(labels: Sequence[str], classes: Collection[str], named: Collection[st
     return meant
 
 
-def _check_for_both(examples: Examples) -> None:
-    for negative, note in pairs(examples.negatives, examples.notes):
+def _checked(examples: Examples, negatives: Sequence[Example], remarks: Sequence[str]) -> Examples:
+    """With more negatives and remarks; an error if a sound is both an example and a negative."""
+    found = replace(examples, negatives=(*examples.negatives, *negatives), remarks=(*examples.remarks, *remarks))
+    for negative, note in pairs(found.negatives, found.notes):
         raise InputError(
             f"{negative} ({negative.table or 'a clip'}) is a negative of {note.label!r}, but {note} "
             f"({note.table or 'a clip'}) is an example of it; keep one of them"
         )
-
-
-def _reject_clips(detector: NoteDetector, notes: Sequence[Example], channel: int | str) -> None:
-    clips, before = [Clip.of(note, channel) for note in notes], len(detector.negatives_)
-    labels, rates = [note.label for note in notes], [clip.rate for clip in clips]
-    detector.reject_clips([clip.heard for clip in clips], labels, rates)
-    for record, clip in zip(detector.negatives_[before:], clips, strict=True):
-        clip.put_in_place(record)
-
-
-def _reject_annotations(
-    detector: NoteDetector, notes: Sequence[Example], channel: int | str, watch: Callable[[int, int], None]
-) -> list[str]:
-    """One recording at a time, to save memory."""
-    of_recording: dict[Path, list[Example]] = defaultdict(list)
-    for note in notes:
-        of_recording[note.recording].append(note)
-    remarks: list[str] = []
-    for number, own in enumerate(of_recording.values()):
-        heard, before = hear(own, channel, lambda done, total: None), len(detector.negatives_)
-        detector.reject([s.samples for s in heard.stretches], [s.notes for s in heard.stretches], heard.rates)
-        heard.put_in_place(detector.negatives_[before:])
-        for record in detector.negatives_[before:]:
-            record["recording"] = number
-        remarks += heard.beyond
-        watch(number + 1, len(of_recording))
-    return remarks
+    return found

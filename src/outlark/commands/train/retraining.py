@@ -1,28 +1,34 @@
 """Training a model again, on its own examples and on what somebody has confirmed or rejected since.
 
 A model file stores, for each example, its file, start, end and a digest of its samples, but not the sound. The
-recordings are therefore needed, unless only negatives are new.
+recordings are therefore needed, unless only negatives are new. A comparison of corrected with original annotation files
+shows which detections were rejected. Only reviewed recordings count: those with a corrected file.
 """
 
+import filecmp
 import hashlib
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from outlark.annotations import Annotation
 from outlark.audio.sound_files import is_sound, sounds_within
 from outlark.commands.excerpt import Sound
-from outlark.commands.train.corrections import Files, rejections, settled
-from outlark.commands.train.examples import Example, Examples, at_most, find_examples, in_order
-from outlark.commands.train.learning import Learnt, learn
-from outlark.commands.train.negatives import covers, pairs, reject, told_apart
+from outlark.commands.matching import COMBINED
+from outlark.commands.train.examples import Example, Examples, Key, at_most, find_examples, in_order
+from outlark.commands.train.learning import Learnt, Watch, learn, reject
+from outlark.commands.train.negatives import covers, pairs, told_apart
 from outlark.detection.detector import NoteDetector
 from outlark.errors import InputError
 from outlark.plain_text import number_of
 from outlark.verdict_names import UNKNOWN
+
+#: Examples per class by default, but never fewer than the model had; and new negatives per class.
+USUAL, USUAL_NEGATIVES = 20, 100
+Paths = Sequence[str | os.PathLike[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,147 +44,20 @@ class Parent:
         return [str(label) for label in self.detector.classes_.tolist()]
 
 
-def examples_of(parent: Parent, folders: Iterable[str | os.PathLike[str]], channel: int | str = "mix") -> Examples:
-    """The examples and negatives of a model, in their recordings.
-
-    The recordings are looked for in the folders, with their subfolders, and beside the model. It is an error if one is
-    missing or contains something else.
-    """
-    detector = parent.detector
-    if not all(isinstance(label, str) for label in detector.classes_.tolist()):
-        raise InputError(f"the classes of {parent.path} are numbers, not names; train it again in Python")
-    looked_in = list(dict.fromkeys(map(Path, folders)))
-    files: dict[str, dict[str, Path]] = defaultdict(dict)
-    beside = (path for path in sorted(parent.path.parent.iterdir()) if is_sound(path.name) and path.is_file())
-    for path in (*(file for folder in looked_in for file in sounds_within(folder)), *beside):
-        files[path.name.casefold()].setdefault(os.path.realpath(path), path)
-    wanted = [*detector.training_, *detector.negatives_]
-    found = [_found(note, list(files[str(note["name"]).casefold()].values()), parent, channel) for note in wanted]
-    lost = [note for note, path in zip(wanted, found, strict=True) if path is None]
-    if lost:
-        raise InputError(_lost(lost, parent, files, [*looked_in, parent.path.parent]))
-    examples = [
-        replace(named_example(note), recording=path, table=parent.path)
-        for note, path in zip(wanted, found, strict=True)
-        if path is not None
-    ]
-    n = len(detector.training_)
-    clips = any(note.get("clip", False) for note in detector.training_)
-    return Examples(notes=tuple(examples[:n]), negatives=tuple(examples[n:]), clips=clips)
-
-
-def _found(note: Mapping[str, Any], files: Sequence[Path], parent: Parent, channel: int | str) -> Path | None:
-    """The file with a training note, by its digest; if that is of resampled sound, the only file there is."""
-    unsure = []
-    for path in files:
-        sound = Sound(path, channel=channel)
-        rate = sound.sample_rate
-        start, end = round(note["start_s"] * rate), round(note["end_s"] * rate)
-        if rate != parent.detector.sample_rate_:
-            unsure += [path] if end <= sound.n_samples else []
-        elif hashlib.sha256(sound.part(start, end).astype("<f8").tobytes()).hexdigest() == note["sha256"]:
-            return path
-    return unsure[0] if len(unsure) == 1 else None
-
-
-def _lost(lost: Sequence[Mapping[str, Any]], parent: Parent, files: Mapping[str, Any], folders: Sequence[Path]) -> str:
-    """Which recordings are missing, and which contain something else."""
-    counts = Counter(note["name"] for note in lost)
-    missing: list[str] = []
-    others: list[str] = []
-    for name, n in counts.items():
-        there = len(files[name.casefold()]) if name is not None else 0
-        more = f"; {there} files have this name" if there > 1 else ""
-        (others if there else missing).append(f"{name or 'arrays, not files'} ({number_of(n, 'note')}{more})")
-    said = [f"not found: {', '.join(missing)}"] if missing else []
-    said += [f"found, but with other sound: {', '.join(others)}"] if others else []
-    return (
-        f"recordings that {parent.path} was trained on: {'; '.join(said)}. They were looked for in "
-        f"{', '.join(map(str, dict.fromkeys(folders)))}; give the folder that contains them (--audio) and the same "
-        "--channel, or train on the corrected annotations alone, without --from"
-    )
-
-
-def named_example(note: Mapping[str, Any]) -> Example:
-    """A training note as the model file describes it."""
-    bounds = {name: note[name] for name in ("low_hz", "high_hz") if name in note}
-    annotation = Annotation(start_s=note["start_s"], end_s=note["end_s"], label=str(note["label"]), **bounds)
-    return Example(
-        label=str(note["label"]),
-        recording=Path(note["name"] or f"recording {note['recording']}"),
-        annotation=annotation,
-    )
-
-
-#: Examples per class by default, but never fewer than the model had; and new negatives per class.
-USUAL, USUAL_NEGATIVES = 20, 100
-
-
-def reviewed(
-    parent: Parent,
-    corrected_in: Sequence[str | os.PathLike[str]],
-    *,
-    found_in: Sequence[str | os.PathLike[str]] = (),
-    named: Sequence[str] = (),
-    **tables: Any,
-) -> Examples:
-    """Notes, confirmed or new, and negatives in corrected annotation files.
-
-    Parameters
-    ----------
-    parent : Parent
-    corrected_in : paths
-        Corrected annotation files, or folders of them. A label on an unknown sound was given by a person.
-    found_in : paths
-        The originals that `outlark detect` wrote: rows that are gone or have another label are negatives.
-    named : sequence of str
-        Classes that were asked for by name.
-    **tables
-        `audio`, `format` and `label_column` of `find_examples`.
-    """
-    if not corrected_in:
-        return Examples(notes=(), clips=False)
-    corrected = Files.of(find_examples(corrected_in, any_verdict=True, may_be_none=True, **tables), corrected_in)
-    found = Files.of(find_examples(found_in, any_verdict=True, **tables), found_in) if found_in else None
-    rows = settled(corrected, found)
-    rows = replace(rows, notes=tuple(map(_labelled_by_hand, rows.notes)))
-    examples = told_apart(rows, classes=parent.classes, named=named)
-    if found is None:
-        return examples
-    # what is still ambiguous is not an example, but was not rejected either
-    rejected = rejections(found, corrected._replace(examples=replace(examples, notes=rows.notes)))
-    known = {*parent.classes, *examples.labels}
-    negatives = tuple(note for note in rejected.negatives if note.label in known)
-    return replace(
-        examples, negatives=(*examples.negatives, *negatives), remarks=(*examples.remarks, *rejected.remarks)
-    )
-
-
 def retrain(
     parent: Parent,
     new: Examples,
     *,
-    audio: Iterable[str | os.PathLike[str]] = (),
+    audio: Paths = (),
     max_examples: int | None = None,
     channel: int | str = "mix",
-    watch: Callable[[int, int], None] | None = None,
+    watch: Watch | None = None,
 ) -> Learnt:
-    """Train a model again, with its settings, on its own examples and on new ones.
+    """Train the detector of a model again, with its settings, on its own examples and on new ones from `reviewed`.
 
-    Parameters
-    ----------
-    parent : Parent
-        Its detector is trained.
-    new : Examples
-        From `reviewed`. They replace examples and negatives of the model that they contradict.
-    audio : paths
-        Folders with the recordings that the model was trained on, which are also looked for beside the model and
-        beside the new recordings.
-    max_examples : int, optional
-        Per class: new examples, spread evenly, are added to those of the model up to this number; at most as many new
-        negatives. Default: `USUAL` and `USUAL_NEGATIVES`.
-    channel, watch
-        As for `learn`.
+    New examples replace examples and negatives of the model that they contradict. Its recordings are looked for in
+    `audio`, beside the model and beside the new recordings. Per class, new examples, spread evenly, are added to those
+    of the model up to `max_examples`, and at most as many new negatives; by default `USUAL` and `USUAL_NEGATIVES`.
     """
     if not new.notes and not new.negatives:
         raise InputError("there are no new notes or negatives; give corrected annotation files, or --negative")
@@ -186,7 +65,8 @@ def retrain(
     negatives = at_most(in_order(new.negatives), USUAL_NEGATIVES if max_examples is None else max_examples)
     own = Examples(notes=tuple(map(named_example, detector.training_)), clips=False)
     if new.notes or _contradicted(own.notes, new.negatives):
-        old = examples_of(parent, [*audio, *_beside(new)], channel)
+        beside = sorted({note.recording.parent for note in (*new.notes, *new.negatives)})
+        old = examples_of(parent, [*audio, *beside], channel)
         kept, added, remarks = joined(old, new, USUAL if max_examples is None else max_examples)
         if detector.calibration_:
             remarks.append(f"{parent.path.name} was calibrated, but its thresholds are learnt anew; calibrate again")
@@ -203,16 +83,10 @@ def retrain(
 
 
 def _in_all(line: Mapping[str, Any], n_negatives: int) -> str:
-    said = (
-        f"{number_of(line['kept'] + line['added'], 'example')}: {line['kept']} of {line['name']}, {line['added']} new"
-    )
+    examples = number_of(line["kept"] + line["added"], "example")
+    said = f"{examples}: {line['kept']} of {line['name']}, {line['added']} new"
     said += f"; {number_of(line['negatives'], 'new negative')}"
     return said if line["negatives"] == n_negatives else f"{said} of {n_negatives}; for more, give --max-examples"
-
-
-def _beside(new: Examples) -> list[Path]:
-    """The folders of the new recordings."""
-    return sorted({note.recording.parent for note in (*new.notes, *new.negatives)})
 
 
 def _contradicted(notes: Sequence[Example], negatives: Sequence[Example]) -> bool:
@@ -259,8 +133,189 @@ def joined(old: Examples, new: Examples, limit: int) -> tuple[Examples, tuple[Ex
     return kept, tuple(added), remarks
 
 
+# ------------------------------------------------------- examples of the model
+
+
+def examples_of(parent: Parent, folders: Paths, channel: int | str = "mix") -> Examples:
+    """The examples and negatives of a model, in their recordings.
+
+    The recordings are looked for in the folders, with their subfolders, and beside the model. It is an error if one is
+    missing or contains something else.
+    """
+    detector = parent.detector
+    if not all(isinstance(label, str) for label in detector.classes_.tolist()):
+        raise InputError(f"the classes of {parent.path} are numbers, not names; train it again in Python")
+    looked_in = list(dict.fromkeys(map(Path, folders)))
+    files: dict[str, dict[str, Path]] = defaultdict(dict)
+    beside = (path for path in sorted(parent.path.parent.iterdir()) if is_sound(path.name) and path.is_file())
+    for path in (*(file for folder in looked_in for file in sounds_within(folder)), *beside):
+        files[path.name.casefold()].setdefault(os.path.realpath(path), path)
+    examples, lost = [], []
+    for note in (*detector.training_, *detector.negatives_):
+        place = _found(note, list(files[str(note["name"]).casefold()].values()), parent, channel)
+        if place is None:
+            lost.append(note)
+        else:
+            examples.append(replace(named_example(note), recording=place, table=parent.path))
+    if lost:
+        raise InputError(_lost(lost, parent, files, [*looked_in, parent.path.parent]))
+    n = len(detector.training_)
+    clips = any(note.get("clip", False) for note in detector.training_)
+    return Examples(notes=tuple(examples[:n]), negatives=tuple(examples[n:]), clips=clips)
+
+
+def _found(note: Mapping[str, Any], files: Sequence[Path], parent: Parent, channel: int | str) -> Path | None:
+    """The file with a training note, by its digest; if that is of resampled sound, the only file there is."""
+    unsure = []
+    for path in files:
+        sound = Sound(path, channel=channel)
+        rate = sound.sample_rate
+        start, end = round(note["start_s"] * rate), round(note["end_s"] * rate)
+        if rate != parent.detector.sample_rate_:
+            unsure += [path] if end <= sound.n_samples else []
+        elif hashlib.sha256(sound.part(start, end).astype("<f8").tobytes()).hexdigest() == note["sha256"]:
+            return path
+    return unsure[0] if len(unsure) == 1 else None
+
+
+def _lost(lost: Sequence[Mapping[str, Any]], parent: Parent, files: Mapping[str, Any], folders: Sequence[Path]) -> str:
+    """Which recordings are missing, and which contain something else."""
+    missing: list[str] = []
+    others: list[str] = []
+    for name, n in Counter(note["name"] for note in lost).items():
+        there = len(files[name.casefold()]) if name is not None else 0
+        more = f"; {there} files have this name" if there > 1 else ""
+        (others if there else missing).append(f"{name or 'arrays, not files'} ({number_of(n, 'note')}{more})")
+    said = [f"not found: {', '.join(missing)}"] if missing else []
+    said += [f"found, but with other sound: {', '.join(others)}"] if others else []
+    return (
+        f"recordings that {parent.path} was trained on: {'; '.join(said)}. They were looked for in "
+        f"{', '.join(map(str, dict.fromkeys(folders)))}; give the folder that contains them (--audio) and the same "
+        "channel, or train a new model on the corrected annotations alone"
+    )
+
+
+def named_example(note: Mapping[str, Any]) -> Example:
+    """A training note as the model file describes it."""
+    bounds = {name: note[name] for name in ("low_hz", "high_hz") if name in note}
+    annotation = Annotation(start_s=note["start_s"], end_s=note["end_s"], label=str(note["label"]), **bounds)
+    recording = Path(note["name"] or f"recording {note['recording']}")
+    return Example(label=str(note["label"]), recording=recording, annotation=annotation)
+
+
+# ------------------------------------------------------- corrected annotations
+
+
+def reviewed(
+    parent: Parent, corrected_in: Paths, *, found_in: Paths = (), named: Sequence[str] = (), **tables: Any
+) -> Examples:
+    """Notes, confirmed or new, and negatives in corrected annotation files, or folders of them.
+
+    In the originals that `outlark detect` wrote, `found_in`, rows that are gone or have another label are negatives.
+    `named` are classes that were asked for by name; `tables` are `audio`, `format` and `label_column` of
+    `find_examples`.
+    """
+    if not corrected_in:
+        return Examples(notes=(), clips=False)
+    corrected = Files.of(find_examples(corrected_in, any_verdict=True, may_be_none=True, **tables), corrected_in)
+    found = Files.of(find_examples(found_in, any_verdict=True, **tables), found_in) if found_in else None
+    rows = settled(corrected, found)
+    rows = replace(rows, notes=tuple(map(_labelled_by_hand, rows.notes)))
+    examples = told_apart(rows, classes=parent.classes, named=named)
+    if found is None:
+        return examples
+    # what is still ambiguous is not an example, but was not rejected either
+    rejected, remarks = rejections(found, corrected._replace(examples=replace(examples, notes=rows.notes)))
+    known = {*parent.classes, *examples.labels}
+    negatives = tuple(note for note in rejected if note.label in known)
+    return replace(examples, negatives=(*examples.negatives, *negatives), remarks=(*examples.remarks, *remarks))
+
+
 def _labelled_by_hand(note: Example) -> Example:
     """A label on an unknown sound was given by a person."""
     if note.annotation is None or note.annotation.verdict != UNKNOWN:
         return note
     return replace(note, annotation=replace(note.annotation, verdict=None))
+
+
+class Files(NamedTuple):
+    """Annotations, and the name of each file relative to the folder that was given."""
+
+    examples: Examples
+    names: Mapping[Path, str]
+
+    @classmethod
+    def of(cls, examples: Examples, given: Paths) -> Self:
+        folders = [Path(path) for path in given if Path(path).is_dir()]
+        names = {}
+        for table in examples.tables:
+            within = [table.relative_to(folder).as_posix() for folder in folders if table.is_relative_to(folder)]
+            names[table] = within[0] if within else table.name
+        return cls(examples, names)
+
+    def within(self, table: Path) -> set[str]:
+        """The recordings that a file annotates."""
+        return {place for place, *_ in self.examples.tables[table]}
+
+    def named(self, name: str) -> list[Path]:
+        return [table for table, own in self.names.items() if own == name]
+
+
+def settled(corrected: Files, found: Files | None = None) -> Examples:
+    """Corrected annotations, of one file per recording.
+
+    `outlark detect` may have written several: in several formats, and `combined.csv`. A row deleted in one is still in
+    the others. The file that differs from the original in `found` counts; without originals, any file takes precedence
+    over `combined.csv`. It is an error if two files that may be the corrected one disagree.
+    """
+    of_place: dict[str, list[Path]] = defaultdict(list)
+    for table, name in corrected.names.items():
+        originals = [] if found is None else [found.within(original) for original in found.named(name)]
+        for place in corrected.within(table).union(*originals):
+            of_place[place].append(table)
+    ruling = {place: _ruling(place, tables, corrected, found) for place, tables in of_place.items()}
+    examples = corrected.examples
+    notes = tuple(n for n in examples.notes if n.table is None or n.key in examples.tables[ruling[n.place]])
+    tables = {table for tables in of_place.values() for table in tables}
+    unused = sorted(corrected.names[table] for table in tables - set(ruling.values()))
+    remarks = [f"{name} skipped: other annotation files of its recordings are the corrected ones" for name in unused]
+    return replace(examples, notes=notes, remarks=(*examples.remarks, *remarks))
+
+
+def _ruling(place: str, tables: Sequence[Path], corrected: Files, found: Files | None) -> Path:
+    """The file that counts for a recording."""
+    if found is None:
+        left = [table for table in tables if table.name != COMBINED] or list(tables)
+    else:
+        left = [table for table in tables if _changed(table, corrected, found)] or list(tables)
+    said: dict[frozenset[Key], Path] = {}
+    for table in left:
+        said.setdefault(frozenset(key for key in corrected.examples.tables[table] if key[0] == place), table)
+    if len(said) > 1:
+        one, other, *_ = sorted(said.values())
+        raise InputError(f"{one} and {other} disagree about {Path(place).name}; keep the one that you corrected")
+    return left[0]
+
+
+def _changed(table: Path, corrected: Files, found: Files) -> bool:
+    return not any(filecmp.cmp(path, table, shallow=False) for path in found.named(corrected.names[table]))
+
+
+def rejections(found: Files, corrected: Files) -> tuple[tuple[Example, ...], list[str]]:
+    """Detections in the original files that were deleted or relabelled in the corrected ones, and remarks.
+
+    A row is still there if an annotation with its label shares half of the shorter one: edges may have moved.
+    """
+    examples, names = corrected.examples, set(corrected.names.values())
+    reviewed = {note.place for note in (*examples.notes, *examples.negatives)}
+    reviewed |= {place for table, name in found.names.items() if name in names for place in found.within(table)}
+    open_ = [note for note in found.examples.notes if note.place in reviewed]
+    if not open_:
+        raise InputError(
+            "no recording has both an original and a corrected annotation file; give the output of outlark detect, and "
+            "corrected copies with the same names"
+        )
+    still_there = {note.key for note, _ in pairs(open_, [*examples.notes, *examples.negatives])}
+    others = len({note.place for note in found.examples.notes} - reviewed)
+    remark = f"{number_of(others, 'recording')} without a corrected annotation file: not used"
+    return tuple(note for note in open_ if note.key not in still_there), [remark] if others else []

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlark.commands.clips.cutting import LONGEST, Names, safe_name
+from outlark.commands.clips import LONGEST, Names, safe_name
 
 RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 

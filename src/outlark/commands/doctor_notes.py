@@ -17,21 +17,11 @@ from outlark.maths.notes import merge_copies, parts_of
 
 @dataclass(frozen=True, kw_only=True)
 class NoteScore:
-    """Scores of a training note.
+    """A training note: its class, its recording and onset, and its scores.
 
-    Attributes
-    ----------
-    label : class label
-    name : str
-        Its recording and onset.
-    own : float
-        Its score under its own class without it; NaN for the only note of a class.
-    threshold : float
-        Of its class.
-    accepted_by : tuple of class labels
-        Other classes that accept it.
-    other, best_other : class label or None, float
-        The most similar other class and the score there; -∞ with a single class.
+    `own` is its score under its own class without it, NaN for the only note of a class; `threshold` that of its class.
+    `accepted_by` are other classes that accept it; `other` is the most similar one, with the score `best_other`, -∞
+    with a single class.
     """
 
     label: Any

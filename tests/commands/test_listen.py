@@ -65,10 +65,6 @@ def test_what_is_no_sound():
     pcm.push(np.zeros(6, "<f4").tobytes())
     with pytest.raises(InputError, match="sample 4 is NaN or infinite; is the sound really float32, little-endian"):
         pcm.push(np.array([0, 0, 0, np.nan], "<f4").tobytes())
-    with pytest.raises(InputError, match="kind='int8' must be one of int16, int24, int32, float32"):
-        PCM("int8")
-    with pytest.raises(InputError, match="channels=0 must be a whole number from 1 to 64"):
-        PCM("int16", 0)
 
 
 @settings(max_examples=5, deadline=None)

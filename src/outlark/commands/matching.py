@@ -11,8 +11,8 @@ from outlark.annotations import Annotation, Table, read_annotations
 from outlark.annotations.annotation import is_known, is_sound
 from outlark.annotations.read import tables_in
 from outlark.audio.sound import for_decoder
-from outlark.audio.sound_files import SoundFiles, full_names, pair_names, recording_of_table
-from outlark.commands.evaluate.comparison import Compared, is_answer, is_span
+from outlark.audio.sound_files import SoundFiles, full_names, pair_names, recording_of_table, without_sound_suffix
+from outlark.commands.evaluation import Compared, is_answer, is_span
 from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import number_of
 from outlark.segments import SILENCE
@@ -35,10 +35,7 @@ class Matched:
     @property
     def labels(self) -> list[str]:
         """All labels of the truth and of answers, sorted."""
-        annotations = (
-            annotation for recording in self.recordings for annotation in (*recording.truth, *recording.found)
-        )
-        return sorted({str(annotation.label) for annotation in annotations if is_answer(annotation)})
+        return sorted({str(m.label) for r in self.recordings for m in (*r.truth, *r.found) if is_answer(m)})
 
     def naming_blanks(self, label: str) -> "Matched":
         """With this label for detections without label and verdict, such as those of DCASE."""
@@ -57,6 +54,9 @@ class _Side:
     tables: dict[str, Path] = field(default_factory=dict)
     by_file: set[str] = field(default_factory=set)
 
+    def __str__(self) -> str:
+        return f"{', '.join(list(self.annotations)[:3])}{' …' if len(self.annotations) > 3 else ''}"
+
 
 def match_tables(
     detections: str | PathLike[str],
@@ -66,28 +66,11 @@ def match_tables(
     label_column: str | int | None = None,
     detected_only: bool = False,
 ) -> Matched:
-    """Match the detections and the truth of each recording by name.
+    """Match detections and truth, annotation files or folders of them with subfolders, by the names of recordings.
 
-    Parameters
-    ----------
-    detections, truth : paths
-        Annotation files, or folders of them with subfolders. Repeated annotations count once.
-    audio : paths
-        Folders with the recordings, which are also looked for beside the truth; they say how long each is.
-    label_column : str or int, optional
-        Of the truth.
-    detected_only : bool
-        Skip recordings without detections instead of counting their notes as missed.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "found.csv").write_text("file,start_s,end_s,label\\nx/a.wav,1,2,song\\nb.wav,1,2,song\\n")
-    ...     _ = Path(folder, "a.labels.txt").write_text("1.1\\t2.0\\tsong\\n")
-    ...     matched = match_tables(f"{folder}/found.csv", f"{folder}/a.labels.txt")
-    >>> [recording.name for recording in matched.recordings], matched.left_out
-    (['a'], ('b.wav',))
+    Repeated annotations count once. The recordings, in `audio` or beside the truth, say how long each is. The label
+    column is that of the truth. `detected_only` skips recordings without detections instead of counting their notes as
+    missed.
     """
     remarks: list[str] = []
     found, true = _side(Path(detections), None, remarks), _side(Path(truth), label_column, remarks)
@@ -97,8 +80,8 @@ def match_tables(
     missed = tuple(name for name, partner in partners.items() if partner is None)
     if len(missed) == len(partners) and (detected_only or any(found.annotations.values())):
         raise InputError(
-            f"no recording of {truth} has detections in {detections}: the names are {_names(true)} in the former and "
-            f"{_names(found)} in the latter; give annotation files of the same recordings"
+            f"no recording of {truth} has detections in {detections}: the names are {true} in the former and {found} "
+            "in the latter; give annotation files of the same recordings"
         )
     if detected_only and missed:
         remarks.append(f"{_some(missed)} without detections skipped")
@@ -132,24 +115,21 @@ def _compared(
 def _side(path: Path, label_column: str | int | None, remarks: list[str]) -> _Side:
     side = _Side()
     for table, own_name in _tables(path, label_column, remarks):
-        side.by_file |= (
-            {own_name} if not table.annotations or any(m.recording is None for m in table.annotations) else set()
-        )
-        for name in dict.fromkeys([annotation.recording or own_name for annotation in table.annotations] or [own_name]):
+        names = [annotation.recording or own_name for annotation in table.annotations]
+        if not names or any(annotation.recording is None for annotation in table.annotations):
+            side.by_file.add(own_name)
+        for name in names or [own_name]:
             side.annotations.setdefault(name, [])
             side.tables.setdefault(name, table.path)
-        for annotation in table.annotations:
-            side.annotations[annotation.recording or own_name].append(annotation)
+        for name, annotation in zip(names, table.annotations, strict=True):
+            side.annotations[name].append(annotation)
     joined = _Side(by_file={name for name in side.by_file if name in side.annotations})
     n_twice = 0
     for name, full in full_names(list(side.annotations)).items():
         joined.tables.setdefault(full, side.tables[full])
-        kept = {
-            _place(annotation): annotation
-            for annotation in (*joined.annotations.get(full, []), *side.annotations[name])
-        }
-        n_twice += len(joined.annotations.get(full, [])) + len(side.annotations[name]) - len(kept)
-        joined.annotations[full] = list(kept.values())
+        both = [*joined.annotations.get(full, []), *side.annotations[name]]
+        joined.annotations[full] = list({_place(annotation): annotation for annotation in both}.values())
+        n_twice += len(both) - len(joined.annotations[full])
     if n_twice:
         remarks.append(f"{path}: {number_of(n_twice, 'annotation')} repeated in other files, counted once")
     return joined
@@ -163,11 +143,14 @@ def _tables(path: Path, label_column: str | int | None, remarks: list[str]) -> l
     remarks += [f"skipped: {file.message}" for file in found.unread]
     if not found.tables:
         raise InputError(f"{path} contains no readable annotation files; give an annotation file, or a folder of them")
-    return _without_copies([(t, recording_of_table(t.path.relative_to(path).as_posix())) for t in found.tables])
+    return without_copies([(t, recording_of_table(t.path.relative_to(path).as_posix())) for t in found.tables])
 
 
-def _without_copies(tables: list[tuple[Table, str]]) -> list[tuple[Table, str]]:
-    """Without files that repeat others of a run, in another format or combined, unless somebody edited them."""
+def without_copies(tables: list[tuple[Table, str]]) -> list[tuple[Table, str]]:
+    """Without files that repeat others of a run, in another format or combined, unless somebody edited them.
+
+    Each comes with the recording that its name suggests.
+    """
     first: dict[str, list[Annotation]] = {}  # the content of the first file of outlark for a recording
     copies = set()
     ours = [one for one in tables if "version" in one[0].about]
@@ -177,9 +160,7 @@ def _without_copies(tables: list[tuple[Table, str]]) -> list[tuple[Table, str]]:
             by_name = {}
             for annotation in table.annotations:
                 by_name.setdefault(annotation.recording or name, []).append(annotation)
-        if first and all(
-            _same(first.get(recording), annotations, table.format) for recording, annotations in by_name.items()
-        ):
+        if first and all(_same(first.get(recording), own, table.format) for recording, own in by_name.items()):
             copies.add(table.path)
         else:
             first = by_name | first
@@ -195,12 +176,8 @@ def _same(said: list[Annotation] | None, annotations: list[Annotation], format: 
     if said is None:
         return False
     if format == "dcase":  # one class without a name
-        return {_place(annotation)[:2] for annotation in said if is_known(annotation)} == {
-            _place(annotation)[:2] for annotation in annotations
-        }
-    return {_place(annotation) for annotation in said if is_sound(annotation)} == {
-        _place(annotation) for annotation in annotations if is_sound(annotation)
-    }
+        return {_place(m)[:2] for m in said if is_known(m)} == {_place(m)[:2] for m in annotations}
+    return {_place(m) for m in said if is_sound(m)} == {_place(m) for m in annotations if is_sound(m)}
 
 
 def _place(annotation: Annotation) -> tuple[float, float, str | None]:
@@ -233,23 +210,28 @@ def _length(sound: Path) -> float | None:
 
 
 def _unscored(recordings: Sequence[Compared]) -> list[str]:
-    said = []
-    truth = [annotation for recording in recordings for annotation in recording.truth if annotation.verdict != SILENCE]
-    points = sum(not is_span(annotation) for annotation in truth)
-    points += sum(
-        not is_span(annotation) for recording in recordings for annotation in recording.found if is_answer(annotation)
-    )
-    if points:
-        said.append(f"{number_of(points, 'point')} ignored: no duration")
+    truth = [m for recording in recordings for m in recording.truth if m.verdict != SILENCE]
+    answers = [m for recording in recordings for m in recording.found if is_answer(m)]
+    points = sum(not is_span(annotation) for annotation in (*truth, *answers))
+    said = [f"{number_of(points, 'point')} ignored: no duration"] if points else []
     blank = sum(is_span(annotation) and not is_answer(annotation) for annotation in truth)
     if blank:
         said.append(f"{number_of(blank, 'true annotation')} without a label; detections there count neither way")
     return said
 
 
-def _names(side: _Side) -> str:
-    return f"{', '.join(list(side.annotations)[:3])}{' …' if len(side.annotations) > 3 else ''}"
-
-
 def _some(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{len(names)} recordings ({names[0]} …)"
+
+
+def learnt_from(recordings: Sequence[Compared], training: Iterable[str | None]) -> list[str]:
+    """Recordings that a model was trained on, where notes score higher than elsewhere; by the names of the files."""
+    names = {name for name in training if name is not None}
+    stems = {without_sound_suffix(name) for name in names}
+
+    def is_one(recording: Compared) -> bool:
+        if recording.sound is not None:
+            return recording.sound.name in names
+        return without_sound_suffix(Path(recording.name).name) in stems
+
+    return [recording.name for recording in recordings if is_one(recording)]

@@ -10,8 +10,8 @@ import soundfile
 from click.testing import CliRunner
 
 from outlark import NoteDetector
+from outlark.cli.inspect import time
 from outlark.cli.main import main
-from outlark.cli.plot import Time
 from outlark.experiment.synthetic import SAMPLE_RATE, notes
 from outlark.storage import model_file
 from tests.recordings_on_disk import outlark, song
@@ -76,9 +76,9 @@ def test_one_channel_of_two(model, tmp_path):
 def test_times(text, seconds):
     if seconds is None:
         with pytest.raises(Exception, match=r"is not a time in a recording; give seconds, or 1:23.5, or 1:02:03.5"):
-            Time().convert(text, None, None)
+            time(text)
     else:
-        assert Time().convert(text, None, None) == seconds
+        assert time(text) == seconds
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_times(text, seconds):
     [
         (("-o", "b.gif"), "b.gif: a figure is written as .png, .svg, .pdf"),
         (("-o", "nowhere/b.png"), "the folder nowhere does not exist"),
-        (("-o", "b.png", "--start", "5:00"), "start_s=300, but the recording is .* s long; give an earlier time"),
-        (("-o", "b.png", "--start", "1", "--end", "0.5"), "there is nothing between .*; give a later end"),
+        (("-o", "b.png", "--start", "5:00"), "--start 300, but the recording is .* s long; give an earlier time"),
+        (("-o", "b.png", "--start", "1", "--end", "0.5"), "nothing between --start 1 and --end 0.5; give a later end"),
         (("-o", "b.png", "--truth", "no.csv"), "no.csv does not exist"),
     ],
 )

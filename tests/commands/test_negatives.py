@@ -5,7 +5,7 @@ import pytest
 import soundfile
 
 from outlark.annotations import Annotation, write_annotations
-from outlark.commands.doctor.doctor import examine
+from outlark.commands.doctor import examine
 from outlark.commands.train.examples import find_examples
 from outlark.commands.train.learning import learn
 from outlark.commands.train.negatives import told_apart, with_negatives

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from outlark.annotations import Annotation
-from outlark.commands.evaluate.comparison import Compared, event_scores, is_answer
+from outlark.commands.evaluation import Compared, event_scores, is_answer
 from outlark.commands.figures import BLUE, GREEN, GREY, ORANGE, plain_axis
 from outlark.errors import InputError
 from outlark.metrics import EventScores
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 #: Thresholds tried between the lowest and the highest score in annotation files.
 N_FROM_TABLES = 57
@@ -112,10 +113,8 @@ def _of_class(c: int, label: str, sums: list[EventScores], scores: list[float], 
 
 def curves_of_tables(recordings: Sequence[Compared], classes: Sequence[str], iou: float) -> list[ClassCurve]:
     """The same from the scores in annotation files, which start at the thresholds of the run."""
-    answers = [annotation for recording in recordings for annotation in recording.found if is_answer(annotation)]
-    scores = [
-        annotation.score for annotation in answers if annotation.score is not None and 0.0 < annotation.score < np.inf
-    ]
+    answers = [m for recording in recordings for m in recording.found if is_answer(m)]
+    scores = [m.score for m in answers if m.score is not None and 0.0 < m.score < np.inf]
     if len(scores) < max(1, len(answers)):
         raise InputError(
             f"{len(answers) - len(scores)} of {len(answers)} detections have no score above 0, so there is no curve; "
@@ -125,12 +124,6 @@ def curves_of_tables(recordings: Sequence[Compared], classes: Sequence[str], iou
     steps[0] = min(scores)  # not slightly above it by rounding
     pairs = ((r, [[m for m in r.found if (m.score or 0.0) >= step] for step in steps]) for r in recordings)
     return curves(pairs, classes, np.repeat(steps[:, np.newaxis], len(classes), axis=1), iou)
-
-
-def learnt_from(recordings: Sequence[Compared], training: Iterable[str | None]) -> list[str]:
-    """Recordings that the model was trained on, where scores are higher than elsewhere."""
-    names = {name for name in training if name is not None}
-    return [r.name for r in recordings if r.sound is not None and r.sound.name in names]
 
 
 #: Most panels in a row, and the inches of one.

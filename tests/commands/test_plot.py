@@ -294,7 +294,7 @@ def test_odd_marks(detector, night):
         (float("nan"), 2.0, "start_s=nan must be"),
         ("1", 2.0, "start_s='1' must be"),
         (1.0, True, "end_s=True must be"),
-        (9e9, None, r"start_s=9e\+09, but the recording is \d+\.\d+ s long"),
+        (9e9, None, r"--start 9e\+09, but the recording is \d+\.\d+ s long"),
         (5.0, 5.0, "there is nothing between"),
         (5.0, 4.0, "there is nothing between"),
     ],

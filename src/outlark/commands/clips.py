@@ -1,6 +1,8 @@
 """Annotated notes as sound files, one folder per class, as `outlark train` expects them."""
 
 import os
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +16,8 @@ from outlark.annotations.delimited import SCORE_DIGITS, TIME_DIGITS, comma_line,
 from outlark.annotations.files import encoded, write_bytes
 from outlark.audio.recorder_metadata import RecorderTime, recorder_time
 from outlark.audio.sound_files import SoundFiles
-from outlark.commands.clips.cutting import Names, Reel, safe_name
+from outlark.commands import check_labels, recording_of
+from outlark.commands.excerpt import Reel
 from outlark.commands.train.examples import skipped_in_words, spread_evenly
 from outlark.errors import AudioError, InputError, OutlarkError
 from outlark.features.noise_floor import check_seconds
@@ -67,33 +70,14 @@ def choose(
     classes: Sequence[str] = (),
     most: int | None = None,
 ) -> Choices:
-    """The annotations to cut.
+    """The annotations with one of these verdicts, and one of these labels if there are any.
 
-    Parameters
-    ----------
-    tables : sequence of Table
-    sounds : SoundFiles
-        Finds their recordings.
-    verdicts, classes : sequence of str
-        Only these verdicts, and these labels if there are any.
-    most : int, optional
-        Per class: always the same, spread evenly over all recordings.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> from outlark.annotations import read_annotations
-    >>> with TemporaryDirectory() as folder:
-    ...     Path(folder, "night.wav").touch()
-    ...     _ = Path(folder, "night.labels.txt").write_text("0.5\\t1.0\\tsong\\n2.0\\t2.5\\tcall\\n")
-    ...     found = choose([read_annotations(f"{folder}/night.labels.txt")], SoundFiles(), classes=["song"])
-    >>> [(choice.kind, choice.recording.name) for choice in found.choices], found.remarks
-    ([('song', 'night.wav')], ('1 annotation skipped: another verdict or class',))
+    `most` limits their number per class: always the same ones, spread evenly over all recordings.
     """
     found: dict[tuple[str, float, float, str], Choice] = {}
     skipped: Counter[str] = Counter()
     where: dict[tuple[Path, str | None], Path | Uncut] = {}
-    _check_classes(classes, tables)
+    check_labels(classes, {m.label for table in tables for m in table.annotations if m.label is not None})
     for table in tables:
         for annotation in table.annotations:
             if verdict_of(annotation) not in verdicts or (classes and annotation.label not in classes):
@@ -112,7 +96,9 @@ def choose(
             found.setdefault(same, choice)
     uncut = [found for found in where.values() if isinstance(found, Uncut)]
     ordered = sorted(found.values(), key=lambda c: (str(c.recording), c.annotation.start_s, c.annotation.end_s, c.kind))
-    chosen = ordered if most is None else _spread(ordered, most)
+    kinds = [(choice.known, choice.kind) for choice in ordered]
+    numbers = range(len(ordered)) if most is None else spread_evenly(kinds, most)
+    chosen = [choice for number, choice in enumerate(ordered) if number in numbers]
     skipped["more than asked for"] = len(ordered) - len(chosen)
     remarks = tuple(skipped_in_words(skipped))
     return Choices(choices=tuple(chosen), remarks=remarks, uncut=tuple(dict.fromkeys(uncut)))
@@ -123,27 +109,63 @@ def verdict_of(annotation: Annotation) -> str:
     return annotation.verdict or (UNKNOWN if annotation.label is None else KNOWN)
 
 
-def _check_classes(classes: Sequence[str], tables: Sequence[Table]) -> None:
-    there = {annotation.label for table in tables for annotation in table.annotations if annotation.label is not None}
-    for name in classes:
-        if name not in there:
-            raise InputError(
-                f"no annotation has the label {name!r}; the labels are {', '.join(sorted(there)) or 'none at all'}"
-            )
-
-
 def _recording(table: Table, annotation: Annotation, sounds: SoundFiles) -> Path | Uncut:
     try:
-        if annotation.recording is None:
-            return sounds.of_table(table.path)
-        return sounds.named(annotation.recording, table.path, annotation.line)
+        return recording_of(table, annotation, sounds)
     except OutlarkError as error:
         return Uncut(annotation.recording or str(table.path), str(error))
 
 
-def _spread(ordered: Sequence[Choice], most: int) -> list[Choice]:
-    chosen = spread_evenly([(choice.known, choice.kind) for choice in ordered], most)
-    return [choice for number, choice in enumerate(ordered) if number in chosen]
+#: Bytes of a name: systems allow 255, and something may have to be added.
+LONGEST = 120
+#: Names of devices on Windows, with any suffix.
+_DEVICES = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])\s*(\.|$)", re.IGNORECASE)
+_FORBIDDEN = frozenset('/\\:*?"<>|')
+
+
+def safe_name(text: str, longest: int = LONGEST) -> str:
+    """A name for a file or folder, similar to the text and valid on every system.
+
+    >>> safe_name("tuti-D"), safe_name("song/call?"), safe_name("../.."), safe_name("nul.wav"), safe_name(" ")
+    ('tuti-D', 'song_call_', '_.._', '_nul.wav', '_')
+    """
+    plain = unicodedata.normalize("NFC", text)
+    name = "".join("_" if letter in _FORBIDDEN or _unseen(letter) else letter for letter in plain).strip()
+    if name.startswith(".") or _DEVICES.match(name):
+        name = f"_{name}"
+    # Windows drops dots and spaces at the end
+    return name.encode("utf-8")[:longest].decode("utf-8", errors="ignore").rstrip(". ") or "_"
+
+
+class Names:
+    """Hands out unique names, also for systems that ignore case.
+
+    >>> names = Names()
+    >>> names.new("Song"), names.new("song"), names.new("song.wav"), names.new("SONG")
+    ('Song', 'song_2', 'song.wav', 'SONG_3')
+    """
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def new(self, name: str, ending: str = "") -> str:
+        """The name, with a number before the suffix if it is taken."""
+        wanted, number = f"{name}{ending}", 1
+        while _key(wanted) in self._taken:
+            number += 1
+            wanted = f"{name}_{number}{ending}"
+        self._taken.add(_key(wanted))
+        return wanted
+
+
+def _key(name: str) -> str:
+    return unicodedata.normalize("NFC", name.casefold())
+
+
+def _unseen(letter: str) -> bool:
+    """Control characters, lone surrogates, line breaks, changes of direction."""
+    category = unicodedata.category(letter)
+    return category.startswith("C") or category in ("Zl", "Zp")
 
 
 #: Longest clip.
@@ -157,19 +179,10 @@ COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Clip:
-    """A clip.
+    """A clip: its file, relative to the folder of the clips and with "/" on every system, and times in the recording.
 
-    Attributes
-    ----------
-    file : str
-        Relative to the folder of the clips, with "/" on every system.
-    choice : Choice
-    start_s, end_s : float
-        Of the clip in the recording.
-    clock : str
-        Onset of the note by the recorder's clock, ISO 8601; empty if unknown.
-    exact : bool
-        Whether its samples are those of the recording.
+    `clock` is the onset of the note by the recorder's clock, ISO 8601, or empty if unknown; `exact` says whether the
+    samples are those of the recording.
     """
 
     file: str
@@ -188,23 +201,11 @@ def cut(
     format: str | None = None,
     watch: Callable[[int], None] = lambda done: None,
 ) -> tuple[list[Clip], list[Uncut]]:
-    """Write clips to files: folder / class / recording_onset.
+    """Write what `choose` found to files: folder / class / recording_onset, replacing those with the same names.
 
-    Only the annotated parts are read; sample rate and format are kept. An annotation with a channel gives a clip of
-    that channel, others of all channels.
-
-    Parameters
-    ----------
-    choices : sequence of Choice
-        By recording and time, from `choose`.
-    folder : path
-        Created if necessary; files with the same names are replaced.
-    pad_s : float
-        Extra sound before and after the note.
-    format : "wav" or "flac", optional
-        Default: FLAC for FLAC recordings, WAV for all others.
-    watch : function
-        Called with the number of finished recordings.
+    Only the annotated parts are read; the sample rate is kept, and the format unless "wav" or "flac" is given. An
+    annotation with a channel gives a clip of that channel, others of all channels. `watch` is called with the number of
+    finished recordings.
     """
     pad_s = check_seconds("pad_s", pad_s, zero=True)
     folder, names, folders = Path(folder), Names(), _folders(choices)
@@ -242,7 +243,9 @@ def _cut_one(reel: Reel, choice: Choice, folder: Path, pad_s: float, clock: Reco
             raise InputError(f"it is in channel {annotation.channel}, but the recording has {reel.channels}")
         part = part[:, [annotation.channel - 1]]
     onset = None if clock is None else clock.at(annotation.start_s)
-    name = f"{safe_name(choice.recording.stem)}_{annotation.start_s:09.3f}s{'' if onset is None else _in_name(onset)}"
+    name = f"{safe_name(choice.recording.stem)}_{annotation.start_s:09.3f}s"
+    if onset is not None:
+        name += f"_{onset:%Y%m%dT%H%M%S}.{onset.microsecond // 1000:03}{onset:%z}"
     file = names.new(f"{folder.name}/{name}", f".{reel.storage.kind}")
     folder.mkdir(parents=True, exist_ok=True)
     reel.save(part, folder.parent / file, _comment(choice, start / rate, clock))
@@ -274,10 +277,6 @@ def write_list(path: str | os.PathLike[str], clips: Iterable[Clip]) -> None:
         ]
         lines.append(comma_line(cells))
     write_bytes(Path(path), encoded("".join(lines)))
-
-
-def _in_name(moment: datetime) -> str:
-    return f"_{moment:%Y%m%dT%H%M%S}.{moment.microsecond // 1000:03}{moment:%z}"
 
 
 def _comment(choice: Choice, start_s: float, clock: RecorderTime | None) -> str:

@@ -159,10 +159,21 @@ def test_folders(tmp_path):
         convert_folder(source, source, to="audacity", replace_target=True)
 
 
+def test_of_two_formats_the_most_complete_is_converted(tmp_path):
+    write_annotations(tmp_path / "a.labels.txt", ANNOTATIONS, format="audacity", about=ABOUT)
+    write_annotations(tmp_path / "a.outlark.csv", ANNOTATIONS, format="csv", about=ABOUT)
+    (one,), failed = convert_folder(tmp_path, tmp_path / "out", to="jsonl")
+    assert (one.source_format, one.lost, failed) == ("csv", (), [])
+    assert one.remarks == (f"{tmp_path / 'a.labels.txt'} skipped: the same annotations",)
+    (one,), failed = convert_folder(tmp_path, tmp_path / "chosen", to="jsonl", format="audacity")
+    assert (one.source_format, failed) == ("audacity", [])
+
+
 def test_two_tables_of_one_name(tmp_path):
-    write_annotations(tmp_path / "a.labels.txt", ANNOTATIONS, format="audacity")
+    write_annotations(tmp_path / "a.labels.txt", ANNOTATIONS[:1], format="audacity")
     write_annotations(tmp_path / "a.outlark.csv", ANNOTATIONS, format="csv")
-    with pytest.raises(InputError, match=r"a.labels.txt and .*a.outlark.csv would both become a.jsonl"):
+    told = r"a.labels.txt \(audacity\) and .*a.outlark.csv \(csv\) would both become a.jsonl; choose .* \(--from\)"
+    with pytest.raises(InputError, match=told):
         convert_folder(tmp_path, tmp_path / "out", to="jsonl")
     assert not (tmp_path / "out").exists()
 

@@ -1,1 +1,0 @@
-"""`outlark clips`: annotated notes as sound files."""

@@ -1,0 +1,258 @@
+"""Mistakes that a trained detector is likely to make."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from outlark.commands import listing
+from outlark.commands.doctor_notes import NoteScore, name_of, note_scores, unused_notes
+from outlark.commands.doctor_sounds import Trial, trials
+from outlark.detection.detector import NoteDetector
+from outlark.detection.negatives import as_good_as_notes
+from outlark.detection.scores import ScoreLayout
+from outlark.features.noise_floor import is_number
+from outlark.features.spectrum import HIGHEST_SHARE
+from outlark.plain_text import number_of
+from outlark.segments import Segment
+
+GOOD, WARNING, PROBLEM = "good", "warning", "problem"
+#: With fewer notes than this the threshold of a class rests on almost nothing.
+ENOUGH_NOTES = 3
+#: The longest note of a class is rarely more than this many times as long as the shortest.
+USUAL_RATIO = 4.0
+#: Recordings that reach this many times higher than the model's band are probably made for bats.
+FAR_ABOVE = 3.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was checked ("white noise", "left-out notes", …), what was found, and what to do about it."""
+
+    severity: str
+    check: str
+    what: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.severity}: {self.what}" + (f". {self.advice}" if self.advice else "")
+
+
+def examine(detector: NoteDetector) -> list[Finding]:
+    """Look for mistakes that a trained detector is likely to make.
+
+    It hears silence, noise, hum, clicks, tones and whistles, none of which is a note; each training note is judged by
+    what the others say about it; and the training set and settings are checked. No recordings are needed, and the same
+    detector always gets the same findings, good ones included.
+    """
+    check_is_fitted(detector)
+    found = [_judged(trial, detector) for trial in trials(detector)]
+    scores = note_scores(detector)
+    return [
+        *found,
+        *_left_out(scores),
+        *_unused(unused_notes(detector)),
+        *_mistaken(scores),
+        *_mislabelled(scores),
+        *_negatives(detector),
+        *_numbers(detector.training_),
+        *_copies(detector.training_),
+        *_thresholds(detector.layout_),
+        *_silence(detector),
+        *_durations(detector),
+        *_band(detector),
+    ]
+
+
+# ---------------------------------------------------------------------- sounds that are not notes
+
+
+def _judged(trial: Trial, detector: NoteDetector) -> Finding:
+    """How many sounds of a trial are taken for notes, and which."""
+    taken: list[Segment] = []
+    n_sounds = 0
+    for samples, spans in trial.recordings:
+        notes = [s for s in detector.detect(samples, detector.sample_rate_) if s.label is not None]
+        for start, end in spans:
+            n_sounds += 1
+            heard = [s for s in notes if s.start < end and s.end > start]
+            taken += [max(heard, key=lambda s: s.score)] if heard else []
+    if not taken:
+        nothing = "not taken for a note" if n_sounds == 1 else f"none of {n_sounds} taken for a note"
+        return Finding(GOOD, trial.name, f"{trial.name}: {nothing}")
+    best = max(taken, key=lambda s: s.score)
+    labels = sorted({str(s.label) for s in taken})
+    threshold = detector.layout_.thresholds[detector.layout_.classes.tolist().index(best.label)]
+    likes = f"{best.label!r} (score {best.score:.2f}, threshold {threshold:.2f})"
+    others = f"; altogether as {listing([repr(label) for label in labels])}" if len(labels) > 1 else ""
+    severity = PROBLEM if trial.grave and 2 * len(taken) >= n_sounds else WARNING
+    what = f"{trial.name}: {len(taken)} of {n_sounds} taken for a note, such as {likes}{others}"
+    return Finding(severity, trial.name, what, trial.advice)
+
+
+# ---------------------------------------------------------------------- training notes
+
+
+def _left_out(notes: list[NoteScore]) -> Iterator[Finding]:
+    """Notes that a detector would miss if it had not learnt from them."""
+    check = "left-out notes"
+    judged = [note for note in notes if np.isfinite(note.own)]
+    missed = [note for note in judged if note.own < note.threshold]
+    if judged and not missed:
+        yield Finding(GOOD, check, f"left-out notes: all {len(judged)} would be found")
+    for label, of_class in _by_class(missed).items():
+        n_notes = sum(note.label == label for note in judged)
+        listed = listing([f"{note.name}: {note.own:.2f} < {note.threshold:.2f}" for note in of_class])
+        yield Finding(
+            PROBLEM if 2 * len(of_class) >= n_notes else WARNING,
+            check,
+            f"{len(of_class)} of {n_notes} notes of {label!r} would be missed if not learnt from ({listed})",
+            "Listen to them: remove what is not such a note, annotate them more tightly, or add more notes like "
+            "them; two kinds of notes may be two classes",
+        )
+
+
+def _unused(notes: list[dict[str, Any]]) -> Iterator[Finding]:
+    for label in dict.fromkeys(note["label"] for note in notes):
+        listed = listing([name_of(note) for note in notes if note["label"] == label])
+        yield Finding(
+            WARNING,
+            "notes not used",
+            f"labelled {label!r}, but unlike all other notes of this class and therefore not used: {listed}",
+            "Listen to them: correct the label or the edges, add a second note like it, or make it a class of its own",
+        )
+
+
+def _mistaken(notes: list[NoteScore]) -> Iterator[Finding]:
+    check = "classes taken for each other"
+    if len({note.label for note in notes}) > 1 and not any(note.accepted_by for note in notes):
+        yield Finding(GOOD, check, "no class accepts a note of another class")
+    for label, own in _by_class(notes).items():
+        times = Counter(other for note in own for other in note.accepted_by).most_common()
+        if times:
+            others = listing([f"{other!r} ({n})" for other, n in times])
+            yield Finding(
+                PROBLEM if 2 * times[0][1] >= len(own) else WARNING,
+                check,
+                f"of {len(own)} notes of {label!r}, other classes also accept: {others}; such notes come out as "
+                "ambiguous, or as the other class",
+                "Listen to both: merge the classes if they are the same; otherwise check the labels and add more notes "
+                "of each",
+            )
+
+
+def _mislabelled(notes: list[NoteScore]) -> Iterator[Finding]:
+    for label, own in _by_class(notes).items():
+        times = Counter(other for note in own for other in note.accepted_by)
+        # if two classes are nearly the same, single notes mean nothing
+        odd = [note for note in own if note.own < note.best_other and 2 * times[note.other] < len(own)]
+        if odd:
+            likes = listing([f"{n.name} ({n.other!r} {n.best_other:.2f}, {label!r} {n.own:.2f})" for n in odd])
+            what = f"labelled {label!r}, but more similar to another class than to the rest of its own: {likes}"
+            yield Finding(WARNING, "suspected labels", what, "Listen to them, and correct the label or remove them")
+
+
+def _negatives(detector: NoteDetector) -> Iterator[Finding]:
+    """Negatives that score as high as notes."""
+    check, model = "negatives", detector.note_model_
+    suspects = [] if model is None else list(as_good_as_notes(model, detector.negatives_))
+    if detector.negatives_ and not suspects:
+        n = len(detector.negatives_)
+        yield Finding(GOOD, check, f"negatives: all {n} score lower than the left-out notes of their class")
+    for what in suspects:
+        yield Finding(WARNING, check, what, "Listen to them again: are they notes?")
+
+
+def _by_class(notes: list[NoteScore]) -> dict[Any, list[NoteScore]]:
+    found: dict[Any, list[NoteScore]] = defaultdict(list)
+    for note in notes:
+        found[note.label].append(note)
+    return found
+
+
+def _numbers(training: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    check, counts = "number of notes", Counter(note["label"] for note in training)
+    few = {label: n for label, n in counts.items() if n < ENOUGH_NOTES}
+    for label, n in few.items():
+        little = "which says nothing about variation" if n == 1 else "which say little about variation"
+        what = f"{label!r} has {number_of(n, 'training note')}, {little}"
+        advice = f"Give at least {ENOUGH_NOTES}, preferably five to ten, from different recordings"
+        yield Finding(WARNING, check, what, advice)
+    if counts and not few:
+        yield Finding(GOOD, check, f"every class has at least {min(counts.values())} training notes")
+
+
+def _copies(training: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    """Notes with the same samples."""
+    same: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for note in training:
+        same[note["sha256"]].append(note)
+    shared: dict[tuple[Any, ...], list[str]] = defaultdict(list)
+    for copies in same.values():
+        if len(copies) > 1:
+            labels = tuple(sorted({note["label"] for note in copies}))
+            shared[labels].append(" = ".join(dict.fromkeys(name_of(note) for note in copies)))
+    for labels, names in shared.items():
+        notes = number_of(len(names), "note")
+        if len(labels) > 1:
+            what = f"{notes} labelled {' and '.join(map(repr, labels))}: {listing(names)}"
+            yield Finding(PROBLEM, "copies", what, "Decide what each is, and remove it from the other class")
+        else:
+            what = f"{notes} of {labels[0]!r} repeated: {listing(names)}"
+            yield Finding(WARNING, "copies", what, "Remove the copies: they add nothing")
+
+
+# ---------------------------------------------------------------------- settings
+
+
+def _thresholds(layout: ScoreLayout) -> Iterator[Finding]:
+    for label, threshold in zip(layout.classes.tolist(), layout.thresholds.tolist(), strict=True):
+        if not np.isfinite(threshold) or threshold < 1e-6:
+            what = f"the threshold of {label!r} is {threshold:g}: it accepts {'all' if threshold < 1 else 'nothing'}"
+            yield Finding(PROBLEM, "thresholds", what, "Train again on other notes")
+
+
+def _silence(detector: NoteDetector) -> Iterator[Finding]:
+    if detector.decisions_.activity_db is None or not getattr(detector.front_end_, "measure_activity", True):
+        yield Finding(
+            WARNING,
+            "silence",
+            "the model does not distinguish silence from sound, so it judges background noise as if it were notes",
+            "Use the default model unless you need the method as published",
+        )
+
+
+def _durations(detector: NoteDetector) -> Iterator[Finding]:
+    layout, window_s = detector.layout_, getattr(detector.front_end_, "window_s", 0.0)
+    window_s = window_s if is_number(window_s) else 0.0
+    for label, low, high in zip(layout.classes.tolist(), layout.shortest_s, layout.longest_s, strict=True):
+        if low < window_s:
+            what = f"a note of {label!r} lasts {1e3 * low:.0f} ms, less than one window of {1e3 * window_s:.0f} ms"
+            advice = "Use shorter windows (window_s and hop_s of the front end), or annotate such notes less tightly"
+            yield Finding(WARNING, "durations", what, advice)
+        if high > USUAL_RATIO * low:
+            what = f"the duration of {label!r} varies from {low:.3f} to {high:.3f} s"
+            advice = "Check whether some annotations include silence or several notes, or belong to another class"
+            yield Finding(WARNING, "durations", what, advice)
+
+
+def _band(detector: NoteDetector) -> Iterator[Finding]:
+    """The frequency band, compared with that of the recordings."""
+    front_end, rate = detector.front_end_, detector.sample_rate_
+    low_hz, high_hz = getattr(front_end, "low_hz", None), getattr(front_end, "high_hz", None)
+    if low_hz is None or high_hz is None:
+        yield Finding(GOOD, "band", f"the model is for recordings at {rate} Hz, or resampled to that")
+        return
+    top_hz = min(high_hz, HIGHEST_SHARE * rate)
+    what = f"the model uses {low_hz:.0f} to {top_hz:.0f} Hz, in recordings at {rate} Hz or resampled to that"
+    if rate / 2 > FAR_ABOVE * high_hz:
+        higher = f"If there are notes above {high_hz:.0f} Hz, such as those of bats"
+        advice = f"{higher}, use a front end with a higher high_hz"
+        yield Finding(WARNING, "band", f"{what}, which reach {rate // 2} Hz", advice)
+    elif top_hz < 0.5 * high_hz:
+        yield Finding(WARNING, "band", what, "If notes reach higher, train on recordings with a higher sample rate")
+    else:
+        yield Finding(GOOD, "band", what)

@@ -1,1 +1,0 @@
-"""`outlark doctor`: mistakes that a model is likely to make."""

@@ -1,1 +1,0 @@
-"""`outlark evaluate`: detections against the truth."""
