@@ -30,9 +30,6 @@ class Dataset:
 
     Attributes
     ----------
-    name : str
-    notes : tuple of Note
-    sample_rate : int
     known : tuple of str or None
         The classes to train on; None: drawn anew for each seed.
     remarks : tuple of str
@@ -90,7 +87,6 @@ class Dataset:
 
         Parameters
         ----------
-        folder : path
         groups : path, optional
             A CSV file with the bird, recording or session of each clip, so that training and test share none: columns
             `file` or `recording` (path within the folder, or name) and `group` or `source_group`. Clips that it does

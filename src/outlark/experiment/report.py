@@ -136,7 +136,6 @@ def write_report(
     ----------
     path : path
         The folder must exist. An existing file is replaced atomically.
-    results : Results
     sweeps : sequence of Sweep
         A figure for each.
     figure : matplotlib.figure.Figure, optional

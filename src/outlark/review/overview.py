@@ -51,7 +51,7 @@ def _recordings(project: Project, run: Row | None) -> list[Row]:
         {
             "id": r.id, "name": r.name, "short": without_sound_suffix(r.name), "seconds": r.seconds,
             "sample_rate": r.sample_rate,
-            "began": r.facts.began, "remarks": list(r.facts.told), "searched": r.id in scanned,
+            "began": r.facts.began, "remarks": list(r.facts.all_remarks), "searched": r.id in scanned,
             "known": counts.get(r.id, {}).get("known", 0), "unknown": counts.get(r.id, {}).get("unknown", 0),
             "missing": not r.path.is_file(),
         }

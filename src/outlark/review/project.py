@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from outlark.batch.facts import Facts
-from outlark.batch.identity import fingerprint
+from outlark.batch.task import fingerprint
 from outlark.commands.excerpt import Sound
 from outlark.errors import AudioError, InputError, OutlarkError
 from outlark.plain_text import visible, writable

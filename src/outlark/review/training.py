@@ -89,7 +89,8 @@ def train(project: Project, job: Job, first: int | None = None) -> None:
 
 def given_model(project: Project) -> dict[str, Any] | None:
     """The model that made the results that the project is about: "file" in the project, "path" where it was given,
-    "audio" and how many "examples" of each class it has; None for other projects."""
+    "audio" and how many "examples" of each class it has; None for other projects.
+    """
     run = project.run()
     return None if run is None else run["health"].get("given")
 

@@ -59,7 +59,7 @@ def router(project: Project) -> APIRouter:
             "n_samples": recording.n_samples, "version": recording.key, "levels": listed, "whole": pyramid.whole,
             "built": pyramid.done / max(1, levels.columns(5)), "error": pyramid.error, "low": low, "high": high,
             "rows": ROWS, "tile_columns": COLUMNS, "lowest_db": LOWEST_DB, "db_per_step": DB_PER_STEP,
-            "began": facts.began, "expansion": facts.expansion, "remarks": list(facts.told),
+            "began": facts.began, "expansion": facts.expansion, "remarks": list(facts.all_remarks),
             "missing": None if recording.path.is_file() else f"{recording.path} no longer exists; put it back",
         }  # fmt: skip
 
