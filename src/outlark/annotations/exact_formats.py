@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -158,25 +158,33 @@ def read_parquet(
 
 def write_parquet(annotations: Collection[Annotation], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
     """All annotations, silence included; unknown columns as text."""
+    more = {key: _plain(name) for key, name in other_columns(annotations, [*FIELDS, *RUN]).items()}
+    run = dumps({"schema": SCHEMA, **about.as_dict()}, "about")
+    rows = (
+        {**values(annotation), **{name: annotation.more.get(key) for key, name in more.items()}}
+        for annotation in annotations
+    )
+    sink = io.BytesIO()
+    write_parquet_rows(sink, FIELDS | dict.fromkeys(more.values(), str), rows, {_KEY: run})
+    yield sink.getvalue()
+
+
+def write_parquet_rows(
+    sink: Any, kinds: Mapping[str, type], rows: Iterable[Mapping[str, Any]], metadata: Mapping[bytes, str | bytes]
+) -> None:
+    """Write rows to a path or an open file; `kinds` are the columns with their types, str, float or int."""
     arrow, parquet = needed("pyarrow", "parquet"), needed("pyarrow.parquet", "parquet")
     types = {str: arrow.string(), float: arrow.float64(), int: arrow.int64()}
-    more = other_columns(annotations, [*FIELDS, *RUN])
-    fields = [arrow.field(name, types[kind]) for name, kind in FIELDS.items()]
-    fields += [arrow.field(_plain(name), arrow.string()) for name in more.values()]
-    run = dumps({"schema": SCHEMA, **about.as_dict()}, "about")
-    schema = arrow.schema(fields, metadata={_KEY: run})
-    sink, rest = io.BytesIO(), iter(annotations)
+    schema = arrow.schema([arrow.field(name, types[kind]) for name, kind in kinds.items()], metadata=metadata)
+    rest = iter(rows)
     with parquet.ParquetWriter(sink, schema) as writer:
         while True:
             some = list(islice(rest, ROWS_AT_ONCE))
-            rows = [values(annotation) for annotation in some]
-            columns = [[_plain(row[name]) for row in rows] for name in FIELDS]
-            columns += [[_plain(annotation.more.get(key)) for annotation in some] for key in more]
-            arrays = [arrow.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+            columns = [[_plain(row[name]) for row in some] for name in kinds]
+            arrays = [arrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
             writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
             if len(some) < ROWS_AT_ONCE:
                 break
-    yield sink.getvalue()
 
 
 def _plain(value: Any) -> Any:

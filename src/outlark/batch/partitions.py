@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -23,8 +22,6 @@ from outlark.files.aside import written_aside
 FOLDER, SEGMENTS, RECORDINGS, FILE = "parquet", "segments", "recordings", "rows.parquet"
 #: Name of the folder for an unknown site or day; all programs read it as null.
 UNKNOWN = "__HIVE_DEFAULT_PARTITION__"
-#: Rows in memory at once.
-ROWS_AT_ONCE = 2**15
 RECORDING_FIELDS = ("recording", "start_time", "seconds", "partial", "model_sha256", "version")
 _KEY = b"outlark_sources"
 
@@ -120,23 +117,17 @@ def _digest(task: Task, stays: Iterable[Stay]) -> bytes:
 
 def _write(path: Path, digest: bytes, rows: Callable[[], Iterable[dict[str, Any]]]) -> None:
     """Write rows, unless the file has them already."""
+    from outlark.annotations.exact_formats import write_parquet_rows
     from outlark.annotations.files import needed
     from outlark.annotations.outlark_csv import FIELDS
 
-    arrow, parquet = needed("pyarrow", "parquet"), needed("pyarrow.parquet", "parquet")
+    parquet = needed("pyarrow.parquet", "parquet")
     if path.exists() and (parquet.read_schema(path).metadata or {}).get(_KEY) == digest:
         return
-    kinds = dict(FIELDS) if SEGMENTS in path.parts else dict.fromkeys(RECORDING_FIELDS, str) | {"seconds": float}
-    types = {str: arrow.string(), float: arrow.float64(), int: arrow.int64()}
-    schema = arrow.schema([arrow.field(name, types[kind]) for name, kind in kinds.items()], metadata={_KEY: digest})
+    kinds = FIELDS if SEGMENTS in path.parts else dict.fromkeys(RECORDING_FIELDS, str) | {"seconds": float}
     path.parent.mkdir(parents=True, exist_ok=True)
-    rest = iter(rows())
-    with written_aside(path) as aside, parquet.ParquetWriter(aside, schema) as writer:
-        while True:
-            some = list(islice(rest, ROWS_AT_ONCE))
-            writer.write_table(arrow.Table.from_pylist(some, schema=schema))
-            if len(some) < ROWS_AT_ONCE:
-                break
+    with written_aside(path) as aside:
+        write_parquet_rows(aside, kinds, rows(), {_KEY: digest})
 
 
 def _delete_others(root: Path, wanted: set[str]) -> None:
