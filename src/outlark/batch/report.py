@@ -4,6 +4,7 @@ import csv
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -81,17 +82,25 @@ def write_combined(task: Task, outputs: Iterable[str]) -> Path:
     """
     tables = [Path(task.output, name) for name in outputs if name.endswith(ROWS)]
     runs = {run for run in map(_run_of, tables) if run is not None}
-    aside, target = task.workshop / COMBINED, Path(task.output, COMBINED)
-    with aside.open("w", encoding="utf-8", errors="surrogateescape", newline="") as combined:
+    target = Path(task.output, COMBINED)
+    with _written(task, target, errors="surrogateescape") as combined:
         header: list[str] = []
         for table in tables:
             header = _copy_rows(table, combined, header, with_run=len(runs) > 1)
-        combined.flush()
-        os.fsync(combined.fileno())
-    _write_run(target, tables, runs)
+        _write_run(target, tables, runs)
+    return target
+
+
+@contextmanager
+def _written(task: Task, target: Path, errors: str) -> Iterator[TextIO]:
+    """A file in the workshop that replaces `target` at the end, in one step."""
+    aside = task.workshop / target.name
+    with aside.open("w", encoding="utf-8", errors=errors, newline="") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(aside, target)
     sync_folder(target.parent)
-    return target
 
 
 def _copy_rows(table: Path, combined: TextIO, header: list[str], *, with_run: bool) -> list[str]:
@@ -148,24 +157,17 @@ def _run_of(table: Path) -> tuple[str, ...] | None:
 
 def write_list(task: Task, name: str, failures: Sequence[Failure]) -> Path | None:
     """A CSV file of recordings and messages; deleted if there are none."""
-    aside, target = task.workshop / name, Path(task.output, name)
+    from outlark.annotations.delimited import guarded
+
+    target = Path(task.output, name)
     if not failures:
         target.unlink(missing_ok=True)
         return None
-    with aside.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+    with _written(task, target, errors="backslashreplace") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["recording", "message"])
-        writer.writerows([_guarded(failure.name), _guarded(failure.message)] for failure in failures)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(aside, target)
-    sync_folder(target.parent)
+        writer.writerows([guarded(failure.name), guarded(failure.message)] for failure in failures)
     return target
-
-
-def _guarded(text: str) -> str:
-    """The text, protected from being read as a formula by a spreadsheet."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
 def report_of(task: Task, sources: Sources, journal: Journal, state: State, *, combined: bool, parquet: bool) -> Report:
