@@ -25,12 +25,11 @@ import numpy as np
 import soundfile
 from playwright.sync_api import Page, sync_playwright
 
+from outlark.experiment.demo_recordings import demo_sound
 from outlark.experiment.synthetic import SAMPLE_RATE
 from outlark.review.actions import annotate, new_class
-from outlark.review.demo import demo_sound
-from outlark.review.jobs import Job
 from outlark.review.opening import open_project
-from outlark.review.project import Project, Recording
+from outlark.review.project import Job, Project, Recording
 from outlark.review.tiles import save_levels
 from outlark.review.training import train
 

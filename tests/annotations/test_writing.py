@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 
-from outlark.annotations import FORMATS, About, Annotation, parquet, read_annotations, write_annotations
+from outlark.annotations import FORMATS, About, Annotation, exact_formats, read_annotations, write_annotations
 from outlark.errors import AnnotationError, InputError
 from outlark.segments import Segment
 from outlark.version import __version__
@@ -131,7 +131,7 @@ def test_errors_in_words(tmp_path):
     with pytest.raises(AnnotationError, match=r"format='ravn' is not known; choose one of"):
         write_annotations(tmp_path / "a", ANNOTATIONS, format="ravn")
     segment = Segment(start=0, end=1, sample_rate=8000)
-    with pytest.raises(InputError, match=r"Segment.* is not a Mark; use Mark.from_segment"):
+    with pytest.raises(InputError, match=r"Segment.* is not an Annotation; use Annotation.from_segment"):
         write_annotations(tmp_path / "a", [segment], format="csv")
     with pytest.raises(InputError, match=r"settings.tau is nan, which JSON does not have"):
         write_annotations(
@@ -205,7 +205,7 @@ class Counted:
 @pytest.mark.parametrize("format", [name for name in WRITING if name != "aoef"])
 def test_marks_are_written_one_after_the_other(tmp_path, format, monkeypatch):
     need(format)
-    monkeypatch.setattr(parquet, "ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(exact_formats, "ROWS_AT_ONCE", 100)
     monkeypatch.setattr(Annotation, "__hash__", object.__hash__)
     many = Counted(450)
     write_annotations(tmp_path / "a", many, format=format)

@@ -83,7 +83,7 @@ def test_the_rows_of_a_serial_run(model, season, serial, workers, tmp_path):
         model, season, tmp_path / "out", workers.scheduler_address,
         lambda driver, state: most.append((len(driver._under_way), sum(map(len, driver._under_way.values())))),
     )  # fmt: skip
-    assert (report.done, report.failures) == (41, ())
+    assert (report.done, report.failures) == (41, [])
     assert contents(tmp_path / "out") == serial
     assert [line.partition(":")[0] for line in said] == ["dashboard"]
     bundles, units = map(max, zip(*most, strict=True))
@@ -102,7 +102,7 @@ def test_one_of_two_workers_is_killed_midway(model, season, serial, workers, tmp
 
     report, _, _ = go(model, season, tmp_path / "out", workers.scheduler_address, kill)
     assert killed
-    assert (report.done, report.failures) == (41, ())
+    assert (report.done, report.failures) == (41, [])
     assert contents(tmp_path / "out") == serial
 
 
@@ -188,7 +188,7 @@ def test_the_scheduler_is_lost_and_the_same_command_goes_on(model, season, seria
     with scheduler(tmp_path), worker(address := address_in(tmp_path)):
         report, _, _ = go(model, season, tmp_path / "out", address)
     assert report.skipped >= 10
-    assert (report.skipped + report.done, report.failures) == (41, ())
+    assert (report.skipped + report.done, report.failures) == (41, [])
     assert contents(tmp_path / "out") == serial
 
 

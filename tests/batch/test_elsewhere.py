@@ -9,10 +9,9 @@ import soundfile
 
 from outlark.audio.recorder_metadata import recorder_time
 from outlark.audio.sound import AudioFile, read
-from outlark.batch.identity import fingerprint
 from outlark.batch.run import run
 from outlark.batch.sources import find
-from outlark.batch.task import Task, sha256_of
+from outlark.batch.task import Task, fingerprint, sha256_of
 from outlark.errors import AudioError, InputError
 from outlark.experiment.synthetic import SAMPLE_RATE
 from outlark.files.places import is_url, opened, size_of
@@ -66,7 +65,7 @@ def go(model, output, *paths, part_s=8.0):
 def test_a_bucket_gives_what_the_folder_gives(model, night, bucket, tmp_path):
     here = go(model, tmp_path / "here", night)
     there = go(model, tmp_path / "there", bucket)
-    assert (there.recordings, there.done, there.failures) == (3, 3, ())
+    assert (there.total, there.done, there.failures) == (3, 3, [])
     assert there.segments == here.segments
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
     assert go(model, tmp_path / "there", bucket).skipped == 3
@@ -78,7 +77,7 @@ def test_an_object_that_is_another_one_is_done_again(model, night, bucket, tmp_p
         soundfile.write(tmp_path / "again.wav", np.resize(song(seed), 9000), SAMPLE_RATE)
         store.put(str(tmp_path / "again.wav"), path)
         report = go(model, tmp_path / "out", f"{bucket}/again.wav")
-        assert (report.done, report.changed) == (1, ("again.wav",) if seed else ())
+        assert (report.done, report.changed) == (1, ["again.wav"] if seed else [])
     store.rm(path)
     (failure,) = go(model, tmp_path / "out", f"{bucket}/again.wav", f"{bucket}/a.wav").failures
     assert failure.message == f"{bucket}/again.wav does not exist; check the URL and your credentials"

@@ -15,7 +15,7 @@ def test_there_and_back():
     assert Facts.of_dict(facts.as_dict()) == facts
     assert Facts().as_dict() == {}
     assert Facts.of_dict({}) == Facts()
-    assert facts.told == ("partial: cut", "odd")
+    assert facts.all_remarks == ("partial: cut", "odd")
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_clocks_that_differ_are_told(tmp_path):
     facts = Facts.of_file(path)
     assert facts.began == "2023-10-24T12:34:56+00:00"
     assert facts.site is None
-    assert facts.told[0].startswith("the file name says 2023-10-24 12:00:00, 0:34:56 earlier than the comment")
+    assert facts.all_remarks[0].startswith("the file name says 2023-10-24 12:00:00, 0:34:56 earlier than the comment")
 
 
 def test_the_journal_and_the_tables_tell_when_and_where(tmp_path):

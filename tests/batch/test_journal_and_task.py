@@ -8,10 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from outlark.batch.identity import arithmetic
 from outlark.batch.journal import Journal, check_same, is_done
 from outlark.batch.sources import Sources
-from outlark.batch.task import Task
+from outlark.batch.task import Task, arithmetic
 from outlark.errors import InputError
 
 NOW = {"size": 5, "mtime_ns": 7, "sha256": "ab"}
@@ -76,7 +75,7 @@ def test_journals_of_before_do_not_tell_the_processor_and_still_count(task, tmp_
 @pytest.mark.skipif("openblas" not in arithmetic()["blas"], reason="only OpenBLAS lets its kernel be chosen")
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="kernels of x86")
 def test_another_kernel_is_told():
-    program = "from outlark.batch.identity import arithmetic; print(arithmetic()['blas'])"
+    program = "from outlark.batch.task import arithmetic; print(arithmetic()['blas'])"
     told = set()
     for kernel in ("Nehalem", "Haswell"):
         environment = {**os.environ, "OPENBLAS_CORETYPE": kernel}

@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from outlark.batch.lock import TakenError, lock
+from outlark.batch.journal import TakenError, lock
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from outlark.batch.lock import lock
+from outlark.batch.journal import lock
 with lock(Path(sys.argv[1]), shared=len(sys.argv) > 2):
     print("held", flush=True)
     time.sleep(600)
@@ -62,6 +62,6 @@ def test_waiting_for_it(holder, tmp_path, monkeypatch):
         process.kill()
         process.wait()
 
-    monkeypatch.setattr("outlark.batch.lock.time.sleep", killed)
+    monkeypatch.setattr("outlark.batch.journal.time.sleep", killed)
     with lock(tmp_path / "lock", wait_s=600.0):
         assert waited

@@ -4,8 +4,7 @@ from datetime import date, datetime
 
 import pytest
 
-from outlark.batch.manifest import read_manifest
-from outlark.batch.sources import find
+from outlark.batch.sources import find, read_manifest
 from outlark.errors import InputError
 
 

@@ -65,7 +65,7 @@ def test_parts_change_not_a_byte(model, night, in_one_piece, tmp_path, part_s, d
         model, tmp_path / "out", night, part_s=part_s, keep_scores=True, driver=driver,
         watch=lambda state: seen.append((state.bytes_done, state.bytes_total)),
     )  # fmt: skip
-    assert (report.recordings, report.done, report.failures, report.resumed) == (4, 4, (), 0)
+    assert (report.total, report.done, report.failures, report.resumed) == (4, 4, [], 0)
     assert contents(tmp_path / "out") == in_one_piece
     assert sorted(parts_in(tmp_path / "out")) == list(range(round(SECONDS / part_s)))
     assert sorted(os.listdir(tmp_path / "out/.outlark")) == ["journal.jsonl", "lock", "workers"]
@@ -140,9 +140,9 @@ def test_a_part_that_was_damaged_is_told_and_done_again(model, interrupted):
     assert "a part of a recording that can no longer be read" in failure.message
     assert "give the same command again" in failure.message
     again = go(model, output, recording)
-    assert (again.resumed, again.failures) == (0, ())
+    assert (again.resumed, again.failures) == (0, [])
     (output / "long.wav.outlark.csv").unlink()
-    assert go(model, output, recording).failures == ()
+    assert go(model, output, recording).failures == []
 
 
 def test_parts_that_nobody_knows_are_deleted(model, interrupted, night):
@@ -206,7 +206,7 @@ def test_models_of_frames_work_in_one_piece(tmp_path, night):
     detector = NoteDetector.paper().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
     model_file.save(detector, tmp_path / "m.outlark")
     report = go(tmp_path / "m.outlark", tmp_path / "out", night / "a/long.wav", formats=("csv",))
-    assert (report.done, report.failures) == (1, ())
+    assert (report.done, report.failures) == (1, [])
     assert parts_in(tmp_path / "out", "long.wav") == []
 
 

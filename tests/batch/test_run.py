@@ -13,11 +13,10 @@ import soundfile
 from outlark.annotations import read_annotations
 from outlark.annotations.outlark_csv import RUN
 from outlark.batch.engine import Engine
-from outlark.batch.identity import fingerprint
-from outlark.batch.lock import lock
+from outlark.batch.journal import lock
 from outlark.batch.run import run
 from outlark.batch.sources import Source, find
-from outlark.batch.task import Task, sha256_of
+from outlark.batch.task import Task, fingerprint, sha256_of
 from outlark.batch.unit import Unit
 from outlark.errors import InputError, ModelFileError
 from outlark.experiment.synthetic import SAMPLE_RATE
@@ -76,7 +75,7 @@ def times(folder):
 def test_everything_is_done_once(model, four, tmp_path):
     states = []
     first = go(model, tmp_path / "out", four, combined=True, watch=lambda s: states.append((s.done, s.bytes_done)))
-    assert (first.recordings, first.done, first.skipped, first.failures) == (4, 4, 0, ())
+    assert (first.total, first.done, first.skipped, first.failures) == (4, 4, 0, [])
     assert sum(first.segments.values()) >= 4
     sound = [soundfile.info(four / name).duration for name in NAMES]
     assert first.seconds == pytest.approx(sum(sound))
@@ -90,7 +89,7 @@ def test_everything_is_done_once(model, four, tmp_path):
     }
 
     again = go(model, tmp_path / "out", four, combined=True)
-    assert (again.recordings, again.done, again.skipped) == (4, 0, 4)
+    assert (again.total, again.done, again.skipped) == (4, 0, 4)
     assert again.segments == first.segments
     assert contents(tmp_path / "out") == before
     assert not changed(tmp_path / "out", at)
@@ -100,7 +99,7 @@ def test_everything_is_done_once(model, four, tmp_path):
 def test_the_combined_table_has_the_rows_of_earlier_runs(model, four, tmp_path):
     whole = go(model, tmp_path / "out", four, combined=True).combined.read_bytes()
     smaller = go(model, tmp_path / "out", four / "c/a.wav", four / "a.wav", combined=True)
-    assert (smaller.recordings, smaller.skipped) == (2, 2)
+    assert (smaller.total, smaller.skipped) == (2, 2)
     assert smaller.combined.read_bytes() == whole
 
 
@@ -133,7 +132,7 @@ def test_rows_of_several_runs_still_say_which(model, four, tmp_path):
     table = tmp_path / "out" / f"{NAMES[0]}.outlark.csv"
     table.write_text(table.read_text().replace('""mix""', "2"))
     again = go(model, tmp_path / "out", four, combined=True)
-    assert again.skipped == report.recordings
+    assert again.skipped == report.total
     with again.combined.open(newline="") as file:
         told = {row["settings"] for row in csv.DictReader(file)}
     assert len(told) == 2
@@ -155,7 +154,7 @@ def test_only_what_changed_is_done_again(model, four, done):
     (done / "d.flac.outlark.csv").write_text("worked on by hand\n")  # which is nobody's business
     before = times(done)
     report = go(model, done, four)
-    assert (report.recordings, report.done, report.skipped) == (5, 3, 2)
+    assert (report.total, report.done, report.skipped) == (5, 3, 2)
     assert changed(done, before) == {"b.wav.outlark.csv", "c/a.wav.outlark.csv"}
     assert (done / "e.wav.outlark.csv").exists()
     assert (done / "d.flac.outlark.csv").read_text() == "worked on by hand\n"
@@ -217,7 +216,7 @@ def test_a_card_that_was_swapped_under_one_mount_point_is_seen(model, tmp_path):
         soundfile.write(tmp_path / "card/0430.wav", np.resize(song(seed), 9000), SAMPLE_RATE)
         os.utime(tmp_path / "card/0430.wav", ns=(10**18, 10**18))
         report = go(model, tmp_path / "out", tmp_path / "card")
-        assert (report.done, report.skipped, report.changed) == (1, 0, ("0430.wav",) if seed else ())
+        assert (report.done, report.skipped, report.changed) == (1, 0, ["0430.wav"] if seed else [])
     go(model, tmp_path / "anew", tmp_path / "card")
     assert contents(tmp_path / "out") == contents(tmp_path / "anew")
 
@@ -251,7 +250,7 @@ def test_a_recording_that_was_cut_short_is_done_in_part(model, four, tmp_path):
     cut(tmp_path / "whole.wav", 0.7, four / "cut.wav")
     for skipped in (0, 5):  # it is told again when nothing is left to do
         report = go(model, tmp_path / "out", four, combined=True, formats=("csv", "raven", "audacity"))
-        assert (report.recordings, report.skipped, report.failures) == (5, skipped, ())
+        assert (report.total, report.skipped, report.failures) == (5, skipped, [])
         ((name, message),) = [(partial.name, partial.message) for partial in report.partial]
         assert name == "cut.wav"
         assert f"its header announces {whole_s:.3f} s, but it holds 0.700 s" in message
@@ -267,7 +266,7 @@ def test_a_recording_that_was_cut_short_is_done_in_part(model, four, tmp_path):
     assert beside["recording"] == {"partial": message}
     shutil.copy(tmp_path / "whole.wav", four / "cut.wav")  # a whole copy is found
     mended = go(model, tmp_path / "out", four, formats=("csv", "raven", "audacity"))
-    assert (mended.done, mended.partial, mended.failures_file) == (1, (), None)
+    assert (mended.done, mended.partial, mended.failures_file) == (1, [], None)
 
 
 @pytest.mark.parametrize(("how", "told"), [(1, "grew"), (-1, "shrank")])
@@ -353,7 +352,7 @@ def test_bad_files_do_not_stop_the_others(model, four, tmp_path):
         (four / name).unlink(missing_ok=True)
     soundfile.write(four / "empty.wav", song(1), SAMPLE_RATE)
     mended = go(model, tmp_path / "out", four, combined=True)
-    assert (mended.done, mended.skipped, mended.failures, mended.failures_file) == (1, 3, (), None)
+    assert (mended.done, mended.skipped, mended.failures, mended.failures_file) == (1, 3, [], None)
     assert not (tmp_path / "out/failures.csv").exists()
 
 

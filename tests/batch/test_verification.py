@@ -6,7 +6,7 @@ import shutil
 import pytest
 from click.testing import CliRunner
 
-from outlark.batch.verification import CHANGED, MISSING, verify
+from outlark.batch.journal import CHANGED, MISSING, verify
 from outlark.cli.main import main
 from outlark.errors import InputError
 

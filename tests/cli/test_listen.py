@@ -18,7 +18,7 @@ import soundfile
 from click.testing import CliRunner
 
 from outlark.annotations import Annotation, read_annotations
-from outlark.annotations.json_lines import mark_line
+from outlark.annotations.exact_formats import mark_line
 from outlark.cli.main import main
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.storage import model_file

@@ -15,7 +15,8 @@ from pathlib import Path
 import uvicorn
 from outlark.review.serving import make_app
 from outlark.review.opening import open_project
-from outlark.review.store import UNDOABLE, Store, replayed
+from outlark.review.store import UNDOABLE, Store
+from tests.review.replay import replayed
 
 recordings, folder, kills = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
 chance = random.Random(3)

@@ -14,6 +14,7 @@ from outlark.errors import InputError
 from outlark.experiment.demo_recordings import demo_sound
 from outlark.experiment.synthetic import SAMPLE_RATE
 from outlark.review.opening import open_project
+from outlark.review.project import Job
 from outlark.review.queues import wilson
 from outlark.storage.model_file import load
 from tests.recordings_on_disk import outlark
@@ -340,17 +341,15 @@ def test_training_can_be_cancelled_and_continued(client):
         if job is not None and "searching" in job.message and not cancelled:
             cancelled.append(client.delete(f"/api/jobs/{job.id}").status_code)
 
-    from outlark.review import jobs
+    tell = Job.tell
 
-    tell = jobs.Job.tell
-
-    def watched(self: jobs.Job, progress: float, message: str) -> None:
+    def watched(self: Job, progress: float, message: str) -> None:
         self.message = message
         cancel_at_first_search()
         tell(self, progress, message)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jobs.Job, "tell", watched)
+        patch.setattr(Job, "tell", watched)
         assert client.work("/api/train")["state"] == "cancelled"
     assert cancelled == [200]
     run = client.get("/api/project").json()["run"]

@@ -14,9 +14,8 @@ from starlette.testclient import TestClient
 
 from outlark.errors import InputError
 from outlark.review.api import recordings
-from outlark.review.guard import COOKIE, HEADERS
 from outlark.review.opening import open_project
-from outlark.review.serving import bind, is_loopback, make_app
+from outlark.review.serving import COOKIE, HEADERS, bind, is_loopback, make_app
 from tests.review.conftest import HOST, Client, limited
 
 SOUND = b"RIFF\x24\x00\x00\x00WAVE"

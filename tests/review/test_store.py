@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from outlark.errors import InputError
-from outlark.review.store import STEPS, UNDOABLE, Store, migrate, replayed
+from outlark.review.store import STEPS, UNDOABLE, Store, migrate
+from tests.review.replay import replayed
 
 #: Forks children that review one after the other and are killed after so many acknowledged actions.
 KILLS = """

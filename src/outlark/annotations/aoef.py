@@ -39,7 +39,7 @@ def read(
     clips = getattr(found, "clip_predictions", None) or getattr(found, "clip_annotations", None) or []
     events = [(i, event) for i, event in enumerate((e for clip in clips for e in clip.sound_events), start=1)]
     keys = _label_keys([_tags(event) for _, event in events], label_column, path, remarks)
-    annotations = [_mark(path, i, event, keys) for i, event in events]
+    annotations = [_annotation(path, i, event, keys) for i, event in events]
     said = getattr(found, "description", None)
     return annotations, _run(said) if getattr(found, "name", None) == "outlark" else about
 
@@ -97,7 +97,7 @@ def _label_keys(tags: list[dict[str, str]], wanted: str | int | None, path: Path
     return keys
 
 
-def _mark(path: Path, i: int, event: Any, keys: list[str]) -> Annotation:
+def _annotation(path: Path, i: int, event: Any, keys: list[str]) -> Annotation:
     tags, sound = _tags(event), event.sound_event
     features = {feature.term.name: feature.value for feature in sound.features}
     times, frequencies = _bounds(sound.geometry)

@@ -34,7 +34,7 @@ def read(path: Path, text: str, about: Mapping[str, Any], remarks: list[str]) ->
             if cells[0].strip() == "\\":
                 _add_frequencies(annotations, cells)
             else:
-                annotations.append(_mark(cells, line))
+                annotations.append(_annotation(cells, line))
         except (ValueError, InputError) as error:
             raise AnnotationError(f"{path}, line {line}: {error}") from None
     if about.get("format") == "audacity":
@@ -59,7 +59,7 @@ def write(annotations: Collection[Annotation], about: About, durations: Mapping[
             yield encoded(tab_line(["\\", *band]))
 
 
-def _mark(cells: list[str], line: int) -> Annotation:
+def _annotation(cells: list[str], line: int) -> Annotation:
     if not 2 <= len(cells) <= 4:
         raise ValueError(f"{len(cells)} cells between tabs; expected start, end and text, as in '0.5\\t0.75\\tsong'")
     try:

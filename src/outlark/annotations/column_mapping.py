@@ -149,9 +149,9 @@ class Columns:
                 self.at["label"] = label
         known = {*self.at.values(), *self.dropped}
         others = [(i, column) for i, column in enumerate(self.sheet.columns) if i not in known]
-        return [self._mark(row, {c: row.cells[i] for i, c in others if row.cells[i]}) for row in self.sheet.rows]
+        return [self._annotation(row, {c: row.cells[i] for i, c in others if row.cells[i]}) for row in self.sheet.rows]
 
-    def _mark(self, row: Row, more: dict[str, str]) -> Annotation:
+    def _annotation(self, row: Row, more: dict[str, str]) -> Annotation:
         found = {field: parse(row.cells[self.at[field]]) for field, parse in _OPTIONAL.items() if field in self.at}
         start_s, end_s = self._span(row, found)
         if found.get("frequencies") == WHOLE_BAND:

@@ -54,7 +54,7 @@ def _segments(path: Path, found: Any, format: str) -> Iterator[Annotation]:
         recording = annotation.notated_path
         rate = _rate(path, recording) if "samplerate" in options else 1
         for i, segment in enumerate(annotation.seq.segments, start=1):
-            yield _mark(path, i, segment.onset_s / rate, segment.offset_s / rate, segment.label, recording)
+            yield _annotation(path, i, segment.onset_s / rate, segment.offset_s / rate, segment.label, recording)
 
 
 def _rate(path: Path, recording: Any) -> int:
@@ -84,10 +84,10 @@ def _tiers(path: Path, grid: Any, wanted: str | int | None, remarks: list[str]) 
             i += 1
             is_point = hasattr(item, "number")
             span = (item.number, item.number, item.mark) if is_point else (item.xmin, item.xmax, item.text)
-            yield _mark(path, i, *span, grid.audio_path, more={"tier": tier.name})
+            yield _annotation(path, i, *span, grid.audio_path, more={"tier": tier.name})
 
 
-def _mark(path: Path, i: int, start: Any, end: Any, label: Any, recording: Any, **rest: Any) -> Annotation:
+def _annotation(path: Path, i: int, start: Any, end: Any, label: Any, recording: Any, **rest: Any) -> Annotation:
     try:
         return Annotation(
             start_s=float(np.float64(start)),

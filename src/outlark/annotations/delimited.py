@@ -126,7 +126,7 @@ def comma_line(cells: list[str]) -> str:
 
 
 def tab_line(cells: list[str]) -> str:
-    r"""A line of tab-separated text; only cells that begin with a quotation annotation are quoted.
+    r"""A line of tab-separated text; only cells that begin with a quotation mark are quoted.
 
     >>> tab_line(['the "long" song', '"A"']).count('"')
     8

@@ -49,7 +49,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_text(path: Path, remarks: list[str]) -> str:
-    """The text of a file: UTF-8 or UTF-16, with or without byte order annotation, else Windows-1252, with a remark."""
+    """The text of a file: UTF-8 or UTF-16, with or without byte order mark, else Windows-1252, with a remark."""
     blob = read_bytes(path)
     encoding = _encoding(blob)
     if encoding is None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from outlark.annotations import crowsetta_formats, parquet
+from outlark.annotations import crowsetta_formats, exact_formats
 from outlark.annotations.delimited import check_size, key_of, lines_of, number, separator_of, tab_cells
 from outlark.annotations.files import about_file, read_text
 from outlark.annotations.outlark_csv import ANY_NAMES
@@ -94,7 +94,7 @@ def detect_format(path: Path) -> str:
     with about_file(path, "read", "check that it exists and that you may read it"):
         if path.is_file():
             with path.open("rb") as file:
-                if file.read(4) == parquet.MAGIC:
+                if file.read(4) == exact_formats.PARQUET_MAGIC:
                     return "parquet"
     text = read_text(path, [])
     if not text.strip():

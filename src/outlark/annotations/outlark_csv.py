@@ -93,8 +93,8 @@ def read(
 ) -> tuple[list[Annotation], Mapping[str, Any]]:
     """The annotations, and what the file says about its run."""
     if not is_own(sheet):
-        return marks_in(sheet.stripped(), label_column, own=False), about
-    return marks_in(sheet, label_column, own=True), about_in(sheet) or about
+        return annotations_in(sheet.stripped(), label_column, own=False), about
+    return annotations_in(sheet, label_column, own=True), about_in(sheet) or about
 
 
 def write(annotations: Collection[Annotation], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
@@ -143,7 +143,9 @@ def is_own(sheet: Sheet) -> bool:
     return set(sheet.columns) >= set(FIELDS) - set(LATER)
 
 
-def marks_in(sheet: Sheet, label_column: str | int | None, *, own: bool, all_digits: bool = False) -> list[Annotation]:
+def annotations_in(
+    sheet: Sheet, label_column: str | int | None, *, own: bool, all_digits: bool = False
+) -> list[Annotation]:
     """The annotations in a file of outlark or of another program; `all_digits` if times are not rounded."""
     names = OWN_NAMES if own else ANY_NAMES
     rounding = {"rounding_s": 0.0} if all_digits else {}

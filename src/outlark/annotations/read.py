@@ -7,18 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from outlark.annotations import (
-    aoef,
-    audacity,
-    birdnet,
-    crowsetta_formats,
-    dcase,
-    json_lines,
-    kaleidoscope,
-    outlark_csv,
-    parquet,
-    raven,
-)
+from outlark.annotations import aoef, audacity, crowsetta_formats, exact_formats, other_csv, outlark_csv, raven
 from outlark.annotations.annotation import Annotation, Table
 from outlark.annotations.delimited import Sheet, sheet_of
 from outlark.annotations.files import SIDE_SUFFIX, read_side, read_text
@@ -31,9 +20,9 @@ SUFFIXES = (
 )  # fmt: skip
 _SHEETS: dict[str, Callable[[Sheet, Mapping[str, Any], str | int | None], list[Annotation]]] = {
     "raven": raven.read,
-    "kaleidoscope": kaleidoscope.read,
-    "birdnet": birdnet.read,
-    "dcase": dcase.read,
+    "kaleidoscope": other_csv.read_kaleidoscope,
+    "birdnet": other_csv.read_birdnet,
+    "dcase": other_csv.read_dcase,
 }
 
 
@@ -84,14 +73,14 @@ def _read(
 ) -> tuple[list[Annotation], Mapping[str, Any]]:
     about = read_side(path, remarks)
     if format == "parquet":
-        return parquet.read(path, about, label_column, remarks)
+        return exact_formats.read_parquet(path, about, label_column, remarks)
     if format in crowsetta_formats.FORMATS:
         return crowsetta_formats.read(path, format, label_column, remarks), about
     text = read_text(path, remarks)
     if format == "audacity":
         return audacity.read(path, text, about, remarks), about
     if format == "jsonl":
-        return json_lines.read(path, text, about, label_column, remarks)
+        return exact_formats.read_json_lines(path, text, about, label_column, remarks)
     if format == "aoef":
         return aoef.read(path, text, about, label_column, remarks)
     sheet = sheet_of(text, path, remarks)

@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from outlark.annotations import aoef, audacity, birdnet, dcase, json_lines, kaleidoscope, outlark_csv, parquet, raven
+from outlark.annotations import aoef, audacity, exact_formats, other_csv, outlark_csv, raven
 from outlark.annotations.annotation import About, Annotation
 from outlark.annotations.files import encoded, side_path, side_text, write_bytes, written
 from outlark.annotations.formats import FORMATS, format_named, is_ready
@@ -16,12 +16,12 @@ from outlark.version import __version__
 _WRITERS: dict[str, Callable[[Collection[Annotation], About, Mapping[str, float]], Iterator[bytes]]] = {
     "raven": raven.write,
     "audacity": audacity.write,
-    "kaleidoscope": kaleidoscope.write,
-    "birdnet": birdnet.write,
-    "dcase": dcase.write,
+    "kaleidoscope": other_csv.write_kaleidoscope,
+    "birdnet": other_csv.write_birdnet,
+    "dcase": other_csv.write_dcase,
     "csv": outlark_csv.write,
-    "jsonl": json_lines.write,
-    "parquet": parquet.write,
+    "jsonl": exact_formats.write_json_lines,
+    "parquet": exact_formats.write_parquet,
     "aoef": aoef.write,
 }
 #: Formats that hold version, model and settings themselves; CSV in its rows, if it has any.
@@ -87,7 +87,7 @@ def write_annotations(
     listed = annotations if isinstance(annotations, Collection) else list(annotations)
     for annotation in listed:
         if not isinstance(annotation, Annotation):
-            raise InputError(f"{annotation!r:.100} is not a Mark; use Mark.from_segment for what a detector found")
+            raise InputError(f"{annotation!r:.100} is not an Annotation; use Annotation.from_segment for segments")
     holds_about = format in _HOLD_ABOUT and (len(listed) > 0 or format != "csv")
     with written(path) as file:
         for piece in _WRITERS[format](listed, about, durations or {}):

@@ -8,7 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import product, takewhile
 from pathlib import Path, PurePosixPath
 from typing import Self
 
@@ -151,20 +151,16 @@ def _nearest(asked: PurePosixPath, files: dict[str, list[Path]]) -> Sequence[Pat
     found = list(same.values())
     alike = [file for file in found if file.name.casefold() == asked.name.casefold()]
     found = alike or found
-    for key in (lambda file: _common(file.parts, asked.parts), lambda file: file.name == asked.name):
+    for key in (lambda file: _common(file.parts[:-1], asked.parts[:-1]), lambda file: file.name == asked.name):
         best = max(map(key, found), default=0)
         found = [file for file in found if key(file) == best]
     return found
 
 
-def _common(parts: Sequence[str], others: Sequence[str]) -> int:
+def _common(folders: Sequence[str], others: Sequence[str]) -> int:
     """How many folders have the same names, from the innermost."""
-    n = 0
-    for part, other in zip(parts[-2::-1], others[-2::-1], strict=False):
-        if part.casefold() != other.casefold():
-            break
-        n += 1
-    return n
+    pairs = zip(reversed(folders), reversed(others), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0].casefold() == pair[1].casefold(), pairs))
 
 
 # ------------------------------------------------------------------------ names
@@ -192,12 +188,7 @@ class RecordingName:
     def likeness(self, other: Self) -> tuple[int, int]:
         """Similarity of two names with one stem: endings (2 equal, 1 missing in one, 0 different), then folders."""
         endings = 2 if self.suffix == other.suffix else int(not self.suffix or not other.suffix)
-        common = 0
-        for one, two in zip(reversed(self.folders), reversed(other.folders), strict=False):
-            if one != two:
-                break
-            common += 1
-        return endings, common
+        return endings, _common(self.folders, other.folders)
 
     def shortens(self, other: Self) -> bool:
         """Whether this is the other name without some of its folders or its ending."""

@@ -1,1 +1,1 @@
-"""Layer 4: many recordings, in a run that can be killed at any moment and goes on where it was."""
+"""Many recordings in one run, which can be killed at any moment and resumes where it was."""

@@ -1,7 +1,7 @@
-"""The driver of a cluster: Dask workers, on this machine or on many. The journal stays with the process that drives.
+"""The driver for a cluster: Dask workers, on this machine or on many.
 
-Workers get the model when they join, read recordings from where the driver does (a shared file system, or URLs), and
-send finished tables back; they write nothing. What came of the parts of a long recording is put together here.
+Workers get the model when they join, read recordings from the same place as the driver (a shared file system, or URLs)
+and send finished files back. The driver alone writes results and the journal, and joins the parts of long recordings.
 """
 
 import logging
@@ -27,11 +27,11 @@ from outlark.files.places import size_of
 
 #: Seconds to wait for a scheduler that does not answer, and for the first worker.
 CONNECT_S, WORKERS_S = 30.0, 120.0
-#: Seconds after which workers are counted again, and after which a cluster that does not answer is left alone.
+#: Seconds between counts of the workers, and to wait for a cluster that does not answer at the end.
 COUNT_S, CLOSE_S = 2.0, 5.0
-#: Bundles of units under way for each worker: one at work, and one that has come already.
+#: Bundles of units per worker: one under way and one waiting.
 EACH = 2
-#: Short recordings go together until they have so many bytes, some minutes of sound, or are so many.
+#: Limits of a bundle of short recordings: bytes (some minutes of audio), and units.
 BUNDLE_BYTES, BUNDLE_UNITS = 2**24, 32
 REMEDY = "what is done is kept: give the same command again to go on from here"
 
@@ -51,17 +51,16 @@ def check_address(address: str) -> str:
 
 
 class Cluster:
-    """Dask workers, for as long as a ``with`` block lasts.
+    """Dask workers, for a ``with`` block.
 
     Parameters
     ----------
-    task : Task
     address : str
         Of the scheduler, or "local", or "local:N".
     jobs : int
-        Processes of this machine that put parts together, and workers of a cluster that is "local".
+        Processes of this machine that join parts, and workers of a "local" cluster.
     say : function
-        Gets what there is to tell: the address of the dashboard, that there is no worker.
+        Gets messages: the address of the dashboard, that there is no worker.
     """
 
     def __init__(self, task: Task, address: str, jobs: int, say: Callable[[str], None]) -> None:
@@ -74,10 +73,10 @@ class Cluster:
         self._under_way: dict[Any, list[Unit]] = {}  # by future
         self._ended: SimpleQueue[Any] = SimpleQueue()
         self._client: Any = None
-        self._there: Any = None  # what workers can do
+        self._there: Any = None  # the module of the workers
         self._n_workers, self._counted = 0, 0.0
-        # units whose workers have died, and those of them that wait until nothing else is under way: Dask blames all
-        # that a worker had been given, and one of them is to blame
+        # units whose workers have died, and those of them that wait to be tried alone: Dask blames all units that a
+        # worker had, and one of them is to blame
         self._suspects: set[Unit] = set()
         self._waiting: deque[Unit] = deque()
         self._alone = False  # whether one of them is under way
@@ -89,7 +88,7 @@ class Cluster:
         return self
 
     def start(self, n_units: int) -> bool:
-        """Hand out the model; whether recordings can be worked on in parts."""
+        """Hand out the model; whether recordings can be split."""
         with _about_the_scheduler(self._address):
             self._wait_for_workers()
             outfit = self._there.Outfit(self._token, self._task, Path(self._task.model).read_bytes())
@@ -102,11 +101,11 @@ class Cluster:
 
     @property
     def n_free(self) -> int:
-        """As many bundles of units as the workers can have under way."""
+        """How many more bundles of units the workers can take."""
         return 0 if self._alone else max(0, EACH * max(1, self._n_workers) - len(self._under_way))
 
     def submit(self, unit: Unit) -> None:
-        """Have a unit done: the whole from its parts here, all else there, short recordings together."""
+        """Parts are joined here, everything else is done there, short recordings together."""
         if unit.parts:
             self._joins.append(unit)
             return
@@ -120,7 +119,7 @@ class Cluster:
             self._send()
 
     def events(self) -> Iterator[Event]:
-        """What has happened to the units that were submitted; waits until something has, but not for long."""
+        """As `Driver.events`."""
         self._send()
         if self._waiting and not self._under_way:
             self._alone, self._bundle = True, [self._waiting.popleft()]
@@ -168,7 +167,7 @@ class Cluster:
         return list(zip(units, found, strict=True))
 
     def _delivered(self, unit: Unit, what: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With the files of a unit in the output folder."""
+        """The outcome, with the files of the unit in the output folder."""
         if "done" not in what:
             return what
         done = dict(what["done"])
@@ -190,7 +189,7 @@ class Cluster:
         self._n_workers = len(self._client.nthreads())
 
     def _check_workers(self) -> None:
-        """Refuse workers that would give other numbers, or the same ones in threads that get in each other's way."""
+        """Refuse workers that would give other numbers, and those with several threads."""
         threads = {worker: n for worker, n in self._client.nthreads().items() if n != 1}
         if threads:
             worker, n = next(iter(threads.items()))
@@ -203,7 +202,7 @@ class Cluster:
                 raise InputError(self._there.unlike(worker, kind, own))
 
     def _count_workers(self) -> None:
-        """Now and then: workers come and go."""
+        """From time to time: workers come and go."""
         if not self._under_way or time.monotonic() - self._counted < COUNT_S:
             return
         with _about_the_scheduler(self._address):
@@ -214,7 +213,7 @@ class Cluster:
 
 
 def _size(unit: Unit) -> int:
-    """Bytes of its recording; a worker says what is wrong with one that is gone."""
+    """Bytes of its recording; if it is missing, the worker reports that."""
     try:
         return size_of(unit.source.path)
     except OSError:
@@ -222,12 +221,12 @@ def _size(unit: Unit) -> int:
 
 
 def _connected(address: str, jobs: int) -> Any:
-    """A client of the scheduler, which is started with its workers if it is to be local."""
+    """A client of the scheduler; a local one is started with its workers."""
     try:
         import distributed
     except ImportError as error:
         raise InputError(f'--cluster needs Dask ({error}); install it with: pip install "outlark[cluster]"') from None
-    # what it would say of lost connections and workers, we say
+    # lost connections and workers are reported by us
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
         if not address.startswith("local"):
@@ -245,7 +244,7 @@ def _connected(address: str, jobs: int) -> Any:
 
 
 def _close(client: Any, token: str, futures: list[Any]) -> None:
-    """Leave the cluster as it was; if it is gone, there is nothing to leave."""
+    """Leave the cluster as it was, if it still exists."""
     if client is None:
         return
     with suppress(Exception):
@@ -261,7 +260,7 @@ def _close(client: Any, token: str, futures: list[Any]) -> None:
 
 @contextmanager
 def _about_the_scheduler(address: str) -> Iterator[None]:
-    """Whatever says that the scheduler is gone, in words."""
+    """Explain the errors that a lost scheduler causes."""
     from distributed.comm import CommClosedError
 
     try:

@@ -1,4 +1,4 @@
-"""What a Dask worker does: it gets the model when it joins, does bundles of units, and writes nothing but scratch."""
+"""What a Dask worker does: it gets the model when it joins, and does bundles of units in a scratch folder."""
 
 import shutil
 import tempfile
@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from distributed import WorkerPlugin
 
 from outlark.batch.crew import outcome
-from outlark.batch.identity import arithmetic
-from outlark.batch.task import Task
+from outlark.batch.task import Task, arithmetic
 from outlark.batch.unit import Unit
 from outlark.errors import OutlarkError
 from outlark.version import __version__
@@ -21,24 +20,15 @@ from outlark.version import __version__
 if TYPE_CHECKING:
     from outlark.batch.engine import Engine
 
-#: By the token of a run: its outfit, and its engine once it was needed.
+#: By the token of a run: its outfit, and its engine once it is needed.
 _outfits: dict[str, "Outfit"] = {}
 _engines: dict[str, "Engine"] = {}
-#: A process does one thing at a time, whatever its number of threads: BLAS counts its threads for the whole process.
+#: One thing at a time, whatever the number of threads: BLAS sets its threads for the whole process.
 _alone = threading.Lock()
 
 
 class Outfit(WorkerPlugin):
-    """What a worker needs for a run; Dask gives it to each worker that is there, and to each that joins later.
-
-    Parameters
-    ----------
-    token : str
-        Of the run.
-    task : Task
-    model : bytes
-        The model file.
-    """
+    """What a worker needs for a run (by its `token`); Dask also gives it to workers that join later."""
 
     def __init__(self, token: str, task: Task, model: bytes) -> None:
         self.name, self.token = f"outlark-{token}", token
@@ -46,7 +36,6 @@ class Outfit(WorkerPlugin):
         self._folder: str | None = None
 
     def setup(self, worker: Any) -> None:
-        """Called on each worker."""
         self._folder = tempfile.mkdtemp(prefix="outlark-", dir=worker.local_directory)
         self.scratch = Path(self._folder, "scratch")
         path = Path(self._folder, "model.outlark")
@@ -55,7 +44,6 @@ class Outfit(WorkerPlugin):
         _outfits[self.token] = self
 
     def teardown(self, worker: Any) -> None:
-        """Called when the run has ended, or the worker leaves."""
         _engines.pop(self.token, None)
         _outfits.pop(self.token, None)
         if self._folder is not None:
@@ -63,12 +51,12 @@ class Outfit(WorkerPlugin):
 
 
 def kind() -> dict[str, str]:
-    """What results of this process depend on besides the recording, the model and the settings."""
+    """What the results of this process depend on besides the recording, the model and the settings."""
     return {"outlark": __version__, **arithmetic()}
 
 
 def unlike(worker: str, found: Mapping[str, str], expected: Mapping[str, str]) -> str:
-    """That a worker is of another kind, and what to do."""
+    """The error for a worker of another kind."""
     differs = [key for key in {**found, **expected} if found.get(key) != expected.get(key)]
     what = ", ".join(f"{key} {found.get(key)!r:.60} there, {expected.get(key)!r:.60} here" for key in sorted(differs))
     return (
@@ -79,7 +67,7 @@ def unlike(worker: str, found: Mapping[str, str], expected: Mapping[str, str]) -
 
 
 def ready(token: str) -> dict[str, Any]:
-    """Load the model; as `outlark.batch.crew.ready`."""
+    """As `outlark.batch.crew.worker_ready`."""
     with _alone:
         try:
             return {"splits": _engine(token).splits}
@@ -88,7 +76,7 @@ def ready(token: str) -> dict[str, Any]:
 
 
 def do(token: str, units: Sequence[Unit]) -> list[dict[str, Any]]:
-    """Do units, one after the other; as `outlark.batch.crew.do`, but "done" has "files", name → bytes."""
+    """As `outlark.batch.crew.do_unit` for several units, but "done" has "files", name → bytes."""
     with _alone:
         try:
             engine = _engine(token)

@@ -1,7 +1,7 @@
-"""The driver of one machine: executors of the standard library, one process each.
+"""The driver for one machine: executors of the standard library with one process each.
 
-An executor with several processes breaks as a whole when one of them dies. With one process each, the death of one
-costs the unit that it was at work on, and nothing else.
+An executor with several processes breaks as a whole when one of them dies; with one process each, only the unit under
+way is lost.
 """
 
 import multiprocessing
@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from outlark.batch.lock import lock
+from outlark.batch.journal import lock
 from outlark.batch.task import Task
 from outlark.batch.unit import Event, Unit
 from outlark.errors import InputError, OutlarkError
@@ -28,18 +28,21 @@ if TYPE_CHECKING:  # the process that starts others does not need a model, which
 
 #: Seconds to wait for a run that is about to end.
 WAIT_S = 10.0
-#: The model of this process, with what it takes to use it; by `begin`.
+#: One BLAS thread per process, because the processes share the cores; and no imports from the folder of the user.
+ENVIRONMENT = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONSAFEPATH"), "1")
+#: Seconds between reports of progress.
+TELL_S = 0.5
+#: In a worker process: its task, model and so on, from `start_worker`.
 _here: dict[str, Any] = {}
 
 
-def start_worker(task: Task, told: Any, complaints: str) -> None:
-    """Prepare this process, which is to do nothing else.
+def start_worker(task: Task, progress: Any, complaints: str) -> None:
+    """Prepare this process, which does nothing else.
 
     Parameters
     ----------
-    task : Task
-    told : array of two numbers in shared memory
-        Seconds of sound that are done of the unit under way, and the share of the recording.
+    progress : array of two numbers in shared memory
+        Seconds of audio analysed in the unit under way, and the share of the unit.
     complaints : str
         A file for what libraries print.
     """
@@ -48,20 +51,13 @@ def start_worker(task: Task, told: Any, complaints: str) -> None:
     log = os.open(complaints, os.O_WRONLY | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    held = ExitStack()  # the lock, for as long as the process lives
+    held = ExitStack()  # the lock, while the process lives
     held.enter_context(lock(task.workshop / "workers", shared=True, wait_s=WAIT_S))
-    _here.update(task=task, told=told, held=held)
+    _here.update(task=task, progress=progress, held=held)
 
 
 def worker_ready() -> dict[str, Any]:
-    """Load the model.
-
-    Returns
-    -------
-    dict
-        ``{"splits": whether parts of a recording can be worked on}``, or ``{"refused": message}`` if the task cannot be
-        done at all.
-    """
+    """Load the model: ``{"splits": whether recordings can be split}``, or ``{"refused": message}``."""
     try:
         return {"splits": _engine().splits}
     except OutlarkError as error:
@@ -69,19 +65,12 @@ def worker_ready() -> dict[str, Any]:
 
 
 def do_unit(unit: Unit) -> dict[str, Any]:
-    """Do a unit, in a process that `begin` has prepared.
-
-    Returns
-    -------
-    dict
-        ``{"done": …}``, ``{"failed": message}``, or ``{"refused": message}`` if the task cannot be done at all.
-    """
-    told = _here["told"]
-    told[:] = (0.0, 0.0)
+    """Do a unit in a prepared process: ``{"done": …}``, ``{"failed": message}`` or ``{"refused": message}``."""
 
     def progress(seconds: float, share: float) -> None:
-        told[:] = (seconds, share)
+        _here["progress"][:] = (seconds, share)
 
+    progress(0.0, 0.0)
     try:
         engine = _engine()
     except OutlarkError as error:
@@ -90,8 +79,8 @@ def do_unit(unit: Unit) -> dict[str, Any]:
 
 
 def outcome(unit: Unit, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What came of the work on a unit; whatever is wrong with one recording must not stop the others."""
-    from outlark.batch.part_file import DamagedPartError
+    """The outcome of a unit; nothing that is wrong with one recording may stop the others."""
+    from outlark.batch.analysis import DamagedPartError
 
     path = unit.source.path
     try:
@@ -125,21 +114,8 @@ def _end_with_the_parent() -> None:
     os._exit(0)
 
 
-#: One BLAS thread for each process: the processes share the cores. And nothing that lies in the folder of the user is
-#: taken for a module.
-ENVIRONMENT = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONSAFEPATH"), "1")
-#: Seconds after which it is told how far units are.
-TELL_S = 0.5
-
-
 class Crew:
-    """Processes that work side by side, for as long as a ``with`` block lasts; they end with it, or with this process.
-
-    Parameters
-    ----------
-    task : Task
-    n_workers : int
-    """
+    """Worker processes for a ``with`` block; they end with it, or with this process."""
 
     def __init__(self, task: Task, n_workers: int) -> None:
         self._task, self._n_workers = task, n_workers
@@ -148,17 +124,10 @@ class Crew:
 
     @property
     def n_free(self) -> int:
-        """How many units can be submitted now."""
         return self._n_workers - len(self._busy)
 
     def start(self, n_units: int) -> bool:
-        """Start processes for so many units, and wait for the first; whether recordings can be worked on in parts.
-
-        Raises
-        ------
-        InputError
-            When the task cannot be done at all.
-        """
+        """Start processes for this many units, and wait for the first; whether recordings can be split."""
         self._idle = [_Worker(self._task) for _ in range(min(self._n_workers, n_units))]
         loading = [hired.submit(worker_ready) for hired in self._idle]
         try:
@@ -171,21 +140,19 @@ class Crew:
         return reply["splits"]
 
     def submit(self, unit: Unit) -> None:
-        """Have a unit done; `events` will tell what came of it."""
         hired = self._idle.pop(0) if self._idle else _Worker(self._task)
         self._busy[hired.submit(do_unit, unit)] = hired, unit
 
     @property
     def busy(self) -> bool:
-        """Whether units are under way."""
         return bool(self._busy)
 
     def events(self, wait_s: float = TELL_S) -> Iterator[Event]:
-        """What has happened to the units that were submitted; waits until something has, but not for long."""
+        """As `Driver.events`."""
         ended, under_way = wait(self._busy, timeout=wait_s, return_when=FIRST_COMPLETED)
         for future in under_way:
             hired, unit = self._busy[future]
-            seconds, share = hired.told
+            seconds, share = hired.progress
             if share:
                 yield Event(unit, {"seconds": seconds, "share": share})
         for future in ended:
@@ -213,17 +180,16 @@ class _Worker:
 
     def __init__(self, task: Task) -> None:
         context = multiprocessing.get_context("spawn")  # a fork would take threads and locks with it
-        self.told = context.RawArray("d", 2)
+        self.progress = context.RawArray("d", 2)
         self._complaints = Path(task.workshop, "partial", f"{secrets.token_hex(8)}.log")
         self._complaints.parent.mkdir(exist_ok=True)
         self._complaints.touch()
-        given = (task, self.told, str(self._complaints))
+        given = (task, self.progress, str(self._complaints))
         self._executor = ProcessPoolExecutor(1, mp_context=context, initializer=start_worker, initargs=given)
         self._process: Any = None
 
     def submit(self, function: Callable[..., dict[str, Any]], *given: Any) -> "Future[dict[str, Any]]":
-        """Have it call a function."""
-        self.told[:] = (0.0, 0.0)
+        self.progress[:] = (0.0, 0.0)
         if self._process is not None:
             return self._executor.submit(function, *given)
         others = set(multiprocessing.active_children())
@@ -236,7 +202,7 @@ class _Worker:
         return future
 
     def last_words(self) -> str:
-        """Why a process that should not have ended has."""
+        """Why the process died."""
         self._process.join()
         code = self._process.exitcode
         if code < 0:
@@ -247,7 +213,6 @@ class _Worker:
         return f"the process ended with code {code}" + (f": {said[-1]:.300}" if said else "")
 
     def close(self) -> None:
-        """End it at once."""
         if self._process is not None:
             self._process.kill()
         self._executor.shutdown(cancel_futures=True)
@@ -256,12 +221,12 @@ class _Worker:
 
 @contextmanager
 def as_processes_are_started() -> Iterator[None]:
-    """Our environment for processes that are started, and no Ctrl-C for them: whoever started them decides."""
+    """Start processes with our environment and without Ctrl-C, which this process handles."""
     before = {name: os.environ.get(name) for name in ENVIRONMENT}
     os.environ.update(ENVIRONMENT)
-    masked = hasattr(signal, "pthread_sigmask")  # a mask is inherited, by threads too; what comes now is not lost
+    masked = hasattr(signal, "pthread_sigmask")  # a mask is inherited, by threads too; a Ctrl-C meanwhile is not lost
     if masked:
-        resource_tracker.ensure_running()  # which takes away such a mask when it starts
+        resource_tracker.ensure_running()  # which removes such a mask when it starts
     old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masked else None
     try:
         yield

@@ -1,22 +1,24 @@
-"""One unit at a time: a recording, or the scores of one, becomes tables. This is where the model is."""
+"""One unit at a time: a recording, or its scores, becomes annotation files. This is where the model is."""
 
 import hashlib
 import os
+import pickle
 import shutil
+import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from sklearn.base import clone
 
 from outlark.annotations import FORMATS, About, Annotation, write_annotations
+from outlark.audio.resampling import resampled_length
+from outlark.batch.analysis import Progress, analyse, analyse_part, join_parts, opened
 from outlark.batch.facts import Facts
-from outlark.batch.hearing import Progress, Spool, hear, hear_part, join_parts, opened
-from outlark.batch.identity import fingerprint
-from outlark.batch.task import DECIDE, SCORES, Task, sha256_of
+from outlark.batch.task import DECIDE, SCORES, Task, fingerprint, sha256_of
 from outlark.batch.unit import Unit, parts_folder
 from outlark.detection.scores_file import ScoreKeeper, load_scores
 from outlark.detection.stream import Found
@@ -26,16 +28,67 @@ from outlark.segments import Segment
 from outlark.storage.model_file import load
 from outlark.version import __version__
 
+#: Annotations written to disk together, and bytes up to which they stay in memory.
+TOGETHER, IN_MEMORY = 1000, 2**22
+
+
+class Spool(Collection[Annotation]):
+    """Annotations in order, on disk if there are many; `finish` sets what is done to each when it is read.
+
+    Examples
+    --------
+    >>> with Spool(Path(tempfile.gettempdir())) as spool:
+    ...     spool.extend([Annotation(start_s=i, end_s=i + 1) for i in range(3)])
+    ...     [annotation.start_s for annotation in spool], len(spool)
+    ([0.0, 1.0, 2.0], 3)
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=str(folder))  # noqa: SIM115
+        self._last: list[Annotation] = []
+        self._n = 0
+        self.finish: Callable[[Annotation], Annotation] = lambda annotation: annotation
+
+    def extend(self, annotations: Iterable[Annotation]) -> None:
+        self._last.extend(annotations)
+        if len(self._last) >= TOGETHER:
+            pickle.dump(self._last, self._file, protocol=pickle.HIGHEST_PROTOCOL)
+            self._n += len(self._last)
+            self._last = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def __iter__(self) -> Iterator[Annotation]:
+        return (self.finish(annotation) for batch in self._batches() for annotation in batch)
+
+    def __len__(self) -> int:
+        return self._n + len(self._last)
+
+    def __contains__(self, annotation: object) -> bool:
+        return any(annotation == one for one in self)
+
+    def _batches(self) -> Iterator[list[Annotation]]:
+        at, left = 0, self._n
+        while left:
+            self._file.seek(at)  # others may have read meanwhile
+            batch = pickle.load(self._file)
+            at, left = self._file.tell(), left - len(batch)
+            yield batch
+        self._file.seek(0, 2)
+        yield self._last
+
 
 def deliver(finished: Path, task: Task, unit: Unit) -> dict[str, str]:
-    """Move all files of a folder to where those of a unit belong; their names in the output folder, and digests.
+    """Move all files of a folder to where those of the unit belong; their names in the output folder, and digests.
 
-    The journal may say that they are there as soon as this returns.
+    When this returns they are safe, and the journal may list them.
     """
-    output = Path(task.output)
-    folder = Path(output, unit.source.name).parent
-    if unit.part is not None:
-        folder = task.workshop / "parts" / parts_folder(unit.source.name)
+    output, name = Path(task.output), unit.source.name
+    folder = Path(output, name).parent if unit.part is None else parts_folder(task, name)
     folder.mkdir(parents=True, exist_ok=True)
     delivered = {}
     for file in sorted(finished.iterdir()):
@@ -49,7 +102,7 @@ def deliver(finished: Path, task: Task, unit: Unit) -> dict[str, str]:
 
 
 def deliver_bytes(files: Mapping[str, bytes], scratch: Path, task: Task, unit: Unit) -> dict[str, str]:
-    """The same for files that came from elsewhere, by name; `scratch` is a folder of one's own for a moment."""
+    """The same for files by name, which came from elsewhere; `scratch` is deleted first."""
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
     for name, blob in files.items():
@@ -58,18 +111,9 @@ def deliver_bytes(files: Mapping[str, bytes], scratch: Path, task: Task, unit: U
 
 
 class Engine:
-    """A model that is ready for the files of a task.
+    """A model, ready for the files of a task; OutlarkError if it cannot be read, or the settings do not fit it.
 
-    Parameters
-    ----------
-    task : Task
-    scratch : Path
-        A folder of its own, for what is not finished; on the disk of the output folder.
-
-    Raises
-    ------
-    OutlarkError
-        When the model cannot be read, or the settings do not fit it.
+    `scratch` is a folder for unfinished work, of this engine alone, on the disk of the output folder.
     """
 
     def __init__(self, task: Task, scratch: Path) -> None:
@@ -80,7 +124,7 @@ class Engine:
         self._decisions = clone(self._detector.decisions).set_params(**task.decisions)
         self._detector.set_params(decisions=self._decisions)
         self._thresholds = self._set_thresholds()
-        # what does not fit, or needs a package that is not there, shows now and not with every recording
+        # settings that do not fit, and missing packages, show now and not with every recording
         self._detector.try_out()
         stage = self._detector.second_stage_
         if stage is not None:
@@ -94,26 +138,25 @@ class Engine:
 
     @property
     def splits(self) -> bool:
-        """Whether parts of a recording can be worked on by themselves."""
+        """Whether recordings can be split."""
         return self.task.verb != DECIDE and self._detector.grain is not None
 
     def work(self, unit: Unit, progress: Progress) -> dict[str, Any]:
-        """Do a unit; its files come to the output folder when all of them are complete.
+        """Do a unit and move its files to the output folder once all are complete.
 
         Returns
         -------
         dict
-            "outputs": the files in the output folder by name, with their SHA-256. For a part, "seconds": how long it
-            is. For a recording: "segments": how many of each verdict were written; "seconds": its length; "file": its
-            fingerprint before it was read; "partial": why not all of it was analysed, or None; "remarks": what else is
-            odd about it; "began", "expansion" and "site": when it was made, and where, as far as that is known.
+            "outputs": files in the output folder by name, with their SHA-256; "seconds": length of the recording or
+            part. For a recording also "segments": how many of each verdict; "file": its fingerprint before it was read;
+            and `Facts.for_journal`.
         """
         with self.finished(unit, progress) as (done, folder):
             return {"outputs": deliver(folder, self.task, unit), **done}
 
     @contextmanager
     def finished(self, unit: Unit, progress: Progress) -> Iterator[tuple[dict[str, Any], Path]]:
-        """What `work` says of a unit, and a folder with its files, which is gone at the end."""
+        """The result of `work`, and a folder with the files, which is deleted at the end."""
         self._clean()
         self._finished.mkdir(parents=True)
         try:
@@ -128,7 +171,7 @@ class Engine:
         assert unit.part is not None
         audio = opened(unit.source.path, self.task.channel)
         path = self._finished / f"{unit.part.number}.npz"
-        return {"seconds": hear_part(self._detector, audio, unit.part, path, progress)}
+        return {"seconds": analyse_part(self._detector, audio, unit.part, path, progress)}
 
     def _detect(self, unit: Unit, progress: Progress, annotations: Spool) -> dict[str, Any]:
         task, source, audio = self.task, unit.source, opened(unit.source.path, self.task.channel)
@@ -137,29 +180,32 @@ class Engine:
         keeper = ScoreKeeper(self._detector.layout_, audio.sample_rate, **whose) if task.keep_scores else None
 
         def take(found: Found) -> None:
-            annotations.extend(self._marks(found.segments, source.name, task.channel))
+            annotations.extend(self._annotations(found.segments, source.name, task.channel))
             if keeper is not None:
                 keeper.push(found.scores)
 
         if unit.parts:
-            heard = join_parts(self._detector, audio, unit, take, progress)
+            n, facts = join_parts(self._detector, audio, unit, take, progress)
         else:
-            heard = hear(self._detector, audio, take, progress, before)
+            n, facts = analyse(self._detector, audio, take, progress, before)
         if keeper is not None:
-            heard.save_scores(keeper, self._finished / (_stem(unit) + SCORES), self._detector.sample_rate_)
-        return {"file": before, "seconds": heard.seconds, **self._written(unit, annotations, heard.facts, task.channel)}
+            n_model = resampled_length(n, audio.sample_rate, self._detector.sample_rate_)
+            path = self._finished / (_stem(unit) + SCORES)
+            keeper.save(path, n_samples=n, n_model_samples=n_model, facts=facts.as_dict())
+        seconds = n / audio.sample_rate
+        return {"file": before, "seconds": seconds, **self._written(unit, annotations, facts, task.channel)}
 
     def _decide(self, unit: Unit, progress: Progress, annotations: Spool) -> dict[str, Any]:
         source, before = unit.source, fingerprint(unit.source.path)
         kept = load_scores(source.path, self.task.model_sha256)
-        annotations.extend(self._marks(kept.decide(self._detector), kept.recording or source.name, kept.channel))
+        annotations.extend(self._annotations(kept.decide(self._detector), kept.recording or source.name, kept.channel))
         facts = Facts.of_dict(kept.facts).and_also(kept.remark_on_edges(self._detector))
         seconds = kept.n_samples / kept.sample_rate
         return {"file": before, "seconds": seconds, **self._written(unit, annotations, facts, kept.channel)}
 
     def _written(self, unit: Unit, annotations: Spool, facts: Facts, channel: int | None) -> dict[str, Any]:
-        """Write all tables; what there is to say of them."""
-        annotations.finish(facts.on)
+        """Write all annotation files; what the journal says about them."""
+        annotations.finish = facts.on
         about = self._about(facts, channel)
         for name in self.task.formats:
             write_annotations(
@@ -177,13 +223,13 @@ class Engine:
             self._detector.set_thresholds(chosen)
         return {str(label): value for label, value in chosen.items()}
 
-    def _marks(self, segments: Iterable[Segment], recording: str, channel: int | None) -> Iterator[Annotation]:
+    def _annotations(self, segments: Iterable[Segment], recording: str, channel: int | None) -> Iterator[Annotation]:
         for segment in segments:
             if segment.verdict in self.task.verdicts:
                 yield replace(Annotation.from_segment(segment, recording), channel=channel)
 
     def _about(self, facts: Facts, channel: int | None) -> About:
-        """What a table tells of its making: all that its content depends on."""
+        """Provenance: everything that the content of an annotation file depends on."""
         settings = {
             "decisions": self._decisions.get_params(),
             "channel": "mix" if channel is None else channel,
@@ -209,5 +255,5 @@ class Engine:
 
 
 def _stem(unit: Unit) -> str:
-    """What the results of a file are called, up to their suffix: `a.wav` and `a.flac` may lie beside each other."""
+    """The name of the results without their suffix; `a.wav` and `a.flac` may be in one folder."""
     return Path(unit.source.name).name.removesuffix(SCORES)

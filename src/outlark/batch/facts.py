@@ -1,4 +1,4 @@
-"""What there is to say of a recording as a whole, besides what was found in it."""
+"""When and where a recording was made, and what is odd about it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -14,22 +14,22 @@ from outlark.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """When and where a recording was made, and what is odd about it; kept with its scores, so that `decide` can say it.
+    """Facts about a recording as a whole; kept with its scores for `decide`.
 
     Attributes
     ----------
     began : str or None
-        As ISO 8601, with a zone only if the recorder tells one; None where nothing tells.
+        Its start as ISO 8601, with a zone only if the recorder gives one; None if unknown.
     source : str or None
-        Where that is from.
+        Where `began` is from.
     expansion : float
-        How many seconds of the file one second took.
+        Seconds of the file per second of real time.
     site : str or None
-        The name of the site, where the recorder wrote it down.
+        As written by the recorder.
     partial : str or None
         Why not all of it was analysed.
     remarks : tuple of str
-        What else is odd.
+        Anything else that is odd.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class Facts:
 
     @classmethod
     def of_file(cls, path: Path | str) -> Self:
-        """What the file says of itself, without its sound."""
+        """From the header and the name of a file."""
         clock, short = recorder_time(path), cut_short(path)
         when: dict[str, Any] = {}
         if clock is not None:
@@ -58,13 +58,7 @@ class Facts:
 
     @classmethod
     def of_dict(cls, kept: Mapping[str, Any]) -> Self:
-        """From what `as_dict` gave.
-
-        Raises
-        ------
-        InputError
-            For what it cannot have given.
-        """
+        """From `as_dict`."""
         try:
             facts = cls(**{**kept, "remarks": tuple(kept.get("remarks", ()))})
             facts.on(Annotation(start_s=1.0, end_s=1.0))
@@ -77,31 +71,29 @@ class Facts:
         return facts
 
     def and_also(self, remark: str | None) -> Self:
-        """With one more remark, if there is one."""
         return self if remark is None else replace(self, remarks=(*self.remarks, remark))
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON values; what is not known, or as usual, is left out."""
+        """JSON values; defaults are omitted."""
         whole = {**asdict(self), "remarks": list(self.remarks)}
         usual = {**asdict(Facts()), "remarks": []}
         return {name: value for name, value in whole.items() if value != usual[name]}
 
     def for_journal(self) -> dict[str, Any]:
-        """What the line of a journal says of the recording, also where nothing is known."""
+        """What the journal says about the recording, including what is unknown."""
         odd = {"partial": self.partial, "remarks": list(self.remarks)}
         return {**odd, "began": self.began, "expansion": self.expansion, "site": self.site}
 
     @property
-    def told(self) -> tuple[str, ...]:
-        """All that is odd, in words."""
+    def all_remarks(self) -> tuple[str, ...]:
         return self.remarks if self.partial is None else (f"partial: {self.partial}", *self.remarks)
 
     def on(self, annotation: Annotation) -> Annotation:
-        """The annotation with its time of day and with what is odd about its recording."""
+        """The annotation with its time of day and the remarks on its recording."""
         start_time = None
         if self.began is not None:
             clock = RecorderTime(
                 began=datetime.fromisoformat(self.began), source=self.source or "", expansion=self.expansion
             )
             start_time = clock.at(annotation.start_s).isoformat(timespec="microseconds")
-        return replace(annotation, start_time=start_time, remark="; ".join(self.told))
+        return replace(annotation, start_time=start_time, remark="; ".join(self.all_remarks))

@@ -1,49 +1,45 @@
-"""What has been done in an output folder: one line of JSON for each recording, safe on the disk before the next.
+"""The journal of an output folder: one line of JSON per recording, safe on the disk before the next is started.
 
-A long recording has a line for each of its parts before. Of several lines about a recording the last one counts. A line
-that was cut short, because the power went or the disk was full, or that says two things under one name, counts for
-nothing: the recording is then done again.
+A long recording has a line for each of its parts first. The last line about a recording counts. A line that was cut
+short, because of a power cut or a full disk, or that repeats a key, is ignored: the recording is then done again.
 """
 
-import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from outlark.batch.identity import Print, fingerprint
 from outlark.batch.sources import Sources
-from outlark.batch.task import WORKSHOP, Task
+from outlark.batch.task import WORKSHOP, Print, Task, file_sha256, fingerprint
 from outlark.errors import InputError
 from outlark.files.aside import sync_folders
 from outlark.files.places import is_url
 from outlark.files.strict_json import without_doubles
 
 DONE, FAILED, PART = "done", "failed", "part"
-#: What a line about a file that is done has to say.
+#: Required keys of a line about a finished file.
 NEEDED = frozenset({"path", "file", "formats", "scores", "identity", "outputs", "segments"})
-#: And one about a part.
+#: And of one about a part.
 NEEDED_OF_PARTS = frozenset({"part", "of", "length_s", "file", "identity", "outputs"})
-#: Where in the workshop of an output folder it is.
+#: Of its file, in the workshop of an output folder.
 NAME = "journal.jsonl"
 
 
 class Journal:
-    """The journal of a folder: what its lines say, and where the next goes.
-
-    Parameters
-    ----------
-    path : Path
-        Made if it is not there.
+    """The journal of a folder, created if it is missing.
 
     Attributes
     ----------
     entries : dict of str to dict
-        By recording, its last line.
+        The last line of each recording.
     parts : dict of str to dict of int to dict
-        By recording, and by the number of the part, the last line about it; none for recordings that are done.
+        By recording and number of the part, the last line about it; none for recordings that are done.
 
     Examples
     --------
@@ -68,7 +64,7 @@ class Journal:
             self._take(entry)
 
     def add(self, entry: Mapping[str, Any]) -> None:
-        """Write a line about ``entry["recording"]``; it is on the disk when this returns, or an OSError is raised."""
+        """Write a line about ``entry["recording"]``, and return once it is on the disk; OSError if it is not."""
         line = json.dumps(entry, sort_keys=True).encode("ascii") + b"\n"
         with self.path.open("ab", buffering=0) as file:
             written = file.write(line)
@@ -78,7 +74,6 @@ class Journal:
         self._take(dict(entry))
 
     def clear(self) -> None:
-        """Forget all."""
         self.path.write_bytes(b"")
         self.entries, self.parts = {}, {}
 
@@ -93,7 +88,7 @@ class Journal:
 
 
 def entries_in(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a journal that say something, in their order; the file is only read."""
+    """The valid lines of a journal, in order; the file is only read."""
     shared = None
     with path.open("rb") as file:
         for line in file:
@@ -113,7 +108,7 @@ def entries_in(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _cut_torn_line(path: Path) -> None:
-    """So that the next line begins where a line begins."""
+    """Remove an incomplete last line."""
     with path.open("rb+") as file:
         end = file.seek(0, os.SEEK_END)
         while end:
@@ -131,31 +126,24 @@ REMEDY = "choose another output folder, or --no-resume to do all again"
 
 
 def prints_of(sources: Sources, journal: Journal) -> dict[str, Print]:
-    """By name, how the files are now that the journal calls done; of the others nothing has to be known."""
+    """Fingerprints, by name, of the files that are done according to the journal."""
     done = {name for name, entry in journal.entries.items() if entry.get("state") == DONE}
     return {source.name: fingerprint(source.path) for source in sources.files if source.name in done}
 
 
 def last_lines(output: str | Path) -> dict[str, dict[str, Any]]:
-    """By recording, in order, its last line in the journal of an output folder, which is only read.
-
-    Raises
-    ------
-    InputError
-        When there is no journal.
-    """
+    """The last line of each recording, by name, from the journal of an output folder, which is only read."""
     journal = Path(output, WORKSHOP, NAME)
     if not journal.is_file():
         raise InputError(f"{output} has no {WORKSHOP}/{NAME}; give the output folder of outlark detect or decide")
-    # those about parts are for the run alone
     lines = {entry["recording"]: entry for entry in entries_in(journal) if entry.get("state") != PART}
     return dict(sorted(lines.items()))
 
 
 def is_done(task: Task, entry: Mapping[str, Any], now: Print) -> bool:
-    """Whether, by the journal and the folder, all is there that the task wants of a file as it is now.
+    """Whether everything that the task wants from a file, as it is now, is in the folder.
 
-    What a table says is not looked at, because it may have been worked on since, in Raven for example.
+    The content of annotation files is not checked: they may have been edited since, in Raven for example.
     """
     if entry.get("state") != DONE or entry["file"] != now:
         return False
@@ -164,15 +152,9 @@ def is_done(task: Task, entry: Mapping[str, Any], now: Print) -> bool:
 
 
 def check_same(task: Task, sources: Sources, journal: Journal, prints: Mapping[str, Print]) -> None:
-    """Refuse to mix results of several models or settings, and to overwrite those of other recordings.
-
-    Raises
-    ------
-    InputError
-        With what was found and what differs.
-    """
+    """Refuse to mix results of several models or settings, and to overwrite those of other recordings."""
     now = task.identity
-    older = {key: value for key, value in now.items() if key != "arithmetic"}  # journals of before do not tell it
+    older = {key: value for key, value in now.items() if key != "arithmetic"}  # not in older journals
     done = {name: entry for name, entry in journal.entries.items() if entry.get("state") == DONE}
     for name, entry in done.items():
         check_age(entry, task.output)
@@ -191,29 +173,19 @@ def check_same(task: Task, sources: Sources, journal: Journal, prints: Mapping[s
 
 
 def _moved(before: Mapping[str, Any], path: Path | str, now: Print) -> bool:
-    """Whether a file is one that was done at another place. If that one is still there too, all bytes have to agree."""
+    """Whether a file was done at another place. If it is still there, too, all bytes must agree."""
     if before["file"] != now:
         return False
     if is_url(path) or is_url(before["path"]):
-        return is_url(path) and is_url(before["path"])  # by what the stores say of the content
+        return is_url(path) and is_url(before["path"])  # by the checksums of the stores
     try:
-        return _digest(before["path"]) == _digest(path)
+        return file_sha256(before["path"]) == file_sha256(path)  # filecmp would trust size and time
     except OSError:
         return True
 
 
-def _digest(path: str | Path) -> str:
-    with open(path, "rb") as file:  # filecmp would take size and time for the content once more
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def check_age(entry: Mapping[str, Any], output: str | Path) -> None:
-    """Refuse a line of a journal that knows neither recordings nor tables by what is in them.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse lines of early versions, without digests."""
     if not (isinstance(entry["file"], Mapping) and "sha256" in entry["file"] and isinstance(entry["outputs"], Mapping)):
         raise InputError(
             f"{output} holds results of an earlier version of outlark, which identified recordings by size and time "
@@ -230,3 +202,91 @@ def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 def _short(value: Any) -> str:
     return f"{value:.12}…" if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) else repr(value)
+
+
+MISSING, CHANGED = "is missing", "is not what the run wrote"
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A result file that is missing or changed."""
+
+    recording: str
+    file: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Verified:
+    """How many recordings and files were checked, and what is wrong."""
+
+    recordings: int
+    files: int
+    wrong: tuple[Wrong, ...]
+
+
+def verify(output: str | Path, watch: Callable[[int, int], None] = lambda done, total: None) -> Verified:
+    """Compare every file that the journal of an output folder lists with its digest; nothing is modified.
+
+    `watch` gets the number of recordings checked so far, and of all.
+    """
+    done = {name: entry for name, entry in last_lines(output).items() if entry.get("state") == DONE}
+    wrong, files = [], 0
+    for number, (name, entry) in enumerate(done.items(), start=1):
+        check_age(entry, output)
+        for file, digest in entry["outputs"].items():
+            files += 1
+            trouble = _trouble(Path(output, file), digest)
+            if trouble:
+                wrong.append(Wrong(name, file, trouble))
+        watch(number, len(done))
+    return Verified(len(done), files, tuple(wrong))
+
+
+def _trouble(path: Path, digest: str) -> str | None:
+    try:
+        return None if file_sha256(path) == digest else CHANGED
+    except FileNotFoundError:
+        return MISSING
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+
+
+#: Seconds between two attempts.
+PAUSE_S = 0.05
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(file: IO[bytes], shared: bool) -> None:
+        if not shared:  # all workers can have the file open, which is all that this system needs
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _take(file: IO[bytes], shared: bool) -> None:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+
+
+class TakenError(Exception):
+    """Another process has the lock."""
+
+
+@contextmanager
+def lock(path: Path, *, shared: bool = False, wait_s: float = 0.0) -> Iterator[None]:
+    """Hold a lock on a file, which is created if missing and stays; TakenError after `wait_s` seconds.
+
+    The system releases it when the process ends, however that happens. Processes can hold a `shared` lock together.
+    """
+    give_up = time.monotonic() + wait_s
+    with path.open("ab") as file:
+        while True:
+            try:
+                _take(file, shared)
+                break
+            except (BlockingIOError, PermissionError):
+                if time.monotonic() >= give_up:
+                    raise TakenError(str(path)) from None
+                time.sleep(PAUSE_S)
+        yield

@@ -1,8 +1,8 @@
 """All rows of a run as Parquet, in folders by site and day, as DuckDB, Polars, Spark and Arrow read them.
 
-``OUT/parquet/segments/site=pond/date=2026-05-31/rows.parquet`` has the rows of outlark's CSV tables,
-``OUT/parquet/recordings/…`` which recordings were heard when and for how long, also those in which nothing was found.
-A file whose rows are the same as before is left alone.
+``OUT/parquet/segments/site=pond/date=2026-05-31/rows.parquet`` has the rows of outlark's CSV files,
+``OUT/parquet/recordings/…`` when and for how long recordings were made, including those in which nothing was found.
+A file whose rows have not changed is not written again.
 """
 
 import hashlib
@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -21,15 +20,14 @@ from outlark.batch.task import ROWS, Task
 from outlark.files.aside import written_aside
 
 FOLDER, SEGMENTS, RECORDINGS, FILE = "parquet", "segments", "recordings", "rows.parquet"
-#: What a folder is called where nobody knows the site or the day; all programs read it as null.
+#: Name of the folder for an unknown site or day; all programs read it as null.
 UNKNOWN = "__HIVE_DEFAULT_PARTITION__"
-#: Rows that are in memory at once.
-ROWS_AT_ONCE = 2**15
+RECORDING_FIELDS = ("recording", "start_time", "seconds", "partial", "model_sha256", "version")
 _KEY = b"outlark_sources"
 
 
 class Stay(NamedTuple):
-    """A recording on one day: its journal entry, site, day, when it began there and how long it went on, in seconds."""
+    """A recording on one day: its journal entry, site, day, start on that day and duration in seconds."""
 
     entry: Mapping[str, Any]
     site: str | None
@@ -39,13 +37,7 @@ class Stay(NamedTuple):
 
 
 def write_partitions(task: Task, entries: Iterable[Mapping[str, Any]]) -> Path:
-    """Write what the journal says is done; the folder.
-
-    Parameters
-    ----------
-    task : Task
-    entries : lines of the journal about recordings that are done, whose CSV tables are there
-    """
+    """Write the recordings of these journal entries, whose CSV files are there; returns the folder."""
     root = Path(task.output, FOLDER)
     partitions: dict[tuple[str | None, str | None], list[Stay]] = {}
     for entry in entries:
@@ -72,8 +64,8 @@ def stays_of(entry: Mapping[str, Any]) -> Iterator[Stay]:
     from outlark.audio.recorder_metadata import NO_SITE, site_of  # imports all that reads sound
 
     seconds = float(entry["seconds"])
-    told = entry.get("site") or site_of(entry["recording"], str(entry.get("path", "")))
-    site = None if told == NO_SITE else told
+    name = entry.get("site") or site_of(entry["recording"], str(entry.get("path", "")))
+    site = None if name == NO_SITE else name
     if entry.get("began") is None:
         yield Stay(entry, site, entry.get("date"), None, seconds)
         return
@@ -91,7 +83,7 @@ def stays_of(entry: Mapping[str, Any]) -> Iterator[Stay]:
 
 
 def _segments(task: Task, stays: Iterable[Stay]) -> Iterator[dict[str, Any]]:
-    """The rows of recordings that lie on the day."""
+    """The rows of recordings that belong to the day."""
     from outlark.annotations import read_annotations
     from outlark.annotations.outlark_csv import values
 
@@ -114,43 +106,32 @@ def _recording(stay: Stay) -> dict[str, Any]:
 
 
 def _digest(task: Task, stays: Iterable[Stay]) -> bytes:
-    """By which the sources of a file are known again; a table that somebody worked on has another size."""
-    told = [[stay.entry["recording"], *_table_and_digest(task, stay.entry), stay.seconds] for stay in stays]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest().encode()
-
-
-def _table_and_digest(task: Task, entry: Mapping[str, Any]) -> tuple[str, int]:
-    name = _table(entry)
-    return entry["outputs"][name], Path(task.output, name).stat().st_size
+    """Identifies the sources of a file; a CSV file that somebody has edited has another size."""
+    sources = []
+    for entry, *_, seconds in stays:
+        name = _table(entry)
+        size = Path(task.output, name).stat().st_size
+        sources.append([entry["recording"], entry["outputs"][name], size, seconds])
+    return hashlib.sha256(json.dumps(sources).encode()).hexdigest().encode()
 
 
 def _write(path: Path, digest: bytes, rows: Callable[[], Iterable[dict[str, Any]]]) -> None:
-    """Write rows with the types of outlark's own tables, unless the file has them already."""
+    """Write rows, unless the file has them already."""
+    from outlark.annotations.exact_formats import write_parquet_rows
     from outlark.annotations.files import needed
     from outlark.annotations.outlark_csv import FIELDS
 
-    arrow, parquet = needed("pyarrow", "parquet"), needed("pyarrow.parquet", "parquet")
+    parquet = needed("pyarrow.parquet", "parquet")
     if path.exists() and (parquet.read_schema(path).metadata or {}).get(_KEY) == digest:
         return
-    kinds = dict(FIELDS) if SEGMENTS in path.parts else dict.fromkeys(_recording_fields(), str) | {"seconds": float}
-    types = {str: arrow.string(), float: arrow.float64(), int: arrow.int64()}
-    schema = arrow.schema([arrow.field(name, types[kind]) for name, kind in kinds.items()], metadata={_KEY: digest})
+    kinds = FIELDS if SEGMENTS in path.parts else dict.fromkeys(RECORDING_FIELDS, str) | {"seconds": float}
     path.parent.mkdir(parents=True, exist_ok=True)
-    rest = iter(rows())
-    with written_aside(path) as aside, parquet.ParquetWriter(aside, schema) as writer:
-        while True:
-            some = list(islice(rest, ROWS_AT_ONCE))
-            writer.write_table(arrow.Table.from_pylist(some, schema=schema))
-            if len(some) < ROWS_AT_ONCE:
-                break
-
-
-def _recording_fields() -> tuple[str, ...]:
-    return ("recording", "start_time", "seconds", "partial", "model_sha256", "version")
+    with written_aside(path) as aside:
+        write_parquet_rows(aside, kinds, rows(), {_KEY: digest})
 
 
 def _delete_others(root: Path, wanted: set[str]) -> None:
-    """Folders of sites and days of which nothing is left."""
+    """Folders of sites and days without recordings."""
     for kind in (SEGMENTS, RECORDINGS):
         for folder in (root / kind).glob("site=*/date=*"):
             if folder.relative_to(root / kind).as_posix() not in wanted:

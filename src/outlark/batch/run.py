@@ -1,4 +1,4 @@
-"""A run over many files: what is to be done, what has been done, and what came of it."""
+"""A run over many files: what is left to do, who does it, and the report."""
 
 import shutil
 from collections import deque
@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from outlark.batch.crew import Crew
-from outlark.batch.identity import Print
-from outlark.batch.journal import DONE, FAILED, NAME, PART, Journal, check_same, is_done, prints_of
-from outlark.batch.lock import TakenError, lock
-from outlark.batch.parts import Long, forget_parts
+from outlark.batch.journal import DONE, FAILED, NAME, PART, Journal, TakenError, check_same, is_done, lock, prints_of
 from outlark.batch.report import Report, State, report_of
 from outlark.batch.sources import Failure, Source, Sources
-from outlark.batch.task import Task
-from outlark.batch.unit import PART_S, Driver, Part, Unit, n_parts
+from outlark.batch.task import Print, Task
+from outlark.batch.unit import PART_S, Driver, Long, Part, Unit, forget_parts, n_parts
 from outlark.errors import InputError
 from outlark.files.places import size_of
 
@@ -35,37 +32,29 @@ def run(
     part_s: float = PART_S,
     watch: Callable[[State], None] = lambda state: None,
 ) -> Report:
-    """Do the task to all files that it has not been done to, and tell what came of it.
+    """Do the task for all files for which it has not been done.
 
-    The results do not depend on who works, nor on how often the run was interrupted and started again. A file that
-    fails does not stop the others.
+    The results depend neither on the driver nor on how often the run was interrupted. A file that fails does not stop
+    the others.
 
     Parameters
     ----------
-    task : Task
-    sources : Sources
     driver : Driver, optional
-        Who works; processes of this machine if left out.
+        Processes of this machine by default.
     jobs : int
-        How many of these work side by side.
+        Number of these worker processes.
     resume : bool
-        Leave alone what has been done with the same model and settings, if the recording has not changed since (by its
-        size, time and content, see `fingerprint`) and the tables are still there. False: do everything again.
+        Skip what was done with the same model and settings, if the recording is unchanged (see `fingerprint`) and its
+        annotation files are still there. False: do everything again.
     combined : bool
-        Write one table of all; needs the format "csv".
+        Write one annotation file for all; needs the format "csv".
     parquet : bool
-        Write all rows, and all recordings, as Parquet in folders by site and day; needs the format "csv", too.
+        Write all rows and recordings as Parquet, in folders by site and day; needs the format "csv", too.
     part_s : float
-        Recordings that are clearly longer than so many seconds are worked on in parts of this length, side by side, and
-        a run that was stopped goes on with the parts that are left. It changes no result.
+        Clearly longer recordings are split into parts of this many seconds, which are analysed in parallel and resumed
+        one by one. This does not change the results.
     watch : function
-        Called whenever there is something new.
-
-    Raises
-    ------
-    InputError
-        When the output folder cannot be used: another run is at work in it, or it holds results of another model, of
-        other settings or of other recordings of the same name; when no file can be worked on.
+        Called whenever the state has changed.
     """
     with _workshop(task.workshop):
         journal = Journal(task.workshop / NAME)
@@ -81,7 +70,7 @@ def run(
 
 @contextmanager
 def _workshop(folder: Path) -> Iterator[None]:
-    """The folder for the journal and unfinished work, to ourselves and tidied up."""
+    """Have the folder for the journal and unfinished work to ourselves, tidied up."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with lock(folder / "lock"):
@@ -103,7 +92,7 @@ def _workshop(folder: Path) -> Iterator[None]:
 
 
 class _Run:
-    """One run, from what the journal says to the report."""
+    """One run, from the journal to the report."""
 
     def __init__(
         self,
@@ -116,24 +105,22 @@ class _Run:
     ) -> None:
         self.task, self.sources, self.journal, self.watch = task, sources, journal, watch
         self.state = State(total=len(sources.files) + len(sources.failures), failures=list(sources.failures))
-        self.state.done = len(sources.failures)
         self._identity, self._part_s = task.identity, part_s
-        self._to_do: dict[str, int] = {}  # the bytes of files that are left to do
-        self._long: dict[str, Long] = {}  # recordings that are worked on in parts
-        self._died: set[Unit] = set()  # whose process has died once
-        self._told: dict[Unit, tuple[float, float]] = {}  # bytes and seconds of a unit that are in the state
+        self._to_do: dict[str, int] = {}  # bytes of the files that are left to do
+        self._long: dict[str, Long] = {}  # recordings that are split
+        self._died: set[Unit] = set()  # units whose process has died once
+        self._counted: dict[Unit, tuple[float, float]] = {}  # bytes and seconds of a unit that are in the state
         for source in sources.files:
             self._sort_in(source, prints.get(source.name))
 
     def work(self, driver: Driver) -> None:
-        """Do what is left to do."""
         self.state.bytes_total = float(sum(self._to_do.values()))
         self.watch(self.state)
         if not self._to_do:
             return
         with driver:
             splits = driver.start(len(self._to_do))
-            first: deque[Unit] = deque()  # units that others have led to
+            first: deque[Unit] = deque()  # units that follow from others
             rest = self._units(splits)
             under_way = 0
             while True:
@@ -156,14 +143,14 @@ class _Run:
             return
         if is_done(self.task, entry, now):
             self.state.skipped += 1
-            self._done(source, entry)
+            self._count(source, entry)
             return
         self._to_do[source.name] = size
         if entry.get("state") == DONE and entry["file"] != now:
             self.state.changed.append(source.name)
 
     def _units(self, splits: bool) -> Iterator[Unit]:
-        """What is to be done, file by file; a file is looked at when its turn has come."""
+        """What is left to do; a file is opened when its turn has come."""
         for source in self.sources.files:
             if source.name not in self._to_do:
                 continue
@@ -173,25 +160,20 @@ class _Run:
                 continue
             long = Long(self.task, source, n, self._part_s)
             self._long[source.name] = long
-            self._count_what_is_done(long, self.journal.parts.get(source.name, {}))
+            found = long.recall(self.journal.parts.get(source.name, {}), self._identity)
+            self.state.bytes_total -= self._to_do[source.name] * found / n
+            self.state.resumed += found
             yield from long.units()
 
-    def _count_what_is_done(self, long: Long, entries: Mapping[int, Mapping[str, Any]]) -> None:
-        """Parts that are there from a run that was stopped need not be done."""
-        name = long.source.name
-        found = long.recall(entries, self._identity)
-        self.state.bytes_total -= self._to_do[name] * found / long.n_parts
-        self.state.resumed += found
-
     def _happened(self, unit: Unit, what: Mapping[str, Any]) -> list[Unit]:
-        """Something happened to a unit; the units that are to be done because of that."""
+        """Note an event; the units that follow from it."""
         if "refused" in what:
             raise InputError(what["refused"])
         if "share" in what:
             self._advance(unit, what["share"], what["seconds"])
             return []
         if "died" in what and unit not in self._died:
-            self._died.add(unit)  # it may not have been its fault
+            self._died.add(unit)  # perhaps not its fault
             return [unit]
         if "died" in what:
             what = {"failed": f"{unit.source.path}: {what['died']}"}
@@ -201,7 +183,7 @@ class _Run:
         return []
 
     def _part_ended(self, long: Long, unit: Unit, part: Part, what: Mapping[str, Any]) -> list[Unit]:
-        """A part is finished, well or not: to the journal, then to the state; with the last, what follows."""
+        """A part has succeeded or failed: to the journal, then to the state; after the last, what follows."""
         if "done" in what:
             about = {"recording": unit.source.name, "path": str(unit.source.path), "state": PART}
             which = {"part": part.number, "of": part.of, "length_s": part.length_s, "file": long.before}
@@ -217,13 +199,13 @@ class _Run:
         return []
 
     def _ended(self, unit: Unit, what: Mapping[str, Any]) -> None:
-        """A file is finished, well or not: to the journal, then to the state."""
+        """A file has succeeded or failed: to the journal, then to the state."""
         task, source = self.task, unit.source
         about = {"recording": source.name, "path": str(source.path), **source.listed}
         if "failed" in what:
             self.journal.add({**about, "state": FAILED, "message": what["failed"]})
             if source.name not in self._long:
-                self._advance(unit, 1.0, self._told.get(unit, (0.0, 0.0))[1])
+                self._advance(unit, 1.0, self._counted.get(unit, (0.0, 0.0))[1])
             elif what.get("damaged"):
                 self._long[source.name].forget()
             self._failed(source, what["failed"])
@@ -234,25 +216,24 @@ class _Run:
             self._long.pop(source.name).forget()
         else:
             self._advance(unit, 1.0, what["done"]["seconds"])
-        self._done(source, what["done"])
+        self.state.done += 1
+        self._count(source, what["done"])
 
     def _advance(self, unit: Unit, share: float, seconds: float) -> None:
-        """So much of a unit is done; a part is its share of the bytes, and putting parts together is nothing."""
+        """A share of a unit is done; a part is its share of the bytes, and joining parts is nothing."""
         n = 1 if unit.part is None else unit.part.of
-        before = self._told.get(unit, (0.0, 0.0))
+        before = self._counted.get(unit, (0.0, 0.0))
         now = (0.0 if unit.parts else share * self._to_do[unit.source.name] / n, seconds)
         self.state.bytes_done += now[0] - before[0]
         self.state.seconds += now[1] - before[1]
-        self._told[unit] = now
+        self._counted[unit] = now
 
-    def _done(self, source: Source, entry: Mapping[str, Any]) -> None:
-        """What is to be told of a file that is done, now or before."""
+    def _count(self, source: Source, entry: Mapping[str, Any]) -> None:
+        """A file that is done, now or before."""
         self.state.segments.update(entry["segments"])
-        self.state.done += 1
         if entry["partial"]:
             self.state.partial.append(Failure(source.name, entry["partial"]))
         self.state.remarks += [Failure(source.name, remark) for remark in entry["remarks"]]
 
     def _failed(self, source: Source, message: str) -> None:
         self.state.failures.append(Failure(source.name, message))
-        self.state.done += 1

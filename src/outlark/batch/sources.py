@@ -1,29 +1,33 @@
-"""Which files a run is about, and what each is called in the output."""
+"""Which files a run is about, from paths, folders, URLs and manifests, and their names in the output."""
 
+import csv
 import os
 import posixpath
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from pathlib import Path
+from typing import Any
 
 from outlark.audio.sound_files import SUFFIXES
-from outlark.batch.manifest import is_manifest, read_manifest
 from outlark.errors import InputError
-from outlark.files.places import as_os_errors, as_place, file_system, is_url
+from outlark.files.places import as_os_errors, as_place, file_system, is_endless, is_url
+
+#: Columns of a manifest.
+PATH, SITE, DATE = "path", "site", "date"
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file to work on.
+    """A file to work on; a URL is text.
 
     Attributes
     ----------
-    path : Path, or str for a URL
     name : str
-        Its path below the deepest folder that holds all that was asked for, with "/" on every system: what tables call
-        it, and where its results are.
+        Its path below the deepest common folder of everything given, with "/" on every system: its name in annotation
+        files, and where its results go.
     site, date : str or None
-        As a manifest gives them.
+        From a manifest.
     """
 
     path: Path | str
@@ -33,13 +37,12 @@ class Source:
 
     @property
     def listed(self) -> dict[str, str]:
-        """Site and date, as far as a manifest gives them."""
         return {name: value for name, value in (("site", self.site), ("date", self.date)) if value is not None}
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What could not be done, and why."""
+    """A recording, and what is wrong with it."""
 
     name: str
     message: str
@@ -47,14 +50,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Sources:
-    """All files of a run, by name.
-
-    Attributes
-    ----------
-    files : tuple of Source
-    failures : tuple of Failure
-        What was asked for and is not there, and folders that cannot be listed.
-    """
+    """All files of a run by name, and what is missing or cannot be listed."""
 
     files: tuple[Source, ...]
     failures: tuple[Failure, ...] = ()
@@ -63,24 +59,19 @@ class Sources:
 def find(
     paths: Sequence[str | os.PathLike[str]], suffixes: Sequence[str] = SUFFIXES, what: str = "recordings"
 ) -> Sources:
-    """Files as they are; of folders, all files within that end in one of the suffixes, in any case.
+    """The files given, those in the folders given, and those listed in the manifests given.
 
-    Names in folders that begin with a dot are left out: such are the ``._x.wav`` that a Mac leaves on a memory card.
+    Folders are searched to any depth, including links, for files with one of the suffixes, in any case. Names that
+    start with a dot are skipped, such as the ``._x.wav`` that a Mac leaves on a memory card.
 
     Parameters
     ----------
     paths : sequence of paths and URLs
-        Files, folders, and manifests: CSV or Parquet tables with a column of paths (`outlark.batch.manifest`). Folders
-        are searched with all that is in them, links to folders too.
+        Of files, folders and manifests (see `read_manifest`).
     suffixes : sequence of str
         In lower case.
     what : str
-        Word for such files, for messages.
-
-    Raises
-    ------
-    InputError
-        When nothing is found; the message names the folders and what was looked for.
+        Word for such files in messages.
 
     Examples
     --------
@@ -105,19 +96,17 @@ def find(
 
 
 def _asked(path: str | os.PathLike[str]) -> Iterable[Source]:
-    """What one argument asks for, without names yet: itself, or what a manifest lists."""
-    if is_url(path) or not is_manifest(path):
-        return [Source(as_place(path), "")]
-    return [Source(listed.path, "", listed.site, listed.date) for listed in read_manifest(Path(path))]
+    """What one argument stands for, without names yet: itself, or what a manifest lists."""
+    return [Source(as_place(path), "")] if is_url(path) or not is_manifest(path) else read_manifest(Path(path))
 
 
 def common_folder(paths: Sequence[Path]) -> Path:
-    """The deepest folder that holds all that is asked for: folders themselves, and the folders of files."""
+    """The deepest folder that holds all of them: folders themselves, and the folders of files."""
     return Path(os.path.commonpath([os.path.abspath(path if path.is_dir() else path.parent) for path in paths]))
 
 
 def _found_here(asked: Sequence[Source], suffixes: tuple[str, ...], failures: list[Failure]) -> Iterator[Source]:
-    """On this machine; without site and date, what is given twice is one."""
+    """On this machine."""
     if not asked:
         return
     folders = {one.path for one in asked if os.path.isdir(one.path)}
@@ -132,8 +121,8 @@ def _found_here(asked: Sequence[Source], suffixes: tuple[str, ...], failures: li
 
 
 def _found_elsewhere(asked: Sequence[Source], suffixes: tuple[str, ...], failures: list[Failure]) -> Iterator[Source]:
-    """At URLs; names are below the deepest folder that holds all of them."""
-    listed: list[tuple[Source, str]] = []  # with the path without what is before ://
+    """At URLs; names start below the deepest folder that holds all of them."""
+    listed: list[tuple[Source, str]] = []  # with the path, without the protocol
     for one in asked:
         try:
             listed += [(replace(one, path=url), path) for url, path in _listed(str(one.path), suffixes)]
@@ -147,7 +136,7 @@ def _found_elsewhere(asked: Sequence[Source], suffixes: tuple[str, ...], failure
 
 
 def _listed(url: str, suffixes: tuple[str, ...]) -> list[tuple[str, str]]:
-    """The URLs of a file, or of all in a folder, each with its path in the store."""
+    """The URL of a file, or those of all in a folder, with the paths in the store."""
     system, root = file_system(url)
     with as_os_errors(url):
         if system.isfile(root):
@@ -160,7 +149,7 @@ def _listed(url: str, suffixes: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 def _by_name(found: Iterable[Source]) -> tuple[Source, ...]:
-    """Each file once; two files of one name would have one table."""
+    """Each file once; two files of one name would overwrite each other's results."""
     of_name: dict[str, Source] = {}
     for source in found:
         other = of_name.setdefault(source.name, source)
@@ -176,7 +165,6 @@ def _by_name(found: Iterable[Source]) -> tuple[Source, ...]:
 
 
 def _one(first: str | None, second: str | None, source: Source) -> str | None:
-    """What two lines about a file say of it."""
     if first is not None and second is not None and first != second:
         raise InputError(f"{source.path} is given twice, with {first!r} and with {second!r}; correct the manifest")
     return first if second is None else second
@@ -192,7 +180,7 @@ def _walk(folder: Path, suffixes: tuple[str, ...], base: Path, failures: list[Fa
     seen = {os.path.realpath(folder)}
     for here, folders, files in os.walk(folder, followlinks=True, onerror=cannot_list):
         new = [name for name in folders if not name.startswith(".")]
-        # a link may lead to a folder that holds it
+        # a link may lead to a folder that contains it
         folders[:] = [name for name in new if _first_time(os.path.realpath(os.path.join(here, name)), seen)]
         for name in files:
             if name.lower().endswith(suffixes) and not name.startswith("."):
@@ -215,3 +203,90 @@ def _nothing(asked: Iterable[Path | str], suffixes: Sequence[str], what: str, fa
         return f"no {what}: " + "; ".join(failure.message for failure in failures)
     looked_for = ", ".join(f"*{suffix}" for suffix in suffixes)
     return f"no {what} in {', '.join(folders)} or the folders within: looked for {looked_for}; check the folder"
+
+
+def is_manifest(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is that of a manifest, by its suffix.
+
+    >>> is_manifest("night.csv"), is_manifest("night.wav")
+    (True, False)
+    """
+    return os.fspath(path).lower().endswith((".csv", ".parquet")) and not os.path.isdir(path)
+
+
+def read_manifest(path: Path) -> Iterator[Source]:
+    """The recordings listed in a CSV or Parquet file, without names.
+
+    It has a column "path" (relative to the folder of the manifest, or URLs) and perhaps "site" and "date" (2026-05-31);
+    case does not matter, and other columns are ignored.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "season.csv")
+    ...     _ = path.write_text("Path,Site\\na.wav,pond\\ns3://b/c.wav,\\n")
+    ...     [(listed.site, str(listed.path).removeprefix(folder)) for listed in read_manifest(path)]
+    [('pond', '/a.wav'), (None, 's3://b/c.wav')]
+    """
+    if is_endless(path):
+        raise InputError(f"{path} is a device or a pipe; give a manifest in a file")
+    rows = _parquet_rows(path) if path.name.lower().endswith(".parquet") else _csv_rows(path)
+    for number, row in rows:
+        found = row[PATH]
+        if not isinstance(found, str) or not found.strip():
+            raise InputError(f"{path}, line {number}: no path ({found!r:.60}); give one in each line")
+        where = as_place(found.strip() if is_url(found.strip()) else path.parent / found.strip())
+        yield Source(where, "", _text(row.get(SITE)), _day(row.get(DATE), f"{path}, line {number}"))
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.DictReader(file, strict=True)
+            names = _columns(rows.fieldnames or [], path)
+            for row in rows:
+                yield rows.line_num, {key: row[name] for key, name in names.items()}
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: cannot be read as a manifest ({error}); give a CSV file in UTF-8") from None
+
+
+def _parquet_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    from outlark.annotations.files import needed
+
+    pyarrow, parquet = needed("pyarrow", "parquet"), needed("pyarrow.parquet", "parquet")
+    try:
+        with parquet.ParquetFile(path) as file:
+            names = _columns(file.schema_arrow.names, path)
+            number = 0
+            for batch in file.iter_batches(columns=list(names.values())):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, {key: row[name] for key, name in names.items()}
+    except (OSError, pyarrow.ArrowException) as error:
+        raise InputError(f"{path}: cannot be read as a manifest ({error!s:.200}); give a Parquet file") from None
+
+
+def _columns(found: Any, path: Path) -> dict[str, str]:
+    names = {str(name).strip().lower(): name for name in found}
+    if PATH not in names:
+        listed = ", ".join(map(str, found)) or "none"
+        raise InputError(
+            f"{path}: a manifest has a column {PATH!r}, and this one has {listed}; rename the column that holds the "
+            "recordings (annotation files are for train and evaluate)"
+        )
+    return {key: names[key] for key in (PATH, SITE, DATE) if key in names}
+
+
+def _text(value: Any) -> str | None:
+    return str(value).strip() or None if value is not None else None
+
+
+def _day(value: Any, where: str) -> str | None:
+    if isinstance(value, date):
+        return (value.date() if isinstance(value, datetime) else value).isoformat()
+    text = _text(value)
+    try:
+        return None if text is None else date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise InputError(f"{where}: the date {text!r:.60}; write it as 2026-05-31, or omit it") from None

@@ -89,7 +89,7 @@ def verify(out: str, **given: Any) -> None:
     the digest taken when it was written. Annotation files that you have edited since are listed, too. Nothing is
     modified.
     """
-    from outlark.batch.verification import verify
+    from outlark.batch.journal import verify
 
     with counted(given["quiet"], "recordings checked") as watch:
         found = verify(out, watch)
@@ -169,7 +169,7 @@ def _cluster(task: Task, given: Mapping[str, Any]) -> Driver | None:
 
 
 def _summary(report: Report, elapsed_s: float, output: str) -> str:
-    said = [f"{report.done} of {number_of(report.recordings, 'file')} processed in {clock(elapsed_s)}"]
+    said = [f"{report.done} of {number_of(report.total, 'file')} processed in {clock(elapsed_s)}"]
     if report.seconds:
         said[0] += f", {rate(report.seconds, elapsed_s)} × real time"
     if report.skipped:
@@ -195,7 +195,7 @@ def _content(report: Report, task: Task, elapsed_s: float) -> Mapping[str, Any]:
         "version": __version__,
         "model_sha256": task.model_sha256,
         "output": task.output,
-        "recordings": report.recordings,
+        "recordings": report.total,
         "done": report.done,
         "skipped": report.skipped,
         "parts_resumed": report.resumed,

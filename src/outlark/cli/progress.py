@@ -42,11 +42,11 @@ class Pace:
 def words(state: State, elapsed_s: float, left_s: float | None = None) -> str:
     """The state of a run as text.
 
-    >>> state = State(total=300, done=20, skipped=5, bytes_total=1000.0, bytes_done=250.0, seconds=900.0)
+    >>> state = State(total=300, done=15, skipped=5, bytes_total=1000.0, bytes_done=250.0, seconds=900.0)
     >>> words(state, 30.0, 90.0)
     '20 of 300 files, 30 × real time, 0:01:30 left'
     """
-    said = [f"{state.done} of {number_of(state.total, 'file')}"]
+    said = [f"{state.finished} of {number_of(state.total, 'file')}"]
     if state.failures:
         said.append(f"{len(state.failures)} failed")
     if state.seconds and elapsed_s:

@@ -20,7 +20,7 @@ from outlark.version import __version__
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-    from outlark.batch.listened import Results
+    from outlark.batch.results import Results
     from outlark.batch.sources import Failure
     from outlark.commands.summary.summary import Summary
     from outlark.commands.summary.tally import Tally
@@ -116,7 +116,7 @@ def command(out: str, by: tuple[str, ...], **given: Any) -> None:
     The confidence intervals of rates are too narrow if notes come in bouts; the proportions of recordings and of clock
     hours with a note are more robust.
     """
-    from outlark.batch.listened import count, read_results
+    from outlark.batch.results import count, read_results
     from outlark.commands.summary.summary import check_suffix, json_rows, summarise, write_summary
 
     outputs = [Path(output) for output in given["outputs"]]

@@ -68,7 +68,7 @@ def _calibrated(
     detector: "NoteDetector", model_sha256: str, sources: Sources, quiet: bool, channel: int | None
 ) -> list[tuple[str, str]]:
     """Calibrate on all recordings, or stored scores, that can be read; the names of the others, and why."""
-    from outlark.batch.hearing import opened
+    from outlark.batch.analysis import opened
     from outlark.detection.scores_file import load_scores
 
     peaks, failures = [], [(failure.name, failure.message) for failure in sources.failures]

@@ -1,1 +1,1 @@
-"""Layer 4: the experiment of the paper, on notes that anyone can make."""
+"""The experiment of the paper, on notes that anyone can make."""

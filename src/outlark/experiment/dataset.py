@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -30,9 +30,6 @@ class Dataset:
 
     Attributes
     ----------
-    name : str
-    notes : tuple of Note
-    sample_rate : int
     known : tuple of str or None
         The classes to train on; None: drawn anew for each seed.
     remarks : tuple of str
@@ -90,7 +87,6 @@ class Dataset:
 
         Parameters
         ----------
-        folder : path
         groups : path, optional
             A CSV file with the bird, recording or session of each clip, so that training and test share none: columns
             `file` or `recording` (path within the folder, or name) and `group` or `source_group`. Clips that it does
@@ -203,34 +199,38 @@ def _cut(note: Example, samples: np.ndarray, rate: int) -> tuple[np.ndarray, int
     return samples[start:end], rate
 
 
-def _group_table(path: Path) -> list[dict[str, str]]:
+class _Listed(NamedTuple):
+    """A row of the table of groups."""
+
+    file: str
+    group: str
+    known: bool
+
+
+def _group_table(path: Path) -> list[_Listed]:
     if is_endless(path):
         raise InputError(f"{path} {NOT_REGULAR}")
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.DictReader(file))
+        with path.open(encoding="utf-8-sig", newline="") as opened:
+            rows = list(csv.DictReader(opened))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot read the groups ({error})") from None
     columns = list(rows[0]) if rows else []
-    if _column(columns, "file", "recording") is None or _column(columns, "group", "source_group") is None:
+    file, group = (
+        next((name for name in names if name in columns), None)
+        for names in (("file", "recording"), ("group", "source_group"))
+    )
+    if file is None or group is None:
         raise InputError(
             f"{path}: expected a CSV file with the columns 'file' (or 'recording') and 'group' (or 'source_group'), "
             f"found {', '.join(map(repr, columns)) or 'no rows'}"
         )
-    return rows
+    return [_Listed(row[file], row[group], row.get("role") == "known") for row in rows]
 
 
-def _column(columns: Sequence[str], *names: str) -> str | None:
-    return next((name for name in names if name in columns), None)
-
-
-def _groups_of(paths: Sequence[Path], rows: Sequence[Mapping[str, str]], table: Path) -> dict[Path, str]:
+def _groups_of(paths: Sequence[Path], rows: Sequence[_Listed], table: Path) -> dict[Path, str]:
     """The group of each file that the table lists, by name or by the end of its path."""
-    columns = list(rows[0])
-    file, group = _column(columns, "file", "recording"), _column(columns, "group", "source_group")
-    assert file is not None
-    assert group is not None
-    listed = {Path(row[file]).parts: row[group] for row in rows}
+    listed = {Path(row.file).parts: row.group for row in rows}
     found = {}
     for path in paths:
         ends = (path.parts[-n:] for n in range(1, len(path.parts) + 1))
@@ -238,13 +238,13 @@ def _groups_of(paths: Sequence[Path], rows: Sequence[Mapping[str, str]], table: 
         if named is not None:
             found[path] = named
     if not found:
-        raise InputError(f"{table} lists none of the {len(paths)} files, such as {paths[0]}; it names {rows[0][file]}")
+        raise InputError(f"{table} lists none of the {len(paths)} files, such as {paths[0]}; it names {rows[0].file}")
     return found
 
 
-def _known_in(rows: Sequence[Mapping[str, str]], table: Path, notes: Sequence[Example]) -> list[str] | None:
+def _known_in(rows: Sequence[_Listed], table: Path, notes: Sequence[Example]) -> list[str] | None:
     """The classes of the clips whose `role` in the table is known; None without such a column."""
-    chosen = [row for row in rows if row.get("role") == "known"]
+    chosen = [row for row in rows if row.known]
     if not chosen:
         return None
     listed = _groups_of([note.recording for note in notes], chosen, table)

@@ -61,7 +61,6 @@ def figure_1(drawn: Draw, detectors: Mapping[str, Any]) -> "Figure":
 
     Parameters
     ----------
-    drawn : Draw
     detectors : mapping from title to detector
         Fitted to the training notes of the draw.
     """

@@ -78,14 +78,12 @@ class Draw:
 
     Attributes
     ----------
-    known : tuple of str
     train : list of Note
         With the labels that a method sees, wrong ones included.
     audio : ndarray (n,)
         The test clip.
     truth : list of Segment
         The notes in it.
-    sample_rate : int
     """
 
     known: tuple[str, ...]

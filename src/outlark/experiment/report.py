@@ -7,7 +7,6 @@ import os
 import platform
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
-from os import PathLike
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
@@ -18,7 +17,6 @@ import soundfile
 from outlark.annotations import Annotation, write_annotations
 from outlark.audio.sound import for_decoder
 from outlark.commands.figures import save_figure as save
-from outlark.errors import InputError
 from outlark.experiment.figures import bars, curves, figure_1
 from outlark.experiment.methods import method
 from outlark.experiment.protocol import Protocol, draw
@@ -108,7 +106,9 @@ def write(
     shown = [name for name in (PUBLISHED, "mddkm") if name in names] or names[:1]
     figure = figure_1(drawn, {method(name).title: fitted(method(name), drawn) for name in shown})
     save(figure, files["Figure 1"])
-    write_report(files["report"], results, sweeps=sweeps, figure=figure, ours=results.ours, command=command)
+    with written_aside(files["report"]) as aside:
+        text = report(results, sweeps=sweeps, figure=figure, command=command)
+        aside.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
     with written_aside(files["test clip"]) as aside:
         soundfile.write(
             for_decoder(aside), drawn.audio.astype(np.float32), drawn.sample_rate, format="WAV", subtype="PCM_16"
@@ -121,58 +121,26 @@ def write(
     return {what: str(path) for what, path in files.items()}
 
 
-def write_report(
-    path: str | PathLike[str],
-    results: Results,
-    *,
-    sweeps: Sequence[Sweep] = (),
-    figure: "Figure | None" = None,
-    ours: str = "mddkm",
-    command: str | None = None,
-) -> None:
-    """Write an experiment as one HTML file. The same results, on the same machine, give the same bytes.
-
-    Parameters
-    ----------
-    path : path
-        The folder must exist. An existing file is replaced atomically.
-    results : Results
-    sweeps : sequence of Sweep
-        A figure for each.
-    figure : matplotlib.figure.Figure, optional
-        As plotted by `outlark.experiment.figures.figure_1`.
-    ours : str
-        The method that the others are compared with.
-    command : str, optional
-        What to type to repeat the experiment.
-    """
-    path = Path(path)
-    if path.is_dir() or not path.parent.is_dir():
-        wrong = "is a folder" if path.is_dir() else f"the folder {path.parent} does not exist"
-        raise InputError(f"{path}: {wrong}; give the name of a file in a folder that exists")
-    text = report(results, sweeps=sweeps, figure=figure, ours=ours, command=command)
-    with written_aside(path) as aside:
-        aside.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
-
-
 def report(
     results: Results,
     *,
     sweeps: Sequence[Sweep] = (),
     figure: "Figure | None" = None,
-    ours: str = "mddkm",
     command: str | None = None,
 ) -> str:
-    """What `write_report` writes."""
-    results.of(ours)
-    swept = "".join(_picture(curves(one), f"F over {SETTINGS[one.name].title}") for one in sweeps)
+    """An experiment as one HTML page. The same results, on the same machine, give the same bytes.
+
+    `figure` is that of `figure_1`; `command` is what to type to repeat the experiment.
+    """
+    ours = results.ours
+    swept = "".join(_image(curves(one), f"F over {SETTINGS[one.name].title}") for one in sweeps)
     learnt = table_learnt(results)
     sections = [
         ("what", "What was done", _what(results)),
-        ("table-2", "F scores", table_2(results).html() + _picture(bars(results), "F of each method")),
+        ("table-2", "F scores", table_2(results).html() + _image(bars(results), "F of each method")),
         ("tests", "Paired tests", table_tests(results, ours).html() if len(results.methods) > 1 else ""),
         ("table-1", "Confusion matrices", _tables_1(results, ours)),
-        ("figure-1", "An excerpt of the test clip", _picture(figure, "Spectrogram, scores and decisions")),
+        ("figure-1", "An excerpt of the test clip", _image(figure, "Spectrogram, scores and decisions")),
         ("curves", "Robustness", swept),
         ("learnt", "Learnt settings", learnt.html() if learnt.rows else ""),
         ("versions", "How to repeat it", _versions(results, command)),
@@ -262,7 +230,7 @@ def _versions(results: Results, command: str | None) -> str:
     return typed + Table(title="Versions and seeds", head=("what", "which"), rows=rows, n_left=2).html()
 
 
-def _picture(figure: "Figure | None", alt: str) -> str:
+def _image(figure: "Figure | None", alt: str) -> str:
     if figure is None:
         return ""
     import matplotlib.style

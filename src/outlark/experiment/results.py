@@ -36,10 +36,6 @@ class Outcome:
 
     Attributes
     ----------
-    method : str
-    seed : int
-    known : tuple of str
-    f : mapping from "window" and "note" to FScores
     event_f : float
         At IoU .5, all classes pooled.
     settings : mapping

@@ -57,7 +57,6 @@ class ClassModels(BaseEstimator):
 
     Attributes
     ----------
-    classes_, thresholds_ : ndarray (C,)
     left_out_note_scores_ : list of ndarray
         With "leave-note-out": for each class the mean left-out score of each of its notes.
     """

@@ -40,7 +40,6 @@ def run(
 
     Parameters
     ----------
-    data : Dataset
     protocol : Protocol, optional
         The paper's by default.
     methods : sequence of str

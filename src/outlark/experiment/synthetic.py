@@ -43,7 +43,6 @@ def notes(seed: int = 0, *, variation: float = 1.0, counts: Mapping[str, int] | 
 
     Parameters
     ----------
-    seed : int
     variation : float
         Scales the spread within a class, see `note`.
     counts : mapping from class to number of notes, default `CLASSES`
@@ -71,8 +70,6 @@ def note(name: str, rng: np.random.Generator, *, variation: float = 1.0) -> np.n
 
     Parameters
     ----------
-    name : one of `CLASSES`
-    rng : numpy.random.Generator
     variation : float, 0 to 3
         Scales how much notes differ in pitch (±.7 %), length (±3 %), loudness (±1.2 dB), modulation, onset, decay and
         jitter. With 0, they differ in phase and noise only.
@@ -110,7 +107,6 @@ def concatenate(
 
     Parameters
     ----------
-    notes : sequence of Note
     gap_s, edge_s : float
         Seconds between notes; before the first and after the last. They hold faint noise, never digital silence.
     snr_db : float, optional
@@ -120,7 +116,6 @@ def concatenate(
         direct sound.
     rng : numpy.random.Generator
         Needed for everything but plain joining.
-    sample_rate : int
     floor : float
         Root mean square of the noise in gaps and edges.
 

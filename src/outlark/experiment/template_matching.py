@@ -44,13 +44,6 @@ class TemplateMatching(BaseEstimator):
     ----------
     threshold : float, optional
         The same for all classes; by default learnt from the training recordings.
-
-    Attributes
-    ----------
-    classes_ : list
-    templates_ : list of Template
-    front_end_ : NoteFrontEnd
-    layout_ : ScoreLayout
     """
 
     def __init__(self, threshold: float | None = None) -> None:

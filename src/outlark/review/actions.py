@@ -1,4 +1,4 @@
-"""What people do on the page: annotate, judge, name, promote, move thresholds, undo."""
+"""Actions of people on the page: annotate, review, name and promote classes, move thresholds, undo."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,14 +9,14 @@ from outlark.review.project import Project, Recording, clean_name
 from outlark.review.queues import SAME, overlap, with_statuses
 from outlark.review.store import Action, Row
 
-#: Origins of annotations that verdicts made; a second verdict replaces them.
+#: Origins of annotations from verdicts; a second verdict replaces them.
 OF_REVIEWS = ("confirmed", "rejected", "relabelled", "unsure")
 SHORTEST_SAMPLES = 16
 COLOURS = 8
 
 
 class Gone(InputError):
-    """Something was asked for by an id that does not exist."""
+    """There is nothing with the requested id."""
 
 
 def annotate(
@@ -35,7 +35,7 @@ def annotate(
 
 
 def change(project: Project, annotation_id: int, values: Mapping[str, Any]) -> Row:
-    """Move the edges of an annotation, or give it another class."""
+    """Move the edges of an annotation, or change its class."""
     row = _row(project, "annotation", annotation_id)
     recording = project.recording(row["recording_id"])
     assert recording is not None
@@ -51,7 +51,6 @@ def change(project: Project, annotation_id: int, values: Mapping[str, Any]) -> R
 
 
 def remove(project: Project, annotation_id: int) -> Row:
-    """Delete an annotation."""
     _row(project, "annotation", annotation_id)
     with project.store.action("delete") as action:
         action.delete("annotation", annotation_id)
@@ -81,7 +80,7 @@ def judge(project: Project, detection_id: int, verdict: str, class_id: int | Non
 
 
 def judge_all(project: Project, verdicts: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """Verdicts in the order in which they were given, each an action of its own; {"error": …} for one that fails."""
+    """Verdicts in the order given, each an action of its own; {"error": …} for those that fail."""
     outcomes: list[Row] = []
     for one in verdicts:
         try:
@@ -116,7 +115,6 @@ def new_class(project: Project, name: str) -> Row:
 
 
 def rename_class(project: Project, class_id: int, name: str) -> Row:
-    """Another name for a class."""
     row = _row(project, "class", class_id)
     name = clean_name(name, [other["name"] for other in project.classes() if other["id"] != class_id])
     with project.store.action(f"rename {row['name']}") as action:
@@ -135,7 +133,7 @@ def remove_class(project: Project, class_id: int) -> Row:
 
 
 def set_thresholds(project: Project, values: Mapping[int, float]) -> Row:
-    """Set the scores from which classes accept; `training.decide_again` then applies them."""
+    """Set the thresholds of classes; `training.decide_again` then applies them."""
     run = project.run()
     if run is None:
         raise InputError("there is no model yet; train one first")
@@ -195,7 +193,7 @@ def _statuses_near(project: Project, spans: Sequence[Row]) -> dict[str, str]:
 
 
 def _forget_reviews(project: Project, action: Action, found: Row) -> None:
-    """A detection has one verdict."""
+    """Delete earlier verdicts on a detection."""
     earlier = project.store.rows(
         "SELECT id FROM review WHERE run_id = ? AND recording_id = ? AND t0 = ? AND t1 = ?",
         found["run_id"], found["recording_id"], found["t0"], found["t1"],
@@ -221,7 +219,7 @@ def _meaning(project: Project, own: int | None, verdict: str, class_id: int | No
 def _span(recording: Recording, t0: int, t1: int) -> tuple[int, int]:
     t0, t1 = max(0, t0), min(recording.n_samples, t1)
     if t1 - t0 < SHORTEST_SAMPLES:
-        raise InputError(f"samples {t0} to {t1} are too short for a note; mark at least {SHORTEST_SAMPLES} samples")
+        raise InputError(f"samples {t0} to {t1} are too short for a note; annotate at least {SHORTEST_SAMPLES} samples")
     return t0, t1
 
 

@@ -16,13 +16,13 @@ from outlark.verdict_names import UNKNOWN
 
 #: Most sounds that are grouped, spread evenly over all of them: the time grows with the square.
 MOST = 800
-#: Groups with fewer sounds are not shown, and how many are.
+#: Fewest sounds in a group, and most groups shown.
 FEWEST, MOST_GROUPS = 3, 12
 #: Sounds are similar up to this distance: 1 - correlation of their descriptions.
 NEAR = 0.5
-#: Context, in seconds, by which the background around a sound is judged.
+#: Seconds around a sound from which its background is estimated.
 AROUND_S = 1.0
-#: Sounds may be notes from this share of the shortest example to this many times the longest.
+#: Durations of possible notes, relative to the shortest and the longest example.
 SHORTEST, LONGEST = 0.4, 4.0
 #: A factor of two in length adds this to the distance.
 LENGTH_WEIGHT = 0.15
@@ -62,7 +62,7 @@ def groups_of(samples: np.ndarray, seconds: np.ndarray) -> list[Group]:
 
 
 def find_clusters(project: Project, run_id: int, detector: NoteDetector) -> None:
-    """Group the unknown sounds of a run and store the groups in place of those before."""
+    """Group the unknown sounds of a run; the groups replace earlier ones."""
     sounds = _sounds(project, run_id, detector)
     described = [(row, x) for row, x in zip(sounds, _descriptions(project, detector, sounds), strict=True) if x.any()]
     seconds = np.array([row["seconds"] for row, _ in described])
@@ -96,7 +96,7 @@ def _sounds(project: Project, run_id: int, detector: NoteDetector) -> list[Row]:
 
 
 def _descriptions(project: Project, detector: NoteDetector, sounds: Sequence[Row]) -> list[np.ndarray]:
-    """Each sound as a vector of length 1, whatever the band that the model listens to; zeros where it cannot be."""
+    """Each sound as a vector of length 1, over a wide band; zeros if it cannot be read."""
     ends: dict[int, tuple[Recording, Any, NoteFrontEnd]] = {}
     found = []
     for row in sounds:

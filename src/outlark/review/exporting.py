@@ -51,11 +51,10 @@ def export(project: Project, *, format: str, scope: str, recordings: Sequence[Re
 
 
 def writable_formats() -> list[str]:
-    """Names of the formats that can be written."""
     return [name for name, format in FORMATS.items() if format.writes]
 
 
-def marks_of(project: Project, recording: Recording, scope: str) -> list[Annotation]:
+def annotations_of(project: Project, recording: Recording, scope: str) -> list[Annotation]:
     """The rows of an annotation file, by time."""
     run, facts = project.run(), _facts(project, recording)
     names = {row["id"]: row["name"] for row in project.classes()}
@@ -118,7 +117,8 @@ def _write(project: Project, folder: Path, recording: Recording, format: str, sc
     if not Path(os.path.abspath(path)).is_relative_to(folder):  # a name from a project file that was tampered with
         path = folder / f"{recording.id}{FORMATS[format].suffix}"
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_annotations(path, marks_of(project, recording, scope), format=format, about=_about(project, recording))
+    found = annotations_of(project, recording, scope)
+    write_annotations(path, found, format=format, about=_about(project, recording))
 
 
 def _facts(project: Project, recording: Recording) -> Facts:

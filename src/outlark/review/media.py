@@ -1,4 +1,4 @@
-"""The sound of a recording for the page: excerpts, and a virtual WAV computed by byte range."""
+"""Audio for the page: excerpts, and a virtual WAV that is computed by byte range."""
 
 import struct
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ def wav_bytes(sound: Sound, n_samples: int, first: int, stop: int) -> Iterator[b
         sample, skip = divmod(at - HEADER_BYTES, 2)
         until = min(sample + AT_ONCE, n_samples)
         samples = sound.part(sample, until)
-        # a file that is shorter than it says, or has become so, is silent from there on
+        # silence where the file is shorter than its header says
         block = pcm(np.concatenate([samples, np.zeros(until - sample - len(samples))]))[skip : skip + stop - at]
         yield block
         at += len(block)

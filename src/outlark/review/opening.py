@@ -1,4 +1,4 @@
-"""What `outlark review` is given, as a project: recordings, the results of a detect run, or the demonstration."""
+"""From the arguments of `outlark review` to a project: recordings, results of a detect run, or the demonstration."""
 
 import json
 import shutil
@@ -14,16 +14,21 @@ from outlark.batch.journal import DONE, NAME, Journal
 from outlark.batch.sources import Source, common_folder, find
 from outlark.batch.task import WORKSHOP, sha256_of
 from outlark.errors import InputError, OutlarkError
+from outlark.experiment.demo_recordings import write_sound
 from outlark.files.places import cache_folder
-from outlark.review.demo import make_demo
 from outlark.review.project import FOLDER, Project, Recording, insert_detections
 from outlark.storage.model_file import load
 from outlark.verdict_names import KNOWN, SILENCE, UNKNOWN
 
+#: Recordings of the demonstration.
+DEMO = ("demo_20240512_053000.wav", "demo_20240512_061500.wav")
+#: Suffixes of annotation files, the most complete formats first.
+ENDINGS = (".jsonl", ".parquet", ".outlark.csv", ".selections.txt", ".birdnet.csv", ".kaleidoscope.csv", ".labels.txt")
+
 
 @dataclass(frozen=True)
 class Opened:
-    """A project that is ready; `problems` are recordings that cannot be opened, each with "name" and "message"."""
+    """A project, and the recordings that cannot be opened, each with "name" and "message"."""
 
     project: Project
     title: str
@@ -36,11 +41,11 @@ def open_project(
     model: Path | None = None,
     audio: Sequence[Path] = (),
 ) -> Opened:
-    """The project of these paths, with its recordings; of the demonstration if there are none.
+    """The project for these paths; without paths, the demonstration.
 
     Paths are recordings, folders of them, or one output folder of `outlark detect`; for the latter, `model` is the
     model that made the results, and `audio` are folders with the recordings that it was trained on. The project is kept
-    in a folder "outlark-review" beside the recordings unless `project` says where.
+    in `project`, by default a folder "outlark-review" beside the recordings.
     """
     if not paths:
         folder = (cache_folder() / "demo") if project is None else project
@@ -62,14 +67,13 @@ def open_project(
 
 
 def _here(source: Source) -> Path:
-    """Its path on this machine."""
     if isinstance(source.path, str):
         raise InputError(f"{source.path} is not on this computer; the review page plays local files: copy it first")
     return source.path
 
 
 def _results(folder: Path, project: Path | None, model: Path | None, audio: Sequence[Path]) -> Opened:
-    """An output folder of `outlark detect`: its recordings, and what was found in them."""
+    """An output folder of `outlark detect`: recordings and detections."""
     entries = Journal(folder / WORKSHOP / NAME).entries
     done = {name: entry for name, entry in entries.items() if entry.get("state") == DONE}
     if not done:
@@ -83,20 +87,16 @@ def _results(folder: Path, project: Path | None, model: Path | None, audio: Sequ
 def _opened(
     title: str, folder: Path, files: Sequence[tuple[Path, str]], problems: Sequence[dict[str, str]] = ()
 ) -> Opened:
-    opened, told = Project(folder), list(problems)
+    opened, found = Project(folder), list(problems)
     for path, name in files:
         try:
             opened.add(path, name)
         except (OutlarkError, OSError) as error:
-            told.append({"name": name, "message": str(error)})
+            found.append({"name": name, "message": str(error)})
     if not opened.recordings():
         opened.close()
-        raise InputError(f"no recording can be opened: {told[0]['message']}" if told else "no recordings given")
-    return Opened(opened, title, told)
-
-
-#: Suffixes of annotation files, those that hold most first.
-ENDINGS = (".jsonl", ".parquet", ".outlark.csv", ".selections.txt", ".birdnet.csv", ".kaleidoscope.csv", ".labels.txt")
+        raise InputError(f"no recording can be opened: {found[0]['message']}" if found else "no recordings given")
+    return Opened(opened, title, found)
 
 
 def import_found(
@@ -106,10 +106,10 @@ def import_found(
     model: Path | None = None,
     audio: Sequence[Path] = (),
 ) -> list[dict[str, str]]:
-    """Store what the annotation files of a run say as a run of the page; return what could not be read.
+    """Store the annotation files of a run as a run of the page; returns those that could not be read.
 
-    With the model, the recordings are still to be searched: only then are there scores to be seen. Without it, it is
-    looked for beside the results. A model that is found is the one that corrections are fed back to.
+    With `model`, the recordings have to be searched again, which provides the scores. Without it, a model beside the
+    results is used for retraining only.
     """
     problems: list[dict[str, str]] = []
     recordings = {recording.name: recording for recording in project.recordings()}
@@ -163,7 +163,7 @@ def _model_nearby(folder: Path, done: Mapping[str, Mapping[str, Any]]) -> Path |
 def _model(
     project: Project, path: Path, done: Mapping[str, Mapping[str, Any]], audio: Sequence[Path]
 ) -> tuple[dict[str, Any], dict[str, float]]:
-    """What is known of the model, which is copied into the project (`training.given_model`), and its thresholds."""
+    """The model, copied into the project (see `training.given_model`), and its thresholds."""
     if sha256_of(path) != _sha256(done):
         raise InputError(f"{path} is not the model that made these results; give that one, or none")
     detector = load(path)
@@ -196,7 +196,7 @@ def _add_classes(project: Project, labels: list[str]) -> None:
 
 
 def _thresholds(done: Mapping[str, Mapping[str, Any]], labels: list[str]) -> dict[str, float]:
-    """Annotation files do not hold them: 0 unless the run set them."""
+    """As set for the run, else 0: annotation files do not hold them."""
     given = next((entry["identity"].get("thresholds") for entry in done.values()), None)
     if given is not None and len(given) == len(labels):
         return dict(zip(labels, map(float, given), strict=True))
@@ -217,3 +217,11 @@ def _row(run_id: int, recording: Recording, annotation: Annotation, ids: Mapping
     label = None if annotation.label is None else ids[annotation.label]
     return (run_id, recording.id, label, verdict, t0, t1, annotation.score or 0.0, annotation.runner_up,
             annotation.runner_up_score, annotation.reason, annotation.low_hz, annotation.high_hz)  # fmt: skip
+
+
+def make_demo(folder: Path) -> list[Path]:
+    """The recordings of the demonstration, written if they are missing."""
+    paths = [folder / name for name in DEMO]
+    for seed, path in enumerate(paths):
+        write_sound(path, seed)
+    return paths

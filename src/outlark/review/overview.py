@@ -1,4 +1,4 @@
-"""What the page shows around a recording: the project at a glance, histograms, the examples behind a detection."""
+"""What the page shows besides recordings: the project at a glance, histograms, the examples behind a detection."""
 
 from functools import lru_cache
 from typing import Any
@@ -51,7 +51,7 @@ def _recordings(project: Project, run: Row | None) -> list[Row]:
         {
             "id": r.id, "name": r.name, "short": without_sound_suffix(r.name), "seconds": r.seconds,
             "sample_rate": r.sample_rate,
-            "began": r.facts.began, "remarks": list(r.facts.told), "searched": r.id in scanned,
+            "began": r.facts.began, "remarks": list(r.facts.all_remarks), "searched": r.id in scanned,
             "known": counts.get(r.id, {}).get("known", 0), "unknown": counts.get(r.id, {}).get("unknown", 0),
             "missing": not r.path.is_file(),
         }
@@ -92,7 +92,7 @@ def _classes(project: Project, run: Row | None, examples: list[Row]) -> list[Row
 
 
 def _run(project: Project, run: Row | None) -> Row | None:
-    """The model, and how many annotations that it could learn from have come, gone or changed since."""
+    """The model, and how many annotations have been added, removed or changed since it was trained."""
     if run is None:
         return None
     now = {(e["id"], e["class_id"], e["t0"], e["t1"]) for e in corrections_of(project)}
@@ -120,7 +120,7 @@ def _clusters(project: Project, run: Row | None) -> list[Row]:
 
 
 def histograms(project: Project) -> list[dict[str, Any]]:
-    """One for each class: the edges and counts of a histogram, thresholds, the valley, and the reviewed scores."""
+    """For each class: edges and counts of the histogram, thresholds, the valley, and the reviewed scores."""
     run = project.run()
     if run is None or run["model"] is None:
         return []
@@ -153,9 +153,9 @@ SHOWN = 2
 
 
 def speaking_for(project: Project, detection: Row) -> list[dict[str, Any]]:
-    """The annotations of the class that takes most off the distance of a detection, with their share, largest first.
+    """The most influential examples of a detection, with their share, largest first.
 
-    None for models without examples in the project, and for those that do not describe whole notes by `MDDKM`.
+    None for models without examples in the project, or without note-level `MDDKM`.
     """
     run = project.run()
     if run is None or run["model"] is None or not run["health"].get("ids"):
@@ -171,10 +171,10 @@ def speaking_for(project: Project, detection: Row) -> list[dict[str, Any]]:
     frames = front_end.transform(samples)
     first, length = (t * front_end.frame_rate for t in (start_s - around.start / rate, end_s - start_s))
     described = front_end.describe(frames.features, start=first, n_starts=1, length=length)
-    (told,) = detector.describer_.explain(described, n_notes=SHOWN)
+    (influential,) = detector.describer_.explain(described, n_notes=SHOWN)
     ids = run["health"]["ids"]
     rows = {row["id"]: row for row in project.store.rows("SELECT * FROM annotation")}
-    shown = [(rows.get(ids[int(one.note)]), one.share) for one in told if int(one.note) < len(ids)]  # None: not here
+    shown = [(rows.get(ids[int(one.note)]), one.share) for one in influential if int(one.note) < len(ids)]
     return [
         {**{key: row[key] for key in ("id", "recording_id", "class_id", "t0", "t1")}, "share": round(share, 3)}
         for row, share in shown
@@ -184,5 +184,5 @@ def speaking_for(project: Project, detection: Row) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=2)
 def _detector(path: str, sha256: str) -> NoteDetector:
-    """Kept from one note to the next; the digest tells a new model at the same place."""
+    """Cached; the digest distinguishes a new model in the same place."""
     return load(path)

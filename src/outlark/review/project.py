@@ -5,17 +5,17 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from outlark.batch.facts import Facts
-from outlark.batch.identity import fingerprint
+from outlark.batch.task import fingerprint
 from outlark.commands.excerpt import Sound
 from outlark.errors import AudioError, InputError, OutlarkError
 from outlark.plain_text import visible, writable
-from outlark.review.jobs import Jobs
 from outlark.review.media import true_length
 from outlark.review.store import Row, Store
 from outlark.review.tiles import Levels, Pyramid
@@ -24,6 +24,8 @@ FILE = "project.sqlite"
 #: The folder of a project beside the recordings.
 FOLDER = "outlark-review"
 LONGEST_NAME = 60
+#: States of a job.
+RUNNING, DONE, FAILED, CANCELLED = "running", "done", "failed", "cancelled"
 
 
 @dataclass(frozen=True)
@@ -41,17 +43,16 @@ class Recording:
 
     @property
     def seconds(self) -> float:
-        """Duration."""
         return self.n_samples / self.sample_rate
 
     @property
     def key(self) -> str:
-        """Tells it from every other recording, and from itself after a change."""
+        """Unique to this recording as it is; changes with the file."""
         return hashlib.sha256(f"{self.path}|{self.print}".encode(errors="surrogateescape")).hexdigest()[:16]
 
 
 class Project:
-    """What a session of the page is about, kept in a folder that is made if it is not there."""
+    """Everything that the page works on, kept in a folder, which is created if missing."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -72,11 +73,11 @@ class Project:
     # ------------------------------------------------------------ recordings
 
     def add(self, path: Path, name: str) -> Recording:
-        """Register a recording where it is; once is enough."""
+        """Register a recording, unless it is registered already."""
         path = Path(os.path.realpath(path))
         known = self.store.row("SELECT * FROM recording WHERE path = ?", str(path))
-        annotation = json.dumps(fingerprint(path), sort_keys=True)
-        if known is not None and known["print"] == annotation:
+        now = json.dumps(fingerprint(path), sort_keys=True)
+        if known is not None and known["print"] == now:
             return _recording(known)
         rate, channels, n_samples = true_length(path)
         facts = json.dumps(Facts.of_file(path).as_dict())
@@ -85,7 +86,7 @@ class Project:
                 db.execute(
                     "INSERT INTO recording (path, name, sample_rate, channels, n_samples, print, facts) "
                     "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (str(path), writable(name), rate, channels, n_samples, annotation, facts),
+                    (str(path), writable(name), rate, channels, n_samples, now, facts),
                 )
             else:
                 if known["sample_rate"] != rate or known["n_samples"] != n_samples:
@@ -93,7 +94,7 @@ class Project:
                         f"{path} is not the recording that this project knows: {known['n_samples']} samples at "
                         f"{known['sample_rate']} Hz then, {n_samples} at {rate} Hz now; give it another name"
                     )
-                db.execute("UPDATE recording SET print = ?, facts = ? WHERE id = ?", (annotation, facts, known["id"]))
+                db.execute("UPDATE recording SET print = ?, facts = ? WHERE id = ?", (now, facts, known["id"]))
         found = self.store.row("SELECT * FROM recording WHERE path = ?", str(path))
         assert found is not None
         return _recording(found)
@@ -103,16 +104,14 @@ class Project:
         return [_recording(row) for row in self.store.rows("SELECT * FROM recording ORDER BY name, id")]
 
     def recording(self, number: int) -> Recording | None:
-        """A recording by its id."""
         row = self.store.row("SELECT * FROM recording WHERE id = ?", number)
         return None if row is None else _recording(row)
 
     def sound(self, recording: Recording) -> Sound:
-        """The sound of a recording; an `AudioError` says so if the file has gone."""
         return Sound(recording.path)
 
     def pyramid(self, recording: Recording) -> Pyramid:
-        """The spectrogram of a recording, which may still be being built."""
+        """The spectrogram of a recording, which may still be under construction."""
         with self._lock:
             if recording.id not in self._pyramids:
                 levels = Levels.of(recording.sample_rate, recording.n_samples)
@@ -132,7 +131,7 @@ class Project:
         """Stop what runs in the background and close the file."""
         self._stop.set()
         if self.jobs.last is not None:
-            self.jobs.cancel(self.jobs.last.id)
+            self.jobs.last.cancel()
         self.jobs.wait(10.0)
         self.store.close()
 
@@ -157,21 +156,19 @@ class Project:
         return row | {name: json.loads(row[name]) for name in parsed}
 
     def run_folder(self, run_id: int, recording: Recording) -> Path:
-        """Where curves and scores of a recording are kept."""
+        """The folder for curves and scores of a recording."""
         return self.folder / "cache" / f"run-{run_id}" / recording.key
 
     def setting(self, name: str) -> Any:
-        """The value of a setting, or None."""
         row = self.store.row("SELECT value FROM setting WHERE name = ?", name)
         return None if row is None else json.loads(row["value"])
 
     def wanted_thresholds(self, run: Row) -> dict[str, float]:
-        """Class name → where it is to begin to accept: what training gave, or what a person has set."""
+        """Class name → threshold: set by hand, else from training."""
         return {**run["health"]["priors"], **(self.setting(f"thresholds {run['id']}") or {})}
 
 
 def insert_detections(db: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> None:
-    """Rows of the detection table, without their ids."""
     db.executemany(
         "INSERT INTO detection (run_id, recording_id, class_id, verdict, t0, t1, score, runner_up, runner_up_score, "
         "reason, low_hz, high_hz) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -196,3 +193,90 @@ def clean_name(name: str, taken: Sequence[str]) -> str:
 def _recording(row: Row) -> Recording:
     facts = Facts.of_dict(json.loads(row["facts"]))
     return Recording(**{**row, "path": Path(row["path"]), "facts": facts})
+
+
+# ------------------------------------------------------------ jobs
+
+
+class Cancelled(Exception):
+    """Raised inside a job that has to stop."""
+
+
+@dataclass
+class Job:
+    """A piece of work in the background; `message` says what it is doing, or why it failed."""
+
+    id: int
+    kind: str
+    state: str = RUNNING
+    progress: float = 0.0
+    message: str = ""
+    _stop: threading.Event = field(default_factory=threading.Event, repr=False)
+
+    def tell(self, progress: float, message: str) -> None:
+        """Report progress; raises `Cancelled` if the job has to stop."""
+        self.progress, self.message = min(1.0, progress), message
+        if self._stop.is_set():
+            raise Cancelled
+
+    def cancel(self) -> None:
+        """Ask the job to stop at its next step."""
+        self._stop.set()
+
+    def as_dict(self) -> dict[str, Any]:
+        shown = ("id", "kind", "state", "progress", "message")
+        return {name: getattr(self, name) for name in shown}
+
+
+class Jobs:
+    """Starts jobs, one at a time, and remembers how they ended.
+
+    >>> jobs = Jobs()
+    >>> job = jobs.start("count", lambda job: job.tell(0.5, "half"))
+    >>> jobs.wait()
+    >>> job.state, job.message
+    ('done', 'half')
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs: dict[int, Job] = {}
+        self._thread: threading.Thread | None = None
+
+    @property
+    def last(self) -> Job | None:
+        """The running job, or the last one."""
+        return self._jobs[max(self._jobs)] if self._jobs else None
+
+    def start(self, kind: str, work: Callable[[Job], None]) -> Job:
+        """Start a job; an error while another is running."""
+        with self._lock:
+            last = self.last
+            if last is not None and last.state == RUNNING:
+                raise InputError(f"{last.kind} is still running; wait for it, or cancel it")
+            job = Job(len(self._jobs) + 1, kind)
+            self._jobs[job.id] = job
+            self._thread = threading.Thread(target=_run, args=(job, work), daemon=True, name=f"job {job.id}: {kind}")
+            self._thread.start()
+        return job
+
+    def get(self, number: int) -> Job | None:
+        return self._jobs.get(number)
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Until the running job has ended."""
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+
+
+def _run(job: Job, work: Callable[[Job], None]) -> None:
+    try:
+        work(job)
+        job.progress, job.state = 1.0, DONE
+    except Cancelled:
+        job.message, job.state = "cancelled", CANCELLED
+    except (OutlarkError, OSError) as error:
+        job.message, job.state = str(error), FAILED
+    except Exception as error:  # a bug must not leave the page waiting
+        traceback.print_exc()
+        job.message, job.state = f"an error in outlark ({type(error).__name__}: {error})", FAILED

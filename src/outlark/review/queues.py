@@ -1,4 +1,4 @@
-"""What is to be reviewed, in which order, what has been, and how good the model is by what was reviewed."""
+"""What to review, in which order, what has been reviewed, and how good the model is according to that."""
 
 import hashlib
 import math
@@ -17,9 +17,9 @@ PENDING, CONFIRMED, REJECTED, RELABELLED, UNSURE = "pending", "confirmed", "reje
 
 
 def statuses(detections: Sequence[Row], annotations: Sequence[Row]) -> dict[int, str]:
-    """What people said of each detection, id → status; all of one recording.
+    """The status of each detection of a recording, by id, from its annotations.
 
-    Annotations alone decide, so that a verdict stays when a new model finds the same note again.
+    A verdict is thus kept when a new model finds the same note again.
 
     >>> found = [{"id": 7, "t0": 0, "t1": 100, "class_id": 1}]
     >>> statuses(found, [{"t0": 5, "t1": 100, "class_id": 1, "role": "truth"}])
@@ -58,25 +58,25 @@ def _said(detection: Row, annotation: Row) -> str:
 
 
 def queue(project: Project, *, order: str, of: str, limit: int) -> dict[str, Any]:
-    """Detections in the order of review, over all recordings: the first `limit`, but counts of all."""
+    """The first `limit` detections in the order of review, over all recordings; counts are of all."""
     run = project.run()
     if run is None:
         return {"items": [], "total": 0, "reviewed": 0}
     found = _found(project, run, of)
-    marked = with_statuses(project, found)
+    rows = with_statuses(project, found)
     key = {"uncertain": _uncertainty, "random": _shuffled, "time": _time}[order]
     thresholds = {row["id"]: run["thresholds"].get(row["name"], 1.0) for row in project.classes()}
     names = {recording.id: number for number, recording in enumerate(project.recordings())}
-    for row in marked:
+    for row in rows:
         row["ratio"] = row["score"] / _threshold(row, thresholds)
         row["place"] = names.get(row["recording_id"], 0)
-    marked.sort(key=key)
-    reviewed = sum(row["status"] != PENDING for row in marked)
-    return {"items": [_item(row) for row in marked[:limit]], "total": len(marked), "reviewed": reviewed}
+    rows.sort(key=key)
+    reviewed = sum(row["status"] != PENDING for row in rows)
+    return {"items": [_item(row) for row in rows[:limit]], "total": len(rows), "reviewed": reviewed}
 
 
 def with_statuses(project: Project, detections: Sequence[Row]) -> list[Row]:
-    """The same rows, each with its status."""
+    """The rows, with the status of each."""
     of_recording: dict[int, list[Row]] = {}
     for row in detections:
         of_recording.setdefault(row["recording_id"], []).append(row)
@@ -112,7 +112,7 @@ def precision(project: Project) -> dict[str, dict[str, Any]]:
 
 
 def missed(project: Project) -> dict[str, Any] | None:
-    """Of the unknown sounds reviewed in random order, how many were notes of a class: what the model missed."""
+    """How many of the unknown sounds reviewed in random order were notes of a class that the model missed."""
     run = project.run()
     if run is None:
         return None
@@ -148,7 +148,7 @@ def _found(project: Project, run: Row, of: str) -> list[Row]:
 
 
 def _threshold(row: Row, thresholds: dict[int, float]) -> float:
-    """Of the class, or where it is not known the lowest of all classes."""
+    """Of its class, or the lowest of all for unknown sounds."""
     own = thresholds.get(row["class_id"], 0.0)
     return own or min((t for t in thresholds.values() if t > 0), default=1.0)
 
@@ -158,7 +158,7 @@ def _uncertainty(row: Row) -> tuple[Any, ...]:
 
 
 def _shuffled(row: Row) -> tuple[Any, ...]:
-    """The same order every time, and unrelated to anything."""
+    """Random, but the same order every time."""
     text = f"{row['run_id']} {row['recording_id']} {row['t0']} {row['t1']}"
     return hashlib.sha256(text.encode()).digest(), 0, 0
 

@@ -1,15 +1,23 @@
-"""Serving the page: the web application, its answers when something goes wrong, and the address."""
+"""Serving the page: the address, the web application, its answers to errors, and who may ask.
+
+Only this computer and this page may ask. Pages of other sites can make a browser send requests to this computer, and
+can give it a name of their own (DNS rebinding). So the Host header must be exactly one that the server was started for,
+requests that another site caused are refused, and changes must come from this page. On any address other than loopback,
+a token is needed as well.
+"""
 
 import errno
 import hmac
 import ipaddress
+import json
 import secrets
 import socket
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeAlias
 
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -19,12 +27,28 @@ from starlette.staticfiles import StaticFiles
 from outlark.errors import AudioError, InputError, OutlarkError
 from outlark.review.actions import Gone
 from outlark.review.api import Token, annotations, recordings, runs
-from outlark.review.guard import COOKIE, Guard
 from outlark.review.opening import Opened
 from outlark.version import __version__
 
 #: Bytes of a token: twice what is needed.
 TOKEN_BYTES = 32
+Scope: TypeAlias = Mapping[str, Any]
+Message: TypeAlias = dict[str, Any]
+COOKIE, TOKEN_HEADER = "outlark_token", "x-outlark-token"
+SAFE_METHODS = ("GET", "HEAD")
+#: Longest body of a request that is not an upload.
+MOST_BYTES = 2**22
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; object-src 'none'; "
+        "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "x-frame-options": "DENY",
+}
 
 
 @dataclass(frozen=True)
@@ -37,7 +61,6 @@ class Address:
 
     @property
     def port(self) -> int:
-        """The port; chosen by the system if none was given."""
         return int(self.socket.getsockname()[1])
 
     @property
@@ -102,6 +125,100 @@ def serve(opened: Opened, address: Address, started: Callable[[], None] = lambda
         opened.project.close()
 
 
+class Guard:
+    """ASGI middleware: refuses forbidden requests, adds headers to answers.
+
+    `hosts` are the Host headers that it serves, with port; with a token, every request needs it.
+    """
+
+    def __init__(self, app: Any, hosts: Iterable[str], token: str | None = None) -> None:
+        self._app, self._token = app, token
+        self._hosts = {host.lower() for host in hosts}
+
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        refusal = self._refusal(scope)
+        if refusal is None:
+            await self._app(scope, receive, _with_headers(send))
+        else:
+            await _answer(_with_headers(send), *refusal)
+
+    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
+        headers = _headers(scope)
+        if headers.get("host", "").lower() not in self._hosts:
+            return 403, "this address is not served; open the address that outlark printed"
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            return 403, "requests from other sites are refused"
+        changing = scope["method"] not in SAFE_METHODS
+        with_token = self._has_token(headers)
+        if changing and not with_token and not self._from_this_page(headers):
+            return 403, "changes are accepted from the page itself only"
+        if changing and (long := _too_long(scope, headers)) is not None:
+            return long
+        path = str(scope["path"])
+        if self._token and path.startswith("/api/") and path != "/api/token" and not with_token:
+            return 401, "this address needs the token that outlark printed"
+        return None
+
+    def _from_this_page(self, headers: Mapping[str, str]) -> bool:
+        origin = headers.get("origin", "")
+        return origin.lower() == f"http://{headers.get('host', '').lower()}"
+
+    def _has_token(self, headers: Mapping[str, str]) -> bool:
+        if self._token is None:
+            return False
+        given = headers.get(TOKEN_HEADER) or _cookie(headers.get("cookie", ""))
+        return hmac.compare_digest(given.encode(), self._token.encode())
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    """By name; blank for repeated ones, which are ambiguous."""
+    found: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        key = name.decode("latin-1").lower()
+        found[key] = "" if key in found else value.decode("latin-1")
+    return found
+
+
+def _cookie(text: str) -> str:
+    try:
+        morsel = SimpleCookie(text).get(COOKIE)
+    except CookieError:
+        return ""
+    return "" if morsel is None else morsel.value
+
+
+def _too_long(scope: Scope, headers: Mapping[str, str]) -> tuple[int, str] | None:
+    """Bodies must state their length; all but uploads must be short."""
+    length = headers.get("content-length", "0" if scope["method"] == "DELETE" else "")
+    if not length.isdigit():
+        return 411, "the request must say how long it is (Content-Length)"
+    if int(length) > MOST_BYTES and not str(scope["path"]).startswith("/api/uploads/"):
+        return 413, f"the request is longer than {MOST_BYTES} bytes"
+    return None
+
+
+def _with_headers(send: Any) -> Any:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            own = {name for name, _ in message["headers"]}
+            more = [(k.encode(), v.encode()) for k, v in HEADERS.items() if k.encode() not in own]
+            message = {**message, "headers": [*message["headers"], *more]}
+        await send(message)
+
+    return sending
+
+
+async def _answer(send: Any, status: int, message: str) -> None:
+    body = json.dumps({"detail": message}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
 def make_app(opened: Opened, hosts: Iterable[str], token: str | None = None) -> Guard:
     """The application for a project."""
     # documentation pages would load scripts from elsewhere
@@ -110,7 +227,6 @@ def make_app(opened: Opened, hosts: Iterable[str], token: str | None = None) -> 
     app.include_router(runs.router(opened.project, opened.title, opened.problems))
     app.include_router(annotations.router(opened.project))
     app.include_router(recordings.router(opened.project))
-    app.include_router(recordings.file_router(opened.project))
     _token_route(app, token)
     _errors(app)
     page = files("outlark.review") / "page"
@@ -119,7 +235,7 @@ def make_app(opened: Opened, hosts: Iterable[str], token: str | None = None) -> 
 
 
 class NoCache(StaticFiles):
-    """Static files that browsers ask for again, so that an update of outlark is an update of the page."""
+    """Static files that browsers do not cache, so that an update of outlark updates the page."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
         response = super().file_response(*args, **kwargs)
@@ -130,7 +246,7 @@ class NoCache(StaticFiles):
 def _token_route(app: FastAPI, token: str | None) -> None:
     @app.post("/api/token", tags=["files"])
     def swap(body: Token) -> Response:
-        """The token of the address, for a cookie that scripts cannot read."""
+        """Exchange the token for a cookie that scripts cannot read."""
         if token is None or not hmac.compare_digest(body.token.encode(), token.encode()):
             raise HTTPException(403, "this is not the token that outlark printed")
         response = JSONResponse({"ok": True})
@@ -139,16 +255,16 @@ def _token_route(app: FastAPI, token: str | None) -> None:
 
 
 def _errors(app: FastAPI) -> None:
-    """Errors that are not bugs: a message for the page, and a status code."""
+    """A message and a status code for errors that are not bugs."""
 
     @app.exception_handler(OutlarkError)
-    def told(request: Request, error: Exception) -> JSONResponse:
+    def of_outlark(request: Request, error: Exception) -> JSONResponse:
         code = 404 if isinstance(error, Gone) else 409 if isinstance(error, AudioError) else 400
         return JSONResponse({"detail": str(error)}, code)
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        # without what was given: that may be NaN, which no JSON can hold
+        # without the value given, which may be NaN: JSON cannot hold it
         return JSONResponse({"detail": [{"loc": list(e["loc"]), "msg": e["msg"]} for e in error.errors()]}, 422)
 
     @app.exception_handler(sqlite3.OperationalError)

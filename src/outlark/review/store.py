@@ -1,13 +1,13 @@
-"""The project file, one SQLite database: every action of a person is one transaction with its own undo, kept for good.
+"""The project file, an SQLite database: every action of a person is one transaction that can be undone.
 
-An action lists the rows that it inserts, changes and deletes, before and after. Undo puts back what was there before;
-the log of all actions is the audit trail, and a project that was killed is what its log says.
+An action stores the rows that it inserts, changes and deletes, before and after. Undo restores the rows before. The log
+of all actions is the audit trail: also after a crash, the project is in the state that the log describes.
 """
 
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 from outlark.errors import InputError
 
-#: What each version added; the number of those that were run is the `user_version` of the file.
+#: What each version added; the `user_version` of a file is the number of steps that it has seen.
 STEPS = (
     """
     CREATE TABLE recording (
@@ -66,7 +66,7 @@ STEPS = (
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Bring a project file to this version, each step whole or not at all.
+    """Bring a project file to this version, each step completely or not at all.
 
     >>> db = sqlite3.connect(":memory:", isolation_level=None)
     >>> migrate(db)
@@ -88,7 +88,7 @@ def migrate(db: sqlite3.Connection) -> None:
             raise
 
 
-#: Tables that people change, and that undo changes back.
+#: Tables that people change, and that undo restores.
 UNDOABLE = ("class", "annotation", "review", "setting")
 #: Seconds to wait for another process that writes.
 PATIENCE_S = 10.0
@@ -105,8 +105,8 @@ class Action:
         """A new row; its id."""
         self._check(table)
         names = ", ".join(f'"{name}"' for name in values)
-        annotations = ", ".join("?" * len(values))
-        cursor = self._db.execute(f'INSERT INTO "{table}" ({names}) VALUES ({annotations})', tuple(values.values()))
+        places = ", ".join("?" * len(values))
+        cursor = self._db.execute(f'INSERT INTO "{table}" ({names}) VALUES ({places})', tuple(values.values()))
         row_id = int(cursor.lastrowid or 0)
         self.changes.append({"table": table, "id": row_id, "before": None, "after": self._row(table, row_id)})
         return row_id
@@ -165,19 +165,17 @@ class Store:
             migrate(db)
 
     def rows(self, query: str, *values: Any) -> list[Row]:
-        """The rows of a query."""
         with self._using() as db:
             return [dict(row) for row in db.execute(query, values)]
 
     def row(self, query: str, *values: Any) -> Row | None:
-        """The first row of a query."""
         with self._using() as db:
             found = db.execute(query, values).fetchone()
         return None if found is None else dict(found)
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that is not an action of a person: what can be computed again."""
+        """A transaction for what can be computed again, without undo."""
         with self._lock, self._using() as db:
             db.execute("BEGIN IMMEDIATE")
             try:
@@ -190,7 +188,7 @@ class Store:
 
     @contextmanager
     def action(self, kind: str) -> Iterator[Action]:
-        """An action of a person: all of it is on the disk when the block ends, or nothing."""
+        """An action of a person: at the end of the block, all of it is on the disk, or nothing."""
         with self.writing() as db:
             action = Action(db)
             yield action
@@ -202,11 +200,11 @@ class Store:
                 )
 
     def undo(self) -> Row | None:
-        """Take back the last action that stands; what it was, or None."""
+        """Undo the last action; its event, or None."""
         return self._turn("done", "undone", "SELECT * FROM event WHERE state = 'done' ORDER BY id DESC LIMIT 1")
 
     def redo(self) -> Row | None:
-        """Do again what was undone last; what it was, or None."""
+        """Redo the action undone last; its event, or None."""
         return self._turn("undone", "done", "SELECT * FROM event WHERE state = 'undone' ORDER BY id LIMIT 1")
 
     def revision(self) -> str:
@@ -220,7 +218,7 @@ class Store:
         return "-".join(str(value) for value in row.values())
 
     def close(self) -> None:
-        """Close the connections of all threads, each when it is not in use."""
+        """Close the connections of all threads."""
         with self._lock:
             for db, in_use in self._opened:
                 with in_use:
@@ -243,7 +241,7 @@ class Store:
 
     @contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
-        """The connection of this thread; it is not closed meanwhile, which would crash the process."""
+        """The connection of this thread; closing it meanwhile would crash the process."""
         local = self._local
         if not hasattr(local, "opened"):
             db = sqlite3.connect(self.path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
@@ -258,20 +256,8 @@ class Store:
 
 
 def put(db: sqlite3.Connection, table: str, row_id: int, row: Row | None) -> None:
-    """Make a row of a table be this, or not be."""
+    """Replace a row of a table; None deletes it."""
     db.execute(f'DELETE FROM "{table}" WHERE id = ?', (row_id,))
     if row is not None:
         names = ", ".join(f'"{name}"' for name in row)
         db.execute(f'INSERT INTO "{table}" ({names}) VALUES ({", ".join("?" * len(row))})', tuple(row.values()))
-
-
-def replayed(events: Sequence[Row]) -> dict[str, dict[int, Row]]:
-    """The undoable tables as the log of events says that they are: table → id → row."""
-    tables: dict[str, dict[int, Row]] = {table: {} for table in UNDOABLE}
-    for event in events:
-        if event["state"] == "done":
-            for change in json.loads(event["changes"]):
-                tables[change["table"]].pop(change["id"], None)
-                if change["after"] is not None:
-                    tables[change["table"]][change["id"]] = change["after"]
-    return tables

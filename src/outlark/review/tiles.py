@@ -1,13 +1,13 @@
-"""Tiles of what is drawn: spectrograms as bytes, and score curves as the least and largest score of each bin.
+"""Tiles: spectrograms as bytes, and score curves as the least and largest score of each bin.
 
-A spectrogram tile has `ROWS` frequencies × `COLUMNS` moments; byte b stands for `LOWEST_DB` + b · `DB_PER_STEP`. Fine
-levels are computed from the sound on request: a column is one window. Coarse levels are kept: a column is the maximum
-over its windows, so that short notes do not vanish, less what this adds to the background of each row. The page maps
+A spectrogram tile has `ROWS` frequencies × `COLUMNS` times; byte b stands for `LOWEST_DB` + b · `DB_PER_STEP`. Fine
+levels are computed from the sound on request: a column is one window. Coarse levels are stored: a column is the maximum
+over its windows, so that short notes do not vanish, minus what this adds to the background of each row. The page maps
 bytes to colours.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,7 @@ LOWEST_DB, DB_PER_STEP = -120.0, 0.5
 FINE = 5
 #: Share of the columns that are background in every row.
 BACKGROUND = 0.3
-#: Columns by which the background is judged.
+#: Columns from which the background is estimated.
 JUDGED = 4096
 #: Columns of the first kept level that are computed at once.
 CHUNK = 1024
@@ -47,7 +47,6 @@ class Levels:
 
     @classmethod
     def of(cls, sample_rate: int, n_samples: int) -> "Levels":
-        """For a recording of this rate and length."""
         window = max(2 * ROWS, spectrogram_window(sample_rate))
         hops = [window >> (FINE - k) for k in range(FINE + 1)]
         while hops[-1] * COLUMNS < n_samples:
@@ -55,15 +54,13 @@ class Levels:
         return cls(window, n_samples, tuple(hops))
 
     def columns(self, level: int) -> int:
-        """How many columns a level has."""
         return -(-self.n_samples // self.hops[level])
 
     def tiles(self, level: int) -> int:
-        """How many tiles a level has."""
         return -(-self.columns(level) // COLUMNS)
 
     def edge(self, level: int) -> float:
-        """Where the left edge of column 0 is, in samples: half a window's hop before its centre."""
+        """The left edge of column 0, in samples: half a window's hop before its centre."""
         return -min(self.hops[level], self.window // 2) / 2
 
 
@@ -92,7 +89,7 @@ def levels_of(samples: np.ndarray, window: int, hop: int) -> np.ndarray:
 
 
 class Pyramid:
-    """The kept levels of a recording, in a folder; built in the background, readable while it is."""
+    """The stored levels of a recording, in a folder; readable while they are built in the background."""
 
     def __init__(self, path: Path, folder: Path, levels: Levels) -> None:
         self.levels, self._path, self._folder = levels, path, folder
@@ -106,11 +103,10 @@ class Pyramid:
 
     @property
     def whole(self) -> bool:
-        """Whether all of it is built."""
         return self.done >= self.levels.columns(FINE)
 
     def build(self, cancelled: Callable[[], bool] = lambda: False) -> None:
-        """Compute and keep the coarse levels; can be asked for tiles meanwhile."""
+        """Compute and store the coarse levels."""
         with self._lock:
             if self.whole:
                 return
@@ -131,7 +127,7 @@ class Pyramid:
             self.done = self.levels.columns(FINE)
 
     def _fill(self, cancelled: Callable[[], bool]) -> np.ndarray | None:
-        """All kept levels from the sound; a sample of single windows, to judge the background by."""
+        """Fill all stored levels; returns a sample of single windows for the background, or None if cancelled."""
         window, hop = self.levels.window, self.levels.window // 2
         need = CHUNK * 2 * hop
         held = np.zeros(window // 2)  # so that the first window is centred at sample 0
@@ -154,13 +150,13 @@ class Pyramid:
                 return None
         return np.concatenate(singles)
 
-    def _blocks(self, size: int):  # type: ignore[no-untyped-def]
-        """The sound, and as much silence after it as the last windows reach into."""
+    def _blocks(self, size: int) -> Iterator[np.ndarray]:
+        """The sound, followed by silence for the last windows."""
         yield from AudioFile(self._path).blocks(size)
         yield np.zeros(2 * self.levels.window)
 
     def _put(self, first: int, columns: np.ndarray) -> None:
-        """Columns of the first kept level, and what they mean for those above."""
+        """Store columns of the first stored level, and update the levels above."""
         stop = first + len(columns)
         self._kept[FINE][first:stop] = columns
         for level in range(FINE + 1, len(self.levels.hops)):
@@ -171,7 +167,7 @@ class Pyramid:
             self._kept[level][first:stop] = below.reshape(-1, 2, ROWS).max(axis=1)
 
     def _judge(self, singles: np.ndarray, done: int | None = None) -> None:
-        """How far the background of each level lies above that of single windows."""
+        """Estimate how far the background of each level lies above that of single windows."""
         single = np.quantile(singles, BACKGROUND, axis=0)
         for level, kept in self._kept.items():
             have = len(kept) if done is None else max(1, done >> (level - FINE))
@@ -198,7 +194,7 @@ class Pyramid:
         return np.clip(columns, 0, 255).astype(np.uint8).tobytes(), ready
 
     def colour_range(self) -> tuple[float, float]:
-        """Bytes for the lightest and the darkest colour: from about the background to nearly the loudest."""
+        """Bytes for the lightest and the darkest colour: about the background, and nearly the loudest."""
         kept = self._kept.get(FINE)
         if kept is None or not self.done:
             return 60.0, 200.0
@@ -225,7 +221,6 @@ class CurveKeeper:
         self._parts: list[np.ndarray] = []
 
     def push(self, block: ScoreBlock) -> None:
-        """The scores of the next frames."""
         if not len(block):
             return
         joined = block if self._before is None else joined_scores([self._before, block])
@@ -239,7 +234,7 @@ class CurveKeeper:
 
 
 def save_levels(values: np.ndarray, folder: Path) -> int:
-    """Write all resolutions of curves (T, C) to a folder; how many there are.
+    """Write all resolutions of curves (T, C) to a folder; returns how many.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:

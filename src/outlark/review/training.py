@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 
 from outlark.annotations import Annotation
+from outlark.audio.resampling import resampled_length
 from outlark.audio.sound import AudioFile
-from outlark.batch.facts import Facts
-from outlark.batch.task import sha256_of
+from outlark.batch.analysis import analyse
+from outlark.batch.task import fingerprint, sha256_of
 from outlark.commands.train.examples import Example, Examples
 from outlark.commands.train.learning import Learnt, learn
 from outlark.commands.train.retraining import Parent, retrain
-from outlark.detection.detector import BLOCK, NoteDetector
+from outlark.detection.detector import NoteDetector
 from outlark.detection.scores_file import KeptScores, ScoreKeeper, load_scores
+from outlark.detection.stream import Found
 from outlark.detection.thresholds import FROM
 from outlark.errors import AudioError, InputError
 from outlark.estimators.mddkm import MDDKM
-from outlark.features.bandwidth import Bandwidth, listens_up_to, remark_on_bandwidth
 from outlark.review.clusters import find_clusters
-from outlark.review.jobs import Job
-from outlark.review.project import Project, Recording, insert_detections
+from outlark.review.project import Job, Project, Recording, insert_detections
 from outlark.review.store import Row
 from outlark.review.tiles import CurveKeeper, save_levels
 from outlark.segments import Segment
@@ -63,16 +63,16 @@ def corrections_of(project: Project) -> list[Row]:
 
 
 def train(project: Project, job: Job, first: int | None = None) -> None:
-    """Train on all annotations, then find notes in all recordings, starting with the one that is on the screen.
+    """Train on all annotations, then find notes in all recordings, starting with the one on the screen.
 
-    Where the project is about the results of a model that is known, its own examples count as well.
+    If the project reviews the results of a known model, the examples of that model count as well.
     """
     rows, rejected, given = examples_of(project), _annotations(project, [NOT_THIS]), given_model(project)
     if not rows and not (given and rejected):
         raise InputError("there is nothing to learn from yet; mark a few notes of each class first")
     recordings = {recording.id: recording for recording in project.recordings()}
     job.tell(0.02, "learning from the examples")
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         known = {row["label"] for row in rows} | set(given["examples"] if given else ())
         notes = _notes(rows, recordings)
@@ -82,20 +82,21 @@ def train(project: Project, job: Job, first: int | None = None) -> None:
     numbers = {id(note): row["id"] for row, note in zip(rows, notes, strict=True)}
     ids = [numbers.get(id(note)) for note in learnt.examples.notes]
     job.tell(0.15, "learnt; saving the model")
-    said = [*learnt.remarks, *(str(one.message) for one in told if issubclass(one.category, UserWarning))]
+    said = [*learnt.remarks, *(str(one.message) for one in caught if issubclass(one.category, UserWarning))]
     run_id = _save_run(project, learnt, {"notes": health_of(learnt.detector, ids), "ids": ids, "given": given}, said)
     scan(project, job, run_id, learnt.detector, first)
 
 
 def given_model(project: Project) -> dict[str, Any] | None:
     """The model that made the results that the project is about: "file" in the project, "path" where it was given,
-    "audio" and how many "examples" of each class it has; None for other projects."""
+    "audio" and how many "examples" of each class it has; None for other projects.
+    """
     run = project.run()
     return None if run is None else run["health"].get("given")
 
 
 def _retrained(project: Project, given: dict[str, Any], new: Examples) -> Learnt:
-    """As `outlark train --from` does it: the examples of the given model, and the corrections."""
+    """As `outlark train --from`: the examples of the given model, and the corrections."""
     file, path = project.folder / given["file"], Path(given["path"])
     parent = Parent(path=path if path.parent.is_dir() else file, sha256=sha256_of(file), detector=load(file))
     folders = {recording.path.parent for recording in project.recordings()}
@@ -103,7 +104,7 @@ def _retrained(project: Project, given: dict[str, Any], new: Examples) -> Learnt
 
 
 def scan(project: Project, job: Job, run_id: int, detector: NoteDetector, first: int | None = None) -> None:
-    """Find notes in the recordings that were not searched yet, and group the unknown sounds."""
+    """Find notes in the recordings that have not been searched yet, and group the unknown sounds."""
     run = project.run()
     assert run is not None
     waiting = [r for r in project.recordings() if r.id not in run["scanned"]]
@@ -133,31 +134,22 @@ def search(
     project: Project, run_id: int, detector: NoteDetector, recording: Recording, progress: Callable[[float], None]
 ) -> tuple[list[Segment], KeptScores]:
     """The segments of a recording; its scores and curves are kept in the cache."""
-    audio = AudioFile(recording.path)
-    stream = detector.stream(audio.sample_rate)
-    keeper, curve = ScoreKeeper(detector.layout_, audio.sample_rate), CurveKeeper(detector.layout_)
-    bandwidth, segments = Bandwidth(audio.sample_rate), list[Segment]()
+    audio, layout = AudioFile(recording.path), detector.layout_
+    keeper, curve, segments = ScoreKeeper(layout, audio.sample_rate), CurveKeeper(layout), list[Segment]()
 
-    def take(found: Any) -> None:
+    def take(found: Found) -> None:
         segments.extend(found.segments)
         keeper.push(found.scores)
         curve.push(found.scores)
 
-    for block in audio.blocks(BLOCK):
-        take(stream.push(block))
-        bandwidth.push(block)
-        progress(stream.n_samples / recording.n_samples)
-    take(stream.finish())
-    facts, listens_hz = Facts.of_file(recording.path), listens_up_to(detector.front_end_)
-    if listens_hz is not None:
-        facts = facts.and_also(remark_on_bandwidth(audio.sample_rate, bandwidth.ends_hz(), listens_hz))
+    before = fingerprint(recording.path)
+    n, facts = analyse(detector, audio, take, lambda seconds, share: progress(share), before)
     folder = project.run_folder(run_id, recording)
     save_levels(curve.curves(len(detector.classes_)), folder)
-    layout = detector.layout_
     spans = {"dt": layout.hop_samples / layout.sample_rate, "first": layout.offset_samples / layout.sample_rate}
     (folder / "spans.json").write_text(json.dumps(spans))
-    counts = {"n_samples": stream.n_samples, "n_model_samples": stream.n_model_samples}
-    keeper.save(folder / SCORES, **counts, facts=facts.as_dict())
+    n_model = resampled_length(n, audio.sample_rate, detector.sample_rate_)
+    keeper.save(folder / SCORES, n_samples=n, n_model_samples=n_model, facts=facts.as_dict())
     return segments, load_scores(folder / SCORES)
 
 
@@ -192,7 +184,7 @@ def candidates(detector: NoteDetector, kept: KeptScores) -> list[Segment]:
 
 
 def decide_again(project: Project, job: Job) -> None:
-    """Apply the thresholds that are set to all kept scores, and put them into the model file."""
+    """Apply the chosen thresholds to all kept scores, and store them in the model file."""
     run = project.run()
     if run is None or run["model"] is None:
         raise InputError("there is no model to decide with; train one first")
@@ -237,7 +229,7 @@ def _detection(run_id: int, recording_id: int, ids: dict[str, int], s: Segment) 
 
 
 def _save_run(project: Project, learnt: Learnt, health: dict[str, Any], remarks: Sequence[str]) -> int:
-    """The model as a file, and a run that has not searched anything yet in place of the one before."""
+    """Save the model, and replace the run by a new one that has not searched anything yet."""
     detector = learnt.detector
     priors = {str(c): float(t) for c, t in zip(detector.classes_, detector.layout_.thresholds, strict=True)}
     before = project.run()
@@ -264,9 +256,9 @@ def _save_run(project: Project, learnt: Learnt, health: dict[str, Any], remarks:
 
 
 def health_of(detector: NoteDetector, ids: Sequence[int | None]) -> dict[str, dict[str, Any]]:
-    """Annotation id → how the rest of its class sees it: left-out score, and in words what is odd about it.
+    """Annotation id → its left-out score, and what is odd about it.
 
-    The ids are those of the training notes, in the order of the training record; None for notes of a given model.
+    `ids` are those of the training notes, in the order of the training record; None for notes of a given model.
     """
     found: dict[str, dict[str, Any]] = {}
     if not isinstance(detector.describer_, MDDKM) or len(ids) != len(detector.training_):

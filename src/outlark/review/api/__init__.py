@@ -1,4 +1,4 @@
-"""What requests may hold."""
+"""The content of requests."""
 
 from typing import Annotated, Literal
 
@@ -16,13 +16,13 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Body(BaseModel):
-    """A body that holds nothing else."""
+    """A body without other fields."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 class NewAnnotation(Body):
-    """A note that was marked."""
+    """A note annotated by hand."""
 
     recording_id: Number
     class_id: Number | None
@@ -34,7 +34,7 @@ class NewAnnotation(Body):
 
 
 class ChangedAnnotation(Body):
-    """What is new about an annotation."""
+    """New values of an annotation."""
 
     class_id: Number | None = None
     t0: Number | None = None
@@ -42,7 +42,7 @@ class ChangedAnnotation(Body):
 
 
 class Verdict(Body):
-    """What a person says of a detection."""
+    """A person's verdict on a detection."""
 
     detection_id: Number
     verdict: Literal["confirm", "reject", "relabel", "unknown", "unsure"]
@@ -71,7 +71,7 @@ class Promotion(Body):
 
 
 class Thresholds(Body):
-    """Class id → score from which on it accepts."""
+    """Class id → threshold."""
 
     values: dict[int, Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]] = Field(min_length=1, max_length=1000)
 

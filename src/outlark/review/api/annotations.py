@@ -1,4 +1,4 @@
-"""What people say: annotations, classes, verdicts, undo."""
+"""Requests that change annotations, classes and verdicts; undo."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ Answer = dict[str, Any]
 
 
 def router(project: Project) -> APIRouter:
-    """The requests that change what people said; each is one action that can be undone."""
+    """Each request is one action that can be undone."""
     routes = APIRouter(prefix="/api", tags=["annotations"])
 
     @routes.get("/recordings/{recording_id}/annotations")

@@ -1,4 +1,4 @@
-"""Requests about recordings: what is drawn and heard, exports, and recordings dropped on the page."""
+"""Requests about recordings: spectrograms, scores, audio, exports, and recordings dropped on the page."""
 
 import errno
 import json
@@ -30,6 +30,8 @@ NOT_YET = {"cache-control": "no-store"}
 BINARY = "application/octet-stream"
 #: Columns of a thumbnail.
 MOST_COLUMNS = 512
+#: Largest upload, and what stays free on the disk, in bytes.
+MOST_BYTES, SPARE_BYTES = 4 * 2**30, 2**26
 
 
 def found(project: Project, number: int) -> Recording:
@@ -41,7 +43,14 @@ def found(project: Project, number: int) -> Recording:
 
 
 def router(project: Project) -> APIRouter:
-    """The requests about recordings."""
+    """Requests about recordings."""
+    routes = APIRouter()
+    for part in (_drawn_routes, _sound_routes, _file_routes):
+        routes.include_router(part(project))
+    return routes
+
+
+def _drawn_routes(project: Project) -> APIRouter:
     routes = APIRouter(prefix="/api/recordings/{recording_id}", tags=["recordings"])
 
     @routes.get("")
@@ -59,7 +68,7 @@ def router(project: Project) -> APIRouter:
             "n_samples": recording.n_samples, "version": recording.key, "levels": listed, "whole": pyramid.whole,
             "built": pyramid.done / max(1, levels.columns(5)), "error": pyramid.error, "low": low, "high": high,
             "rows": ROWS, "tile_columns": COLUMNS, "lowest_db": LOWEST_DB, "db_per_step": DB_PER_STEP,
-            "began": facts.began, "expansion": facts.expansion, "remarks": list(facts.told),
+            "began": facts.began, "expansion": facts.expansion, "remarks": list(facts.all_remarks),
             "missing": None if recording.path.is_file() else f"{recording.path} no longer exists; put it back",
         }  # fmt: skip
 
@@ -107,6 +116,12 @@ def router(project: Project) -> APIRouter:
         spans = json.loads((folder / "spans.json").read_text())
         return {"levels": n, "factor": FACTOR, "bins": BINS, "frames": shape[0], "classes": shape[1], **spans}
 
+    return routes
+
+
+def _sound_routes(project: Project) -> APIRouter:
+    routes = APIRouter(prefix="/api/recordings/{recording_id}", tags=["recordings"])
+
     @routes.get("/audio", response_class=Response)
     def audio(recording_id: Id, range: Annotated[str | None, Header(max_length=200)] = None) -> Response:
         """The recording as a WAV, or a range of it."""
@@ -126,11 +141,7 @@ def router(project: Project) -> APIRouter:
         return StreamingResponse(content, 200 if range is None else 206, headers, "audio/wav")
 
     @routes.get("/clip", response_class=Response)
-    def clip(
-        recording_id: Id,
-        t0: Seconds,
-        t1: Seconds,
-    ) -> Response:
+    def clip(recording_id: Id, t0: Seconds, t1: Seconds) -> Response:
         """Up to 30 s as a WAV."""
         recording = found(project, recording_id)
         if not t0 < t1:
@@ -157,14 +168,8 @@ def _range(text: str, total: int) -> tuple[int, int] | None:
     return (int(first), stop) if int(first) < stop else None
 
 
-#: Largest upload, in bytes.
-MOST_BYTES = 4 * 2**30
-#: Bytes of the disk that stay free.
-SPARE_BYTES = 2**26
-
-
-def file_router(project: Project, most_bytes: int = MOST_BYTES) -> APIRouter:
-    """The requests about exports and uploads."""
+def _file_routes(project: Project) -> APIRouter:
+    """Exports and uploads."""
     routes = APIRouter(prefix="/api", tags=["files"])
 
     @routes.get("/formats")
@@ -188,26 +193,12 @@ def file_router(project: Project, most_bytes: int = MOST_BYTES) -> APIRouter:
     async def upload(name: Annotated[str, InPath(max_length=255)], request: Request) -> dict[str, Any]:
         """A recording, as the body; it is checked before it becomes part of the project."""
         check_name(name)
-        length = int(request.headers.get("content-length", "0"))
         folder = project.folder / "uploads"
-        if length > most_bytes:
-            raise HTTPException(413, f"{name} has {length} bytes, more than {most_bytes}; open its folder instead")
-        if length + SPARE_BYTES > shutil.disk_usage(folder).free:
-            raise HTTPException(507, f"there is no room for {name} ({length} bytes) on the disk; free some space")
-        target = folder / name
-        if target.exists():
-            raise HTTPException(409, f"there is a recording {name} already; rename the file")
-        part = folder / f".{os.urandom(8).hex()}.part"
+        length = int(request.headers.get("content-length", "0"))
+        _check_room(folder, name, length)
+        part, target = folder / f".{os.urandom(8).hex()}.part", folder / name
         try:
-            received = 0
-            with part.open("xb") as file:
-                async for chunk in request.stream():
-                    received += len(chunk)
-                    if received > length:
-                        raise HTTPException(413, f"{name} is longer than announced")
-                    file.write(chunk)
-            if received != length or not length:
-                raise HTTPException(400, f"{name} was cut short on its way: {received} of {length} bytes; try again")
+            await _receive(request, part, name, length)
             os.replace(part, target)
             try:
                 recording = await run_in_threadpool(project.add, target, name)
@@ -222,6 +213,27 @@ def file_router(project: Project, most_bytes: int = MOST_BYTES) -> APIRouter:
         return {"id": recording.id, "name": recording.name}
 
     return routes
+
+
+def _check_room(folder: Path, name: str, length: int) -> None:
+    if length > MOST_BYTES:
+        raise HTTPException(413, f"{name} has {length} bytes, more than {MOST_BYTES}; open its folder instead")
+    if length + SPARE_BYTES > shutil.disk_usage(folder).free:
+        raise HTTPException(507, f"there is no room for {name} ({length} bytes) on the disk; free some space")
+    if (folder / name).exists():
+        raise HTTPException(409, f"there is a recording {name} already; rename the file")
+
+
+async def _receive(request: Request, path: Path, name: str, length: int) -> None:
+    received = 0
+    with path.open("xb") as file:
+        async for chunk in request.stream():
+            received += len(chunk)
+            if received > length:
+                raise HTTPException(413, f"{name} is longer than announced")
+            file.write(chunk)
+    if received != length or not length:
+        raise HTTPException(400, f"{name} was cut short on its way: {received} of {length} bytes; try again")
 
 
 def check_name(name: str) -> None:

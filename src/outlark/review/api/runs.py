@@ -1,4 +1,4 @@
-"""What the model says: training, detections, queues, calibration, thresholds, jobs."""
+"""Requests about the model: training, detections, queues, calibration, thresholds, jobs."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,16 +8,29 @@ from outlark.errors import InputError
 from outlark.review import actions, queues, training
 from outlark.review.api import Id, Start, Thresholds
 from outlark.review.api.recordings import found
-from outlark.review.jobs import Job
 from outlark.review.overview import histograms, overview, speaking_for
-from outlark.review.project import Project
+from outlark.review.project import Job, Project
 from outlark.storage.model_file import load
 
 Answer = dict[str, Any]
 
 
 def router(project: Project, title: str, problems: list[dict[str, str]]) -> APIRouter:
-    """The requests about the project as a whole and about its model."""
+    """Requests about the project as a whole and its model."""
+    routes = APIRouter()
+    routes.include_router(_project_routes(project, title, problems))
+    routes.include_router(_detection_routes(project))
+    return routes
+
+
+def _job(project: Project, number: int) -> Job:
+    job = project.jobs.get(number)
+    if job is None:
+        raise HTTPException(404, f"there is no job {number}")
+    return job
+
+
+def _project_routes(project: Project, title: str, problems: list[dict[str, str]]) -> APIRouter:
     routes = APIRouter(prefix="/api", tags=["model"])
 
     @routes.get("/project")
@@ -26,7 +39,7 @@ def router(project: Project, title: str, problems: list[dict[str, str]]) -> APIR
 
     @routes.get("/revision")
     def revision() -> Answer:
-        """Changes when another tab has changed something; and the job that runs."""
+        """Changes when another tab has changed something; with the running job."""
         last = project.jobs.last
         return {"revision": project.store.revision(), "job": None if last is None else last.as_dict()}
 
@@ -39,7 +52,7 @@ def router(project: Project, title: str, problems: list[dict[str, str]]) -> APIR
 
     @routes.post("/scan", status_code=202)
     def scan(body: Start) -> Answer:
-        """Search the recordings that were not searched yet."""
+        """Search the recordings that have not been searched yet."""
         run = project.run()
         if run is None or run["model"] is None:
             raise InputError("there is no model to search with; train one first")
@@ -51,16 +64,12 @@ def router(project: Project, title: str, problems: list[dict[str, str]]) -> APIR
 
     @routes.get("/jobs/{job_id}")
     def job(job_id: Id) -> Answer:
-        running = project.jobs.get(job_id)
-        if running is None:
-            raise HTTPException(404, f"there is no job {job_id}")
-        return running.as_dict()
+        return _job(project, job_id).as_dict()
 
     @routes.delete("/jobs/{job_id}")
     def cancel(job_id: Id) -> Answer:
-        running = project.jobs.cancel(job_id)
-        if running is None:
-            raise HTTPException(404, f"there is no job {job_id}")
+        running = _job(project, job_id)
+        running.cancel()
         return running.as_dict()
 
     @routes.put("/thresholds")
@@ -70,8 +79,24 @@ def router(project: Project, title: str, problems: list[dict[str, str]]) -> APIR
 
     @routes.post("/decide", status_code=202)
     def decide() -> Answer:
-        """Decide again by the thresholds that are set."""
+        """Apply the thresholds."""
         return project.jobs.start("deciding", lambda job: training.decide_again(project, job)).as_dict()
+
+    @routes.get("/model", response_class=Response)
+    def model() -> Response:
+        """The model file, for `outlark detect`."""
+        run = project.run()
+        if run is None or run["model"] is None:
+            raise HTTPException(404, "there is no model yet; train one first")
+        content = (project.folder / run["model"]).read_bytes()
+        headers = {"content-disposition": 'attachment; filename="model.outlark"', "cache-control": "no-store"}
+        return Response(content, media_type="application/octet-stream", headers=headers)
+
+    return routes
+
+
+def _detection_routes(project: Project) -> APIRouter:
+    routes = APIRouter(prefix="/api", tags=["model"])
 
     @routes.get("/recordings/{recording_id}/detections")
     def detections(recording_id: Id) -> list[Answer]:
@@ -96,7 +121,7 @@ def router(project: Project, title: str, problems: list[dict[str, str]]) -> APIR
 
     @routes.get("/detections/{detection_id}/evidence")
     def evidence(detection_id: Id) -> list[Answer]:
-        """The examples that speak most for a detection."""
+        """The most influential examples of a detection."""
         row = project.store.row("SELECT * FROM detection WHERE id = ?", detection_id)
         if row is None:
             raise HTTPException(404, f"there is no detection {detection_id}")
@@ -112,17 +137,7 @@ def router(project: Project, title: str, problems: list[dict[str, str]]) -> APIR
 
     @routes.get("/calibration")
     def calibration() -> list[Answer]:
-        """For each class of the model how its scores are spread."""
+        """The distribution of the scores of each class of the model."""
         return histograms(project)
-
-    @routes.get("/model", response_class=Response)
-    def model() -> Response:
-        """The model file, for `outlark detect`."""
-        run = project.run()
-        if run is None or run["model"] is None:
-            raise HTTPException(404, "there is no model yet; train one first")
-        content = (project.folder / run["model"]).read_bytes()
-        headers = {"content-disposition": 'attachment; filename="model.outlark"', "cache-control": "no-store"}
-        return Response(content, media_type="application/octet-stream", headers=headers)
 
     return routes

@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 from outlark.annotations import Annotation, write_annotations
-from outlark.batch.listened import count, read_results
+from outlark.batch.results import count, read_results
 from outlark.errors import InputError
 
 

@@ -1,4 +1,4 @@
-"""What a run has listened to and found, from its journal and its tables."""
+"""What a run has analysed and found, from its journal and its annotation files."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import writable
 from outlark.verdict_names import KNOWN, UNKNOWN
 
-#: Folders of partitions are called so.
+#: Folders of partitions.
 SITES = "site=*"
 COLUMNS = ("recording", "label", "verdict", "start_s")
 
@@ -41,26 +41,9 @@ def count_partitioned(
     tally: Tally,
     watch: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[Tally, list[Failure]]:
-    """Count all recordings of which the Parquet holds as many segments as the journal says.
+    """Count all recordings for which the Parquet holds as many segments as the journal says; list the others.
 
-    Parameters
-    ----------
-    folder : Path
-    listened : sequence of Listened
-    segments : mapping of str to int
-        By recording, how many were written.
-    tally : Tally
-    watch : function of two numbers, optional
-        Is told how many files of how many have been counted.
-
-    Returns
-    -------
-    Tally, and the recordings that were not counted: those whose rows are not all there
-
-    Raises
-    ------
-    AnnotationError
-        When pyarrow is not there, or the Parquet cannot be read.
+    `segments` has the number of each recording; `watch` gets the number of files counted so far, and of all.
     """
     rows: Counter[str] = Counter()
     for _, _, names in _fragments(folder, COLUMNS[:1]):
@@ -83,10 +66,10 @@ def count_partitioned(
 
 
 def _fragments(folder: Path, columns: Sequence[str]) -> Iterator[tuple[int, int, list[np.ndarray]]]:
-    """For each file its number, how many there are, and its columns."""
+    """For each file its number, the number of all, and its columns."""
     arrow, dataset = needed("pyarrow", "parquet"), needed("pyarrow.dataset", "parquet")
     try:
-        # the partitions are in the journal, too; types of a partition are guessed, and "007" is not 7
+        # without partitions, which are in the journal: their types would be guessed, and "007" is not 7
         fragments = list(dataset.dataset(folder, format="parquet").get_fragments())
         for number, fragment in enumerate(fragments, start=1):
             table = fragment.to_table(columns=list(columns))
@@ -108,7 +91,7 @@ def _by_recording(
         yield name, Notes(labels[rows].tolist(), verdicts[rows].tolist(), starts_s[rows].tolist())
 
 
-#: Formats that say which notes are known, best first: DCASE's tables have no labels.
+#: Formats with class labels, best first; DCASE files have none.
 FORMATS_WITH_LABELS = ("csv", "parquet", "jsonl", "raven", "aoef", "kaleidoscope", "birdnet", "audacity")
 
 
@@ -118,21 +101,20 @@ class Results:
 
     Attributes
     ----------
-    output : Path
     listened : tuple of Listened
         The recordings that are done, by name.
     tables : dict of str to tuple of str
-        By recording, its files in the output folder.
+        The annotation files of each recording in the output folder.
     segments : dict of str to int
-        By recording, how many were written.
+        How many were written for each recording.
     failed, partial : tuple of Failure
-        Recordings that could not be done, and those of which not all was heard.
+        Recordings that failed, and those that were analysed in part.
     from_name : tuple of str
-        Recordings of which the journal does not say when they were made, whose time is from the file name.
+        Recordings whose time is from the file name, because the journal does not have it.
     verdicts : tuple of str
-        Those that all tables hold.
+        Those in the files of every recording.
     models : tuple of str
-        The digests of the models.
+        Digests of the models.
     """
 
     output: Path
@@ -147,18 +129,9 @@ class Results:
 
 
 def read_results(output: str | Path, site_from: str = AUTO) -> Results:
-    """Read the journal of an output folder of `outlark detect` or `outlark decide`; nothing is changed.
+    """Read the journal of an output folder of `outlark detect` or `outlark decide`; nothing is modified.
 
-    Parameters
-    ----------
-    output : path
-    site_from : str
-        How to tell the site of recordings whose recorder does not tell it, see `site_of`.
-
-    Raises
-    ------
-    InputError
-        When there is no journal, no recording is done, or known notes were not written.
+    `site_from` says where the site is from if the recorder does not give it, see `site_of`.
     """
     lines = last_lines(output).values()
     done = [entry for entry in lines if entry.get("state") == DONE]
@@ -184,27 +157,17 @@ def count(
     zone: tzinfo | None = None,
     watch: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[Tally, list[Failure]]:
-    """Count all recordings whose tables can be read.
+    """Count all recordings whose annotation files can be read; list the others.
 
     Parameters
     ----------
-    results : Results
     format : str, optional
-        Read the tables of this format. Without it: partitioned Parquet (site=, date=) if the folder holds it; else of
-        each recording the first that there is of csv, parquet, jsonl, raven, aoef, kaleidoscope, birdnet and audacity.
+        Of the files to read. By default partitioned Parquet (site=, date=) if there is any, else for each recording the
+        first of `FORMATS_WITH_LABELS` that it has.
     zone : tzinfo, optional
         See `Tally`.
     watch : function of two numbers, optional
-        Is told how many recordings of how many have been counted.
-
-    Returns
-    -------
-    Tally, and the recordings that were not counted: nobody can say what was found in them
-
-    Raises
-    ------
-    InputError
-        For a format without labels.
+        Gets the number of recordings counted so far, and of all.
     """
     wanted = FORMATS_WITH_LABELS if format is None else (format,)
     if not set(wanted) <= set(FORMATS_WITH_LABELS):
@@ -225,13 +188,6 @@ def count(
 
 
 def _listened(entry: Mapping[str, Any], site_from: str) -> Listened:
-    """A line of the journal as a recording that was listened to.
-
-    Raises
-    ------
-    InputError
-        For values that no run writes.
-    """
     try:
         return _read(entry, site_from)
     except (TypeError, ValueError) as error:
@@ -243,7 +199,7 @@ def _listened(entry: Mapping[str, Any], site_from: str) -> Listened:
 def _read(entry: Mapping[str, Any], site_from: str) -> Listened:
     recording, path = entry["recording"], str(entry["path"])
     began = entry.get("began")
-    if "began" not in entry:  # lines of versions before
+    if "began" not in entry:  # lines of earlier versions
         in_name = time_in_name(Path(path).name)
         began = None if in_name is None else in_name.began.isoformat()
     site = entry.get("site") if site_from == AUTO else None
@@ -268,23 +224,13 @@ def _verdicts(done: Iterable[Mapping[str, Any]], output: str | Path) -> tuple[st
 
 
 def _notes(output: Path, tables: Sequence[str], wanted: Sequence[str]) -> Notes:
-    """What the table of a recording holds, in the first format that there is."""
+    """The notes of a recording, from the first format that it has."""
     for format in wanted:
-        found = [table for table in tables if table.endswith(FORMATS[format].suffix)]
+        found = [output / table for table in tables if table.endswith(FORMATS[format].suffix)]
         if found:
-            annotations = [
-                annotation
-                for table in found
-                for annotation in read_annotations(output / table, format=format).annotations
-            ]
-            verdicts = [
-                annotation.verdict or (UNKNOWN if annotation.label is None else KNOWN) for annotation in annotations
-            ]
-            return Notes(
-                [annotation.label for annotation in annotations],
-                verdicts,
-                [annotation.start_s for annotation in annotations],
-            )
+            notes = [note for path in found for note in read_annotations(path, format=format).annotations]
+            verdicts = [note.verdict or (UNKNOWN if note.label is None else KNOWN) for note in notes]
+            return Notes([note.label for note in notes], verdicts, [note.start_s for note in notes])
     raise AnnotationError(
         f"it has no annotation file in the format {' or '.join(wanted)}; run outlark detect with the same options and "
         "--format csv to add one"
