@@ -110,7 +110,7 @@ def test_what_the_architecture_names_is_there():
 def test_make_verbs_are_documented():
     makefile = (ROOT / "Makefile").read_text()
     documented = README + (ROOT / "CONTRIBUTING.md").read_text() + makefile.split("PYTHON", 1)[0]
-    for verb in ("demo", "test", "quick", "lint", "format", "docs", "bench"):
+    for verb in ("demo", "test", "quick", "lint", "format", "docs", "bench", "dist"):
         assert re.search(rf"^{verb}:", makefile, flags=re.MULTILINE)
         assert f"make {verb}" in documented
 
