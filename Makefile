@@ -87,7 +87,7 @@ lock: $(VENV)/.dev
 	  --universal --upgrade --quiet -o requirements-dev.txt
 	$(BIN)/python docs/make_licences.py
 
-# docs/command-line.md, from --help and docs/command-line/
+# docs/command-line.md, from --help and src/outlark/cli/pages/
 docs-reference: $(VENV)/.base
 	$(BIN)/python docs/make_command_line.py
 
