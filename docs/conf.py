@@ -21,7 +21,7 @@ extensions = [
     "sphinx-mathjax-offline",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "command-line"]
+exclude_patterns = ["_build"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 # scikit-learn's own docstrings refer to its own site

@@ -4,7 +4,6 @@ import sys
 
 import chaos
 import chaos_ground
-import numpy as np
 import pytest
 import soak
 
@@ -58,11 +57,11 @@ def test_a_run_that_fails_is_told(ground, tmp_path):
 
 
 def test_trials_print_their_table(capsys):
-    chaos.main(["--only", "kills", "times", "--kills", "1", "--files", "4", "--seconds", "4"])
-    head, _, *printed = capsys.readouterr().out.splitlines()
+    chaos.main(["--only", "times", "--files", "4", "--seconds", "4"])
+    head, _, printed = capsys.readouterr().out.splitlines()
     assert head == f"| {' | '.join(chaos.HEADER)} |"
-    assert [line.split(" | ")[0] for line in printed] == ["| SIGKILL", "| times of files jump"]
-    assert all(line.endswith("| identical |") for line in printed)
+    assert printed.startswith("| times of files jump | killed; ")
+    assert printed.endswith("| 0 | 0 | identical |")
 
 
 def test_every_trial_has_its_name(ground):
@@ -75,7 +74,7 @@ def test_the_soak_finds_the_notes_and_tells_memory_and_delay(tmp_path):
     first, second = soak.hours(model, 2, 120.0, 1.0)
     assert second.found > 0.8 * second.played > 5
     assert second.memory_mb > 50
-    assert 2.0 < np.median(second.delay_s) < 8.0
+    assert 2.5 < second.delay_s.min() < second.delay_s.max() < 5.0 + 1.0  # as documented, and a block of a second
     assert first.busy < second.busy
 
 

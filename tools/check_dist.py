@@ -132,6 +132,8 @@ def check_installed(file: Path, temporary: Path) -> str:
     version = run(place.program("outlark"), "--version", cwd=work).split()[-1]
     if f"-{version}" not in file.name:
         raise WrongError(f"{file.name} calls itself version {version}")
+    if "EXIT STATUS" not in run(place.program("outlark"), "help", "detect", cwd=work):
+        raise WrongError(f"{file.name}: 'outlark help detect' is not a whole page")
     got = run(place.program("outlark"), "data", "get", "synthetic", "--to", work / "recordings", "--json", cwd=work)
     for line in json.loads(got)["next"]:
         program, *args = shlex.split(line)
