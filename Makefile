@@ -4,6 +4,7 @@
 # make docs      the site, in build/site                  make examples  the figures of the docs, in demo
 # make bench     the benchmarks of docs/benchmarks.md     make lock    requirements-dev.txt and docs/licences.md anew
 # make docs-reference   docs/command-line.md from the help of the commands
+# make dist      the wheel and the source distribution, in dist, each installed and tried in an empty environment
 PYTHON ?= python3
 VENV   ?= .venv
 ifeq ($(OS),Windows_NT)
@@ -15,7 +16,7 @@ JOBS   ?= 2
 # One BLAS thread for each test process: the processes share the cores.
 BLAS1   = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo examples docs docs-reference test quick lint format bench lock clean browser
+.PHONY: demo examples docs docs-reference test quick lint format bench lock dist clean browser
 .DEFAULT_GOAL := test
 
 $(VENV)/.base: pyproject.toml
@@ -85,9 +86,14 @@ lock: $(VENV)/.dev
 	$(BIN)/uv pip compile pyproject.toml --extra test --extra lint --extra parquet --extra cluster --python-version 3.11 \
 	  --universal --upgrade --quiet -o requirements-dev.txt
 	$(BIN)/python docs/make_licences.py
-# docs/command-line.md, from --help and docs/command-line/
+
+# docs/command-line.md, from --help and src/outlark/cli/pages/
 docs-reference: $(VENV)/.base
 	$(BIN)/python docs/make_command_line.py
+
+# needs no environment: it makes those that it needs, in a temporary folder
+dist:
+	$(PYTHON) tools/check_dist.py
 
 clean:
 	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

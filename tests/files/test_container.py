@@ -493,6 +493,7 @@ LAZY = {
     "annotations/files.py",
     "batch/cluster.py",
     "review/serving.py",
+    "cli/manual.py",
 }
 
 

@@ -141,7 +141,13 @@ class Crew:
 
     def submit(self, unit: Unit) -> None:
         hired = self._idle.pop(0) if self._idle else _Worker(self._task)
-        self._busy[hired.submit(do_unit, unit)] = hired, unit
+        try:
+            future = hired.submit(do_unit, unit)
+        except BrokenProcessPool:  # its process died while it had nothing to do
+            hired.close()
+            return self.submit(unit)
+        self._busy[future] = hired, unit
+        return None
 
     @property
     def busy(self) -> bool:
@@ -203,7 +209,7 @@ class _Worker:
 
     def last_words(self) -> str:
         """Why the process died."""
-        self._process.join()
+        self._executor.shutdown()  # a thread of its own waits for the process, and only one can be told the code
         code = self._process.exitcode
         if code < 0:
             name = signal.Signals(-code).name

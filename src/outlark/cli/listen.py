@@ -76,7 +76,7 @@ def command(**given: Any) -> None:
     """Find notes in live sound with a MODEL.
 
     The sound is raw PCM on stdin, or comes from a sound device. Segments go to stdout as JSON lines (the format jsonl),
-    each as soon as it is final: 3 to 4 seconds after its end, because the noise floor also depends on what follows.
+    each as soon as it is final: 3 to 5 seconds after its end, because the noise floor also depends on what follows.
     They are the same segments that 'outlark detect' finds in the same samples. The command ends with its input, or with
     Ctrl-C, and then prints the last segments.
 

@@ -42,6 +42,7 @@ COMMANDS = {
     "formats": "List the annotation formats.",
     "data": "Download recordings to try things on.",
     "completion": "Print a shell completion script.",
+    "help": "Show the manual page of a command.",
 }
 #: Commands that share a module with another one. The others are `outlark.cli.<command>.command`.
 SHARED = {
@@ -109,7 +110,7 @@ def main() -> None:
     """Finds the notes you know and tells you which ones you don't.
 
     Train a model on a few examples of each note, detect notes in recordings, and open the results in the program you
-    already use. Run 'outlark COMMAND --help' for the options of a command.
+    already use. Run 'outlark COMMAND --help' for the options of a command, 'outlark help COMMAND' for its manual page.
     """
 
 

@@ -28,6 +28,14 @@ def say_line(line: str) -> None:
     click.echo(visible_json(line).encode(), nl=False)
 
 
+def say_pages(text: str) -> None:
+    """Print a long text of our own: in a pager on a terminal, as it is elsewhere."""
+    if sys.stdout.isatty():
+        click.echo_via_pager(_showable(text, sys.stdout))
+    else:
+        click.echo(_showable(text, sys.stdout), nl=False)
+
+
 def answer(content: Mapping[str, Any]) -> None:
     """Print the JSON object of --json."""
     say_line(json.dumps(content) + "\n")
