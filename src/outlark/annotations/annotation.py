@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from outlark.audio.sound import HIGHEST_RATE
 from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import writable
 from outlark.segments import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN, VERDICTS, Segment
@@ -94,6 +95,8 @@ class Annotation:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"{name}={value!r} must be 1 or more")
+        if self.sample_rate is not None and self.sample_rate > HIGHEST_RATE:
+            raise InputError(f"sample_rate={self.sample_rate} must be samples per second, {HIGHEST_RATE} at most")
 
     def _check_times(self) -> None:
         if self.start_s < 0:

@@ -14,6 +14,7 @@ from typing import Any
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.requests import ClientDisconnect
 from starlette.staticfiles import StaticFiles
 
 from outlark.errors import AudioError, InputError, OutlarkError
@@ -150,6 +151,10 @@ def _errors(app: FastAPI) -> None:
     def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         # without what was given: that may be NaN, which no JSON can hold
         return JSONResponse({"detail": [{"loc": list(e["loc"]), "msg": e["msg"]} for e in error.errors()]}, 422)
+
+    @app.exception_handler(ClientDisconnect)
+    def cut_off(request: Request, error: Exception) -> JSONResponse:
+        return JSONResponse({"detail": "the request was cut short on its way; send it again"}, 400)
 
     @app.exception_handler(sqlite3.OperationalError)
     @app.exception_handler(sqlite3.DatabaseError)

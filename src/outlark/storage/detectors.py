@@ -104,7 +104,7 @@ def from_state(
 
     A ModelFileError names what is missing or does not fit the rest.
     """
-    if header.get("kind") in estimators.KINDS:
+    if header.get("kind") in list(estimators.KINDS):  # a list, because what stands there may be anything
         raise ModelFileError(
             f"it holds a class model alone ({header['kind']}), which takes no sound; read it with "
             f"outlark.storage.model_file.load_estimator, or give the file of a {KIND}"
