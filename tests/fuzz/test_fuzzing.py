@@ -4,15 +4,18 @@ import json
 from contextlib import ExitStack, closing
 from functools import cache
 
+import numpy as np
 import pytest
 from fuzz.models import Models
 from fuzz.requests import request
 from fuzz.target import Finding, expect
 from fuzz.targets import TARGETS, inputs, judge
 
-from outlark import PKNN
+from outlark import PKNN, NoteDetector
 from outlark.annotations import read_annotations
-from outlark.errors import AnnotationError
+from outlark.detection.decode.decisions import Decisions
+from outlark.errors import AnnotationError, InputError
+from outlark.features.array import ArrayFrontEnd
 from outlark.files.container import read, write
 from outlark.storage.model_file import save
 
@@ -90,13 +93,27 @@ def test_a_model_file_with_another_header(changes, told, tmp_path):
     assert told in said
 
 
-def test_a_sample_rate_that_no_recorder_has(tmp_path):
-    """Times that stand for whole samples cannot be told apart at such a rate."""
-    row = b"recording,start_s,end_s,label,sample_rate\na.wav,1.0,1.1,song,244294967294255\n"
+@pytest.mark.parametrize(
+    ("column", "value", "told"),
+    [
+        # at such a rate, times that stand for whole samples change when they are rounded
+        ("sample_rate", "244294967294255", "sample_rate=244294967294255 must be 10000000 at most"),
+        ("channel", "1e300", "channel=1000000000000000052504760255204420248704 must be 65535 at most"),
+    ],
+)
+def test_numbers_that_no_recorder_has(column, value, told, tmp_path):
     path = tmp_path / "a.csv"
-    path.write_bytes(row)
-    with pytest.raises(AnnotationError, match=r"line 2: sample_rate=244294967294255 must be .* 10000000 at most"):
+    path.write_text(f"recording,start_s,end_s,label,{column}\na.wav,1.0,1.1,song,{value}\n")
+    with pytest.raises(AnnotationError, match=f"line 2: {told}"):
         read_annotations(path)
+
+
+@pytest.mark.parametrize("name", ["least_s", "sure_s", "bridge_s", "unknown_s", "max_region_s"])
+def test_durations_that_do_not_fit_into_frames(name):
+    sound = np.random.default_rng(0).normal(size=(400, 2))
+    detector = NoteDetector(ArrayFrontEnd(window_s=0.01), PKNN(random_state=0), Decisions(**{name: 2**64}))
+    with pytest.raises(InputError, match=f"{name}=18446744073709551616 must be a number of seconds, 1e.08 at most"):
+        detector.fit([sound[:200], sound[200:]], ["a", "b"], 8000).detect(sound, 8000)
 
 
 @pytest.fixture
@@ -126,6 +143,33 @@ def test_a_request_that_is_cut_off(page, path):
     answer = page.answer(request(method, path, b'{"name": "song"}')[:-3])
     assert answer.status == 400
     assert not page.left_over()
+
+
+@pytest.mark.parametrize("name", ["%00.csv", "a/..", "%C3%A9" * 150])
+def test_a_table_whose_name_is_no_name_of_a_file(page, name):
+    answer = page.answer(request("POST", f"/api/recordings/1/import?name={name}", b"0.5\t1.0\tsong\n"))
+    assert answer.status == 400
+    assert b"is not the name of a file; rename it" in answer.body
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("inspect table.csv --label-column 99", "there is no label column '99"),
+        ("listen model.outlark --channel 99", "is not a channel; give mix, or a number from 1"),
+    ],
+)
+def test_numbers_of_thousands_of_digits(target, line, told):
+    """Python refuses to read them."""
+    said = target("commands").run("\0".join((line + "9" * 5000).split()).encode())
+    assert told in said
+
+
+@pytest.mark.parametrize(
+    "line", ["decide model.outlark none.csv", "detect model.outlark none.csv", "experiment table.csv --groups none/x"]
+)
+def test_a_table_that_does_not_exist(target, line):
+    assert "(No such file or directory); check the path" in target("commands").run(line.replace(" ", "\0").encode())
 
 
 def test_a_file_where_a_folder_should_be(target):

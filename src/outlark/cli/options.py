@@ -48,8 +48,8 @@ class Channel(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         if value == "mix":
             return "mix"
-        if not str(value).isdecimal() or int(value) < 1:
-            self.fail(f"{value!r} is not a channel; give mix, or a number from 1", param, ctx)
+        if not re.fullmatch(r"\d{1,9}", str(value)) or int(value) < 1:
+            self.fail(f"{value!r:.40} is not a channel; give mix, or a number from 1", param, ctx)
         return int(value)
 
 

@@ -209,8 +209,11 @@ def _group_table(path: Path) -> list[dict[str, str]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot read the groups ({error})") from None
+    except OSError as error:
+        why = error.strerror or error
+        raise InputError(f"{path}: cannot read the groups ({why}); check the path and that you may read it") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: cannot read the groups ({error}); give a CSV file in UTF-8") from None
     columns = list(rows[0]) if rows else []
     if _column(columns, "file", "recording") is None or _column(columns, "group", "source_group") is None:
         raise InputError(
