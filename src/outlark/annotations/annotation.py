@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from outlark.audio.sound import HIGHEST_RATE
 from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import writable
 from outlark.segments import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN, VERDICTS, Segment
 
 #: Three years: a later time cannot be in seconds.
 LATEST_S = 1e8
+#: What the header of a WAV file can hold.
+MOST_CHANNELS = 2**16 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,10 +93,10 @@ class Annotation:
             raise InputError(f"verdict={self.verdict!r} must be one of {VERDICTS}, or None")
         if self.low_hz is not None and self.high_hz is not None and self.low_hz > self.high_hz:
             raise InputError(f"the low frequency, {self.low_hz:g} Hz, is above the high one, {self.high_hz:g} Hz")
-        for name in ("channel", "sample_rate"):
+        for name, most in (("channel", MOST_CHANNELS), ("sample_rate", HIGHEST_RATE)):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name}={value!r} must be 1 or more")
+            if value is not None and not 1 <= value <= most:
+                raise InputError(f"{name}={value!r:.40} must be {'1 or more' if value < 1 else f'{most} at most'}")
 
     def _check_times(self) -> None:
         if self.start_s < 0:

@@ -239,10 +239,11 @@ def _wanted_column(sheet: Sheet, wanted: str | int) -> int:
         return sheet.columns.index(name)
     if key_of(name) in keys:
         return keys.index(key_of(name))
-    if name.isascii() and name.isdigit() and 1 <= int(name) <= len(keys):
-        return int(name) - 1
+    numbers = [str(number) for number in range(1, len(keys) + 1)]  # int(name) fails for thousands of digits
+    if name in numbers:
+        return numbers.index(name)
     raise AnnotationError(
-        f"{sheet.path}: there is no label column {wanted!r}; give one of {sheet.listed}, or its number "
+        f"{sheet.path}: there is no label column {wanted!r:.100}; give one of {sheet.listed}, or its number "
         f"from 1 to {len(keys)}"
     )
 

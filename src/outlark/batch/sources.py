@@ -247,7 +247,10 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
             names = _columns(rows.fieldnames or [], path)
             for row in rows:
                 yield rows.line_num, {key: row[name] for key, name in names.items()}
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except OSError as error:
+        why = error.strerror or error
+        raise InputError(f"{path}: cannot be read ({why}); check the path and that you may read it") from None
+    except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot be read as a manifest ({error}); give a CSV file in UTF-8") from None
 
 

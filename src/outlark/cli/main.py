@@ -147,8 +147,21 @@ def _errors_reported(*, as_json: bool) -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ERROR)
     except (OutlarkError, OSError) as error:
-        say(f"Error: {error}", err=True)
-        _end(str(error), ERROR, as_json)
+        message = _of_system(error) if isinstance(error, OSError) else str(error)
+        say(f"Error: {message}", err=True)
+        _end(message, ERROR, as_json)
+
+
+def _of_system(error: OSError) -> str:
+    """What the operating system says, with what to do.
+
+    >>> _of_system(FileExistsError(17, "File exists", "a.wav"))
+    'a.wav: File exists; choose another path, or check that you may read and write there'
+    """
+    if error.strerror is None:
+        return str(error)
+    where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+    return f"{where}{error.strerror}; choose another path, or check that you may read and write there"
 
 
 def _end(message: str, code: int, as_json: bool) -> None:

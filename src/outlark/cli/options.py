@@ -31,8 +31,8 @@ def decibels(value: str) -> float | str:
 
 def channel_number(value: str) -> int | str:
     """The type of --channel: a number, counted from 1, or "mix"."""
-    if value != "mix" and (not value.isdecimal() or int(value) < 1):
-        raise click.BadParameter(f"{value!r} is not a channel; give mix, or a number from 1")
+    if value != "mix" and (not re.fullmatch(r"\d{1,9}", value) or int(value) < 1):
+        raise click.BadParameter(f"{value!r:.40} is not a channel; give mix, or a number from 1")
     return value if value == "mix" else int(value)
 
 

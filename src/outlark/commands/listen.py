@@ -1,5 +1,6 @@
 """Live sound, from a pipe or a sound device, and the segments in it as soon as they are final."""
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -209,7 +210,7 @@ def recorded(inlet: Inlet, device: str, *, sample_rate: int, channels: int, kind
 
 def _asked(device: str, done: str, ask: Any) -> Any:
     library = _sounddevice()
-    name = None if device == USUAL else int(device) if device.isdecimal() else device
+    name = None if device == USUAL else int(device) if re.fullmatch(r"\d{1,9}", device) else device
     try:
         return ask(library, name)
     except (library.PortAudioError, ValueError) as error:

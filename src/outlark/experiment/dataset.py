@@ -213,8 +213,11 @@ def _group_table(path: Path) -> list[_Listed]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as opened:
             rows = list(csv.DictReader(opened))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot read the groups ({error})") from None
+    except OSError as error:
+        why = error.strerror or error
+        raise InputError(f"{path}: cannot read the groups ({why}); check the path and that you may read it") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: cannot read the groups ({error}); give a CSV file in UTF-8") from None
     columns = list(rows[0]) if rows else []
     file, group = (
         next((name for name in names if name in columns), None)

@@ -181,7 +181,7 @@ def _listed_labels(kept: Any, name: str) -> np.ndarray:
     match kept:
         case {"width": int(width), "entries": list(entries)} if all(isinstance(entry, str) for entry in entries):
             longest = max(map(len, entries), default=1)
-            if max(longest, 1) <= width and width * len(entries) <= MOST_CHARACTERS:
+            if max(longest, 1) <= width and width * len(entries) <= MOST_CHARACTERS and width is not True:
                 return np.array(entries, dtype=f"<U{width}")
         case {"entries": list(entries), **rest} if not rest:
             labels = np.empty(len(entries), dtype=object)

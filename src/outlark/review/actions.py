@@ -211,6 +211,8 @@ def _meaning(project: Project, own: int | None, verdict: str, class_id: int | No
         return class_id, "truth", "confirmed" if class_id == own else "relabelled"
     if verdict == "unknown":
         return None, "truth", "relabelled" if own is not None else "confirmed"
+    if verdict == "confirm":
+        _class(project, own)  # it may have been deleted since the model was trained
     return own, {"confirm": "truth", "reject": "negative", "unsure": "unsure"}[verdict], {
         "confirm": "confirmed", "reject": "rejected", "unsure": "unsure"
     }[verdict]  # fmt: skip

@@ -30,6 +30,8 @@ SCOPES = {
     "reviewed": "only what you annotated, confirmed or relabelled",
 }
 SOUND = (KNOWN, AMBIGUOUS, UNKNOWN)
+#: Bytes of a file name that every disk takes, with room for a suffix.
+LONGEST_NAME = 200
 
 
 def export(project: Project, *, format: str, scope: str, recordings: Sequence[Recording]) -> tuple[str, bytes]:
@@ -81,6 +83,8 @@ def annotations_of(project: Project, recording: Recording, scope: str) -> list[A
 def import_table(project: Project, name: str, content: bytes, recording: Recording) -> Row:
     """Annotations from a file of any format, as examples in the recordings it names, or in the one that is open."""
     safe = PurePosixPath(name.replace("\\", "/")).name or "table.txt"
+    if safe == ".." or "\0" in safe or len(safe.encode()) > LONGEST_NAME:
+        raise InputError(f"{name!r:.80} is not the name of a file; rename it to something like table.txt")
     with TemporaryDirectory() as folder:
         path = Path(folder, safe)
         path.write_bytes(content)
@@ -142,17 +146,20 @@ def _about(project: Project, recording: Recording) -> About:
 
 
 def _of_detection(row: Row, recording: Recording, names: Mapping[int, str]) -> Annotation:
+    label = names.get(row["class_id"])
+    deleted = label is None and row["class_id"] is not None
     segment = Segment(
         start=row["t0"], end=row["t1"], sample_rate=recording.sample_rate,
-        label=None if row["class_id"] is None else names[row["class_id"]], verdict=row["verdict"], score=row["score"],
-        runner_up=row["runner_up"], runner_up_score=row["runner_up_score"] or 0.0, reason=row["reason"],
+        label=label, verdict=UNKNOWN if deleted else row["verdict"], score=row["score"],
+        runner_up=row["runner_up"], runner_up_score=row["runner_up_score"] or 0.0,
+        reason="of a class that was deleted" if deleted else row["reason"],
         low_hz=row["low_hz"], high_hz=row["high_hz"],
     )  # fmt: skip
     return Annotation.from_segment(segment, recording.name)
 
 
 def _of_annotation(row: Row, recording: Recording, names: Mapping[int, str]) -> Annotation:
-    rate, label = recording.sample_rate, None if row["class_id"] is None else names[row["class_id"]]
+    rate, label = recording.sample_rate, names.get(row["class_id"])
     return Annotation(
         start_s=row["t0"] / rate, end_s=row["t1"] / rate, label=label, recording=recording.name,
         verdict=UNKNOWN if label is None else KNOWN, reason=f"by hand: {row['origin']}", low_hz=row["low_hz"],

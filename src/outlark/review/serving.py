@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.requests import ClientDisconnect
 from starlette.staticfiles import StaticFiles
 
 from outlark.errors import AudioError, InputError, OutlarkError
@@ -266,6 +267,10 @@ def _errors(app: FastAPI) -> None:
     def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         # without the value given, which may be NaN: JSON cannot hold it
         return JSONResponse({"detail": [{"loc": list(e["loc"]), "msg": e["msg"]} for e in error.errors()]}, 422)
+
+    @app.exception_handler(ClientDisconnect)
+    def cut_off(request: Request, error: Exception) -> JSONResponse:
+        return JSONResponse({"detail": "the request was cut short on its way; send it again"}, 400)
 
     @app.exception_handler(sqlite3.OperationalError)
     @app.exception_handler(sqlite3.DatabaseError)

@@ -124,7 +124,7 @@ def state_of(detector: NoteDetector) -> tuple[dict[str, Any], Arrays]:
 
 def from_state(header: dict[str, Any], arrays: Arrays, embedding: FindEmbedding | None = None) -> NoteDetector:
     """The detector that `state_of` was given. It takes the arrays over; `embedding` finds one by its identity."""
-    if header.get("kind") in estimators.KINDS:
+    if header.get("kind") in list(estimators.KINDS):  # a list, because what stands there may be anything
         raise ModelFileError(
             f"it holds a class model alone ({header['kind']}), which takes no sound; read it with "
             f"outlark.load_estimator, or give the file of a {KIND}"

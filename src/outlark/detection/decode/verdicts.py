@@ -19,6 +19,8 @@ PAPER_LEAST_S, PAPER_SURE_S = 35 * 48 / 22050, 60 * 48 / 22050
 LEAST_SHARE, BRIDGE_SHARE, UNKNOWN_SHARE = 0.5, 0.25, 1.0
 #: Scores (C,), the first sample of a whole note and the one after its last → scores (C,).
 Joined = Callable[[np.ndarray, int, int], np.ndarray]
+#: Three years: longer durations are mistakes, and would not fit into numbers of frames.
+LONGEST_S = 1e8
 
 
 class Limits(NamedTuple):
@@ -93,6 +95,8 @@ def _seconds(name: str, value: Any, auto: float | None) -> float:
     if not _is_number(value) or value < 0:
         or_auto = "" if name == "max_region_s" else "'auto' or "
         raise InputError(f"{name}={value!r} must be {or_auto}a number of seconds, 0 or more")
+    if value > LONGEST_S:
+        raise InputError(f"{name}={value!r:.40} must be a number of seconds, {LONGEST_S:g} at most")
     return float(value)
 
 
