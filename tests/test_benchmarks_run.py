@@ -27,7 +27,7 @@ import speed_tables
 import throughput
 
 from outlark.audio.resampling import resample
-from outlark.detection import absolute_scale, contrast, scorers
+from outlark.detection import absolute_scale, scorers
 from outlark.detection import note_level as whole_notes
 from outlark.detection.detector import NoteDetector
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
@@ -412,8 +412,8 @@ def test_the_readings_of_the_paper_print_their_table(capsys):
         ("shifts", lambda: NoteFrontEnd().shifts_s[-1]),
         ("masks", lambda: whole_notes.MASKS),
         ("worth of pitch", lambda: absolute_scale.WORTH),
-        ("contrast, least", lambda: contrast.LEAST),
-        ("contrast, prior", lambda: contrast.PRIOR_S),
+        ("contrast, least", lambda: scorers.LEAST),
+        ("contrast, prior", lambda: scorers.PRIOR_S),
         ("active share", lambda: scorers.ACTIVE_SHARE),
     ],
 )
