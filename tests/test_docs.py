@@ -136,7 +136,7 @@ def test_what_the_architecture_names_is_there():
     assert len(modules) > 20
     assert [name for name in modules if not (source / f"{name}.py").exists()] == []
     code = "\n".join(path.read_text(encoding="utf-8") for path in source.rglob("*.py"))
-    for name in ("find_examples", "learn", "fit_model", "fit_notes", "run", "hear", "write_annotations", "save"):
+    for name in ("find_examples", "learn", "fit_model", "fit_notes", "run", "analyse", "write_annotations", "save"):
         assert re.search(rf"\b{name}\b", text)
         assert re.search(rf"^def {name}\(", code, flags=re.MULTILINE)
     for name in ("DetectorStream", "NoteScorer", "DecisionStream", "DetectorModel", "FrontEnd", "Engine", "Resampler"):
