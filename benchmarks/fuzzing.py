@@ -7,10 +7,12 @@ whole process with it, is a finding: it is kept in the folder, and the next one 
 """
 
 import argparse
+import faulthandler
 import json
 import os
 import random
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -84,7 +86,11 @@ def work(name: str, n: int, seed: int, folder: Path, scratch: Path) -> None:
     _limit_memory()
 
     def one(data: bytes) -> None:
-        book.take(data, *judge(target, data))
+        (scratch / "input").write_bytes(data)
+        faulthandler.dump_traceback_later(SECONDS, exit=True)  # from a thread of its own, whatever Python waits for
+        judged = judge(target, data)
+        faulthandler.cancel_dump_traceback_later()
+        book.take(data, *judged)
         if book.inputs >= n:
             book.write()
             os._exit(0)
@@ -95,7 +101,7 @@ def work(name: str, n: int, seed: int, folder: Path, scratch: Path) -> None:
             data = target.mutate(data, rng)
         return data[:longest]
 
-    how = {"seed": seed + book.inputs, "timeout": SECONDS, "rss_limit_mb": 3000, "max_len": 2**18, "len_control": 0,
+    how = {"seed": seed + book.inputs, "rss_limit_mb": 3000, "max_len": 2**18, "len_control": 0,
            "artifact_prefix": f"{folder}/deaths/", "reload": 0, "mutate_depth": 1,
            "entropic_scale_per_exec_time": 1}  # fmt: skip
     atheris.Setup([sys.argv[0], *(f"-{key}={value}" for key, value in how.items()), str(folder / "corpus")], one,
@@ -136,7 +142,10 @@ def run(name: str, n: int, seed: int, folder: Path) -> dict[str, Any]:
     while Book(folder).inputs < n and deaths <= MOST_DEATHS:
         with (folder / "log.txt").open("ab") as log, tempfile.TemporaryDirectory(dir=IN_MEMORY) as scratch:
             ended = subprocess.run([*command, "--work", scratch], stdout=log, stderr=log, check=False)
-        deaths += ended.returncode != 0
+            if ended.returncode != 0:
+                deaths += 1
+                for last in Path(scratch).glob("input"):
+                    shutil.move(last, folder / "deaths" / f"code_{ended.returncode}_after_{Book(folder).inputs}")
     book = Book(folder)
     return {"inputs": book.inputs, "seconds": book.seconds, "outcomes": book.outcomes, "findings": book.findings,
             "deaths": sorted(path.name for path in (folder / "deaths").iterdir()), "restarts": deaths}  # fmt: skip

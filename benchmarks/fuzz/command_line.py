@@ -106,7 +106,8 @@ class CommandLine(Target):
         name = words[0]
         if any(word in NOT_HERE.get(name, ()) for word in words):
             return f"{name}: not here"
-        words += self._ended.get(name, ())
+        if name in self._ended:  # twice, in case the last word takes a value
+            words = [*(word for word in words if word != "--"), *2 * self._ended[name]]
         if zlib.crc32(data) % DRAWN:
             words += DRAWING.get(name, ()) if "--figure" in words or name == "plot" else ()
         with self._in_folder():

@@ -15,6 +15,7 @@ from outlark import PKNN, NoteDetector
 from outlark.annotations import read_annotations
 from outlark.detection.decode.decisions import Decisions
 from outlark.errors import AnnotationError, InputError
+from outlark.experiment.synthetic import Note, concatenate
 from outlark.features.array import ArrayFrontEnd
 from outlark.files.container import read, write
 from outlark.storage.model_file import save
@@ -170,6 +171,20 @@ def test_numbers_of_thousands_of_digits(target, line, told):
 )
 def test_a_table_that_does_not_exist(target, line):
     assert "(No such file or directory); check the path" in target("commands").run(line.replace(" ", "\0").encode())
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ({"gap_s": 1e6}, "would last 1e.06 s, more than 21600 s; give shorter gaps"),
+        ({"reverb_s": 1e300}, "would last 1e.300 s"),
+        ({"snr_db": 1e308}, "snr_db=1e.308: expected decibels from -300 to 300"),
+    ],
+    ids=str,
+)
+def test_an_experiment_that_would_take_all_memory(how, told):
+    with pytest.raises(InputError, match=told):
+        concatenate([Note("a", np.ones(90)), Note("b", np.ones(50))], rng=np.random.default_rng(0), **how)
 
 
 def test_a_file_where_a_folder_should_be(target):

@@ -36,6 +36,10 @@ class Note:
     group: str | None = None
 
 
+#: Limits of joined notes, in seconds and decibels: beyond them memory or numbers end.
+LONGEST_S, MOST_DB = 6 * 3600, 300
+
+
 def notes(seed: int = 0, *, variation: float = 1.0, counts: Mapping[str, int] | None = None) -> list[Note]:
     """All notes, class by class in the order of `CLASSES`.
 
@@ -129,12 +133,17 @@ def concatenate(
     for name, value in lengths.items():
         if not 0 <= value < np.inf:
             raise InputError(f"{name}={value!r}: expected a number of seconds, 0 or more")
+    if snr_db is not None and not abs(snr_db) <= MOST_DB:
+        raise InputError(f"snr_db={snr_db!r}: expected decibels from -{MOST_DB} to {MOST_DB}")
     if len(notes) == 0:
         raise InputError("no notes to join: expected at least one")
     if rng is None:
         if snr_db is not None or any(lengths.values()):
             raise InputError("gaps, edges, noise and reverberation are random: pass rng=np.random.default_rng(seed)")
         rng = np.random.default_rng(0)  # draws nothing
+    lasts_s = sum(len(n.samples) for n in notes) / sample_rate + (len(notes) - 1) * gap_s + 2 * edge_s + reverb_s
+    if lasts_s > LONGEST_S:
+        raise InputError(f"the notes joined would last {lasts_s:.6g} s, more than {LONGEST_S} s; give shorter gaps")
     gap, edge, tail = (round(value * sample_rate) for value in lengths.values())
     ends = edge + np.cumsum([len(n.samples) + gap for n in notes]) - gap
     segments = [
