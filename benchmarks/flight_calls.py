@@ -55,9 +55,9 @@ TASKS = {
 }
 
 
-def _described(describer: Callable[[], Any], **how: Any) -> Callable[[], NoteClassifier]:
-    """The same descriptions, another describer; thresholds are not measured."""
-    return lambda: NoteClassifier(describer=describer(), threshold=0.0, **how)
+def _described(class_model: Callable[[], Any], **how: Any) -> Callable[[], NoteClassifier]:
+    """The same descriptions, another class_model; thresholds are not measured."""
+    return lambda: NoteClassifier(class_model=class_model(), threshold=0.0, **how)
 
 
 def _rows(name: str, what: str, **how: Any) -> dict[str, tuple[str, Callable[[], Any]]]:

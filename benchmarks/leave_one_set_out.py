@@ -41,13 +41,13 @@ SETS = [name for name in TASKS if not name.endswith(("-20dB", "-15dB", "-5dB"))]
 
 def thresholds(detector: Any, one_note: float, per_fold: float, per_length: float, share: float) -> np.ndarray:
     """What training would have put, with other constants."""
-    notes = [np.unique(of_class) for of_class in detector.describer_.notes_]
+    notes = [np.unique(of_class) for of_class in detector.class_model_.notes_]
     counts = np.array([len(of_class) for of_class in notes])
     last_s = [
         np.median([detector.training_[i]["end_s"] - detector.training_[i]["start_s"] for i in of_class.tolist()])
         for of_class in notes
     ]
-    pitch = len(detector.describer_.descriptions_[0].X) > 5 * counts[0]  # 3 shifts and 2 masks; with other pitches 11
+    pitch = len(detector.class_model_.descriptions_[0].X) > 5 * counts[0]  # 3 shifts and 2 masks; with other pitches 11
     t0 = np.maximum(LOWEST, one_note + per_fold * np.log(counts * (2 if pitch else 1)) - per_length * np.log(last_s))
     pooled = np.concatenate([*detector.note_model_.left_out, []])
     return np.clip(share * np.median(pooled), LEAST_SHARE * t0, t0) if len(pooled) else t0

@@ -58,7 +58,7 @@ ROWS: dict[str, tuple[str, Callable[[], Any]]] = {
     "paper-pknn": ("literal paper, PKNN", lambda: NoteDetector.paper(PKNN.paper())),
     OURS: ("outlark, defaults", NoteDetector),
     **({"two-stages": ("outlark, then BirdNET", _two_stages)} if is_there() else {}),
-    "pknn": ("note-level, PKNN", lambda: NoteDetector(describer=PKNN())),
+    "pknn": ("note-level, PKNN", lambda: NoteDetector(class_model=PKNN())),
     "knn": ("note-level, k-NN", method("knn").make),
     "svm": ("note-level, one-class SVM", method("svm").make),
     "templates": ("template matching", TemplateMatching),

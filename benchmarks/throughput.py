@@ -128,7 +128,7 @@ def run_plain(seconds: float) -> dict[str, float]:
     audio = np.resize(pattern()[4 * SAMPLE_RATE :], n_samples)
     with threadpool_limits(1):  # its matrices are small: two threads wait for each other and are slower
         start = time.perf_counter()
-        decisions = plain(audio, detector.describer_)
+        decisions = plain(audio, detector.class_model_)
         took = time.perf_counter() - start
     ours = np.full(len(decisions), rules.UNDECIDED)
     for s in (s for s in detector.detect(audio, SAMPLE_RATE) if s.label is not None):

@@ -38,7 +38,7 @@ def test_for_scripts(table, tmp_path):
     done = ran("convert", table, tmp_path / "x.txt", "--to", "audacity", "--json", "--quiet")
     assert done.stderr == ""
     (told,) = json.loads(done.stdout)["tables"]
-    assert (told["from"], told["to"], told["marks"], told["written"]) == ("csv", "audacity", 2, 2)
+    assert (told["from"], told["to"], told["annotations"], told["written"]) == ("csv", "audacity", 2, 2)
     assert "lost: reason (2 annotations)" in told["lost"]
 
 

@@ -144,8 +144,8 @@ def test_a_finding_as_text():
 # --- the notes ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("describer", [None, MDDKM(**NOTE_SETTINGS)], ids=["absolute scale", "unknown scale"])
-def test_left_out_scores_are_those_of_a_class_without_the_note(describer):
+@pytest.mark.parametrize("class_model", [None, MDDKM(**NOTE_SETTINGS)], ids=["absolute scale", "unknown scale"])
+def test_left_out_scores_are_those_of_a_class_without_the_note(class_model):
     """The closed form, against detectors that have not seen the note; masks and steps of pitch are no notes.
 
     On an unknown scale the notes that both have seen tell what a class loses by being smaller.
@@ -153,19 +153,19 @@ def test_left_out_scores_are_those_of_a_class_without_the_note(describer):
     audio, annotations = concatenate(
         notes(counts={"tuti-D": 4, "cach-Z": 3}), gap_s=0.3, edge_s=0.5, rng=np.random.default_rng(0)
     )
-    whole = NoteDetector(describer=describer).fit_recordings([audio], [annotations], SAMPLE_RATE)
+    whole = NoteDetector(class_model=class_model).fit_recordings([audio], [annotations], SAMPLE_RATE)
     front_end, in_order = whole.front_end_, sorted(annotations, key=lambda m: (m.label, m.start))
     every = annotated_notes(front_end, [front_end.transform(audio)], [in_order])
     for i, (found, annotation) in enumerate(zip(note_scores(whole), in_order, strict=True)):
         rest = [m for m in in_order if m is not annotation]
-        without = NoteDetector(describer=describer).fit_recordings([audio], [rest], SAMPLE_RATE)
+        without = NoteDetector(class_model=class_model).fit_recordings([audio], [rest], SAMPLE_RATE)
         c = whole.classes_.tolist().index(annotation.label)
-        own = without.describer_.class_scores(note_samples(front_end, every[i : i + 1])[0])[:, c].max()
+        own = without.class_model_.class_scores(note_samples(front_end, every[i : i + 1])[0])[:, c].max()
         both = note_samples(front_end, [n for j, n in enumerate(every) if j != i and n.label == annotation.label])[0]
-        before, after = (np.median(d.describer_.class_scores(both)[:, c]) for d in (whole, without))
+        before, after = (np.median(d.class_model_.class_scores(both)[:, c]) for d in (whole, without))
         assert found.label == annotation.label
         assert before > after + 0.02
-        assert found.own == pytest.approx(own + (0.0 if describer is None else before - after), abs=1e-6)
+        assert found.own == pytest.approx(own + (0.0 if class_model is None else before - after), abs=1e-6)
 
 
 def test_the_only_note_of_a_class_cannot_be_left_out():

@@ -63,7 +63,7 @@ def test_clips_are_learnt_as_the_library_does(tmp_path):
     assert [(of.label, of.examples, of.recordings) for of in learnt.classes] == [("cach-Z", 3, 3), ("tuti-F", 3, 3)]
     assert learnt.classes[0].threshold == learnt.detector.layout_.thresholds[0]
     assert learnt.seconds == pytest.approx(sum(soundfile.info(path).duration for path in paths))
-    assert learnt.remarks == learnt.unheard == ()
+    assert learnt.remarks == learnt.unread == ()
 
 
 def test_what_is_no_clip_is_left_out_and_counted(tmp_path):
@@ -88,9 +88,9 @@ def test_clips_that_cannot_be_read_are_left_out_and_told(tmp_path):
     (folder / "tuti-F" / "a.wav").write_bytes(b"")
     soundfile.write(folder / "tuti-F" / "b.wav", np.zeros(0), SAMPLE_RATE)
     learnt = learn(find_examples([folder]))
-    assert [clip.path.name for clip in learnt.unheard] == ["a.wav", "b.wav"]
-    assert "a.wav is empty (0 bytes)" in learnt.unheard[0].message
-    assert "b.wav contains no samples" in learnt.unheard[1].message
+    assert [clip.path.name for clip in learnt.unread] == ["a.wav", "b.wav"]
+    assert "a.wav is empty (0 bytes)" in learnt.unread[0].message
+    assert "b.wav contains no samples" in learnt.unread[1].message
     assert len(learnt.examples.notes) == len(learnt.detector.training_) == 6
 
 
@@ -336,7 +336,7 @@ def test_one_channel(tmp_path):
 # ------------------------------------------------------------ long recordings
 
 
-def test_of_long_recordings_the_stretches_around_marks_are_heard(tmp_path, monkeypatch):
+def test_of_long_recordings_excerpts_around_annotations_are_read(tmp_path, monkeypatch):
     annotations = recording(tmp_path, seconds=60.0)
     annotations = [*annotations[:2], *annotations[-2:]]
     write_annotations(tmp_path / "night.csv", annotations, format="csv")
@@ -357,7 +357,7 @@ def test_of_long_recordings_the_stretches_around_marks_are_heard(tmp_path, monke
     assert part.detector.layout_.thresholds == pytest.approx(whole.detector.layout_.thresholds, abs=0.3)
 
 
-def test_stretches_that_overlap_are_one(tmp_path, monkeypatch):
+def test_excerpts_that_overlap_are_one(tmp_path, monkeypatch):
     recording(tmp_path, seconds=30.0)
     (tmp_path / "night.labels.txt").write_text("5\t5.5\ta\n7\t7.5\tb\n20\t20.5\ta\n25\t25.5\tb\n")
     monkeypatch.setattr(learning, "WHOLE_S", 8.0)

@@ -36,7 +36,7 @@ def test_a_model(model):
     assert second["threshold"] == detector.layout_.thresholds[1]
     assert found["front_end"]["name"] == "NoteFrontEnd"
     assert found["front_end"]["settings"]["n_bands"] == 40
-    assert found["describer"]["name"] == "MDDKM"
+    assert found["class_model"]["name"] == "MDDKM"
     assert found["decisions"]["settings"]["activity_db"] == 6.0
     assert found["versions"].keys() == {"outlark", "numpy", "scipy", "scikit-learn"}
 
@@ -96,7 +96,7 @@ def test_a_recording(tmp_path):
     soundfile.write(tmp_path / "SITE_20231024_120000.wav", np.column_stack([left, right]), RATE, subtype="FLOAT")
     found = sound_content(tmp_path / "SITE_20231024_120000.wav")
     assert (found["format"], found["subtype"], found["channels"], found["sample_rate"]) == ("WAV", "FLOAT", 2, RATE)
-    assert (found["duration_s"], found["told_s"], found["samples"]) == (2.5, 2.5, 2.5 * RATE)
+    assert (found["duration_s"], found["announced_s"], found["samples"]) == (2.5, 2.5, 2.5 * RATE)
     assert found["peak_db"] == [0.0, -20.0]
     expected = 10 * np.log10([(0.25 * 1 + 1.0 * 0.5) / 2.5, 0.01 * 1.5 / 2.5])
     assert found["rms_db"] == pytest.approx(expected, abs=0.01)
@@ -138,7 +138,7 @@ def test_a_recording_that_was_cut_short(tmp_path, rng, ending, gives_up):
     blob = (tmp_path / f"a.{ending}").read_bytes()
     (tmp_path / f"b.{ending}").write_bytes(blob[: len(blob) // 2])
     found = sound_content(tmp_path / f"b.{ending}")
-    assert found["told_s"] == 20.0
+    assert found["announced_s"] == 20.0
     assert 8.0 < found["duration_s"] < 10.5
     assert (found["damaged"] or "").startswith("decoding failed after 8.") == gives_up
 
@@ -148,7 +148,7 @@ def test_a_table(tmp_path):
     table = tmp_path / "marks.csv"
     table.write_text("file,start,end,Species\na.wav,1,2,EATO\na.wav,3,3,EATO\nb.wav,0.5,4.5,\n")
     found = content_of(table)
-    assert (found["kind"], found["format"], found["marks"], found["blank"], found["points"]) == (
+    assert (found["kind"], found["format"], found["annotations"], found["blank"], found["points"]) == (
         "table",
         "csv",
         3,
@@ -157,8 +157,8 @@ def test_a_table(tmp_path):
     )
     assert (found["labels"], found["start_s"], found["end_s"]) == ({"EATO": 2}, 0.5, 4.5)
     assert found["recordings"] == [
-        {"name": "a.wav", "marks": 2, "path": str(tmp_path / "a.wav")},
-        {"name": "b.wav", "marks": 1, "path": None},
+        {"name": "a.wav", "annotations": 2, "path": str(tmp_path / "a.wav")},
+        {"name": "b.wav", "annotations": 1, "path": None},
     ]
     assert found["remarks"] == ["labels from the column 'Species'"]
     (tmp_path / "more").mkdir()
@@ -212,5 +212,5 @@ def test_a_wav_that_was_cut_short(tmp_path):
     soundfile.write(tmp_path / "a.wav", np.zeros(round(7.5 * RATE)), RATE, subtype="PCM_16")
     (tmp_path / "a.wav").write_bytes((tmp_path / "a.wav").read_bytes()[: 44 + 2 * round(3.4 * RATE)])
     found = sound_content(tmp_path / "a.wav")
-    assert (found["duration_s"], found["told_s"]) == (3.4, 7.5)
+    assert (found["duration_s"], found["announced_s"]) == (3.4, 7.5)
     assert "its header announces 7.500 s, but it holds 3.400 s" in found["cut_short"]

@@ -24,7 +24,7 @@ from outlark.segments import Segment
 
 COUNTS = {"tuti-D": 3, "tuti-F": 3, "cach-Z": 3}
 # What describes frames has fixed settings here: choosing them is tested elsewhere and takes long.
-FRAMES = {"describer": MDDKM(metric="euclidean", sigma_reg="condition", condition=1e6)}
+FRAMES = {"class_model": MDDKM(metric="euclidean", sigma_reg="condition", condition=1e6)}
 SYSTEMS = {
     "whole notes": lambda: NoteDetector(),
     "paper": NoteDetector.paper,
@@ -158,7 +158,7 @@ def test_files_teach_too(tmp_path):
     np.testing.assert_array_equal(a.layout_.thresholds, b.layout_.thresholds)
 
 
-def test_any_describer_will_do():
+def test_any_class_model_will_do():
     clips, labels = training()
     for front_end in (NoteFrontEnd(), HLDSFrontEnd()):
         detector = NoteDetector(front_end, PKNN(random_state=0)).fit(clips, labels, SAMPLE_RATE)
@@ -173,8 +173,10 @@ def test_nothing_drifts_in_a_day():
     note = np.sin(0.9 * t) * np.sin(np.pi * t / 120)
     clips = [note * (1 + 0.05 * rng.normal()) + 0.001 * rng.normal(size=120) for _ in range(4)]
     front_end = HLDSFrontEnd(window_s=0.16, hop_s=hop / rate, measure_activity=False)
-    describer = MDDKM(metric="euclidean", sigma_reg="condition", condition=1e6, threshold=1.0)
-    detector = NoteDetector(front_end, describer, Decisions(least_s=0.2, activity_db=None)).fit(clips, ["A"] * 4, rate)
+    class_model = MDDKM(metric="euclidean", sigma_reg="condition", condition=1e6, threshold=1.0)
+    detector = NoteDetector(front_end, class_model, Decisions(least_s=0.2, activity_db=None)).fit(
+        clips, ["A"] * 4, rate
+    )
     assert detector.front_end_.hop_samples_ == hop
     day = 24 * 3600 * rate
     block = day // 100
@@ -320,7 +322,7 @@ def test_a_single_example_has_a_threshold_of_its_own():
 def test_a_single_example_is_a_guess_on_an_unknown_scale_and_says_so():
     clips, labels = training()
     with pytest.warns(UserWarning, match="class 'tuti-D' has a single training note, so its threshold is a guess"):
-        detector = NoteDetector(describer=MDDKM(**NOTE_SETTINGS)).fit(
+        detector = NoteDetector(class_model=MDDKM(**NOTE_SETTINGS)).fit(
             clips[:1] + clips[3:6], labels[:1] + labels[3:6], SAMPLE_RATE
         )
     assert np.isfinite(detector.layout_.thresholds).all()
@@ -375,11 +377,11 @@ def test_one_note_of_each_class_is_enough():
 
 
 def test_scores_of_whole_notes_are_on_one_scale():
-    """The length scale does not depend on what is trained; other describers keep thresholds as they are learnt."""
+    """The length scale does not depend on what is trained; other class_models keep thresholds as they are learnt."""
     clips, labels = training()
     few, many = (NoteDetector().fit(clips[:n], labels[:n], SAMPLE_RATE) for n in (2, 9))
-    assert few.describer_.length_scale_ == many.describer_.length_scale_ == LENGTH_SCALE
-    own = NoteDetector(describer=MDDKM(**NOTE_SETTINGS)).fit(clips, labels, SAMPLE_RATE)
+    assert few.class_model_.length_scale_ == many.class_model_.length_scale_ == LENGTH_SCALE
+    own = NoteDetector(class_model=MDDKM(**NOTE_SETTINGS)).fit(clips, labels, SAMPLE_RATE)
     assert (own.layout_.thresholds != many.layout_.thresholds).any()
 
 
@@ -453,8 +455,8 @@ def test_one_mark_in_the_background_is_left_out_and_told(name):
     without = NoteDetector().fit_recordings([audio], [annotations], SAMPLE_RATE)
     np.testing.assert_array_equal(detector.layout_.thresholds, without.layout_.thresholds)
     np.testing.assert_array_equal(detector.note_model_.lengths, without.note_model_.lengths)
-    np.testing.assert_array_equal(detector.describer_.descriptions_[0].X, without.describer_.descriptions_[0].X)
-    assert detector.describer_.notes_[0].tolist() == np.repeat([1, 2, 3, 4, 5], 11).tolist()  # as in training_
+    np.testing.assert_array_equal(detector.class_model_.descriptions_[0].X, without.class_model_.descriptions_[0].X)
+    assert detector.class_model_.notes_[0].tolist() == np.repeat([1, 2, 3, 4, 5], 11).tolist()  # as in training_
     assert len(detector.training_) == 6
 
 

@@ -61,11 +61,11 @@ def heard():
 def test_scores_are_zero_where_a_rejected_sound_is_nearer(rng):
     X, y = rng.normal(size=(20, 4)), np.repeat(["a", "b"], 10)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    describer = MDDKM(**NOTE_SETTINGS).fit(X, y)
+    class_model = MDDKM(**NOTE_SETTINGS).fit(X, y)
     R = rng.normal(size=(5, 4)) / 2.0
     Z = np.concatenate([X + 0.1 * rng.normal(size=X.shape), R + 0.1 * rng.normal(size=R.shape)])
-    plain = describer.class_scores(Z)
-    scores = Rejecting(describer, [None, describe(R, 1.0, 0.1)]).class_scores(Z)
+    plain = class_model.class_scores(Z)
+    scores = Rejecting(class_model, [None, describe(R, 1.0, 0.1)]).class_scores(Z)
 
     def naive(z):
         """-log √d to the rejected sounds, as Eq. (11) has it."""
@@ -77,7 +77,7 @@ def test_scores_are_zero_where_a_rejected_sound_is_nearer(rng):
     nearer = np.array([naive(z) for z in Z]) > plain[:, 1]
     assert 0 < nearer.sum() < len(Z)
     np.testing.assert_array_equal(scores[:, 1], np.where(nearer & (plain[:, 1] >= WEAK), 0.0, plain[:, 1]))
-    np.testing.assert_array_equal(describer.class_scores(Z), plain)
+    np.testing.assert_array_equal(class_model.class_scores(Z), plain)
 
 
 def test_what_a_class_would_find_in_an_annotation(heard):
@@ -95,11 +95,11 @@ def test_what_a_class_would_find_in_an_annotation(heard):
             active = (frames.activity[at : at + round(length)] > 0.0).mean() >= 0.5
             if 2 * shared >= min(round(length), end - start) and active:
                 x = front_end.describe(frames.features, start=float(at), n_starts=1, length=float(length))
-                value = model.describer.class_scores(x)[0, c]
+                value = model.class_model.class_scores(x)[0, c]
                 naive += [value] if value >= 0.5 * model.thresholds[c] else []
     assert len(naive) > 5
     np.testing.assert_allclose(np.sort(spans.scores), np.sort(naive), rtol=1e-9)
-    np.testing.assert_allclose(model.describer.class_scores(spans.samples)[:, c], spans.scores, rtol=1e-9)
+    np.testing.assert_allclose(model.class_model.class_scores(spans.samples)[:, c], spans.scores, rtol=1e-9)
     assert spans.best == spans.scores.max() == pytest.approx(alarm.score)
 
 
@@ -307,7 +307,7 @@ def test_only_on_the_absolute_scale(heard):
     audio, _, alarms = heard
     known = examples()
     clips, labels = [k.samples for k in known], [k.label for k in known]
-    for other in (NoteDetector.paper(), NoteDetector(describer=MDDKM())):
+    for other in (NoteDetector.paper(), NoteDetector(class_model=MDDKM())):
         with pytest.raises(InputError, match=r"only a note-level detector with the default class model"):
             other.fit(clips, labels, SAMPLE_RATE).reject([audio], [alarms], SAMPLE_RATE)
 

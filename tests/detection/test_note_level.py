@@ -60,8 +60,8 @@ def test_clips_have_no_surroundings_and_recordings_do():
 
 def test_only_the_default_class_model_is_on_the_absolute_scale():
     assert fitted().first_stage.contrast_db is not None
-    assert fitted(describer=MDDKM(**OWN)).first_stage.contrast_db is None
-    frames = fitted(front_end=HLDSFrontEnd(), describer=MDDKM(**OWN)).first_stage
+    assert fitted(class_model=MDDKM(**OWN)).first_stage.contrast_db is None
+    frames = fitted(front_end=HLDSFrontEnd(), class_model=MDDKM(**OWN)).first_stage
     assert not isinstance(frames.front_end, NoteFrontEnd)
 
 
@@ -73,13 +73,13 @@ def test_the_threshold_of_a_single_note_is_nine_tenths_of_what_it_scores_itself(
     every = annotated_notes(front_end, [frames], [truth])
     with pytest.warns(UserWarning, match="'tuti-F' has a single training note, so its threshold is a guess"):
         model = fit_notes(front_end, MDDKM(**OWN), [frames], [truth])
-    c = model.describer.classes_.tolist().index("tuti-F")
+    c = model.class_model.classes_.tolist().index("tuti-F")
     (note,) = [note for note in every if note.label == "tuti-F"]
     best = 0.0
     for length in model.lengths[model.allowed[:, c]]:
         for start in range(int(note.start - 0.3 * note.length), int(note.start + 0.3 * note.length) + 1):
             sample = front_end.describe(frames.features, start=float(start), n_starts=1, length=length)
-            best = max(best, float(model.describer.class_scores(sample)[0, c]))
+            best = max(best, float(model.class_model.class_scores(sample)[0, c]))
     assert len(model.left_out[c]) == 1
     assert model.left_out[c][0] == pytest.approx(0.9 * best, rel=0.02)
     assert len(model.left_out[1 - c]) == 3

@@ -16,7 +16,7 @@ from outlark.features.note import NoteFrontEnd
 
 
 class Likeness:
-    """A describer that needs no training: how like a sample is to three fixed directions; a column too many."""
+    """A class_model that needs no training: how like a sample is to three fixed directions; a column too many."""
 
     def __init__(self, width):
         self.directions = np.random.default_rng(9).normal(size=(width, 3))
@@ -42,7 +42,7 @@ LENGTHS = np.array([4.2, 9.0, 30.7])
 ALLOWED = np.array([[True, False], [True, True], [False, True]])
 
 
-def one_by_one(front_end, describer, frames, step):
+def one_by_one(front_end, class_model, frames, step):
     """Every start and every length by itself."""
     values = np.zeros((len(frames), 2))
     lengths = np.ones((len(frames), 2), dtype=int)
@@ -52,7 +52,7 @@ def one_by_one(front_end, describer, frames, step):
             if start + whole > len(frames) or (frames.activity[start : start + whole] > 0).sum() < ACTIVE_SHARE * whole:
                 continue
             sample = front_end.describe(frames.features, start=float(start), n_starts=1, length=length)
-            scores = describer.class_scores(sample)[0, :2]
+            scores = class_model.class_scores(sample)[0, :2]
             for c in np.flatnonzero(allowed & (scores > values[start])):
                 values[start, c], lengths[start, c] = scores[c], whole
     return values, lengths
@@ -61,10 +61,10 @@ def one_by_one(front_end, describer, frames, step):
 @pytest.mark.parametrize("step", [1, 2, 3, 7, FRAMES_AT_ONCE + 88])
 @pytest.mark.parametrize("n", [0, 1, 3, 40, FRAMES_AT_ONCE - 1, 2 * FRAMES_AT_ONCE + 77])
 def test_whole_notes_are_those_of_a_transcription(front_end, rng, step, n):
-    describer, frames = Likeness(15), some_frames(rng, n)
-    scorer = NoteScorer(front_end, describer, LENGTHS, ALLOWED, step)
+    class_model, frames = Likeness(15), some_frames(rng, n)
+    scorer = NoteScorer(front_end, class_model, LENGTHS, ALLOWED, step)
     found = joined_scores([scorer.push(frames), scorer.finish()])
-    values, lengths = one_by_one(front_end, describer, frames, step)
+    values, lengths = one_by_one(front_end, class_model, frames, step)
     np.testing.assert_allclose(found.values, values, atol=1e-12)
     np.testing.assert_array_equal(found.lengths[found.values > 0], lengths[found.values > 0])
     np.testing.assert_array_equal(found.activity, frames.activity)
@@ -73,10 +73,10 @@ def test_whole_notes_are_those_of_a_transcription(front_end, rng, step, n):
 @pytest.mark.parametrize("step", [2, 7, FRAMES_AT_ONCE + 88])
 def test_scores_are_raised_by_what_noise_takes_off(front_end, rng, step):
     """Block by block: by the share after its own frames."""
-    describer, frames = Likeness(15), some_frames(rng, 4 * FRAMES_AT_ONCE)
-    scorer = NoteScorer(front_end, describer, LENGTHS, ALLOWED, step, contrast=Contrast(38.0, front_end.frame_rate))
+    class_model, frames = Likeness(15), some_frames(rng, 4 * FRAMES_AT_ONCE)
+    scorer = NoteScorer(front_end, class_model, LENGTHS, ALLOWED, step, contrast=Contrast(38.0, front_end.frame_rate))
     found = joined_scores([scorer.push(frames), scorer.finish()])
-    values, lengths = one_by_one(front_end, describer, frames, step)
+    values, lengths = one_by_one(front_end, class_model, frames, step)
     contrast, shares = Contrast(38.0, front_end.frame_rate), []
     at_once = max(step, FRAMES_AT_ONCE // step * step)
     for at in range(0, len(frames), at_once):
@@ -89,13 +89,13 @@ def test_scores_are_raised_by_what_noise_takes_off(front_end, rng, step):
 
 def test_edges_are_looked_at_from_half_the_threshold_on(front_end, rng):
     """So that thresholds may be lowered afterwards; and raised scores are what counts."""
-    describer, frames = Likeness(15), some_frames(rng, 4 * FRAMES_AT_ONCE)
+    class_model, frames = Likeness(15), some_frames(rng, 4 * FRAMES_AT_ONCE)
     annotations = [(frames.features, at, at + 25.0, label) for at, label in ((100.0, "a"), (300.0, "b"), (500.0, "a"))]
     edges = learn_edges(annotations, ["a", "b"], inside=False)
     found = []
     for contrast in (None, Contrast(38.0, front_end.frame_rate)):
         for thresholds in (np.zeros(2), np.full(2, 4.0)):
-            scorer = NoteScorer(front_end, describer, LENGTHS, ALLOWED, 2, edges, thresholds, contrast)
+            scorer = NoteScorer(front_end, class_model, LENGTHS, ALLOWED, 2, edges, thresholds, contrast)
             found.append(joined_scores([scorer.push(frames), scorer.finish()]))
     plain, plain_high, raised, raised_high = found
     assert plain.moves.any(axis=2).sum() > 100
@@ -107,10 +107,10 @@ def test_edges_are_looked_at_from_half_the_threshold_on(front_end, rng):
 
 
 def test_moves_are_those_of_the_whole_recording(front_end, rng):
-    describer, frames = Likeness(15), some_frames(rng, 2 * FRAMES_AT_ONCE + 77)
+    class_model, frames = Likeness(15), some_frames(rng, 2 * FRAMES_AT_ONCE + 77)
     annotations = [(frames.features, at, at + 25.0, label) for at, label in ((100.0, "a"), (300.0, "b"), (500.0, "a"))]
     edges = learn_edges(annotations, ["a", "b"], inside=False)
-    scorer = NoteScorer(front_end, describer, LENGTHS, ALLOWED, 2, edges, np.zeros(2))
+    scorer = NoteScorer(front_end, class_model, LENGTHS, ALLOWED, 2, edges, np.zeros(2))
     found = joined_scores([scorer.push(frames), scorer.finish()])
     around = np.zeros((LOOK + MOST + 40, 5))
     spectra = np.concatenate([around, frames.features, around])
@@ -140,11 +140,11 @@ def test_pushes_do_not_matter(front_end, cuts):
 
 
 def test_frames_that_do_not_rise_above_the_noise_score_nothing(rng):
-    frames, describer = some_frames(rng, 700), Likeness(5)
-    scorer = FrameScorer(describer, 2)
+    frames, class_model = some_frames(rng, 700), Likeness(5)
+    scorer = FrameScorer(class_model, 2)
     found = joined_scores([scorer.push(frames), scorer.finish()])
     heard = frames.activity > 0
-    np.testing.assert_allclose(found.values[heard], describer.class_scores(frames.features)[heard, :2])
+    np.testing.assert_allclose(found.values[heard], class_model.class_scores(frames.features)[heard, :2])
     assert found.values[~heard].max() == 0.0
 
 
@@ -159,10 +159,10 @@ def test_half_of_a_note_must_rise_above_the_noise(n_active, scored):
 
 
 def test_a_frame_must_rise_above_the_noise_floor_to_have_a_score():
-    describer = Likeness(5)
-    scorer = FrameScorer(describer, 2)
+    class_model = Likeness(5)
+    scorer = FrameScorer(class_model, 2)
     frames = Frames(np.ones((4, 5)), np.array([-1.0, 0.0, 1e-6, np.inf]))
     values = np.concatenate([scorer.push(frames).values, scorer.finish().values])
     np.testing.assert_array_equal(values[:2], 0.0)
-    np.testing.assert_array_equal(values[2:], describer.class_scores(np.ones((2, 5)))[:, :2])
+    np.testing.assert_array_equal(values[2:], class_model.class_scores(np.ones((2, 5)))[:, :2])
     assert (values[2:] > 0.0).any()

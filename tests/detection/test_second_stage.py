@@ -68,10 +68,10 @@ def test_the_score_is_the_geometric_mean_of_both_stages(detector, song):
     assert [s.label for s in second] == [s.label for s in truth if s.label in KNOWN]
     clips = notes(counts=KNOWN)
     X = np.array([bands(n.samples, 0) for n in clips])
-    describer = MDDKM(**NOTE_SETTINGS).fit(X / np.linalg.norm(X, axis=1)[:, np.newaxis], [n.label for n in clips])
+    class_model = MDDKM(**NOTE_SETTINGS).fit(X / np.linalg.norm(X, axis=1)[:, np.newaxis], [n.label for n in clips])
     for segment in second:
         z = bands(audio[segment.start : segment.end], 0)
-        scores = dict(zip(describer.classes_, describer.class_scores([z / np.linalg.norm(z)])[0], strict=True))
+        scores = dict(zip(class_model.classes_, class_model.class_scores([z / np.linalg.norm(z)])[0], strict=True))
         assert segment.score == pytest.approx((first[segment.start].score * scores[segment.label]) ** 0.5, rel=1e-9)
     np.testing.assert_allclose(detector.layout_.thresholds, np.sqrt(one_stage.layout_.thresholds * LEAST_ALIKE))
 
@@ -227,7 +227,7 @@ def test_birdnet_is_found_by_its_name(detector, tmp_path, monkeypatch):
         ({"embedding": 3}, "embedding=3 must be a function"),
         ({"embedding": BirdNET}, "must be a function .* or a callable object"),
         ({"embedding": bands, "front_end": HLDSFrontEnd()}, "needs the default front end"),
-        ({"embedding": bands, "describer": MDDKM()}, "needs the default front end"),
+        ({"embedding": bands, "class_model": MDDKM()}, "needs the default front end"),
     ],
 )
 def test_what_cannot_be_joined_is_refused(more, message):

@@ -151,13 +151,13 @@ def _overlap(a, b):
 
 
 @cache
-def unheard():
+def new_sounds():
     """Notes of the known classes that nothing was trained on."""
     known = notes(seed=2, counts=dict.fromkeys(synthetic.KNOWN, 5))
     return concatenate(known, gap_s=0.3, edge_s=1.0, rng=np.random.default_rng(3))
 
 
-@pytest.mark.parametrize("which", [training, unheard])
+@pytest.mark.parametrize("which", [training, new_sounds])
 @pytest.mark.parametrize("detector", ["note", "hlds", weak("array", reason=SAME_FRAMES), weak("paper")])
 def test_known_notes_in_faint_noise_are_known(detector, which):
     answers = found(detector, *which())

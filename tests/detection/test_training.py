@@ -124,9 +124,9 @@ def test_left_out_notes_were_left_out(marked, monkeypatch):
     every = marked_notes(front_end, frames, annotations)
     judged, seen = [], []
 
-    def spy(front_end, describer, note, lengths, c):
+    def spy(front_end, class_model, note, lengths, c):
         own, _, _ = note_samples(front_end, [note])
-        known = np.concatenate([d.X for d in describer.descriptions_]) + describer._origin
+        known = np.concatenate([d.X for d in class_model.descriptions_]) + class_model._origin
         judged.append(note.label)
         assert not any(np.isclose(known, sample, atol=1e-9).all(axis=1).any() for sample in own)
         seen.append(len(known))
@@ -155,7 +155,7 @@ def test_the_rest_has_no_marked_note_of_the_class(marked):
     model = whole_notes.fit_notes(front_end, MDDKM(**NOTE_SETTINGS), [frames], [annotations])
     rest = learnt_thresholds.scores_of_the_rest(model, [frames], [annotations])
     unmarked = learnt_thresholds.scores_of_the_rest(model, [frames], [[m for m in annotations if m.label == "cach-Z"]])
-    c = model.describer.classes_.tolist().index("tuti-F")
+    c = model.class_model.classes_.tolist().index("tuti-F")
     assert rest[c].max() < model.thresholds[c] < unmarked[c].max()
 
 
@@ -177,7 +177,7 @@ def test_a_class_of_many_kinds_lowers_its_threshold(clips):
         detector = NoteDetector().fit_recordings(
             [recording], [[replace(m, label="x") for m in annotations]], SAMPLE_RATE
         )
-    n_samples = len(detector.describer_.descriptions_[0].X) // 5
+    n_samples = len(detector.class_model_.descriptions_[0].X) // 5
     pitch = {5: False, 11: True}[n_samples]  # three shifts, two masks; and two steps of pitch for it and each mask
     assert pitch or clips  # one recording says nothing about pitch
     last_s = float(np.median([note["end_s"] - note["start_s"] for note in detector.training_]))

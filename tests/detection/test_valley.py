@@ -130,7 +130,7 @@ def test_a_calibration_that_cannot_be_is_refused(detector, songs, tmp_path, name
 
 def test_what_is_not_on_the_absolute_scale_is_refused(songs):
     known = notes(counts={"tuti-F": 3, "cach-D": 3})
-    other = NoteDetector(describer=PKNN(random_state=0))
+    other = NoteDetector(class_model=PKNN(random_state=0))
     other.fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
     with pytest.raises(InputError, match="on the absolute scale"):
         other.calibrate(songs, SAMPLE_RATE)

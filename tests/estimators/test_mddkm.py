@@ -109,7 +109,7 @@ def test_the_three_readings_of_the_threshold(iris):
 
 
 def test_the_paper_is_one_method_for_tables_and_for_sound():
-    assert NoteDetector.paper().describer.get_params() == MDDKM.paper().get_params()
+    assert NoteDetector.paper().class_model.get_params() == MDDKM.paper().get_params()
 
 
 def test_left_out_scores_are_those_of_a_refit_without_the_note(rng):

@@ -1,4 +1,4 @@
-"""Thresholds and labels, apart from any describer."""
+"""Thresholds and labels, apart from any class_model."""
 
 import numpy as np
 import pytest

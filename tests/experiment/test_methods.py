@@ -8,7 +8,7 @@ import pytest
 
 from outlark.detection.detector import NoteDetector
 from outlark.errors import InputError
-from outlark.experiment.methods import DECISIONS, DESCRIBERS, FRONTS, METHODS, Method, method
+from outlark.experiment.methods import CLASS_MODELS, DECISIONS, FRONTS, METHODS, Method, method
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.features.note import NoteFrontEnd
 
@@ -78,9 +78,9 @@ def test_the_table_is_in_order_and_names_agree():
     assert len({one.title for one in METHODS.values()}) == len(METHODS)
 
 
-@pytest.mark.parametrize(("front", "describer"), list(product(FRONTS, DESCRIBERS)))
-def test_every_front_end_goes_with_every_describer(front, describer):
-    detector = method(f"{front}:{describer}").make()
+@pytest.mark.parametrize(("front", "class_model"), list(product(FRONTS, CLASS_MODELS)))
+def test_every_front_end_goes_with_every_class_model(front, class_model):
+    detector = method(f"{front}:{class_model}").make()
     assert isinstance(detector, NoteDetector)
     assert isinstance(detector.front_end, NoteFrontEnd) == (front == "note")
     assert detector.decisions.decoder == ("notes" if front == "note" else "rules")
@@ -117,10 +117,10 @@ def test_the_paper_has_two_names():
 def test_left_out_thresholds_are_learnt():
     for name in ("mddkm-paper-left-out", "pknn-paper-left-out", "occgp-paper"):
         detector = METHODS[name].make()
-        assert detector.describer.threshold == "leave-note-out"
-        assert same(detector.set_params(describer=None), NoteDetector.paper().set_params(describer=None))
+        assert detector.class_model.threshold == "leave-note-out"
+        assert same(detector.set_params(class_model=None), NoteDetector.paper().set_params(class_model=None))
     for name in ("mddkm-paper", "pknn-paper"):
-        assert METHODS[name].make().describer.threshold == "paper"
+        assert METHODS[name].make().class_model.threshold == "paper"
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_left_out_thresholds_are_learnt():
     [
         ("mdkm", "no method 'mdkm'; choose one of mddkm-paper.*FRONT:DESCRIBER"),
         ("hdls:knn", "no front end 'hdls'; choose one of note, hlds, hlds-top"),
-        ("hlds:nn", "no describer 'nn'; choose one of mddkm, .*platt-reject"),
+        ("hlds:nn", "no class model 'nn'; choose one of mddkm, .*platt-reject"),
         ("hlds:knn:rule", "no decision rule 'rule'; choose one of rules, paper, viterbi, notes"),
         ("hlds:knn:viterbi:x", "no decision rule 'viterbi:x'"),
         ("note:knn:viterbi", "choose notes$"),

@@ -208,7 +208,7 @@ ALIAS = type("MDDKM", (MDDKM,), {})  # another class of the same name
 
 
 @pytest.mark.parametrize("estimator", [OCCGP(), HLDS(), Mine(), ALIAS(), "MDDKM", None, MDDKM])
-def test_only_the_describers_are_saved(estimator):
+def test_only_class_models_are_saved(estimator):
     with pytest.raises(InputError, match="cannot be saved; use one of MDDKM, PKNN"):
         state_of(estimator)
 

@@ -115,15 +115,15 @@ def test_all_that_fit_learns_is_kept(fitted, name, tmp_path):
     again = load(tmp_path / "m")
     learnt = {key: value for key, value in vars(detector).items() if key.endswith("_")}
     same(learnt, {key: value for key, value in vars(again).items() if key.endswith("_")})
-    assert again.describer_.classes_ is again.classes_ is again.layout_.classes
+    assert again.class_model_.classes_ is again.classes_ is again.layout_.classes
     if again.note_model_ is not None:
-        assert again.note_model_.describer is again.describer_
+        assert again.note_model_.class_model is again.class_model_
     if detector.choice_:
         assert again.front_end is None  # it chooses itself again
     absolute = detector.note_model_ is not None and detector.note_model_.contrast_db is not None
     if absolute:
-        assert again.describer is None  # the absolute scale once more
-    for part in ([] if detector.choice_ else ["front_end"]) + ([] if absolute else ["describer"]):
+        assert again.class_model is None  # the absolute scale once more
+    for part in ([] if detector.choice_ else ["front_end"]) + ([] if absolute else ["class_model"]):
         spelt_out = getattr(again, part)
         same(spelt_out.get_params(), getattr(detector, f"{part}_").get_params())
         assert not [key for key in vars(spelt_out) if key.endswith("_")]
@@ -244,7 +244,7 @@ def test_what_a_file_cannot_hold(fitted, tmp_path):
     with pytest.raises(InputError, match="OwnFrontEnd cannot be saved; use one of HLDSFrontEnd, NoteFrontEnd"):
         save(changed, tmp_path / "m")
     changed = copy.copy(paper)
-    changed.model_ = replace(paper.model_, first_stage=replace(paper.model_.first_stage, describer=OCCGP()))
+    changed.model_ = replace(paper.model_, first_stage=replace(paper.model_.first_stage, class_model=OCCGP()))
     with pytest.raises(InputError, match="OCCGP cannot be saved; use one of MDDKM, PKNN"):
         save(changed, tmp_path / "m")
     with pytest.raises(InputError, match="decoder='notes' needs scores of whole notes"):
@@ -372,7 +372,7 @@ def test_a_class_without_a_length(kept, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["whole notes", "paper", "series"])
-def test_a_describer_of_another_width(kept, name, tmp_path):
+def test_a_class_model_of_another_width(kept, name, tmp_path):
     """That of another detector with the same classes."""
     header, arrays = kept(name)
     other, more = kept("hlds")
@@ -480,7 +480,7 @@ JUNK = [None, -1, 0, 10**400, 1e9, "junk", [], {"float": "nan"}, {"mapping": []}
 def test_junk_anywhere_in_the_header(kept, name):
     """Each is refused with ModelFileError, or is a setting that might have been; nothing else is raised."""
     header, arrays = kept(name)
-    parts = ("front_end", "decisions", "training", "sample_rate", "gap_s")  # the describer has a test of its own
+    parts = ("front_end", "decisions", "training", "sample_rate", "gap_s")  # the class_model has a test of its own
     n_refused = total = 0
     for path in places({part: header[part] for part in parts}):
         for junk in JUNK:
@@ -510,14 +510,14 @@ def test_files_that_are_no_models_or_cut_short(fitted, tmp_path):
 def test_the_fields_of_the_model_are_those_that_are_kept(fitted):
     """Add to outlark.storage.detectors what you add to these."""
     model = fitted("whole notes").model_
-    of_notes = {"describer", "lengths", "allowed", "thresholds", "edges", "left_out", "contrast_db", "rejected"}
+    of_notes = {"class_model", "lengths", "allowed", "thresholds", "edges", "left_out", "contrast_db", "rejected"}
     assert {f.name for f in fields(model.first_stage)} == {"front_end"} | of_notes
     stages = {"first_stage", "second_stage", "shortest_s", "longest_s", "calibration", "by_hand"}
     assert {f.name for f in fields(model)} == stages | {"training", "negatives", "lineage", "choice"}
     of_frames = {f.name for f in fields(fitted("paper").model_.first_stage)}
-    assert of_frames == {"front_end", "describer", "note_thresholds"}
+    assert of_frames == {"front_end", "class_model", "note_thresholds"}
     assert set(fitted("paper").get_params(deep=False)) == {
-        "front_end", "describer", "decisions", "gap_s", "embedding",
+        "front_end", "class_model", "decisions", "gap_s", "embedding",
     }  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def _content(done: "Sequence[Conversion]", failed: "Sequence[Unread]") -> dict[s
                 "target": str(one.target),
                 "from": one.source_format,
                 "to": one.target_format,
-                "marks": one.annotations,
+                "annotations": one.annotations,
                 "written": one.written,
                 "remarks": list(one.remarks),
                 "lost": list(one.lost),

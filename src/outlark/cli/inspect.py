@@ -80,7 +80,7 @@ def _model(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if stage is not None:
         embedding = stage["embedding"]
         yield "embedding", f"{embedding['version']} ({embedding['name']}), from a score of {stage['threshold']:g} on"
-    for part in ("front_end", "describer", "decisions"):
+    for part in ("front_end", "class_model", "decisions"):
         settings = ", ".join(f"{name} {_plain(value)}" for name, value in content[part]["settings"].items())
         yield part.replace("_", " "), f"{content[part]['name']}: {settings}"
 
@@ -108,8 +108,11 @@ def _recording(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "sound", f"{content['sample_rate']} Hz, {channels}, {_length(content['duration_s'])}"
     if content["cut_short"]:
         yield "damaged", content["cut_short"]
-    elif content["told_s"] is None or abs(content["told_s"] - content["duration_s"]) > 0.5 / content["sample_rate"]:
-        stated = "no duration" if content["told_s"] is None else f"a duration of {_length(content['told_s'])}"
+    elif (
+        content["announced_s"] is None
+        or abs(content["announced_s"] - content["duration_s"]) > 0.5 / content["sample_rate"]
+    ):
+        stated = "no duration" if content["announced_s"] is None else f"a duration of {_length(content['announced_s'])}"
         yield "", f"the header states {stated}, which differs from what was decoded"
     if content["damaged"]:
         yield "damaged", content["damaged"]
@@ -134,8 +137,8 @@ def _recording(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _table(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "format", f"{content['format']} ({content['what']})"
-    times = f", from {content['start_s']:.3f} to {content['end_s']:.3f} s" if content["marks"] else ""
-    yield "annotations", f"{content['marks']}{times}"
+    times = f", from {content['start_s']:.3f} to {content['end_s']:.3f} s" if content["annotations"] else ""
+    yield "annotations", f"{content['annotations']}{times}"
     counts = [f"{label}: {n}" for label, n in content["labels"].items()]
     if content["blank"]:
         counts.append(f"without a label: {content['blank']}")
@@ -261,16 +264,16 @@ def plot(recording: str, output: str, **given: Any) -> None:
     """
     from outlark.annotations import read_annotations
     from outlark.commands.figures import save_figure
-    from outlark.commands.plot.figure import marks_of_recording, shown_stretch, stretch
+    from outlark.commands.plot.figure import annotations_of_recording, draw_excerpt, shown_excerpt
 
     detector, _ = thresholds.detector_of(given)
     table = None if given["truth"] is None else read_annotations(given["truth"], label_column=given["label_column"])
-    truth = [] if table is None else marks_of_recording(table, recording)
+    truth = [] if table is None else annotations_of_recording(table, recording)
     channel = options.channel_index(given["channel"])
-    start, end, why = shown_stretch(detector, recording, given["start"], given["end"], channel=channel)
-    figure = stretch(detector, recording, start, end, channel=channel, truth=truth, title=given["title"])
+    start, end, why = shown_excerpt(detector, recording, given["start"], given["end"], channel=channel)
+    figure = draw_excerpt(detector, recording, start, end, channel=channel, truth=truth, title=given["title"])
     save_figure(figure, output)
     if not given["quiet"]:
         say(f"{output}: {start:.3f} to {end:.3f} s of {recording} ({why})", err=True)
     if given["as_json"]:
-        answer({"picture": output, "recording": recording, "start_s": start, "end_s": end, "why": why})
+        answer({"figure": output, "recording": recording, "start_s": start, "end_s": end, "why": why})

@@ -118,12 +118,12 @@ def command(examples: tuple[str, ...], **given: Any) -> None:
         _report(learnt, remarks, given)
         for problem in problems:
             say(problem, err=True)
-    for clip in learnt.unheard:
+    for clip in learnt.unread:
         say(f"skipped: {clip.message}", err=True)
     if given["as_json"]:
         content = _content(learnt, remarks, given["output"], time.monotonic() - start)
         answer({**content, "problems": [asdict(problem) for problem in problems]})
-    click.get_current_context().exit(UNREADABLE if learnt.unheard else 0)
+    click.get_current_context().exit(UNREADABLE if learnt.unread else 0)
 
 
 def _check_usage(examples: Sequence[str], given: Mapping[str, Any]) -> None:
@@ -293,7 +293,7 @@ def _content(learnt: "Learnt", remarks: Sequence[str], output: str, elapsed_s: f
         ],
         "lineage": learnt.detector.lineage_,
         "remarks": list(remarks),
-        "failures": [{"recording": str(clip.path), "message": clip.message} for clip in learnt.unheard],
+        "failures": [{"recording": str(clip.path), "message": clip.message} for clip in learnt.unread],
         "seconds_of_sound": round(learnt.seconds, 3),
         "seconds_taken": round(elapsed_s, 3),
     }

@@ -35,20 +35,20 @@ class NoteScore:
 
 def note_scores(detector: Any) -> list[NoteScore]:
     """Every training note of a detector, by class; none if its class model cannot say."""
-    describer = detector.describer_
-    if not isinstance(describer, MDDKM):
+    class_model = detector.class_model_
+    if not isinstance(class_model, MDDKM):
         return _own_scores_only(detector)
     whole = detector.note_model_ is not None
     over_note = np.max if whole else np.mean
     # synthetic copies, in noise or at another pitch, follow the shifts of a note (`outlark.detection.absolute_scale`)
     n_own = len(detector.front_end_.shifts_s) if whole else None
     thresholds = _thresholds(detector)
-    labels, found = describer.classes_.tolist(), []
+    labels, found = class_model.classes_.tolist(), []
     for c, label in enumerate(labels):
-        X, notes = describer.descriptions_[c].X, describer.notes_[c]
+        X, notes = class_model.descriptions_[c].X, class_model.notes_[c]
         own = _left_out_scores(detector, c)
         others = np.column_stack(
-            [f * scores(d, X) for d, f in zip(describer.descriptions_, describer.size_factors_, strict=True)]
+            [f * scores(d, X) for d, f in zip(class_model.descriptions_, class_model.size_factors_, strict=True)]
         )
         others[:, c] = -np.inf
         for of_note in parts_of(notes):
@@ -73,9 +73,9 @@ def note_scores(detector: Any) -> list[NoteScore]:
 
 def unused_notes(detector: Any) -> list[dict[str, Any]]:
     """Notes that training omitted, because they are unlike all others of their class."""
-    if detector.note_model_ is None or not isinstance(detector.describer_, MDDKM):
+    if detector.note_model_ is None or not isinstance(detector.class_model_, MDDKM):
         return []
-    used = set(np.concatenate(detector.describer_.notes_).tolist())
+    used = set(np.concatenate(detector.class_model_.notes_).tolist())
     return [note for number, note in enumerate(detector.training_) if number not in used]
 
 
@@ -86,12 +86,12 @@ def _left_out_scores(detector: Any, c: int) -> np.ndarray:
     those in older files, refer to scores corrected for the smaller class (`left_out_by_refit` in
     `outlark.detection.learnt_thresholds`), so the same correction is applied here.
     """
-    describer, model = detector.describer_, detector.note_model_
-    description, factor = describer.descriptions_[c], float(describer.size_factors_[c])
-    parts = parts_of(merge_copies(description.X, describer.notes_[c]))
+    class_model, model = detector.class_model_, detector.note_model_
+    description, factor = class_model.descriptions_[c], float(class_model.size_factors_[c])
+    parts = parts_of(merge_copies(description.X, class_model.notes_[c]))
     if len(parts) == 1:  # left-out scores are then of samples of the only note
         return np.full(len(description.X), np.nan)
-    left_out = np.array(describer.left_out_scores_[c])
+    left_out = np.array(class_model.left_out_scores_[c])
     exact = isinstance(description, Description) and not description.center
     if model is not None and model.contrast_db is None and exact:
         for rows in parts:
@@ -135,7 +135,7 @@ def _thresholds(detector: Any) -> np.ndarray:
 
 def _own_scores_only(detector: Any) -> list[NoteScore]:
     """For class models that know nothing but left-out scores."""
-    told = getattr(detector.describer_, "left_out_note_scores_", [])
+    told = getattr(detector.class_model_, "left_out_note_scores_", [])
     return [
         NoteScore(label=label, name=f"note {i} of {label!r}", own=float(own), threshold=float(threshold))
         for label, of_class, threshold in zip(detector.classes_.tolist(), told, _thresholds(detector), strict=False)

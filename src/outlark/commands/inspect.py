@@ -88,7 +88,7 @@ def table_content(table: Table, sounds: SoundFiles) -> dict[str, Any]:
         "size_bytes": table.path.stat().st_size,
         "format": table.format,
         "what": FORMATS[table.format].what,
-        "marks": len(annotations),
+        "annotations": len(annotations),
         "labels": dict(sorted(Counter(m.label for m in annotations if m.label is not None).items())),
         "blank": sum(annotation.label is None for annotation in annotations),
         "verdicts": dict(sorted(Counter(m.verdict for m in annotations if m.verdict is not None).items())),
@@ -96,7 +96,7 @@ def table_content(table: Table, sounds: SoundFiles) -> dict[str, Any]:
         "start_s": min((annotation.start_s for annotation in annotations), default=None),
         "end_s": max((annotation.end_s for annotation in annotations), default=None),
         "recordings": [
-            {"name": name, "marks": n, "path": _found(name, table.path, sounds)}
+            {"name": name, "annotations": n, "path": _found(name, table.path, sounds)}
             for name, n in (counts or {None: 0}).items()
         ],
         "remarks": list(table.remarks),
@@ -132,7 +132,7 @@ def model_content(path: str | PathLike[str]) -> dict[str, Any]:
         "sample_rate": int(detector.sample_rate_),
         "classes": _classes(detector),
         "front_end": _part(header["front_end"], in_words(detector.front_end_)) | {"why": detector.choice_},
-        "describer": _part(header["describer"]),
+        "class_model": _part(header["describer"]),
         "decisions": _part(header["decisions"]),
         "lineage": detector.lineage_,
         "second_stage": None if stage is None else {"embedding": stage["embedding"], "threshold": stage["threshold"]},
@@ -215,17 +215,17 @@ FULL_8, FULL_16 = 127 / 128, 32767 / 32768
 def sound_content(path: str | PathLike[str]) -> dict[str, Any]:
     """What is in a recording, which is decoded to its end.
 
-    "duration_s" is what was decoded, "told_s" what the header states, and "cut_short" says if that is more; "damaged"
-    says why decoding failed. "peak_db", "rms_db" and "mean" have a number for each channel, None for minus infinity;
-    "clipped" and "silent" are shares of all samples; "clock" is None if the start time is unknown.
+    "duration_s" is what was decoded, "announced_s" what the header states, and "cut_short" says if that is more;
+    "damaged" says why decoding failed. "peak_db", "rms_db" and "mean" have a number for each channel, None for minus
+    infinity; "clipped" and "silent" are shares of all samples; "clock" is None if the start time is unknown.
     """
     audio = AudioFile(path)
     with soundfile.SoundFile(for_decoder(audio.path)) as file:
         # libsndfile gives an impossible number if it does not know the length
-        told = file.frames / file.samplerate if 0 <= file.frames < 2**62 else None
+        announced = file.frames / file.samplerate if 0 <= file.frames < 2**62 else None
         stored = {"format": file.format, "subtype": file.subtype, "what": f"{file.format_info}, {file.subtype_info}"}
-        heard = _Heard(audio, FULL_8 if file.subtype in ("PCM_U8", "PCM_S8") else FULL_16)
-        heard.all_of(file)
+        levels = _Levels(audio, FULL_8 if file.subtype in ("PCM_U8", "PCM_S8") else FULL_16)
+        levels.all_of(file)
     short = cut_short(audio.path)
     return {
         "kind": "recording",
@@ -234,16 +234,16 @@ def sound_content(path: str | PathLike[str]) -> dict[str, Any]:
         **stored,
         "sample_rate": audio.sample_rate,
         "channels": audio.channels,
-        "samples": heard.n,
-        "duration_s": heard.n / audio.sample_rate,
-        "told_s": told if short is None else short.announced_s,
+        "samples": levels.n,
+        "duration_s": levels.n / audio.sample_rate,
+        "announced_s": announced if short is None else short.announced_s,
         "cut_short": None if short is None else str(short),
-        **heard.content(),
+        **levels.content(),
         "clock": _clock(audio),
     }
 
 
-class _Heard:
+class _Levels:
     """Statistics of a file while it is decoded."""
 
     def __init__(self, audio: AudioFile, full: float) -> None:

@@ -47,7 +47,7 @@ class NoteClassifier(OpenSetMixin, ClassifierMixin, BaseEstimator):
         `outlark.embeddings.BirdNET` is one.
     front_end : ClipFrontEnd, optional
         From clips to spectra; not used with an embedding.
-    describer : estimator, optional
+    class_model : estimator, optional
         The class model: from descriptions to class scores; `MDDKM` by default. Any estimator with `fit(X, y, groups)`,
         `classes_` and `class_scores(X)`.
     threshold : "leave-note-out", float, sequence or mapping
@@ -62,7 +62,7 @@ class NoteClassifier(OpenSetMixin, ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray (C,)
     thresholds_ : ndarray (C,)
-    describer_, front_end_ : fitted
+    class_model_, front_end_ : fitted
     sample_rate_ : int
         The lowest of the training clips; assumed for arrays without one.
     left_out_scores_ : list of ndarray
@@ -83,7 +83,7 @@ class NoteClassifier(OpenSetMixin, ClassifierMixin, BaseEstimator):
         self,
         embedding: Callable[[np.ndarray, int], ArrayLike] | None = None,
         front_end: ClipFrontEnd | None = None,
-        describer: Any = None,
+        class_model: Any = None,
         *,
         threshold: Any = "leave-note-out",
         quantile: float = 0.1,
@@ -91,7 +91,7 @@ class NoteClassifier(OpenSetMixin, ClassifierMixin, BaseEstimator):
     ) -> None:
         self.embedding = embedding
         self.front_end = front_end
-        self.describer = describer
+        self.class_model = class_model
         self.threshold = threshold
         self.quantile = quantile
         self.outlier_label = outlier_label
@@ -130,7 +130,7 @@ class NoteClassifier(OpenSetMixin, ClassifierMixin, BaseEstimator):
         silent = [i for i, of_clip in enumerate(views) if not of_clip[0].any()]
         if silent:
             raise InputError(f"clip {silent[0]} ({labels[silent[0]]!r}) holds no sound; omit it")
-        self.describer_ = self._described(views, y)
+        self.class_model_ = self._described(views, y)
         self._calibrate(views, y, numbers, check_groups(groups, y))
         return self
 
@@ -145,7 +145,7 @@ class NoteClassifier(OpenSetMixin, ClassifierMixin, BaseEstimator):
         """
         sounds = self._sounds(clips, sample_rate)
         parts = (sounds[at : at + AT_ONCE] for at in range(0, len(sounds), AT_ONCE))
-        scores = [_best_scores(self.describer_, [self._views(sound) for sound in part]) for part in parts]
+        scores = [_best_scores(self.class_model_, [self._views(sound) for sound in part]) for part in parts]
         return np.concatenate([np.empty((0, len(self.classes_))), *scores])
 
     def score_samples(self, X: Any, sample_rate: int | Sequence[int] | None = None) -> np.ndarray:
@@ -192,21 +192,21 @@ class NoteClassifier(OpenSetMixin, ClassifierMixin, BaseEstimator):
         return front_end.views(sound if isinstance(front_end, EmbeddedClips) else self._at_rate(sound))
 
     def _described(self, views: Sequence[np.ndarray], y: np.ndarray) -> Any:
-        describer = MDDKM(**CLIP_SETTINGS) if self.describer is None else clone(self.describer)
+        class_model = MDDKM(**CLIP_SETTINGS) if self.class_model is None else clone(self.class_model)
         with warnings.catch_warnings():  # about single notes: its own thresholds are not used
             warnings.simplefilter("ignore", UserWarning)
-            return describer.fit(np.array([of_clip[0] for of_clip in views]), y, groups=np.arange(len(y)))
+            return class_model.fit(np.array([of_clip[0] for of_clip in views]), y, groups=np.arange(len(y)))
 
     def _calibrate(self, views: Sequence[np.ndarray], y: np.ndarray, numbers: np.ndarray, groups: np.ndarray) -> None:
         """Left-out scores and thresholds. A left-out clip is scored in all its views, like a new one."""
         left_out: list[list[float]] = [[] for _ in self.classes_]
         learnt = isinstance(self.threshold, str) and self.threshold == "leave-note-out"
         for held_out, seen in _folds(numbers, groups) if learnt else ():
-            describer = self._described([views[i] for i in seen], y[seen])
-            for i, scores in zip(held_out, _best_scores(describer, [views[i] for i in held_out]), strict=True):
+            class_model = self._described([views[i] for i in seen], y[seen])
+            for i, scores in zip(held_out, _best_scores(class_model, [views[i] for i in held_out]), strict=True):
                 left_out[numbers[i]].append(float(scores[numbers[i]]))
         self.left_out_scores_ = self.left_out_note_scores_ = [np.array(scores) for scores in left_out]
-        on_train = _best_scores(self.describer_, views)
+        on_train = _best_scores(self.class_model_, views)
         # all classes share one scale, and each has a handful of clips: together they give one threshold
         pooled = np.concatenate(self.left_out_scores_)
         if learnt and not len(pooled):
@@ -224,11 +224,11 @@ class NoteClassifier(OpenSetMixin, ClassifierMixin, BaseEstimator):
         )
 
 
-def _best_scores(describer: Any, views: Sequence[np.ndarray]) -> np.ndarray:
+def _best_scores(class_model: Any, views: Sequence[np.ndarray]) -> np.ndarray:
     """For each clip and class the best score of a view, (n, C); 0 for a clip without sound."""
     if not views:
-        return np.empty((0, len(describer.classes_)))
-    scores = describer.class_scores(np.concatenate(views))
+        return np.empty((0, len(class_model.classes_)))
+    scores = class_model.class_scores(np.concatenate(views))
     starts = np.cumsum([0, *(len(of_clip) for of_clip in views[:-1])])
     sounding = np.array([of_clip.any() for of_clip in views])
     return np.where(sounding[:, np.newaxis], np.maximum.reduceat(scores, starts, axis=0), 0.0)

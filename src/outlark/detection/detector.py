@@ -48,7 +48,7 @@ class NoteDetector(Trained, BaseEstimator):
     ----------
     front_end : FrontEnd, optional
         From sound to frames; by default `NoteFrontEnd`, note-level, with settings chosen for the training notes.
-    describer : estimator, optional
+    class_model : estimator, optional
         The class model: from frames, or whole notes, to class scores; `MDDKM` by default. Any estimator with
         `fit(X, y, groups)`, `classes_`, `thresholds_` and `class_scores(X)`.
     decisions : Decisions, optional
@@ -67,7 +67,7 @@ class NoteDetector(Trained, BaseEstimator):
     classes_ : ndarray (C,)
     sample_rate_ : int
         Of the training recordings; others are resampled to it.
-    front_end_, describer_ : fitted
+    front_end_, class_model_ : fitted
     layout_ : ScoreLayout
         Thresholds in use, durations, frame rate.
 
@@ -84,23 +84,23 @@ class NoteDetector(Trained, BaseEstimator):
     def __init__(
         self,
         front_end: FrontEnd | None = None,
-        describer: Describer | None = None,
+        class_model: Describer | None = None,
         decisions: Decisions | None = None,
         *,
         gap_s: float = GAP_S,
         embedding: Embedding | None = None,
     ) -> None:
         self.front_end = front_end
-        self.describer = describer
+        self.class_model = class_model
         self.decisions = decisions
         self.gap_s = gap_s
         self.embedding = embedding
 
     @classmethod
-    def paper(cls, describer: Describer | None = None) -> Self:
+    def paper(cls, class_model: Describer | None = None) -> Self:
         """The system as published (Sec. 4.2): top layer of HLDS, literal MDD-KM, six rules."""
-        describer = MDDKM.paper() if describer is None else describer
-        return cls(HLDSFrontEnd.paper(), describer, Decisions.paper(), gap_s=0.0)
+        class_model = MDDKM.paper() if class_model is None else class_model
+        return cls(HLDSFrontEnd.paper(), class_model, Decisions.paper(), gap_s=0.0)
 
     def fit(self, clips: Sequence[Any], labels: Sequence[Any], sample_rate: int | Sequence[int] | None = None) -> Self:
         """Learn from clips that each hold one note.
@@ -349,7 +349,7 @@ class NoteDetector(Trained, BaseEstimator):
         return self.decisions_.stream(self.model_.decision_layout(), joined)
 
     def _fit(self, material: Material) -> Self:
-        self.model_ = fit_model(material, self.front_end, self.describer, self.embedding)
+        self.model_ = fit_model(material, self.front_end, self.class_model, self.embedding)
         return self
 
     def _reject(self, material: Material) -> Self:
@@ -376,10 +376,10 @@ class NoteDetector(Trained, BaseEstimator):
                 f"embedding={self.embedding!r:.100} must be a function from (samples, sample_rate) to a vector (d,), "
                 'or a callable object such as BirdNET(output="species")'
             )
-        if self.describer is not None or not (self.front_end is None or self.front_end.note_level):
+        if self.class_model is not None or not (self.front_end is None or self.front_end.note_level):
             raise InputError(
                 "an embedding needs the default front end and class model, whose scores it can be joined with; omit "
-                "front_end and describer"
+                "front_end and class_model"
             )
 
     @property

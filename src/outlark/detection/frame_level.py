@@ -22,29 +22,29 @@ class FrameModel:
 
     front_end: FrontEnd
     #: Its thresholds are those of frames.
-    describer: Describer
+    class_model: Describer
     #: For the mean over a note; None if the class model does not keep the scores of left-out notes, (C,).
     note_thresholds: np.ndarray | None
 
     @property
     def thresholds(self) -> np.ndarray:
         """Those of frames, as trained, (C,)."""
-        return self.describer.thresholds_
+        return self.class_model.thresholds_
 
     def scorer(self) -> "FrameScorer":
         """A fresh stream of scores."""
-        return FrameScorer(self.describer, len(self.describer.classes_))
+        return FrameScorer(self.class_model, len(self.class_model.classes_))
 
 
-def fit_frames(front_end: FrontEnd, describer: Describer, frames: Sequence[Frames], material: Material) -> FrameModel:
+def fit_frames(front_end: FrontEnd, class_model: Describer, frames: Sequence[Frames], material: Material) -> FrameModel:
     """Describe the frames of the annotated notes."""
     X, y, groups = frame_samples(front_end, frames, material)
-    fitted = describer.fit(X, y, groups=groups)
+    fitted = class_model.fit(X, y, groups=groups)
     left_out = getattr(fitted, "left_out_note_scores_", None)
     of_notes = None
     if left_out is not None and all(len(scores) for scores in left_out):
         of_notes = note_thresholds(left_out, scores_of_other_notes(fitted, X, y, groups))
-    return FrameModel(front_end=front_end, describer=fitted, note_thresholds=of_notes)
+    return FrameModel(front_end=front_end, class_model=fitted, note_thresholds=of_notes)
 
 
 def frame_samples(
@@ -73,19 +73,19 @@ def note_frames(front_end: FrontEnd, frames: Frames, segment: Segment) -> np.nda
     return np.array([min(max(nearest, 0), len(frames) - 1)]) if len(frames) else np.empty(0, dtype=int)
 
 
-def scores_of_other_notes(describer: Describer, X: np.ndarray, y: np.ndarray, groups: np.ndarray) -> list[np.ndarray]:
+def scores_of_other_notes(class_model: Describer, X: np.ndarray, y: np.ndarray, groups: np.ndarray) -> list[np.ndarray]:
     """For each class its mean score over each training note of the other classes."""
-    scores, notes = describer.class_scores(X), np.unique(groups)
+    scores, notes = class_model.class_scores(X), np.unique(groups)
     means = np.array([scores[groups == note].mean(axis=0) for note in notes])
     labels = np.array([y[groups == note][0] for note in notes])
-    return [means[labels != label, c] for c, label in enumerate(describer.classes_)]
+    return [means[labels != label, c] for c, label in enumerate(class_model.classes_)]
 
 
 class FrameScorer:
     """Each frame is a sample. Frames within the noise floor score 0."""
 
-    def __init__(self, describer: Describer, n_classes: int) -> None:
-        self._describer, self._n_classes = describer, n_classes
+    def __init__(self, class_model: Describer, n_classes: int) -> None:
+        self._class_model, self._n_classes = class_model, n_classes
         self._blocks = Reblock(FRAMES_AT_ONCE)
 
     def push(self, frames: Frames) -> ScoreBlock:
@@ -107,5 +107,5 @@ class FrameScorer:
         values = np.zeros((len(packed), self._n_classes))
         active = activity > 0.0
         if active.any():
-            values[active] = self._describer.class_scores(features[active])[:, : self._n_classes]
+            values[active] = self._class_model.class_scores(features[active])[:, : self._n_classes]
         return ScoreBlock(values, activity)

@@ -43,7 +43,7 @@ class NoteScores(Protocol):
     @property
     def front_end(self) -> NoteFrontEnd: ...
     @property
-    def describer(self) -> Describer: ...
+    def class_model(self) -> Describer: ...
     @property
     def lengths(self) -> np.ndarray: ...
     @property
@@ -100,24 +100,24 @@ def pooled_spread(own: Sequence[np.ndarray]) -> float:
     return 1.4826 * float(np.median(pooled)) * float(np.sqrt(len(pooled) / freedom))
 
 
-def left_out_by_refit(describer: Describer, notes: Sequence[AnnotatedNote], model: NoteScores) -> list[np.ndarray]:
+def left_out_by_refit(class_model: Describer, notes: Sequence[AnnotatedNote], model: NoteScores) -> list[np.ndarray]:
     """For each class the best score of each of its notes, near its annotation, under a model that has not seen it.
 
     A model that has seen fewer notes gives lower scores for that reason alone. The notes that both have seen show by
     how much, and the scores are corrected for it.
     """
     front_end = model.front_end
-    classes = model.describer.classes_.tolist()
+    classes = model.class_model.classes_.tolist()
     own: list[list[float]] = [[] for _ in classes]
     for held_out, seen in _folds(notes, classes):
         X, y, groups = note_samples(front_end, [notes[i] for i in seen])
         with warnings.catch_warnings():  # about single notes: its own thresholds are not used
             warnings.simplefilter("ignore", UserWarning)
-            fitted = clone(describer).fit(X, y, groups=groups)
+            fitted = clone(class_model).fit(X, y, groups=groups)
         for i in held_out:
             c = classes.index(notes[i].label)
             both = X[y == notes[i].label]
-            gain = np.median(model.describer.class_scores(both)[:, c]) - np.median(fitted.class_scores(both)[:, c])
+            gain = np.median(model.class_model.class_scores(both)[:, c]) - np.median(fitted.class_scores(both)[:, c])
             own[c].append(_best_near(front_end, fitted, notes[i], model.lengths[model.allowed[:, c]], c) + float(gain))
     for c, label in enumerate(classes):
         if not own[c]:
@@ -129,7 +129,7 @@ def scores_of_the_rest(
     model: NoteScores, frames: Sequence[Frames], segments: Sequence[Sequence[Segment]]
 ) -> list[np.ndarray]:
     """For each class the peaks of its scores in the training recordings where none of its notes is annotated."""
-    classes = model.describer.classes_.tolist()
+    classes = model.class_model.classes_.tolist()
     found: list[list[np.ndarray]] = [[np.zeros(1)] for _ in classes]
     for recording, annotations in zip(frames, segments, strict=True):
         scorer = model.scorer()
@@ -161,18 +161,20 @@ def _guess(model: NoteScores, note: AnnotatedNote, c: int) -> float:
         f"class {note.label!r} has a single training note, so its threshold is a guess; give two or more",
         stacklevel=2,
     )
-    return SINGLE_NOTE_SHARE * _best_near(model.front_end, model.describer, note, model.lengths[model.allowed[:, c]], c)
+    return SINGLE_NOTE_SHARE * _best_near(
+        model.front_end, model.class_model, note, model.lengths[model.allowed[:, c]], c
+    )
 
 
 def _best_near(
-    front_end: NoteFrontEnd, describer: Describer, note: AnnotatedNote, lengths: np.ndarray, c: int
+    front_end: NoteFrontEnd, class_model: Describer, note: AnnotatedNote, lengths: np.ndarray, c: int
 ) -> float:
     """The best score of class c for a span near the annotation of the note."""
     first = np.floor(note.start - SEARCH * note.length)
     n_starts = int(2 * SEARCH * note.length / STEP) + 2
     return max(
         float(
-            describer.class_scores(
+            class_model.class_scores(
                 front_end.describe(note.spectra, start=first, n_starts=n_starts, length=length, step=STEP)
             )[:, c].max()
         )

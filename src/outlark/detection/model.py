@@ -52,7 +52,7 @@ class DetectorModel:
     @property
     def classes(self) -> np.ndarray:
         """The labels, (C,)."""
-        return self.first_stage.describer.classes_
+        return self.first_stage.class_model.classes_
 
     @property
     def trained_thresholds(self) -> np.ndarray:
@@ -124,7 +124,7 @@ class DetectorModel:
         if not isinstance(self.first_stage, NoteModel) or self.first_stage.contrast_db is None:
             raise InputError(
                 "only a note-level detector with the default class model is on the absolute scale and can be "
-                "calibrated or learn from negatives; train one without front_end and describer"
+                "calibrated or learn from negatives; train one without front_end and class_model"
             )
         return self.first_stage
 
@@ -151,7 +151,7 @@ class DetectorModel:
 
 
 def fit_model(
-    material: Material, front_end: FrontEnd | None, describer: Describer | None, embedding: Embedding | None
+    material: Material, front_end: FrontEnd | None, class_model: Describer | None, embedding: Embedding | None
 ) -> DetectorModel:
     """Train on annotated notes; None stands for the defaults."""
     check_material(material)
@@ -163,9 +163,9 @@ def fit_model(
     frames = [transform(recording) for recording in material.recordings]
     stage: NoteModel | FrameModel
     if own.note_level:
-        stage = fit_notes(cast("NoteFrontEnd", own), describer, frames, material.segments, clips=material.clips)
+        stage = fit_notes(cast("NoteFrontEnd", own), class_model, frames, material.segments, clips=material.clips)
     else:
-        stage = fit_frames(own, MDDKM() if describer is None else clone(describer), frames, material)
+        stage = fit_frames(own, MDDKM() if class_model is None else clone(class_model), frames, material)
     durations = material.durations_s.values()
     return DetectorModel(
         first_stage=stage,
@@ -179,5 +179,5 @@ def fit_model(
 
 def _second_stage(embedding: Embedding, stage: Any, material: Material) -> SecondStage:
     """Trained on the notes that the first stage has used."""
-    used = np.unique(np.concatenate(stage.describer.notes_))
+    used = np.unique(np.concatenate(stage.class_model.notes_))
     return SecondStage.fit(embedding, NOTE_SETTINGS, material.recordings, [material.notes[i] for i in used.tolist()])

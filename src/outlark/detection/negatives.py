@@ -65,7 +65,7 @@ def take_in(model: NoteModel, negatives: Material, share: float = LOOKED_AT) -> 
     """
     front_end = model.front_end
     transform = front_end.transform_clips if negatives.clips else front_end.transform
-    labels = model.describer.classes_.tolist()
+    labels = model.class_model.classes_.tolist()
     found: list[tuple[Any, Spans]] = []
     for recording, segments in zip(negatives.recordings, negatives.segments, strict=True):
         frames = transform(recording if segments else recording[:0])
@@ -86,7 +86,7 @@ def spans_within(model: NoteModel, frames: Frames, segment: Segment, c: int, sha
     hop, step, least = front_end.hop_samples_, model.step, share * float(model.thresholds[c])
     start, end = segment.start / hop, segment.end / hop
     n_active = np.concatenate([[0], np.cumsum(frames.activity > 0.0)])
-    samples, scores = [np.empty((0, model.describer.n_features_in_))], [np.empty(0)]
+    samples, scores = [np.empty((0, model.class_model.n_features_in_))], [np.empty(0)]
     for length in model.lengths[model.allowed[:, c]].tolist():
         whole = max(1, round(length))
         starts = np.arange(max(0, int(start) - whole) // step * step, min(int(end) + 1, len(frames) - whole + 1), step)
@@ -98,7 +98,7 @@ def spans_within(model: NoteModel, frames: Frames, segment: Segment, c: int, sha
                 frames.features, start=float(some[0]), n_starts=n_starts, length=length, step=step
             )
             Z = described[(some - some[0]) // step]
-            of_class = model.describer.class_scores(Z)[:, c]
+            of_class = model.class_model.class_scores(Z)[:, c]
             samples.append(Z[of_class >= least])
             scores.append(of_class[of_class >= least])
     return Spans(np.concatenate(samples), np.concatenate(scores))
@@ -131,7 +131,7 @@ class AsGoodAsNotes(UserWarning):
 
 def as_good_as_notes(model: NoteModel, records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """A sentence for each class with negatives that score as high as its own notes when left out."""
-    for c, label in enumerate(model.describer.classes_.tolist()):
+    for c, label in enumerate(model.class_model.classes_.tolist()):
         left_out = model.left_out[c] if model.left_out else np.empty(0)
         own = [record for record in records if record["label"] == label]
         high = [record for record in own if len(left_out) and record["score"] >= left_out.min()]
@@ -151,7 +151,7 @@ def _rejected(model: NoteModel, c: int, negatives: Sequence[Spans]) -> Descripti
     before = None if model.rejected is None else model.rejected[c]
     if not negatives:
         return before
-    of_class = model.describer.descriptions_[c]
+    of_class = model.class_model.descriptions_[c]
     together = Spans(*(np.concatenate(column) for column in zip(*negatives, strict=True)))
     none = np.empty((0, together.samples.shape[1]))
     X = nearest_first(together, of_class, none if before is None else before.X)

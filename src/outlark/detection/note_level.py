@@ -47,7 +47,7 @@ class NoteModel:
     """Class models of whole notes."""
 
     front_end: NoteFrontEnd
-    describer: Any
+    class_model: Any
     #: Frames, (L,).
     lengths: np.ndarray
     #: (L, C) of bool.
@@ -69,9 +69,11 @@ class NoteModel:
     def scorer(self) -> NoteScorer:
         """A fresh stream of scores."""
         contrast = None if self.contrast_db is None else Contrast(self.contrast_db, self.front_end.frame_rate)
-        describer: ClassScorer = self.describer if self.rejected is None else Rejecting(self.describer, self.rejected)
+        class_model: ClassScorer = (
+            self.class_model if self.rejected is None else Rejecting(self.class_model, self.rejected)
+        )
         return NoteScorer(
-            self.front_end, describer, self.lengths, self.allowed, self.step,
+            self.front_end, class_model, self.lengths, self.allowed, self.step,
             edges=self.edges, thresholds=self.thresholds, contrast=contrast,
         )  # fmt: skip
 
@@ -86,7 +88,7 @@ class NoteModel:
         p = np.full(len(found), np.nan)
         scores = np.array([segment.score for segment in found], dtype=float)
         scores[scores == 0.0] = np.nan  # as in annotations made by hand; a detected note scores more
-        numbers = {label: c for c, label in enumerate(self.describer.classes_.tolist())}
+        numbers = {label: c for c, label in enumerate(self.class_model.classes_.tolist())}
         of_class = np.array([numbers.get(segment.label, -1) for segment in found])
         for c, left_out in enumerate(self.left_out):
             p[of_class == c] = note_p_values(scores[of_class == c], left_out)
@@ -102,19 +104,19 @@ class Rejecting:
     >>> from outlark.estimators.mddkm import MDDKM
     >>> from outlark.maths.description import describe
     >>> settings = {"metric": "euclidean", "sigma": 1.0, "sigma_reg": 0.1**0.5, "length_scale": 1.0}
-    >>> describer = MDDKM(**settings, balance=None, threshold=0.1).fit([[0.0], [0.1]], ["a", "a"])
-    >>> rejecting = Rejecting(describer, [describe(np.array([[1.0]]), 1.0, 0.1)])
+    >>> class_model = MDDKM(**settings, balance=None, threshold=0.1).fit([[0.0], [0.1]], ["a", "a"])
+    >>> rejecting = Rejecting(class_model, [describe(np.array([[1.0]]), 1.0, 0.1)])
     >>> near = np.array([[0.0], [0.9]])
-    >>> describer.class_scores(near).round(2).ravel(), rejecting.class_scores(near).round(2).ravel()
+    >>> class_model.class_scores(near).round(2).ravel(), rejecting.class_scores(near).round(2).ravel()
     (array([1.48, 0.15]), array([1.48, 0.  ]))
     """
 
-    def __init__(self, describer: ClassScorer, rejected: Sequence[Description | None]) -> None:
-        self._describer, self._rejected = describer, rejected
+    def __init__(self, class_model: ClassScorer, rejected: Sequence[Description | None]) -> None:
+        self._class_model, self._rejected = class_model, rejected
 
     def class_scores(self, X: np.ndarray) -> np.ndarray:
         """High = member, (n, C)."""
-        found = np.array(self._describer.class_scores(X))
+        found = np.array(self._class_model.class_scores(X))
         for c, description in enumerate(self._rejected):
             rows = np.flatnonzero(found[:, c] >= WEAK) if description is not None else ()
             if description is not None and len(rows):
@@ -125,7 +127,7 @@ class Rejecting:
 
 def fit_notes(
     front_end: NoteFrontEnd,
-    describer: Describer | None,
+    class_model: Describer | None,
     frames: Sequence[Frames],
     segments: Sequence[Sequence[Segment]],
     *,
@@ -139,11 +141,11 @@ def fit_notes(
     notes = annotated_notes(front_end, frames, segments, clips=clips)
     model, used = (
         _on_the_absolute_scale(front_end, notes, frames)
-        if describer is None
-        else (_learnt(front_end, describer, notes, frames, segments), notes)
+        if class_model is None
+        else (_learnt(front_end, class_model, notes, frames, segments), notes)
     )
     spans = [(note.spectra, note.start, note.start + note.length, note.label) for note in used]
-    return replace(model, edges=learn_edges(spans, model.describer.classes_.tolist(), inside=clips))
+    return replace(model, edges=learn_edges(spans, model.class_model.classes_.tolist(), inside=clips))
 
 
 def annotated_notes(
@@ -179,7 +181,7 @@ def _on_the_absolute_scale(
     X, y, groups = note_samples(front_end, own, masks=MASKS, pitch=pitch)
     model = NoteModel(
         front_end=front_end,
-        describer=MDDKM(**NOTE_SETTINGS).fit(X, y, groups=np.array(kept)[groups]),
+        class_model=MDDKM(**NOTE_SETTINGS).fit(X, y, groups=np.array(kept)[groups]),
         lengths=lengths,
         allowed=allowed,
         thresholds=absolute_scale.thresholds(t0, left_out),
@@ -217,17 +219,19 @@ def _absolute_thresholds(
 
 def _learnt(
     front_end: NoteFrontEnd,
-    describer: Describer,
+    class_model: Describer,
     notes: Sequence[AnnotatedNote],
     frames: Sequence[Frames],
     segments: Sequence[Sequence[Segment]],
 ) -> NoteModel:
     X, y, groups = note_samples(front_end, notes)
-    fitted = clone(describer).fit(X, y, groups=groups)
+    fitted = clone(class_model).fit(X, y, groups=groups)
     lengths, allowed = trial_lengths(front_end, notes, fitted.classes_)
     no_thresholds = np.zeros(len(fitted.classes_))
-    model = NoteModel(front_end=front_end, describer=fitted, lengths=lengths, allowed=allowed, thresholds=no_thresholds)
-    own = left_out_by_refit(describer, notes, model)
+    model = NoteModel(
+        front_end=front_end, class_model=fitted, lengths=lengths, allowed=allowed, thresholds=no_thresholds
+    )
+    own = left_out_by_refit(class_model, notes, model)
     rest = scores_of_the_rest(model, frames, segments)
     return replace(model, thresholds=raised(note_thresholds(own, rest)), left_out=[np.sort(scores) for scores in own])
 

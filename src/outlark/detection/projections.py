@@ -93,7 +93,7 @@ class Projections:
     def __init__(
         self,
         front_end: NoteFrontEnd,
-        describer: MDDKM,
+        class_model: MDDKM,
         samples: Sequence[np.ndarray],
         lengths: np.ndarray,
         allowed: np.ndarray,
@@ -112,7 +112,7 @@ class Projections:
         here, next_one = root_of_change(front_end.n_slices, front_end.change)
         U = np.diag(here) + np.diag(next_one, 1)
         self._classes = [
-            _prepared(describer, c, X, np.flatnonzero(allowed[:, c]), whole, U) for c, X in enumerate(samples)
+            _prepared(class_model, c, X, np.flatnonzero(allowed[:, c]), whole, U) for c, X in enumerate(samples)
         ]
         self._lengths = SpanLengths(whole, part, U, step)
 
@@ -120,7 +120,7 @@ class Projections:
     def of(
         cls,
         front_end: NoteFrontEnd,
-        describer: Any,
+        class_model: Any,
         lengths: np.ndarray,
         allowed: np.ndarray,
         step: int,
@@ -130,17 +130,17 @@ class Projections:
 
         Kept as long as the class model exists, with references to what they were made of.
         """
-        if type(describer) is not MDDKM:
+        if type(class_model) is not MDDKM:
             return None
-        made_of = (front_end, describer.descriptions_, lengths, allowed), (step, before)
-        kept = _KEPT.get(describer)
+        made_of = (front_end, class_model.descriptions_, lengths, allowed), (step, before)
+        kept = _KEPT.get(class_model)
         if kept is not None and kept[1] == made_of[1] and all(map(is_, kept[0], made_of[0])):
             return kept[2]
-        samples = describer.plain_samples()
-        if samples is None or 2.0 * _longest(samples) > LARGEST_EXPONENT * describer.length_scale_**2:
+        samples = class_model.plain_samples()
+        if samples is None or 2.0 * _longest(samples) > LARGEST_EXPONENT * class_model.length_scale_**2:
             return None
-        made = cls(front_end, describer, samples, lengths, allowed, step, before)
-        _KEPT[describer] = (*made_of, made)
+        made = cls(front_end, class_model, samples, lengths, allowed, step, before)
+        _KEPT[class_model] = (*made_of, made)
         return made
 
     def best(self, spectra: np.ndarray, starts: Sequence[np.ndarray], n_starts: int) -> SpanScores:
@@ -236,9 +236,11 @@ def _longest(samples: Sequence[np.ndarray]) -> float:
     return max(float(np.linalg.norm(X, axis=1).max()) for X in samples)
 
 
-def _prepared(describer: MDDKM, c: int, X: np.ndarray, numbers: np.ndarray, whole: np.ndarray, U: np.ndarray) -> _Class:
+def _prepared(
+    class_model: MDDKM, c: int, X: np.ndarray, numbers: np.ndarray, whole: np.ndarray, U: np.ndarray
+) -> _Class:
     """B of class c, without its mean: ⟨v - v̄, W⟩ = ⟨v, W - W̄⟩ for W = Uᵀb."""
-    description = describer.descriptions_[c]
+    description = class_model.descriptions_[c]
     W = np.einsum("kj,nkb->njb", U, X.reshape(len(X), len(U), -1))
     W -= W.mean(axis=(1, 2), keepdims=True)
     B = np.diff(W, axis=1, prepend=0.0, append=0.0) * (-2.0 / description.ell**2)
@@ -254,7 +256,7 @@ def _prepared(describer: MDDKM, c: int, X: np.ndarray, numbers: np.ndarray, whol
     first, last = int(whole[numbers].min()), int(whole[numbers].max())
     in_cache = CACHE // (whole.shape[1] * min(len(X), SAMPLES_AT_ONCE)) - (last - first)
     at_once = max(FEWEST_FRAMES, last - first, in_cache)
-    return _Class(description, describer.size_factors_[c], numbers, first, last, at_once, pieces, triangles)
+    return _Class(description, class_model.size_factors_[c], numbers, first, last, at_once, pieces, triangles)
 
 
 #: Spectra whose shape is smaller than this share of their mean are flat; its square is the size of rounding errors.

@@ -109,7 +109,7 @@ class NoteScorer:
     def __init__(
         self,
         front_end: NoteFrontEnd,
-        describer: ClassScorer,
+        class_model: ClassScorer,
         lengths: np.ndarray,
         allowed: np.ndarray,
         step: int,
@@ -117,7 +117,7 @@ class NoteScorer:
         thresholds: np.ndarray | None = None,
         contrast: Contrast | None = None,
     ) -> None:
-        self._front_end, self._describer = front_end, describer
+        self._front_end, self._class_model = front_end, class_model
         self._lengths, self._allowed, self._step = lengths, allowed, step
         self._frames = np.array([_whole(length) for length in lengths])
         self._edges, self._thresholds, self._contrast = edges, thresholds, contrast
@@ -131,7 +131,7 @@ class NoteScorer:
         self.grain, self.look_back = self._at_once, -(-depends_on // self._at_once) * self._at_once
         self._held, self._activity = np.empty((0, front_end.n_features_)), np.empty(0)
         self._before = np.zeros((self._around, front_end.n_features_))  # silence before the recording
-        self._projections = Projections.of(front_end, describer, lengths, allowed, step, self._around)
+        self._projections = Projections.of(front_end, class_model, lengths, allowed, step, self._around)
 
     def source_from(self, first: int) -> SpectrumSource:
         """A fresh stream of frames from this frame of a recording on."""
@@ -222,7 +222,7 @@ class NoteScorer:
         sums = cumulated(spectra)
         samples = [self._samples(spectra, sums, number, own) for number, own in enumerate(starts)]
         # one call for all lengths: calls cost more than rows
-        scores = self._describer.class_scores(np.concatenate(samples))
+        scores = self._class_model.class_scores(np.concatenate(samples))
         ends = np.cumsum([len(own) for own in starts])
         for number, (own, of_length) in enumerate(zip(starts, np.split(scores, ends[:-1]), strict=True)):
             of_classes = np.where(self._allowed[number], of_length[:, : self._allowed.shape[1]], 0.0)

@@ -36,7 +36,7 @@ class SecondStage:
 
     #: ``embedding(samples, sample_rate)`` → vector (d,).
     embedding: Embedding
-    describer: MDDKM
+    class_model: MDDKM
     #: τ₂: the lowest score of a note of a class under the embedding.
     threshold: float
 
@@ -54,13 +54,13 @@ class SecondStage:
         if len(X) == 1:  # a description needs two
             X, y, groups = np.repeat(X, 2, axis=0), 2 * y, np.zeros(2, dtype=int)
         threshold = check_threshold(getattr(embedding, "threshold", None))
-        return cls(embedding=embedding, describer=MDDKM(**settings).fit(X, y, groups=groups), threshold=threshold)
+        return cls(embedding=embedding, class_model=MDDKM(**settings).fit(X, y, groups=groups), threshold=threshold)
 
     def scores(self, samples: np.ndarray, sample_rate: int) -> np.ndarray:
         """s₂ of each class, (C,); 0 for digital silence."""
         if not np.any(samples):
-            return np.zeros(len(self.describer.classes_))
-        return self.describer.class_scores(embedded(self.embedding, samples, sample_rate)[np.newaxis])[0]
+            return np.zeros(len(self.class_model.classes_))
+        return self.class_model.class_scores(embedded(self.embedding, samples, sample_rate)[np.newaxis])[0]
 
     def thresholds(self, of_spectra: np.ndarray) -> np.ndarray:
         """τ of each class, (C,)."""

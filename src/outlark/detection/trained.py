@@ -38,9 +38,9 @@ class Trained:
         return self.model_.first_stage.front_end
 
     @property
-    def describer_(self) -> Any:
+    def class_model_(self) -> Any:
         """The fitted class model."""
-        return self.model_.first_stage.describer
+        return self.model_.first_stage.class_model
 
     @property
     def layout_(self) -> ScoreLayout:

@@ -14,9 +14,9 @@ from outlark.commands.plot.panels import (
     MOST_CLASSES,
     SMALL,
     TINY,
+    Excerpt,
     Found,
     Look,
-    Stretch,
     draw_scores,
     draw_spectrogram,
     legend,
@@ -116,10 +116,10 @@ def chosen_excerpt(drawn: Draw) -> list[Segment]:
     return list(max(excerpts, key=worth))
 
 
-def _excerpt(drawn: Draw, shown: Sequence[Segment]) -> Stretch:
+def _excerpt(drawn: Draw, shown: Sequence[Segment]) -> Excerpt:
     sound = Sound(drawn.audio, drawn.sample_rate)
     start_s, end_s = shown[0].start_s, shown[-1].end_s
-    return Stretch(sound=sound, start_s=start_s, end_s=end_s, top_hz=drawn.sample_rate / 2, title="", clock=None)
+    return Excerpt(sound=sound, start_s=start_s, end_s=end_s, top_hz=drawn.sample_rate / 2, title="", clock=None)
 
 
 def _found(detector: Any, drawn: Draw) -> tuple[Found | None, list[Segment]]:
@@ -141,7 +141,7 @@ def _looks(drawn: Draw, shown: Sequence[Segment]) -> dict[str, Look]:
     }
 
 
-def _draw_class_scores(axis: "Axes", seen: Stretch, found: Found, looks: Mapping[str, Look]) -> None:
+def _draw_class_scores(axis: "Axes", seen: Excerpt, found: Found, looks: Mapping[str, Look]) -> None:
     classes = [str(label) for label in found.scores.layout.classes]
     columns = [classes.index(label) for label in looks]
     draw_scores(axis, seen, found, columns, list(looks.values()))
@@ -159,7 +159,7 @@ def _draw_borders(axis: "Axes", shown: Sequence[Segment]) -> None:
 
 
 def _draw_lanes(
-    axis: "Axes", lanes: Mapping[str, Sequence[Segment]], looks: Mapping[str, Look], seen: Stretch
+    axis: "Axes", lanes: Mapping[str, Sequence[Segment]], looks: Mapping[str, Look], seen: Excerpt
 ) -> "list[tuple[Text, float, float]]":
     """Bars with names; returns the names with the times between which they must fit."""
     from matplotlib.patches import Patch

@@ -52,10 +52,10 @@ def _occgp(front: str) -> IndependentOCCGP:
 
 #: From the name of a front end to a class model for it; None stands for the detector's own choice. PKNN has as many
 #: prototypes in a fit without a note as with it: left-out scores would otherwise reflect their number.
-DESCRIBERS: Mapping[str, Callable[[str], Any]] = MappingProxyType(
+CLASS_MODELS: Mapping[str, Callable[[str], Any]] = MappingProxyType(
     {
         "mddkm": lambda front: None,
-        "mddkm-paper": lambda front: NoteDetector.paper().describer,
+        "mddkm-paper": lambda front: NoteDetector.paper().class_model,
         "pknn": lambda front: PKNN(n_prototypes=2) if front == "note" else PKNN(),
         "pknn-paper": lambda front: PKNN.paper(),
         "occgp": _occgp,
@@ -83,7 +83,7 @@ def method(text: str) -> Method:
     Parameters
     ----------
     text : str
-        One of `METHODS`; or one of `FRONTS`, one of `DESCRIBERS` and, if it is not the usual one, one of `DECISIONS`.
+        One of `METHODS`; or one of `FRONTS`, one of `CLASS_MODELS` and, if it is not the usual one, one of `DECISIONS`.
         The front end "note" and the decoder "notes" go together.
 
     Examples
@@ -99,11 +99,11 @@ def method(text: str) -> Method:
             f"there is no method {text!r}; choose one of {', '.join(METHODS)}, or FRONT:DESCRIBER[:DECISIONS], as in "
             "hlds:knn:viterbi"
         )
-    describer, _, decisions = rest.partition(":")
+    class_model, _, decisions = rest.partition(":")
     decisions = decisions or ("notes" if front == "note" else "rules")
     chosen = {
         "front end": (front, FRONTS),
-        "describer": (describer, DESCRIBERS),
+        "class model": (class_model, CLASS_MODELS),
         "decision rule": (decisions, DECISIONS),
     }
     for what, (name, known) in chosen.items():
@@ -114,13 +114,13 @@ def method(text: str) -> Method:
             f"{text!r}: the front end 'note' and the decoder 'notes' only work together; "
             f"choose {'notes' if front == 'note' else 'rules, paper or viterbi'}"
         )
-    return Method(text, ", ".join(text.split(":")), partial(_detector, front, describer, decisions))
+    return Method(text, ", ".join(text.split(":")), partial(_detector, front, class_model, decisions))
 
 
-def _detector(front: str, describer: str, decisions: str) -> NoteDetector:
+def _detector(front: str, class_model: str, decisions: str) -> NoteDetector:
     # The paper's clips follow each other without a gap.
     gap_s = 0.0 if front == "hlds-top" else GAP_S
-    return NoteDetector(FRONTS[front](), DESCRIBERS[describer](front), DECISIONS[decisions](), gap_s=gap_s)
+    return NoteDetector(FRONTS[front](), CLASS_MODELS[class_model](front), DECISIONS[decisions](), gap_s=gap_s)
 
 
 def _note_level(name: str, title: str) -> Method:

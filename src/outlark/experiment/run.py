@@ -112,9 +112,9 @@ def settings(detector: Any) -> dict[str, object]:
     if layout is not None:
         names = [str(label) for label in np.asarray(layout.classes).tolist()]
         learnt["thresholds"] = dict(zip(names, np.asarray(layout.thresholds, dtype=float).tolist(), strict=True))
-    describer = getattr(detector, "describer_", None)
+    class_model = getattr(detector, "class_model_", None)
     for name in ("length_scale_", "sigma_", "sigma_reg_"):
-        value = getattr(describer, name, None)
+        value = getattr(class_model, name, None)
         if isinstance(value, float | np.floating):
             learnt[name.rstrip("_")] = float(value)
     return learnt

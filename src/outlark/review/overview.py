@@ -162,7 +162,7 @@ def speaking_for(project: Project, detection: Row) -> list[dict[str, Any]]:
         return []
     detector = _detector(str(project.folder / run["model"]), run["sha256"])
     front_end, recording = detector.front_end_, project.recording(detection["recording_id"])
-    if recording is None or not isinstance(front_end, NoteFrontEnd) or not isinstance(detector.describer_, MDDKM):
+    if recording is None or not isinstance(front_end, NoteFrontEnd) or not isinstance(detector.class_model_, MDDKM):
         return []
     rate = recording.sample_rate
     start_s, end_s = detection["t0"] / rate, detection["t1"] / rate
@@ -171,7 +171,7 @@ def speaking_for(project: Project, detection: Row) -> list[dict[str, Any]]:
     frames = front_end.transform(samples)
     first, length = (t * front_end.frame_rate for t in (start_s - around.start / rate, end_s - start_s))
     described = front_end.describe(frames.features, start=first, n_starts=1, length=length)
-    (influential,) = detector.describer_.explain(described, n_notes=SHOWN)
+    (influential,) = detector.class_model_.explain(described, n_notes=SHOWN)
     ids = run["health"]["ids"]
     rows = {row["id"]: row for row in project.store.rows("SELECT * FROM annotation")}
     shown = [(rows.get(ids[int(one.note)]), one.share) for one in influential if int(one.note) < len(ids)]

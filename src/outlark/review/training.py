@@ -261,9 +261,9 @@ def health_of(detector: NoteDetector, ids: Sequence[int | None]) -> dict[str, di
     `ids` are those of the training notes, in the order of the training record; None for notes of a given model.
     """
     found: dict[str, dict[str, Any]] = {}
-    if not isinstance(detector.describer_, MDDKM) or len(ids) != len(detector.training_):
+    if not isinstance(detector.class_model_, MDDKM) or len(ids) != len(detector.training_):
         return found
-    judged = {note.note: note for note in detector.describer_.health().notes}
+    judged = {note.note: note for note in detector.class_model_.health().notes}
     for number, annotation in enumerate(ids):
         if annotation is None:
             continue

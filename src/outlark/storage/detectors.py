@@ -90,7 +90,7 @@ def state_of(detector: NoteDetector) -> tuple[dict[str, Any], Arrays]:
         raise InputError(f"{type(detector).__name__} cannot be saved; give a {KIND}, or one of {kinds}")
     check_is_fitted(detector)
     front_end = _put_front_end(detector.front_end_)
-    describer, describer_arrays = estimators.state_of(detector.describer_)
+    class_model, class_model_arrays = estimators.state_of(detector.class_model_)
     detector.try_out()
     model, layout = detector.model_, detector.layout_
     header = {
@@ -101,7 +101,7 @@ def state_of(detector: NoteDetector) -> tuple[dict[str, Any], Arrays]:
         "gap_s": encoded(detector.gap_s, "gap_s"),
         "front_end": front_end.settings,
         "choice": list(model.choice),
-        "describer": describer,
+        "describer": class_model,
         "decisions": put_kind(detector.decisions_, DECISIONS),
         "threshold_sources": model.threshold_sources,
         "training": _with_labels(model.training),
@@ -112,7 +112,7 @@ def state_of(detector: NoteDetector) -> tuple[dict[str, Any], Arrays]:
         ),
     }
     header = {name: value for name, value in header.items() if value or name not in OF_SOME}
-    arrays = _named("front_end", front_end.arrays) | _named("describer", describer_arrays)
+    arrays = _named("front_end", front_end.arrays) | _named("describer", class_model_arrays)
     arrays |= _named("layout", {name: getattr(layout, name) for name in LAYOUT})
     if model.second_stage is not None:
         header["second_stage"], more = _second_stage_state(model.second_stage)
@@ -165,12 +165,12 @@ def _require(fits: Any, found: str) -> None:
 
 
 def _detector(header: dict[str, Any], arrays: Arrays, embedding: FindEmbedding | None) -> NoteDetector:
-    describer = estimators.from_state(header["describer"], _part(arrays, "describer/").arrays)
-    front_end = _front_end(header, _part(arrays, "front_end/").arrays, describer.n_features_in_)
-    model = _model(header, arrays, front_end, describer, embedding)
+    class_model = estimators.from_state(header["describer"], _part(arrays, "describer/").arrays)
+    front_end = _front_end(header, _part(arrays, "front_end/").arrays, class_model.n_features_in_)
+    model = _model(header, arrays, front_end, class_model, embedding)
     detector = NoteDetector(
         None if model.choice else clone(front_end),  # it chose its own settings, and will do so again
-        None if "notes/contrast_db" in arrays else clone(describer),
+        None if "notes/contrast_db" in arrays else clone(class_model),
         take_kind(header["decisions"], DECISIONS, "way to decide"),
         gap_s=decoded(header["gap_s"], "gap_s"),
         embedding=None if model.second_stage is None else model.second_stage.embedding,
@@ -235,16 +235,16 @@ def _take_series(fields: Fields, front_end: ArrayFrontEnd, sample_rate: Any) -> 
 
 
 def _model(
-    header: dict[str, Any], arrays: Arrays, front_end: FrontEnd, describer: Any, embedding: FindEmbedding | None
+    header: dict[str, Any], arrays: Arrays, front_end: FrontEnd, class_model: Any, embedding: FindEmbedding | None
 ) -> DetectorModel:
-    classes, sources = describer.classes_.tolist(), header["threshold_sources"]
-    sizes = {"C": len(classes), "d": describer.n_features_in_}
+    classes, sources = class_model.classes_.tolist(), header["threshold_sources"]
+    sizes = {"C": len(classes), "d": class_model.n_features_in_}
     layout = take(_part(arrays, "layout/"), LAYOUT, sizes)
     stage: NoteModel | FrameModel
     if isinstance(front_end, NoteFrontEnd):
-        stage = _note_model(front_end, describer, _part(arrays, "notes/"), sizes)
+        stage = _note_model(front_end, class_model, _part(arrays, "notes/"), sizes)
     else:
-        stage = FrameModel(front_end=front_end, describer=describer, note_thresholds=layout["note_thresholds"])
+        stage = FrameModel(front_end=front_end, class_model=class_model, note_thresholds=layout["note_thresholds"])
     by_hand, choice = [source == HAND for source in sources], header["choice"]
     sentences = isinstance(choice, list) and all(isinstance(sentence, str) for sentence in choice)
     _require(sentences, f"its choice of a front end is {choice!r:.100}, not sentences")
@@ -262,7 +262,7 @@ def _model(
     )
 
 
-def _note_model(front_end: NoteFrontEnd, describer: Any, fields: Fields, sizes: Sizes) -> NoteModel:
+def _note_model(front_end: NoteFrontEnd, class_model: Any, fields: Fields, sizes: Sizes) -> NoteModel:
     found = take(fields, NOTES, {**sizes, "b": front_end.n_bands, "1": 1})
     left_out, n_spectra, rejected = _split(found, "left_out"), found["starts"].shape[1], None
     _require(n_spectra in (LOOK + 1, 2 * LOOK + 1), f"array 'starts' has {n_spectra} spectra")
@@ -274,11 +274,11 @@ def _note_model(front_end: NoteFrontEnd, describer: Any, fields: Fields, sizes: 
     both = (found["rejected"] is None) == (found["rejected_counts"] is None)
     _require(both, "of the arrays 'rejected' and 'rejected_counts', one is missing")
     if found["rejected"] is not None:
-        pairs = zip(_split(found, "rejected"), describer.descriptions_, strict=True)
+        pairs = zip(_split(found, "rejected"), class_model.descriptions_, strict=True)
         rejected = [describe(X, own.ell, own.ratio) if len(X) else None for X, own in pairs]
     return NoteModel(
         front_end=front_end,
-        describer=describer,
+        class_model=class_model,
         lengths=found["lengths"],
         allowed=found["allowed"],
         thresholds=found["thresholds"],
@@ -294,7 +294,7 @@ def _note_arrays(model: NoteModel) -> dict[str, Any]:
     arrays = {name: getattr(model, name) for name in ("lengths", "allowed", "thresholds")} | vars(model.edges)
     arrays |= _joined("left_out", [scores.astype(float) for scores in model.left_out])
     if model.rejected is not None:
-        none = np.empty((0, model.describer.n_features_in_))
+        none = np.empty((0, model.class_model.n_features_in_))
         arrays |= _joined("rejected", [none if d is None else d.X for d in model.rejected])
     return arrays | {"contrast_db": None if model.contrast_db is None else np.array([model.contrast_db])}
 
@@ -312,7 +312,7 @@ def _split(found: Arrays, name: str) -> list[np.ndarray]:
 
 
 def _second_stage_state(stage: SecondStage) -> tuple[dict[str, Any], Arrays]:
-    described, arrays = estimators.state_of(stage.describer)
+    described, arrays = estimators.state_of(stage.class_model)
     identity = stage.identity
     embedding = {**identity, "parameters": encoded(identity["parameters"], "parameters of the embedding")}
     return {"embedding": embedding, "threshold": stage.threshold, "describer": described}, arrays
@@ -334,9 +334,9 @@ def _second_stage(
     if embedding is None:
         raise ModelFileError(f"it needs the embedding {identity['name']!r:.100}; load it with outlark.load")
     made = embedding({**identity, "parameters": decoded(parameters, "parameters of the embedding")})
-    describer = estimators.from_state(found.get("describer"), fields.arrays)
-    _require(describer.classes_.tolist() == classes, "its two stages know different classes")
-    return SecondStage(embedding=made, describer=cast("Any", describer), threshold=threshold)
+    class_model = estimators.from_state(found.get("describer"), fields.arrays)
+    _require(class_model.classes_.tolist() == classes, "its two stages know different classes")
+    return SecondStage(embedding=made, class_model=cast("Any", class_model), threshold=threshold)
 
 
 # ----------------------------------------------------------------------- records

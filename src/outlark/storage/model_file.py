@@ -94,7 +94,7 @@ def load_estimator(path: str | os.PathLike[str]) -> MDDKM | PKNN:
     header, arrays = read(path)
     with about(path, "read", "save the model again"):
         if header.get("kind") == KIND:
-            raise ModelFileError(f"it holds a {KIND}; read it with outlark.load, and take its describer_")
+            raise ModelFileError(f"it holds a {KIND}; read it with outlark.load, and take its class_model_")
         return estimator_state.from_state(header, arrays)
 
 

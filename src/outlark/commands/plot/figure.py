@@ -14,7 +14,7 @@ from outlark.audio.recorder_metadata import recorder_time
 from outlark.audio.sound import AudioFile
 from outlark.audio.sound_files import without_sound_suffix
 from outlark.commands.excerpt import Sound, with_surroundings
-from outlark.commands.plot.panels import Found, Stretch, draw
+from outlark.commands.plot.panels import Excerpt, Found, draw
 from outlark.detection.detector import BLOCK, NoteDetector
 from outlark.errors import AnnotationError, InputError
 from outlark.features.array import ArrayFrontEnd
@@ -32,7 +32,7 @@ SHOWN_S, BEFORE_S = 10.0, 1.0
 SEARCHED_S = 600.0
 
 
-def stretch(
+def draw_excerpt(
     detector: NoteDetector,
     recording: ArrayLike | str | PathLike[str],
     start_s: float | None = None,
@@ -59,7 +59,7 @@ def stretch(
     >>> known = notes(counts={"tuti-F": 4, "cach-Z": 4})
     >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
     >>> audio, truth = concatenate(notes(seed=1, counts={"cach-Z": 2}), edge_s=0.5, rng=np.random.default_rng(0))
-    >>> figure = stretch(detector, audio, 0.2, 1.0, sample_rate=SAMPLE_RATE, truth=truth)
+    >>> figure = draw_excerpt(detector, audio, 0.2, 1.0, sample_rate=SAMPLE_RATE, truth=truth)
     >>> [axis.get_ylabel() for axis in figure.axes[:2]]
     ['frequency, kHz', 'score of the best\\ncurrent note']
     """
@@ -71,7 +71,7 @@ def stretch(
     sound = Sound(recording, sample_rate, channel)
     start, end = _checked_times(start_s, end_s, sound)
     file = Path(recording) if isinstance(recording, str | PathLike) else None
-    seen = Stretch(
+    seen = Excerpt(
         sound=sound,
         start_s=start,
         end_s=end,
@@ -82,7 +82,7 @@ def stretch(
     return draw(seen, _found(detector, seen), [note for note in truth if note.start_s < end and note.end_s >= start])
 
 
-def shown_stretch(
+def shown_excerpt(
     detector: NoteDetector,
     path: str | PathLike[str],
     start_s: float | None = None,
@@ -100,12 +100,12 @@ def shown_stretch(
     return start, end if end < start else max(start, min(end, Sound(path).duration_s)), why
 
 
-def marks_of_recording(table: Table, recording: str | PathLike[str]) -> list[Annotation]:
+def annotations_of_recording(table: Table, recording: str | PathLike[str]) -> list[Annotation]:
     """The annotations in a file that belong to a recording: those that name it, or that name none.
 
     >>> annotations = [Annotation(start_s=0, end_s=1, recording=name) for name in ("night/a.wav", "b.wav")]
     >>> table = Table(path=Path("t.csv"), format="csv", annotations=tuple(annotations))
-    >>> [annotation.recording for annotation in marks_of_recording(table, "copy/A.flac")]
+    >>> [annotation.recording for annotation in annotations_of_recording(table, "copy/A.flac")]
     ['night/a.wav']
     """
     wanted = _stem(str(recording))
@@ -119,7 +119,7 @@ def marks_of_recording(table: Table, recording: str | PathLike[str]) -> list[Ann
     return found
 
 
-def _found(detector: NoteDetector, seen: Stretch) -> Found:
+def _found(detector: NoteDetector, seen: Excerpt) -> Found:
     """The scores and segments around the excerpt, in seconds of the recording."""
     around = with_surroundings(seen.sound, seen.start_s, seen.end_s, detector)
     offset_s = around.start / seen.sound.sample_rate

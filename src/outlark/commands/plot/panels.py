@@ -47,7 +47,7 @@ WIDTH, HEIGHTS, LANE = 11.0, (2.5, 2.1), 0.21
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Stretch:
+class Excerpt:
     """What to show: the sound from `start_s` to `end_s`, up to `top_hz`."""
 
     sound: Sound
@@ -83,7 +83,7 @@ class Look:
         return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
-def draw(stretch: Stretch, found: Found, truth: Sequence[Any]) -> "Figure":
+def draw(excerpt: Excerpt, found: Found, truth: Sequence[Any]) -> "Figure":
     """The whole figure."""
     import matplotlib.style
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -98,14 +98,14 @@ def draw(stretch: Stretch, found: Found, truth: Sequence[Any]) -> "Figure":
         figure = Figure(figsize=(WIDTH, sum(heights) + 1.1), layout="constrained")
         FigureCanvasAgg(figure)
         top, middle, bottom = figure.subplots(3, sharex=True, height_ratios=heights)
-        draw_spectrogram(top, stretch)
-        draw_scores(middle, stretch, found, columns, looks)
+        draw_spectrogram(top, excerpt)
+        draw_scores(middle, excerpt, found, columns, looks)
         _draw_lanes(bottom, found, truth, lanes)
         bottom.set_xlabel("time in the recording, s", fontsize=SMALL)
-        bottom.set_xlim(stretch.start_s, stretch.end_s)
+        bottom.set_xlim(excerpt.start_s, excerpt.end_s)
         bottom.locator_params(axis="x", nbins=10)
         bottom.ticklabel_format(axis="x", useOffset=False)
-        _draw_clock(top, stretch)
+        _draw_clock(top, excerpt)
         figure.align_ylabels([top, middle])
     return figure
 
@@ -128,14 +128,14 @@ def _looks(classes: np.ndarray, columns: Sequence[int]) -> list[Look]:
     return looks
 
 
-def draw_spectrogram(axis: "Axes", stretch: Stretch) -> None:
-    rate = stretch.sound.sample_rate
-    start, end = round(stretch.start_s * rate), round(stretch.end_s * rate)
+def draw_spectrogram(axis: "Axes", excerpt: Excerpt) -> None:
+    rate = excerpt.sound.sample_rate
+    start, end = round(excerpt.start_s * rate), round(excerpt.end_s * rate)
     window = spectrogram_window(rate)
-    part = stretch.sound.part(start - window // 2, end + window // 2)
+    part = excerpt.sound.part(start - window // 2, end + window // 2)
     part = np.concatenate([np.zeros(max(0, window // 2 - start)), part])  # silence before the recording
     levels, first, last = spectrogram(part, window, end - start, MOST_COLUMNS)
-    n_rows = int(np.ceil(stretch.top_hz / rate * window)) + 1
+    n_rows = int(np.ceil(excerpt.top_hz / rate * window)) + 1
     levels = levels[:n_rows]
     low, high = level_range(levels)
     half = 0.5 * rate / window / 1e3
@@ -143,7 +143,7 @@ def draw_spectrogram(axis: "Axes", stretch: Stretch) -> None:
         levels, origin="lower", aspect="auto", cmap="magma", vmin=low, vmax=high, rasterized=True,
         extent=((start + first) / rate, (start + last) / rate, -half, (2 * len(levels) - 1) * half),
     )  # fmt: skip
-    axis.set_ylim(0.0, stretch.top_hz / 1e3)
+    axis.set_ylim(0.0, excerpt.top_hz / 1e3)
     axis.set_ylabel("frequency, kHz", fontsize=SMALL)
     axis.tick_params(labelsize=TINY)
     bar = axis.figure.colorbar(image, cax=axis.inset_axes((1.01, 0.05, 0.012, 0.9)))
@@ -151,11 +151,11 @@ def draw_spectrogram(axis: "Axes", stretch: Stretch) -> None:
     bar.ax.tick_params(labelsize=TINY)
 
 
-def draw_scores(axis: "Axes", stretch: Stretch, found: Found, columns: Sequence[int], looks: Sequence[Look]) -> None:
+def draw_scores(axis: "Axes", excerpt: Excerpt, found: Found, columns: Sequence[int], looks: Sequence[Look]) -> None:
     layout, note_level = found.scores.layout, found.scores.block.lengths is not None
     all_values = curves(found.scores.block)
     step_s = layout.hop_samples / layout.sample_rate
-    inside = (found.times_s > stretch.start_s - step_s) & (found.times_s < stretch.end_s + step_s)
+    inside = (found.times_s > excerpt.start_s - step_s) & (found.times_s < excerpt.end_s + step_s)
     values, step = thinned(all_values[inside], MOST_POINTS)
     times_s = found.times_s[inside][::step] + 0.5 * (step - 1) * step_s
     leading = leaders(values)
@@ -210,19 +210,19 @@ def _draw_lanes(axis: "Axes", found: Found, truth: Sequence[Any], lanes: Sequenc
     legend(axis, [kinds[kind] for kind in in_order], in_order, None)
 
 
-def _draw_clock(axis: "Axes", stretch: Stretch) -> None:
+def _draw_clock(axis: "Axes", excerpt: Excerpt) -> None:
     """The title, and above it the clock time if it is known."""
-    axis.set_title(visible(stretch.title), fontsize=SMALL + 1, loc="left", parse_math=False)
-    if stretch.clock is None:
+    axis.set_title(visible(excerpt.title), fontsize=SMALL + 1, loc="left", parse_math=False)
+    if excerpt.clock is None:
         return
-    clock = stretch.clock
-    room_s = 0.05 * (stretch.end_s - stretch.start_s)  # the colour bar is on the right
-    step_s, marks_s = clock_marks(clock, stretch.start_s, stretch.end_s - room_s)
+    clock = excerpt.clock
+    room_s = 0.05 * (excerpt.end_s - excerpt.start_s)  # the colour bar is on the right
+    step_s, marks_s = clock_marks(clock, excerpt.start_s, excerpt.end_s - room_s)
     digits = 0 if step_s >= 1 else 1 if step_s >= 0.1 else 3
     above = axis.secondary_xaxis("top")
     above.set_xticks(marks_s, [clock_text(clock.at(at_s), digits) for at_s in marks_s], fontsize=TINY)
     zone = f"{clock.began:%Z}" or "time zone unknown"
-    above.set_xlabel(f"{clock.at(stretch.start_s):%Y-%m-%d}, {zone}, from the {clock.source}", fontsize=TINY)
+    above.set_xlabel(f"{clock.at(excerpt.start_s):%Y-%m-%d}, {zone}, from the {clock.source}", fontsize=TINY)
 
 
 def legend(axis: "Axes", handles: Sequence[Any], names: Sequence[str], title: str | None) -> None:

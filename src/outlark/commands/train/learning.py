@@ -62,7 +62,7 @@ class Learnt:
     examples: Examples
     seconds: float
     remarks: tuple[str, ...] = ()
-    unheard: tuple[Unread, ...] = ()
+    unread: tuple[Unread, ...] = ()
 
     @property
     def classes(self) -> list[ClassSummary]:
@@ -137,7 +137,7 @@ class Clip:
         return cls(note, samples, rate, without_silence(samples, rate), before)
 
     @property
-    def heard(self) -> np.ndarray:
+    def used(self) -> np.ndarray:
         """The part that is learnt."""
         return self.samples[self.part.start : self.part.end]
 
@@ -148,7 +148,7 @@ class Clip:
 
     @property
     def trimmed(self) -> "Clip":
-        part = without_quiet(self.heard, self.rate)
+        part = without_quiet(self.used, self.rate)
         return replace(self, part=Part(self.part.start + part.start, self.part.start + part.end))
 
     def put_in_place(self, record: dict[str, Any]) -> None:
@@ -159,27 +159,27 @@ class Clip:
 
 def _learn_clips(examples: Examples, detector: NoteDetector, channel: int | str, trim: bool, watch: Watch) -> Learnt:
     clips: list[Clip] = []
-    unheard: list[Unread] = []
+    unread: list[Unread] = []
     for number, note in enumerate(examples.notes, start=1):
         try:
             clips.append(Clip.of(note, channel))
         except AudioError as error:
-            unheard.append(Unread(note.recording, str(error)))
+            unread.append(Unread(note.recording, str(error)))
         watch(number, len(examples.notes))
     lost = sorted(set(examples.labels) - {clip.note.label for clip in clips})
     if lost:
-        raise AudioError(f"no clip of the class {lost[0]!r} can be read: {unheard[0].message}")
+        raise AudioError(f"no clip of the class {lost[0]!r} can be read: {unread[0].message}")
     trimmed = [clip.trimmed for clip in clips]
     used, rates = trimmed if trim else clips, [clip.rate for clip in clips]
-    detector.fit([clip.heard for clip in used], [clip.note.label for clip in used], rates)
+    detector.fit([clip.used for clip in used], [clip.note.label for clip in used], rates)
     for record, clip in zip(detector.training_, used, strict=True):
         clip.put_in_place(record)
     return Learnt(
         detector=detector,
         examples=replace(examples, notes=tuple(clip.note for clip in used)),
-        seconds=sum(len(clip.heard) / clip.rate for clip in used),
+        seconds=sum(len(clip.used) / clip.rate for clip in used),
         remarks=(*_on_silence(clips), *_on_margins(clips, trimmed, trim), *_on_rates(rates)),
-        unheard=tuple(unheard),
+        unread=tuple(unread),
     )
 
 
@@ -198,11 +198,11 @@ def _on_margins(clips: Sequence[Clip], trimmed: Sequence[Clip], trim: bool) -> I
         cut = [(cut_s, clip) for cut_s, clip, _ in cuts if cut_s]
         what, then = "trimmed", ""
     else:
-        cut = [(cut_s, clip) for cut_s, clip, new in cuts if is_long(new.part, len(clip.heard), clip.rate)]
+        cut = [(cut_s, clip) for cut_s, clip, new in cuts if is_long(new.part, len(clip.used), clip.rate)]
         what, then = "with quiet margins longer than the note", "; outlark train … --trim removes them"
     if cut:
         cut_s, clip = max(cut, key=lambda pair: pair[0])
-        of = f"{cut_s:.3f} of {len(clip.heard) / clip.rate:.3f} s of {clip.note.recording.name} ({clip.note.label})"
+        of = f"{cut_s:.3f} of {len(clip.used) / clip.rate:.3f} s of {clip.note.recording.name} ({clip.note.label})"
         yield f"{number_of(len(cut), 'clip')} {what}, such as {of}{then}"
 
 
@@ -221,7 +221,7 @@ class Excerpt:
 
 
 @dataclass(frozen=True, eq=False)
-class Heard:
+class AnnotatedSound:
     """Excerpts around annotations, their recordings and total duration, and remarks on annotations beyond the end."""
 
     excerpts: list[Excerpt]
@@ -245,14 +245,14 @@ class Heard:
 
 
 def _learn_annotations(examples: Examples, detector: NoteDetector, channel: int | str, watch: Watch) -> Learnt:
-    heard = _hear(examples.notes, channel, watch)
-    samples, notes, rates = heard.examples
+    sound = _read_around(examples.notes, channel, watch)
+    samples, notes, rates = sound.examples
     detector.fit_recordings(samples, notes, rates)
-    heard.put_in_place(detector.training_)
+    sound.put_in_place(detector.training_)
     seconds = sum(len(own) / rate for own, rate in zip(samples, rates, strict=True))
-    said = f"used {seconds:.0f} s around the annotations, out of {heard.there_s:.0f} s of recordings"
-    part = [said] if _margin(heard.there_s, len(examples.notes)) is not None else []
-    remarks = (*heard.beyond, *part, *_on_rates(rates))
+    said = f"used {seconds:.0f} s around the annotations, out of {sound.there_s:.0f} s of recordings"
+    part = [said] if _margin(sound.there_s, len(examples.notes)) is not None else []
+    remarks = (*sound.beyond, *part, *_on_rates(rates))
     return Learnt(detector=detector, examples=examples, seconds=seconds, remarks=remarks)
 
 
@@ -263,7 +263,7 @@ def _by_recording(notes: Sequence[Example]) -> dict[Path, list[Example]]:
     return of_recording
 
 
-def _hear(notes: Sequence[Example], channel: int | str, watch: Watch) -> Heard:
+def _read_around(notes: Sequence[Example], channel: int | str, watch: Watch) -> AnnotatedSound:
     """Read what is needed of the recordings of annotated notes."""
     of_recording = _by_recording(notes)
     sounds = {path: Sound(path, channel=channel) for path in of_recording}
@@ -274,7 +274,7 @@ def _hear(notes: Sequence[Example], channel: int | str, watch: Watch) -> Heard:
     for number, (path, own) in enumerate(of_recording.items(), start=1):
         excerpts += _excerpts(path, sounds[path], own, margin_s, channel, beyond)
         watch(number, len(of_recording))
-    return Heard(excerpts, list(of_recording), there_s, beyond)
+    return AnnotatedSound(excerpts, list(of_recording), there_s, beyond)
 
 
 def _margin(seconds: float, n_annotations: int) -> float | None:
@@ -354,7 +354,7 @@ def reject(detector: NoteDetector, negatives: Sequence[Example], channel: int | 
 def _reject_clips(detector: NoteDetector, clips: Sequence[Clip]) -> None:
     before = len(detector.negatives_)
     labels, rates = [clip.note.label for clip in clips], [clip.rate for clip in clips]
-    detector.reject_clips([clip.heard for clip in clips], labels, rates)
+    detector.reject_clips([clip.used for clip in clips], labels, rates)
     for record, clip in zip(detector.negatives_[before:], clips, strict=True):
         clip.put_in_place(record)
 
@@ -366,12 +366,12 @@ def _reject_annotations(
     remarks: list[str] = []
     of_recording = _by_recording(notes)
     for number, own in enumerate(of_recording.values()):
-        heard, before = _hear(own, channel, lambda done, total: None), len(detector.negatives_)
-        detector.reject(*heard.examples)
-        heard.put_in_place(detector.negatives_[before:])
+        sound, before = _read_around(own, channel, lambda done, total: None), len(detector.negatives_)
+        detector.reject(*sound.examples)
+        sound.put_in_place(detector.negatives_[before:])
         for record in detector.negatives_[before:]:
             record["recording"] = number
-        remarks += heard.beyond
+        remarks += sound.beyond
         watch(number + 1, len(of_recording))
     return remarks
 
