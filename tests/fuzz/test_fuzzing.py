@@ -13,6 +13,7 @@ from fuzz.targets import TARGETS, inputs, judge
 
 from outlark import PKNN, NoteDetector
 from outlark.annotations import read_annotations
+from outlark.commands.train.examples import spread_evenly
 from outlark.detection.decode.decisions import Decisions
 from outlark.errors import AnnotationError, InputError
 from outlark.experiment.synthetic import Note, concatenate
@@ -176,7 +177,7 @@ def test_a_table_that_does_not_exist(target, line):
 @pytest.mark.parametrize(
     ("how", "told"),
     [
-        ({"gap_s": 1e6}, "would last 1e.06 s, more than 21600 s; give shorter gaps"),
+        ({"gap_s": 1e6}, "would last 1e.06 s, more than 1800 s; give shorter gaps"),
         ({"reverb_s": 1e300}, "would last 1e.300 s"),
         ({"snr_db": 1e308}, "snr_db=1e.308: expected decibels from -300 to 300"),
     ],
@@ -185,6 +186,11 @@ def test_a_table_that_does_not_exist(target, line):
 def test_an_experiment_that_would_take_all_memory(how, told):
     with pytest.raises(InputError, match=told):
         concatenate([Note("a", np.ones(90)), Note("b", np.ones(50))], rng=np.random.default_rng(0), **how)
+
+
+def test_more_examples_than_anyone_can_count():
+    """It used to count up to their number."""
+    assert spread_evenly(["a", "b", "a", "a"], 10**20) == {0, 1, 2, 3}
 
 
 def test_a_file_where_a_folder_should_be(target):

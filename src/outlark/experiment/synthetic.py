@@ -37,7 +37,7 @@ class Note:
 
 
 #: Limits of joined notes, in seconds and decibels: beyond them memory or numbers end.
-LONGEST_S, MOST_DB = 6 * 3600, 300
+LONGEST_S, MOST_DB = 1800, 300
 
 
 def notes(seed: int = 0, *, variation: float = 1.0, counts: Mapping[str, int] | None = None) -> list[Note]:

@@ -106,7 +106,8 @@ def spread_evenly(kinds: Sequence[object], n: int) -> set[int]:
     of_kind: dict[object, list[int]] = defaultdict(list)
     for number, kind in enumerate(kinds):
         of_kind[kind].append(number)
-    return {own[(2 * i + 1) * len(own) // (2 * n)] for own in of_kind.values() for i in range(n)}
+    found = ((own, min(n, len(own))) for own in of_kind.values())
+    return {own[(2 * i + 1) * len(own) // (2 * most)] for own, most in found for i in range(most)}
 
 
 def in_order(notes: Iterable[Example]) -> tuple[Example, ...]:
