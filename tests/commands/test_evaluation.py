@@ -10,7 +10,7 @@ import mir_eval
 import numpy as np
 import pytest
 import soundfile
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from real_note_tasks import Draw, Recording
 from real_notes import measure
@@ -41,13 +41,23 @@ recordings = st.tuples(
 )
 
 
+def is_on_the_edge(truth, unnamed, known, others):
+    """Whether a pair overlaps by exactly half, of the union or of one of them: there the last bit of a time decides."""
+    shared = [(min(a.end, b.end) - max(a.start, b.start), a, b) for a in (*known, *others) for b in (*truth, *unnamed)]
+    return any(
+        2 * both in (a.end - a.start, b.end - b.start, a.end - a.start + b.end - b.start - both)
+        for both, a, b in shared
+        if both > 0
+    )
+
+
 @given(st.lists(recordings, min_size=1, max_size=3))
 def test_the_measures_are_those_of_the_benchmarks(made):
     samples = np.zeros(2 * RATE + 200)
     drawn = Draw([], [Recording(samples, RATE, truth, left_out) for truth, left_out, *_ in made], CLASSES)
     found = [[*known, *others] for *_, known, others in made]
-    if not any(truth for truth, *_ in made):
-        return  # the benchmarks have notes in every set
+    assume(any(truth for truth, *_ in made))  # the benchmarks have notes in every set
+    assume(not any(is_on_the_edge(*of_one) for of_one in made))
     theirs = measure(drawn, found, 0.0)
     compared = [
         Compared(
