@@ -61,7 +61,7 @@ def workers():
     """Two workers; each is replaced when it dies, and what it was at is given up at once."""
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as local,
     ):
         yield local
 
