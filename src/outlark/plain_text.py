@@ -69,6 +69,16 @@ def first_bytes(blob: bytes) -> str:
     return f"'{text}'" if shown else f"the bytes {blob.hex(' ')}"
 
 
+def is_text(start: bytes) -> bool:
+    r"""Whether a file that starts like this holds text.
+
+    >>> is_text("Mönch,1.5\n".encode()), is_text(b"RIFF\x04\x00\x00\x00WAVE"), is_text(b"")
+    (True, False, False)
+    """
+    text = start.decode("utf-8", "ignore")
+    return bool(text) and all(letter.isprintable() or letter in "\t\r\n" for letter in text)
+
+
 def _spelt(character: str) -> str:
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -7,9 +7,7 @@ from numbers import Real
 from typing import Any, Self
 
 from outlark.errors import InputError
-from outlark.verdict_names import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN
-
-VERDICTS = (KNOWN, AMBIGUOUS, UNKNOWN, SILENCE)
+from outlark.verdict_names import KNOWN, VERDICTS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -274,10 +274,18 @@ def written(path: Path, content: bytes) -> Path:
         (lambda d: written(d / "zero.wav", b""), r"zero.wav is empty \(0 bytes\)"),
         (
             lambda d: written(d / "text.wav", b"not a sound " * 50),
-            "text.wav cannot be decoded .*Format not recognised",
+            "text.wav is a text file, not a sound file; give the recording",
         ),
         (
-            lambda d: written(d / "raw.raw", b"0" * 50),
+            lambda d: written(d / "m.outlark", (2).to_bytes(8, "little") + b"{}" + bytes(range(9))),
+            "m.outlark is a model, not a recording; give sound files",
+        ),
+        (
+            lambda d: written(d / "noise.wav", bytes(range(200))),
+            "noise.wav cannot be decoded .*Format not recognised",
+        ),
+        (
+            lambda d: written(d / "raw.raw", bytes(50)),
             "raw.raw cannot be decoded .*samplerate must be specified",
         ),
     ],

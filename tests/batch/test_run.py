@@ -357,7 +357,7 @@ def test_bad_files_do_not_stop_the_others(model, four, tmp_path):
 
 
 def test_settings_that_do_not_fit_the_model_are_told_once(model, four, tmp_path):
-    with pytest.raises(InputError, match="decoder='viterbi' is for scores of frames, not of whole notes"):
+    with pytest.raises(InputError, match="decoder='viterbi' works only with frame-level models"):
         go(model, tmp_path / "out", four, decisions={"decoder": "viterbi"})
     assert not contents(tmp_path / "out")
 

@@ -84,10 +84,10 @@ def test_times(text, seconds):
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (("-o", "b.gif"), "b.gif: a figure is written as .png, .svg, .pdf"),
+        (("-o", "b.gif"), "b.gif: figures can be saved as .png, .svg, .pdf"),
         (("-o", "nowhere/b.png"), "the folder nowhere does not exist"),
         (("-o", "b.png", "--start", "5:00"), "--start 300, but the recording is .* s long; give an earlier time"),
-        (("-o", "b.png", "--start", "1", "--end", "0.5"), "nothing between --start 1 and --end 0.5; give a later end"),
+        (("-o", "b.png", "--start", "1", "--end", "0.5"), "--end 0.5 is not after --start 1; give a later end"),
         (("-o", "b.png", "--truth", "no.csv"), "no.csv does not exist"),
     ],
 )

@@ -18,7 +18,7 @@ import soundfile
 from click.testing import CliRunner
 
 from outlark.annotations import Annotation, read_annotations
-from outlark.annotations.exact_formats import mark_line
+from outlark.annotations.exact_formats import annotation_line
 from outlark.cli.main import main
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.storage import model_file
@@ -134,7 +134,7 @@ def test_stopped_while_the_pipe_is_open(model, sound):
         assert process.stderr.read() == b""
     detector = model_file.load(model)
     expected = [Annotation.from_segment(s) for s in detector.detect(sound, SAMPLE_RATE) if s.verdict != "silence"]
-    assert found[1:] == [json.loads(mark_line(annotation)) for annotation in expected]
+    assert found[1:] == [json.loads(annotation_line(annotation)) for annotation in expected]
 
 
 def test_other_kinds_of_samples_and_verdicts(model, sound, tmp_path):

@@ -82,7 +82,8 @@ def test_errors_are_one_message(tmp_path):
     assert not (tmp_path / "out").exists()
     assert done.stdout == ""
     assert re.fullmatch(
-        r"Error: .*no.outlark does not exist; train one with 'outlark train' or check the path\n", done.stderr
+        r"Error: there is no model file .*no.outlark; check the path, or train a model with 'outlark train'\n",
+        done.stderr,
     )
 
 

@@ -178,7 +178,7 @@ def test_train_refuses_before_it_learns(tmp_path):
     (tmp_path / "clips" / "song" / "1.wav").write_bytes(b"not sound: reading it would fail")
     done = invoke("train", tmp_path / "clips", "-o", tmp_path / "m", "--threshold", "sogn=0.4")
     assert done.exit_code == 1
-    assert "--threshold for 'sogn', which is not a class; did you mean 'song'? There are song" in done.stderr
+    assert "--threshold: the model has no class 'sogn'; did you mean 'song'? There are song" in done.stderr
 
 
 def test_other_commands_take_them_for_the_run(model, folder, tmp_path):
@@ -210,8 +210,8 @@ def test_a_model_with_a_class_that_never_accepts_takes_a_threshold_for_another(t
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["tuti-f=0.5"], "'tuti-f', which is not a class; did you mean 'tuti-F'? There are cach-Z, tuti-D, tuti-F"),
-        (["robin=0.5"], "'robin', which is not a class; there are cach-Z, tuti-D, tuti-F"),
+        (["tuti-f=0.5"], "no class 'tuti-f'; did you mean 'tuti-F'? There are cach-Z, tuti-D, tuti-F"),
+        (["robin=0.5"], "no class 'robin'; there are cach-Z, tuti-D, tuti-F"),
         (["tuti-F=0.5", "tuti-F=0.6"], "two thresholds for 'tuti-F', 0.5 and 0.6; give one of them"),
         (["0.5", "0.6"], "two thresholds for all classes, 0.5 and 0.6"),
     ],

@@ -219,7 +219,7 @@ def test_what_cannot_be_cut_is_told_and_the_rest_is_cut(tmp_path):
     assert any("line 3: 'song' at 0.400 s" in text and "no duration; give pad_s" in text for text in told)
     assert any("line 4" in text and "the recording ends before it" in text for text in told)
     assert any("line 5" in text and "700 s long, but a clip has at most 600 s" in text for text in told)
-    assert any("bad.wav cannot be decoded as a sound file" in text for text in told)
+    assert any("bad.wav is a text file, not a sound file" in text for text in told)
     assert len(told) == 4
 
 

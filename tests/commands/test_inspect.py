@@ -204,7 +204,7 @@ def test_what_is_nothing(tmp_path):
         content_of(tmp_path)
     with pytest.raises(InputError, match="gone cannot be read \\(No such file or directory\\)"):
         content_of(tmp_path / "gone")
-    with pytest.raises(AudioError, match="cannot be decoded as a sound file"):
+    with pytest.raises(AudioError, match="is a text file, not a sound file"):
         sound_content(tmp_path / "a.txt")
 
 

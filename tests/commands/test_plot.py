@@ -295,8 +295,8 @@ def test_odd_marks(detector, night):
         ("1", 2.0, "start_s='1' must be"),
         (1.0, True, "end_s=True must be"),
         (9e9, None, r"--start 9e\+09, but the recording is \d+\.\d+ s long"),
-        (5.0, 5.0, "there is nothing between"),
-        (5.0, 4.0, "there is nothing between"),
+        (5.0, 5.0, "is not after --start"),
+        (5.0, 4.0, "is not after --start"),
     ],
 )
 def test_times_that_make_no_sense(detector, file, start_s, end_s, message):
@@ -360,7 +360,7 @@ def test_the_taste_of_the_user_changes_nothing(detector, file, tmp_path):
 
 def test_pictures_that_cannot_be_written(detector, file, tmp_path):
     picture = figure.draw_excerpt(detector, file, 10.0, 10.5)
-    with pytest.raises(InputError, match=r"written as \.png, \.svg, \.pdf"):
+    with pytest.raises(InputError, match=r"saved as \.png, \.svg, \.pdf"):
         figures.save_figure(picture, tmp_path / "a.jpeg")
     with pytest.raises(InputError, match="does not exist"):
         figures.save_figure(picture, tmp_path / "no" / "a.png")

@@ -129,8 +129,12 @@ def test_the_caller_may_use_the_block_again():
 @pytest.mark.parametrize(
     ("decoder", "block", "message"),
     [
-        ("viterbi", (np.zeros((3, 2)), np.zeros(3), np.ones((3, 2), int)), "'viterbi' is for scores of frames"),
-        ("rules", (np.zeros((3, 2)), np.zeros(3), np.ones((3, 2), int)), "'rules' is for scores of frames"),
+        (
+            "viterbi",
+            (np.zeros((3, 2)), np.zeros(3), np.ones((3, 2), int)),
+            "'viterbi' works only with frame-level models",
+        ),
+        ("rules", (np.zeros((3, 2)), np.zeros(3), np.ones((3, 2), int)), "'rules' works only with frame-level models"),
         ("notes", (np.zeros((3, 2)), np.zeros(3)), "decoder='notes' needs scores of whole notes"),
         ("auto", (np.zeros((3, 3)), np.zeros(3)), r"values of shape \(3, 3\) .* expected \(T, 2\)"),
         ("auto", (np.zeros((3, 2)), np.zeros(2)), r"activity of shape \(2,\)"),

@@ -450,7 +450,7 @@ def test_one_short_example_does_not_open_a_class(name):
 def test_one_mark_in_the_background_is_left_out_and_told(name):
     audio, annotations = concatenate(notes(counts={name: 5}), gap_s=0.3, edge_s=0.5, rng=np.random.default_rng(0))
     stray = Segment(start=2000, end=2220, sample_rate=SAMPLE_RATE, label=name)
-    with pytest.warns(UserWarning, match=f"of the 6 notes of '{name}', .* number 1 is unlike all the others"):
+    with pytest.warns(UserWarning, match=f"note 1 of the 6 examples of '{name}' is unlike all the others"):
         detector = NoteDetector().fit_recordings([audio], [[stray, *annotations]], SAMPLE_RATE)
     without = NoteDetector().fit_recordings([audio], [annotations], SAMPLE_RATE)
     np.testing.assert_array_equal(detector.layout_.thresholds, without.layout_.thresholds)

@@ -166,6 +166,15 @@ def test_missed_notes_are_estimated_from_unknown_sounds(trained_client):
     assert (missed["missed"], missed["n"]) == (1, 2)
 
 
+def test_a_note_that_is_relabelled_as_its_own_class_is_confirmed(trained_client):
+    client = trained_client
+    item = client.get("/api/queue", params={"order": "random"}).json()["items"][0]
+    body = {"detection_id": item["id"], "verdict": "relabel", "class_id": item["class_id"], "queue": "random"}
+    assert client.post("/api/reviews", json=body).json()["statuses"][str(item["id"])] == "confirmed"
+    precision = client.get("/api/project").json()["precision"][str(item["class_id"])]
+    assert (precision["right"], precision["n"]) == (1, 1)
+
+
 def test_unknown_sounds_are_grouped_by_kind_and_become_a_class(trained_client):
     client = trained_client
     project = client.get("/api/project").json()

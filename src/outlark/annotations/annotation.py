@@ -13,7 +13,8 @@ from typing import Any, Self
 from outlark.audio.sound import HIGHEST_RATE
 from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import writable
-from outlark.segments import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN, VERDICTS, Segment
+from outlark.segments import Segment
+from outlark.verdict_names import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN, VERDICTS
 
 #: Three years: a later time cannot be in seconds.
 LATEST_S = 1e8

@@ -7,7 +7,7 @@ from typing import Any
 from outlark.annotations.annotation import Annotation
 from outlark.annotations.delimited import NOTHING, TIME_DIGITS, Row, Sheet, key_of, number, optional_number
 from outlark.errors import AnnotationError, InputError
-from outlark.segments import VERDICTS
+from outlark.verdict_names import VERDICTS
 
 #: Field of an annotation → column names as `key_of` spells them, the best first.
 Names = Mapping[str, tuple[str, ...]]

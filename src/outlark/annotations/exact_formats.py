@@ -56,7 +56,7 @@ def write_json_lines(
     """All annotations, silence included."""
     yield encoded(head_line(about))
     for annotation in annotations:
-        yield encoded(mark_line(annotation))
+        yield encoded(annotation_line(annotation))
 
 
 def head_line(about: About) -> str:
@@ -69,7 +69,7 @@ def head_line(about: About) -> str:
     return json_line({HEAD: {"schema": SCHEMA, **about.as_dict()}})
 
 
-def mark_line(annotation: Annotation) -> str:
+def annotation_line(annotation: Annotation) -> str:
     """The line of one annotation, for writing line by line."""
     return json_line({**values(annotation), **({"more": dict(annotation.more)} if annotation.more else {})})
 

@@ -53,6 +53,8 @@ def read_text(path: Path, remarks: list[str]) -> str:
     blob = read_bytes(path)
     encoding = _encoding(blob)
     if encoding is None:
+        if blob[8:9] == b"{":  # safetensors
+            raise AnnotationError(f"{path} is a model; give an annotation file")
         raise AnnotationError(
             f"{path} is not a text file: it begins with {first_bytes(blob)}; give an annotation file, not a recording"
         )

@@ -11,7 +11,7 @@ from outlark.annotations.column_mapping import Columns, Names, label_index
 from outlark.annotations.delimited import SCORE_DIGITS, TIME_DIGITS, Sheet, comma_line, decimal, guarded
 from outlark.annotations.files import encoded
 from outlark.errors import AnnotationError
-from outlark.segments import KNOWN, UNKNOWN
+from outlark.verdict_names import KNOWN, UNKNOWN
 
 KALEIDOSCOPE_NAMES: Names = {
     "recording": ("in_file",),

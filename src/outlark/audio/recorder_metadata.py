@@ -33,7 +33,6 @@ HEX_NAME = re.compile(r"(?=[0-9]*[a-f])[0-9a-f]{8}", re.IGNORECASE)
 FIELDS = ("nabat|site name", "site name", "site", "wa|song meter|prefix", "wa|prefix")
 #: How to find the site of a recording if the recorder did not store it.
 AUTO, FOLDER, PARENT, NAME = "auto", "folder", "parent", "name"
-WAYS = (AUTO, FOLDER, PARENT, NAME)
 NO_SITE = "(no site)"
 #: Folders named by date or without meaning: 2023, 2023-10, 20231024, Data.
 _NOT_A_SITE = re.compile(r"(\d{4})(?:[-_. ]?\d{2}(?:[-_. ]?\d{2})?)?|data|wav|audio|recordings", re.IGNORECASE)

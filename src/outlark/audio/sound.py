@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from outlark.errors import AudioError, InputError
 from outlark.files.places import NOT_REGULAR, as_os_errors, as_place, is_endless, is_url, opened
+from outlark.plain_text import is_text
 
 #: Full scale of integer samples, by kind and size in bytes. 24 bits come left-justified in 32.
 FULL_SCALE = {("u", 1): 2.0**7, ("i", 2): 2.0**15, ("i", 4): 2.0**31}
@@ -251,6 +252,13 @@ class AudioFile:
             ) from error
 
     def _not_decoded(self, error: Exception) -> AudioError:
+        if not is_url(self.path):
+            with Path(self.path).open("rb") as file:
+                start = file.read(4096)
+            if start[8:9] == b"{":  # safetensors
+                return AudioError(f"{self.path} is a model, not a recording; give sound files or folders of them")
+            if is_text(start):
+                return AudioError(f"{self.path} is a text file, not a sound file; give the recording it belongs to")
         return AudioError(
             f"{self.path} cannot be decoded as a sound file ({error}); convert it to WAV or FLAC, or get another copy"
         )

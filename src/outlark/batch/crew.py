@@ -213,7 +213,7 @@ class _Worker:
         code = self._process.exitcode
         if code < 0:
             name = signal.Signals(-code).name
-            often = "; out of memory? Give fewer jobs (-j)" if name == "SIGKILL" else ""
+            often = "; out of memory? Use fewer jobs (-j)" if name == "SIGKILL" else ""
             return f"the process was ended by signal {-code} ({name}){often}"
         said = self._complaints.read_text(errors="replace").strip().splitlines()
         return f"the process ended with code {code}" + (f": {said[-1]:.300}" if said else "")

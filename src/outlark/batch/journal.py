@@ -1,4 +1,4 @@
-"""The journal of an output folder: one line of JSON per recording, safe on the disk before the next is started.
+"""The journal of an output folder: one line of JSON per recording, written to disk as soon as its results are.
 
 A long recording has a line for each of its parts first. The last line about a recording counts. A line that was cut
 short, because of a power cut or a full disk, or that repeats a key, is ignored: the recording is then done again.
@@ -122,7 +122,7 @@ def _cut_torn_line(path: Path) -> None:
         file.truncate(end)
 
 
-REMEDY = "choose another output folder, or --no-resume to do all again"
+REMEDY = "choose another output folder, or use --no-resume to process everything again"
 
 
 def prints_of(sources: Sources, journal: Journal) -> dict[str, Print]:

@@ -211,6 +211,7 @@ class _Run:
             self._failed(source, what["failed"])
             return
         wrote = {"formats": list(task.formats), "scores": task.keep_scores, "identity": self._identity}
+        # what a manifest says of a recording counts more than what was found in the file
         self.journal.add({**about, "state": DONE, **wrote, **what["done"], **source.listed})
         if unit.parts:
             self._long.pop(source.name).forget()

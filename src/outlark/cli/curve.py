@@ -36,7 +36,7 @@ def figure_file(value: str) -> str:
             f"{value!r} is not the name of a figure ({', '.join(KINDS)}); put --curve after DETECTIONS and TRUTH"
         )
     if not Path(value).parent.is_dir():
-        raise click.BadParameter(f"{value!r}: the folder does not exist; create it first")
+        raise click.BadParameter(f"{value!r}: the folder does not exist; create it first, or choose another")
     return value
 
 

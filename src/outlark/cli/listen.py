@@ -157,13 +157,13 @@ def _headed(pieces: Iterable[bytes], bytes_per_s: int, sha256: str, settings: di
 def _print_segments(segments: "Iterable[Segment]", given: Mapping[str, Any], verdicts: tuple[str, ...]) -> Counter[str]:
     """Write a line for each segment with one of these verdicts, and count them."""
     from outlark.annotations import Annotation
-    from outlark.annotations.exact_formats import mark_line
+    from outlark.annotations.exact_formats import annotation_line
 
     counts: Counter[str] = Counter()
     channel = None if given["channel"] == "mix" else given["channel"]
     for segment in segments:
         if segment.verdict in verdicts:
-            say_line(mark_line(replace(Annotation.from_segment(segment, given["name"]), channel=channel)))
+            say_line(annotation_line(replace(Annotation.from_segment(segment, given["name"]), channel=channel)))
             counts[segment.verdict] += 1
     return counts
 

@@ -8,8 +8,9 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-VERDICTS = ("known", "ambiguous", "unknown", "silence")
-SOUND = ("known", "ambiguous", "unknown")
+from outlark.verdict_names import AMBIGUOUS, KNOWN, UNKNOWN, VERDICTS
+
+SOUND = (KNOWN, AMBIGUOUS, UNKNOWN)
 Decorator = Callable[[Any], Any]
 
 

@@ -138,7 +138,7 @@ def by_label(given: Iterable[Given], labels: Sequence[Any]) -> dict[Any, float]:
     names = {str(label): label for label in labels}
     for name in chosen:
         if name is not None and name not in names:
-            raise InputError(f"--threshold for {name!r}, which is not a class; {there_are(name, labels)}")
+            raise InputError(f"--threshold: the model has no class {name!r}; {there_are(name, labels)}")
     all_of_them = dict.fromkeys(labels, chosen[None]) if None in chosen else {}
     return all_of_them | {names[name]: threshold for name, threshold in chosen.items() if name is not None}
 
@@ -177,7 +177,7 @@ def read_model(path: str | os.PathLike[str]) -> "NoteDetector":
     from outlark.storage.model_file import load
 
     if not os.path.exists(path):
-        raise ModelFileError(f"{path} does not exist; train one with 'outlark train' or check the path")
+        raise ModelFileError(f"there is no model file {path}; check the path, or train a model with 'outlark train'")
     return load(path)
 
 

@@ -147,9 +147,11 @@ def _check_output(output: Path, force: bool) -> None:
     from outlark.files.container import read
 
     if not output.parent.is_dir():
-        raise InputError(f"the folder {output.parent} does not exist; create it first, or choose another one")
+        raise InputError(f"the folder {output.parent} does not exist; create it first, or choose another")
     if not output.exists():
         return
+    if output.is_dir():
+        raise InputError(f"{output} is a folder; give the name of a model file, such as {output / 'model.outlark'}")
     try:
         read(output)
     except ModelFileError as error:

@@ -21,7 +21,7 @@ from outlark.commands.excerpt import Reel
 from outlark.commands.train.examples import skipped_in_words, spread_evenly
 from outlark.errors import AudioError, InputError, OutlarkError
 from outlark.features.noise_floor import check_seconds
-from outlark.segments import KNOWN, UNKNOWN
+from outlark.verdict_names import KNOWN, UNKNOWN
 from outlark.version import __version__
 
 

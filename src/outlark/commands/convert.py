@@ -17,7 +17,7 @@ from outlark.commands import recording_of
 from outlark.commands.matching import without_copies
 from outlark.errors import AnnotationError, InputError, OutlarkError
 from outlark.plain_text import number_of
-from outlark.segments import KNOWN
+from outlark.verdict_names import KNOWN
 
 
 @dataclass(frozen=True, kw_only=True)

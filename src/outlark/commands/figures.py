@@ -40,7 +40,7 @@ def save_figure(figure: "Figure", path: str | PathLike[str]) -> None:
     path = Path(path)
     kind = path.suffix.lower()
     if kind not in KINDS:
-        raise InputError(f"{path}: a figure is written as {', '.join(KINDS)}; end its name with one of these")
+        raise InputError(f"{path}: figures can be saved as {', '.join(KINDS)}; change the end of the file name")
     if path.is_dir() or not path.parent.is_dir():
         wrong = "is a folder" if path.is_dir() else f"the folder {path.parent} does not exist"
         raise InputError(f"{path}: {wrong}; give the name of a file in a folder that exists")

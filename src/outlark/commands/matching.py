@@ -15,7 +15,7 @@ from outlark.audio.sound_files import SoundFiles, full_names, pair_names, record
 from outlark.commands.evaluation import Compared, is_answer, is_span
 from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import number_of
-from outlark.segments import SILENCE
+from outlark.verdict_names import SILENCE
 
 #: Repeats the rows of all files of a run (`outlark.batch.report`).
 COMBINED = "combined.csv"

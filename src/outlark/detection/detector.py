@@ -25,7 +25,7 @@ from outlark.detection.second_stage import Embedding, Memory
 from outlark.detection.stream import DetectorStream, ScoreStream, together
 from outlark.detection.thresholds import FROM
 from outlark.detection.trained import Trained
-from outlark.detection.training import Describer, Material, Signals
+from outlark.detection.training import ClassModel, Material, Signals
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.base import FrontEnd
@@ -84,7 +84,7 @@ class NoteDetector(Trained, BaseEstimator):
     def __init__(
         self,
         front_end: FrontEnd | None = None,
-        class_model: Describer | None = None,
+        class_model: ClassModel | None = None,
         decisions: Decisions | None = None,
         *,
         gap_s: float = GAP_S,
@@ -97,7 +97,7 @@ class NoteDetector(Trained, BaseEstimator):
         self.embedding = embedding
 
     @classmethod
-    def paper(cls, class_model: Describer | None = None) -> Self:
+    def paper(cls, class_model: ClassModel | None = None) -> Self:
         """The system as published (Sec. 4.2): top layer of HLDS, literal MDD-KM, six rules."""
         class_model = MDDKM.paper() if class_model is None else class_model
         return cls(HLDSFrontEnd.paper(), class_model, Decisions.paper(), gap_s=0.0)

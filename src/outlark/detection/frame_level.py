@@ -8,7 +8,7 @@ import numpy as np
 from outlark.audio.framing import Reblock
 from outlark.detection.learnt_thresholds import note_thresholds
 from outlark.detection.scores import ScoreBlock, joined_scores
-from outlark.detection.training import Describer, Material
+from outlark.detection.training import ClassModel, Material
 from outlark.features.base import Frames, FrontEnd
 from outlark.segments import Segment
 
@@ -22,7 +22,7 @@ class FrameModel:
 
     front_end: FrontEnd
     #: Its thresholds are those of frames.
-    class_model: Describer
+    class_model: ClassModel
     #: For the mean over a note; None if the class model does not keep the scores of left-out notes, (C,).
     note_thresholds: np.ndarray | None
 
@@ -36,7 +36,9 @@ class FrameModel:
         return FrameScorer(self.class_model, len(self.class_model.classes_))
 
 
-def fit_frames(front_end: FrontEnd, class_model: Describer, frames: Sequence[Frames], material: Material) -> FrameModel:
+def fit_frames(
+    front_end: FrontEnd, class_model: ClassModel, frames: Sequence[Frames], material: Material
+) -> FrameModel:
     """Describe the frames of the annotated notes."""
     X, y, groups = frame_samples(front_end, frames, material)
     fitted = class_model.fit(X, y, groups=groups)
@@ -73,7 +75,9 @@ def note_frames(front_end: FrontEnd, frames: Frames, segment: Segment) -> np.nda
     return np.array([min(max(nearest, 0), len(frames) - 1)]) if len(frames) else np.empty(0, dtype=int)
 
 
-def scores_of_other_notes(class_model: Describer, X: np.ndarray, y: np.ndarray, groups: np.ndarray) -> list[np.ndarray]:
+def scores_of_other_notes(
+    class_model: ClassModel, X: np.ndarray, y: np.ndarray, groups: np.ndarray
+) -> list[np.ndarray]:
     """For each class its mean score over each training note of the other classes."""
     scores, notes = class_model.class_scores(X), np.unique(groups)
     means = np.array([scores[groups == note].mean(axis=0) for note in notes])
@@ -84,7 +88,7 @@ def scores_of_other_notes(class_model: Describer, X: np.ndarray, y: np.ndarray, 
 class FrameScorer:
     """Each frame is a sample. Frames within the noise floor score 0."""
 
-    def __init__(self, class_model: Describer, n_classes: int) -> None:
+    def __init__(self, class_model: ClassModel, n_classes: int) -> None:
         self._class_model, self._n_classes = class_model, n_classes
         self._blocks = Reblock(FRAMES_AT_ONCE)
 

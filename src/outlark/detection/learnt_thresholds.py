@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from outlark.detection.absolute_scale import AnnotatedNote, note_samples
 from outlark.detection.scorers import NoteScorer
-from outlark.detection.training import Describer
+from outlark.detection.training import ClassModel
 from outlark.features.base import Frames
 from outlark.features.note import NoteFrontEnd
 from outlark.segments import Segment
@@ -43,7 +43,7 @@ class NoteScores(Protocol):
     @property
     def front_end(self) -> NoteFrontEnd: ...
     @property
-    def class_model(self) -> Describer: ...
+    def class_model(self) -> ClassModel: ...
     @property
     def lengths(self) -> np.ndarray: ...
     @property
@@ -100,7 +100,7 @@ def pooled_spread(own: Sequence[np.ndarray]) -> float:
     return 1.4826 * float(np.median(pooled)) * float(np.sqrt(len(pooled) / freedom))
 
 
-def left_out_by_refit(class_model: Describer, notes: Sequence[AnnotatedNote], model: NoteScores) -> list[np.ndarray]:
+def left_out_by_refit(class_model: ClassModel, notes: Sequence[AnnotatedNote], model: NoteScores) -> list[np.ndarray]:
     """For each class the best score of each of its notes, near its annotation, under a model that has not seen it.
 
     A model that has seen fewer notes gives lower scores for that reason alone. The notes that both have seen show by
@@ -167,7 +167,7 @@ def _guess(model: NoteScores, note: AnnotatedNote, c: int) -> float:
 
 
 def _best_near(
-    front_end: NoteFrontEnd, class_model: Describer, note: AnnotatedNote, lengths: np.ndarray, c: int
+    front_end: NoteFrontEnd, class_model: ClassModel, note: AnnotatedNote, lengths: np.ndarray, c: int
 ) -> float:
     """The best score of class c for a span near the annotation of the note."""
     first = np.floor(note.start - SEARCH * note.length)

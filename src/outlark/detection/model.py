@@ -15,7 +15,7 @@ from outlark.detection.scorers import LOOKED_AT, NoteScorer
 from outlark.detection.scores import ScoreLayout
 from outlark.detection.second_stage import CANDIDATE, Embedding, SecondStage
 from outlark.detection.thresholds import CALIBRATION, EXAMPLES, HAND, ClassCalibration, calibrated
-from outlark.detection.training import Describer, Material, check_material, training_record
+from outlark.detection.training import ClassModel, Material, check_material, training_record
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.base import FrontEnd
@@ -151,7 +151,7 @@ class DetectorModel:
 
 
 def fit_model(
-    material: Material, front_end: FrontEnd | None, class_model: Describer | None, embedding: Embedding | None
+    material: Material, front_end: FrontEnd | None, class_model: ClassModel | None, embedding: Embedding | None
 ) -> DetectorModel:
     """Train on annotated notes; None stands for the defaults."""
     check_material(material)

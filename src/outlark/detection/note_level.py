@@ -14,7 +14,7 @@ from outlark.detection.edges import Edges, learn_edges
 from outlark.detection.learnt_thresholds import left_out_by_refit, note_thresholds, raised, scores_of_the_rest
 from outlark.detection.scorers import ClassScorer, Contrast, NoteScorer, contrast_of
 from outlark.detection.second_stage import CANDIDATE
-from outlark.detection.training import Describer
+from outlark.detection.training import ClassModel
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.base import Frames
@@ -23,7 +23,7 @@ from outlark.maths.description import Description, score
 from outlark.maths.scoring import distances_to_all
 from outlark.segments import Segment
 
-#: Starts are tried every STEP frames at least, and at this many places along the shortest note.
+#: Trial starts lie a fortieth of the shortest note apart, but never less than STEP frames.
 STEP, PLACES = 2, 40
 #: MDD-KM for descriptions of length 1, on the scale of `absolute_scale`. Sizes are not balanced, because t0 grows with
 #: the number of notes; thresholds are those of whole notes, not of samples.
@@ -127,7 +127,7 @@ class Rejecting:
 
 def fit_notes(
     front_end: NoteFrontEnd,
-    class_model: Describer | None,
+    class_model: ClassModel | None,
     frames: Sequence[Frames],
     segments: Sequence[Sequence[Segment]],
     *,
@@ -194,7 +194,7 @@ def _on_the_absolute_scale(
 def _without_odd_ones(
     notes: Sequence[AnnotatedNote], classes: np.ndarray, left_out: Sequence[np.ndarray], t0: np.ndarray
 ) -> list[int]:
-    """The numbers of the notes that resemble another one of their class; a warning names the others."""
+    """The numbers of the notes to keep: all but at most one odd note of each class, which a warning names."""
     kept: list[int] = []
     for c, (label, of_notes) in enumerate(zip(classes.tolist(), left_out, strict=True)):
         own = [i for i, note in enumerate(notes) if note.label == label]
@@ -202,8 +202,8 @@ def _without_odd_ones(
         kept += [i for number, i in enumerate(own) if number != odd]
         if odd is not None:
             warnings.warn(
-                f"of the {len(own)} notes of {label!r}, in order, number {odd + 1} is unlike all the others and is not "
-                "used: it would open the class to other sounds; give a second one like it, or a class of its own",
+                f"note {odd + 1} of the {len(own)} examples of {label!r} is unlike all the others and is not used, "
+                "because the class would then accept other sounds; give a second one like it, or a class of its own",
                 stacklevel=2,
             )
     return sorted(kept)
@@ -219,7 +219,7 @@ def _absolute_thresholds(
 
 def _learnt(
     front_end: NoteFrontEnd,
-    class_model: Describer,
+    class_model: ClassModel,
     notes: Sequence[AnnotatedNote],
     frames: Sequence[Frames],
     segments: Sequence[Sequence[Segment]],
@@ -239,11 +239,13 @@ def _learnt(
 def check_segments(segments: Any) -> list[Segment]:
     """A list of `Segment`, or an error."""
     if not isinstance(segments, Iterable):
-        raise InputError(f"segments is {segments!r:.200}; give a list of Segment, as detect() returns")
+        raise InputError(f"segments is {segments!r:.200}; give a list of Segment objects, as returned by detect()")
     found = list(segments)
     strange = next((i for i, segment in enumerate(found) if not isinstance(segment, Segment)), None)
     if strange is not None:
-        raise InputError(f"segments[{strange}] is {found[strange]!r:.200}; give Segment, as detect() returns")
+        raise InputError(
+            f"segments[{strange}] is {found[strange]!r:.200}; give Segment objects, as returned by detect()"
+        )
     return found
 
 

@@ -22,7 +22,7 @@ from scipy.sparse import csr_array
 
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.note import NoteFrontEnd, cumulated, root_of_change
-from outlark.maths.description import ClassModel, score
+from outlark.maths.description import OneClass, score
 
 #: Training samples projected at once: bounds the memory and stays in the cache.
 SAMPLES_AT_ONCE = 64
@@ -53,7 +53,7 @@ def no_spans(n_starts: int, n_classes: int) -> SpanScores:
 class _Class(NamedTuple):
     """One class, ready for projections."""
 
-    description: ClassModel
+    description: OneClass
     size_factor: float
     #: Of the lengths that it may have.
     numbers: np.ndarray

@@ -1,4 +1,4 @@
-"""From spectra to class scores at note level: of every note that could start at each frame."""
+"""From spectra to class scores at note level: of every note that could start at each of many places."""
 
 from collections.abc import Sequence
 from typing import Protocol

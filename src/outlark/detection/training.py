@@ -18,7 +18,7 @@ from outlark.features.base import FrontEnd
 from outlark.segments import Segment, in_order
 
 
-class Describer(Protocol):
+class ClassModel(Protocol):
     """A class model: learns from samples (n, d) and then scores others."""
 
     classes_: np.ndarray

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from outlark.files.fields import plain
-from outlark.maths.description import ClassModel, score, scores, shares
+from outlark.maths.description import OneClass, score, scores, shares
 from outlark.maths.gp import squared_exponential
 from outlark.maths.notes import parts_of, same_samples
 from outlark.maths.rows import gathered
@@ -57,7 +57,7 @@ class Evidence:
     distance: float
 
 
-def evidence(label: Any, description: ClassModel, notes: np.ndarray, Z: np.ndarray) -> list[list[Evidence]]:
+def evidence(label: Any, description: OneClass, notes: np.ndarray, Z: np.ndarray) -> list[list[Evidence]]:
     """For each row of Z the notes of a class, the most influential first; landmarks stand for the notes they are of."""
     notes = notes[description.rows]
     parts = parts_of(notes)
@@ -155,7 +155,7 @@ class Health:
 
 def examine(
     classes: np.ndarray,
-    descriptions: Sequence[ClassModel],
+    descriptions: Sequence[OneClass],
     notes: Sequence[np.ndarray],
     size_factors: np.ndarray,
     thresholds: np.ndarray,
@@ -188,7 +188,7 @@ def examine(
 
 
 def _duplicates(
-    classes: np.ndarray, descriptions: Sequence[ClassModel], notes: Sequence[np.ndarray]
+    classes: np.ndarray, descriptions: Sequence[OneClass], notes: Sequence[np.ndarray]
 ) -> dict[tuple[int, int], set[tuple[Any, Any]]]:
     """Notes of which at least half the samples also occur in another note: (class, note number) → its twins."""
     numbers, names, sizes = [], {}, {}
@@ -258,7 +258,7 @@ class NoteScores(NamedTuple):
         return np.where(self.odd | self.mislabelled, should - score, 0.0)
 
 
-def note_scores(c: int, notes: np.ndarray, descriptions: Sequence[ClassModel], factors: np.ndarray) -> NoteScores:
+def note_scores(c: int, notes: np.ndarray, descriptions: Sequence[OneClass], factors: np.ndarray) -> NoteScores:
     """Score each note of class c, left out of its own class, and under every other class.
 
     `factors` are those of `outlark.maths.size`: notes are compared across classes of different size.
@@ -283,10 +283,10 @@ def odd_notes(own: np.ndarray) -> np.ndarray:
 
 
 def trim(
-    descriptions: Sequence[ClassModel],
+    descriptions: Sequence[OneClass],
     notes: Sequence[np.ndarray],
     factors: np.ndarray,
-    describe: Callable[[np.ndarray], ClassModel],
+    describe: Callable[[np.ndarray], OneClass],
     share: float,
 ) -> list[np.ndarray]:
     """Drop odd and mislabelled notes, the worst first, describing anew after each; at most `share` of a class's notes.
@@ -339,7 +339,7 @@ def _worst_notes(notes: NoteScores, most: int) -> np.ndarray:
     return np.argsort(-gaps, kind="stable")[: min(most, int(np.count_nonzero(gaps > 0.0)))]
 
 
-def _left_out_means(model: ClassModel, parts: Sequence[np.ndarray], factor: float) -> tuple[np.ndarray, np.ndarray]:
+def _left_out_means(model: OneClass, parts: Sequence[np.ndarray], factor: float) -> tuple[np.ndarray, np.ndarray]:
     """The mean score of each note without it, and without it and the note most like it."""
     if len(parts) == 1:
         return np.full(1, np.nan), np.full(1, np.nan)
@@ -351,7 +351,7 @@ def _left_out_means(model: ClassModel, parts: Sequence[np.ndarray], factor: floa
     return own, np.array([factor * score(d[: len(G)], model.far).mean() for G, d in without_both])
 
 
-def _most_alike(model: ClassModel, parts: Sequence[np.ndarray]) -> np.ndarray:
+def _most_alike(model: OneClass, parts: Sequence[np.ndarray]) -> np.ndarray:
     """For each note the number of the note most like it, by the mean kernel of its samples, (n_notes,)."""
     if sum(map(len, parts)) > COMPARED_ROWS:
         parts = [G[:: -(-len(G) * len(parts) // COMPARED_ROWS)] for G in parts]

@@ -31,7 +31,7 @@ from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, tempe
 from outlark.estimators.training import doubts, taken_in, train
 from outlark.files.fields import plain
 from outlark.maths.choice import mapped
-from outlark.maths.description import ClassModel, score
+from outlark.maths.description import OneClass, score
 from outlark.maths.rows import joined, on_disk, one_blas_thread
 from outlark.maths.scoring import Distances
 from outlark.maths.sparse import Setting
@@ -136,7 +136,7 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
     ['known', 'unknown']
     """
 
-    descriptions_: list[ClassModel]
+    descriptions_: list[OneClass]
     notes_: list[np.ndarray]
     size_factors_: np.ndarray
 

@@ -114,7 +114,7 @@ def _replace(target: Path, blob: bytes) -> None:
     if target.is_dir():
         raise ModelFileError("is a folder; give the name of a file in it")
     if not target.parent.is_dir():
-        raise ModelFileError(f"the folder {target.parent} does not exist; make it first, or choose another")
+        raise ModelFileError(f"the folder {target.parent} does not exist; create it first, or choose another")
     mode = target.stat().st_mode if target.exists() else None
     if mode is not None and not stat.S_ISREG(mode):
         raise ModelFileError("is a device or a pipe, not a file; choose another name")
@@ -133,7 +133,7 @@ def _file_size(path: Path) -> int:
     except FileNotFoundError:
         raise ModelFileError("there is no such file; check the name and the folder") from None
     if stat.S_ISDIR(found.st_mode):
-        raise ModelFileError("is a folder; give the name of the model file in it")
+        raise ModelFileError("is a folder, not a model file; give the path of a model")
     if is_endless(path):
         raise ModelFileError(NOT_REGULAR)
     if found.st_size == 0:

@@ -22,7 +22,7 @@ from outlark.maths.rows import blocks
 CENTRED_FLOOR = 1e-12
 
 
-class ClassModel(Protocol):
+class OneClass(Protocol):
     """The model of a class of n samples by m of them: exact (m = n, `Description`) or by landmarks (`maths.sparse`).
 
     The distance is ``d = 1 - ‖L_inv k‖²``, where k holds the kernel between the sample and `points`.
@@ -79,17 +79,17 @@ class ClassModel(Protocol):
         """For each part the distances of its samples under the model without this part."""
 
 
-def lowest_distance(model: ClassModel) -> float:
+def lowest_distance(model: OneClass) -> float:
     """The distance that n copies of a sample leave; a centred one is 0 at the mean, up to rounding."""
     return CENTRED_FLOOR if model.center else model.ratio / (len(model.X) + model.ratio)
 
 
-def far_distance(model: ClassModel) -> float:
+def far_distance(model: OneClass) -> float:
     """1, and a little more when the kernel is centred."""
     return 1.0 + float(centring_term(np.zeros(1), model)[0]) if model.center else 1.0
 
 
-def centring_term(ones_P_k: np.ndarray, model: ClassModel) -> np.ndarray:
+def centring_term(ones_P_k: np.ndarray, model: OneClass) -> np.ndarray:
     """What centring adds to the distance; see `distances`."""
     return (1.0 - ones_P_k) ** 2 / model.ones_P_ones - model.ratio / len(model.X)
 
@@ -176,7 +176,7 @@ def describe(X: np.ndarray, ell: float, ratio: float, center: bool = False) -> D
     return Description(np.ascontiguousarray(X), ell, ratio, np.ascontiguousarray(np.tril(L_inv)), center)
 
 
-def distances(model: ClassModel, Z: np.ndarray) -> np.ndarray:
+def distances(model: OneClass, Z: np.ndarray) -> np.ndarray:
     """Eq. (11) in units of σ², for every row of Z.
 
     With a kernel centred in the feature space, the predictive variance *is* the kernel Mahalanobis distance. Centring
@@ -192,7 +192,7 @@ def distances(model: ClassModel, Z: np.ndarray) -> np.ndarray:
     return np.maximum(d, model.floor)
 
 
-def left_out_distances(model: ClassModel, parts: Sequence[np.ndarray]) -> np.ndarray:
+def left_out_distances(model: OneClass, parts: Sequence[np.ndarray]) -> np.ndarray:
     """The distance of each training sample under the model **without the part that it belongs to**.
 
     Parts are the rows of samples that are left out together. They are disjoint, and none is the whole class. A sample
@@ -234,17 +234,17 @@ def score(d: np.ndarray, far: float | np.ndarray = 1.0) -> np.ndarray:
     return np.maximum(-0.5 * np.log(d / far), 0.0)
 
 
-def scores(model: ClassModel, Z: np.ndarray) -> np.ndarray:
+def scores(model: OneClass, Z: np.ndarray) -> np.ndarray:
     """The score of every row of Z for the class, (m,)."""
     return score(distances(model, Z), model.far)
 
 
-def left_out_scores(model: ClassModel, parts: Sequence[np.ndarray]) -> np.ndarray:
+def left_out_scores(model: OneClass, parts: Sequence[np.ndarray]) -> np.ndarray:
     """The score of every training sample under the model without its part, (n,)."""
     return score(left_out_distances(model, parts), model.far)
 
 
-def shares(model: ClassModel, Z: np.ndarray) -> np.ndarray:
+def shares(model: OneClass, Z: np.ndarray) -> np.ndarray:
     """How much each of the `points` reduces the distance of each row of Z, as a share of the whole, (m, rows of Z).
 
     For the plain kernel the reductions are ``k_i (L_invᵀ L_inv k)_i``, in all ``1 - d``. Shares do not depend on the

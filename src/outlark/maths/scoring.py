@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from outlark.maths.description import ClassModel, centring_term
+from outlark.maths.description import OneClass, centring_term
 from outlark.maths.rows import blas_threads, one_blas_thread
 
 BLOCK_ROWS = 1024
@@ -63,7 +63,7 @@ class Kernel:
 class _Scorer:
     """One class, prepared for scoring blocks of rows."""
 
-    def __init__(self, model: ClassModel, single: bool = False) -> None:
+    def __init__(self, model: OneClass, single: bool = False) -> None:
         self.model = model
         self.kernel = Kernel(model.points, model.ell, model.ratio, single and model.floor >= SINGLE_FLOOR)
         n = len(model.points)
@@ -97,9 +97,7 @@ class Distances:
            [1.   , 0.091]])
     """
 
-    def __init__(
-        self, descriptions: Sequence[ClassModel], *, single: bool = False, block_rows: int = BLOCK_ROWS
-    ) -> None:
+    def __init__(self, descriptions: Sequence[OneClass], *, single: bool = False, block_rows: int = BLOCK_ROWS) -> None:
         self.descriptions, self.single, self._block_rows = descriptions, single, block_rows
         self._scorers = [_Scorer(description, single) for description in descriptions]
         self._centre = np.mean([scorer.kernel.origin for scorer in self._scorers], axis=0)
@@ -136,7 +134,7 @@ class Distances:
 
 
 def distances_to_all(
-    descriptions: Sequence[ClassModel],
+    descriptions: Sequence[OneClass],
     Z: np.ndarray,
     *,
     single: bool = False,

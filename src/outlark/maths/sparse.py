@@ -20,7 +20,7 @@ from scipy.linalg import eigh, qr
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
 
-from outlark.maths.description import ClassModel, describe, far_distance, lowest_distance
+from outlark.maths.description import OneClass, describe, far_distance, lowest_distance
 from outlark.maths.gp import regularised_factor
 from outlark.maths.landmarks import CANDIDATES, Landmarks, pick
 from outlark.maths.rows import BLOCK_ROWS
@@ -176,7 +176,7 @@ class LandmarkDescription(NamedTuple):
         return d
 
 
-def describe_class(X: np.ndarray, setting: Setting) -> ClassModel:
+def describe_class(X: np.ndarray, setting: Setting) -> OneClass:
     """The model of a class: exact or by landmarks, depending on the setting and the size of the class.
 
     >>> X = np.random.default_rng(0).normal(size=(500, 2))

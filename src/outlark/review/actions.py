@@ -60,7 +60,10 @@ def remove(project: Project, annotation_id: int) -> Row:
 def judge(project: Project, detection_id: int, verdict: str, class_id: int | None, queue: str) -> Row:
     """A verdict on a detection becomes an annotation, and replaces an earlier verdict."""
     found = _row(project, "detection", detection_id)
-    own, (label, role, origin) = found["class_id"], _meaning(project, found["class_id"], verdict, class_id)
+    own = found["class_id"]
+    if verdict == "relabel" and class_id is not None and class_id == own:
+        verdict = "confirm"  # precision counts it as right
+    label, role, origin = _meaning(project, own, verdict, class_id)
     near = project.store.rows(
         f"SELECT * FROM annotation WHERE recording_id = ? AND t0 < ? AND t1 > ? AND origin IN {OF_REVIEWS}",
         found["recording_id"], found["t1"], found["t0"],
@@ -208,7 +211,7 @@ def _meaning(project: Project, own: int | None, verdict: str, class_id: int | No
         if class_id is None:
             raise InputError("relabel needs the class of the note")
         _class(project, class_id)
-        return class_id, "truth", "confirmed" if class_id == own else "relabelled"
+        return class_id, "truth", "relabelled"
     if verdict == "unknown":
         return None, "truth", "relabelled" if own is not None else "confirmed"
     if verdict == "confirm":

@@ -1,7 +1,7 @@
 """A trained detector as a JSON header and arrays for a file, and back: the same segments to the last bit.
 
-Defaults are written out, so that another version of outlark, with other defaults, still gives the same segments. What
-is read must give the same file again: that is how entries are found that do not belong together.
+Defaults are written out, so that another version of outlark, with other defaults, still gives the same segments. After
+reading, classes, frames and thresholds are derived again and compared, to find entries that do not belong together.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -351,11 +351,11 @@ def _with_labels(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _records(found: Any, types: Mapping[str, Any], one: str, more: Mapping[str, Any] = {}) -> list[Any]:
     """A list of dicts, once every entry is found to be of its type; in the order of the types."""
     kinds = {**types, **more}
-    _require(isinstance(found, list), f"its list of {one}s is {found!r:.100}, not a list")
+    _require(isinstance(found, list), f"instead of a list, each of a {one}, it has {found!r:.100}")
     for row in found:
         fits = isinstance(row, dict) and types.keys() <= row.keys() <= kinds.keys()
         of_type = fits and all(isinstance(v, kinds[k]) and (v is not True or kinds[k] is bool) for k, v in row.items())
-        _require(of_type, f"a {one} is {row!r:.200}, which cannot be")
+        _require(of_type, f"a {one} is {row!r:.200}, which is not valid")
     return [{name: row[name] for name in kinds if name in row} for row in found]
 
 
@@ -373,7 +373,7 @@ def _calibration(found: Any, classes: list[Any]) -> tuple[ClassCalibration, ...]
     _require(labels in ([], classes), f"its calibration is of {labels!r:.100}")
     for row in rows:
         fits = len(row["counts"]) == len(BINS) - 1 and row["prior"] > 0.0
-        _require(fits, f"the calibration of a class is {row!r:.200}, which cannot be")
+        _require(fits, f"the calibration of a class is {row!r:.200}, which is not valid")
     return tuple(
         ClassCalibration(**{**row, "label": label, "counts": tuple(row["counts"])})
         for row, label in zip(rows, labels, strict=True)

@@ -149,7 +149,7 @@ def _taken(fields: Fields, name: str, spec: str | Callable[[Any], Any], sizes: S
         try:
             return spec(found)
         except (TypeError, ValueError, KeyError, OverflowError):
-            raise ModelFileError(f"{name} is {found!r:.100}, which cannot be; save the model again") from None
+            raise ModelFileError(f"{name} is {found!r:.100}, which is not valid; save the model again") from None
     kind, shapes, *optional = spec.split()
     if optional and name not in fields.arrays:
         return None

@@ -148,7 +148,7 @@ def _checked_times(start_s: Any, end_s: Any, sound: Sound) -> tuple[float, float
     if start >= sound.duration_s:
         raise InputError(f"--start {start:g}, but the recording is {sound.duration_s:.3f} s long; give an earlier time")
     if round((min(end, sound.duration_s) - start) * sound.sample_rate) < 1:
-        raise InputError(f"there is nothing between --start {start:g} and --end {end:g}; give a later end")
+        raise InputError(f"--end {end:g} is not after --start {start:g}; give a later end")
     end = min(end, sound.duration_s)
     if end - start > LONGEST_S:
         raise InputError(f"{end - start:.0f} s are too much for one figure; give at most {LONGEST_S:.0f} s")

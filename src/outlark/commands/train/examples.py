@@ -15,9 +15,10 @@ from outlark.annotations import Annotation, Table, read_annotations
 from outlark.annotations.read import tables_in
 from outlark.audio.sound_files import SoundFiles, is_sound, sounds_within
 from outlark.commands import listing, recording_of
+from outlark.detection.thresholds import there_are
 from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import number_of, writable
-from outlark.segments import KNOWN
+from outlark.verdict_names import KNOWN
 
 EXPECTED = "expected a folder with one subfolder of clips per class, or annotation files"
 Key = tuple[str, str, float, float]
@@ -81,7 +82,7 @@ class Examples:
         """Only the notes and negatives of these classes."""
         missing = [name for name in names if name not in self.labels]
         if missing:
-            raise InputError(f"there are no examples of the class {missing[0]!r}, only of {', '.join(self.labels)}")
+            raise InputError(f"there are no examples of the class {missing[0]!r}; {there_are(missing[0], self.labels)}")
         notes, negatives = (tuple(n for n in own if n.label in names) for own in (self.notes, self.negatives))
         return replace(self, notes=notes, negatives=negatives)
 

@@ -101,7 +101,9 @@ def learn(
     if examples.clips:
         learnt = _learn_clips(examples, detector, channel, trim, watch)
     elif trim:
-        raise InputError("--trim is for clips; annotations say where their notes start and end: omit it")
+        raise InputError(
+            "--trim applies only to clips; omit it, because annotations already say where notes start and end"
+        )
     else:
         learnt = _learn_annotations(examples, detector, channel, watch)
     rejected = reject(detector, examples.negatives, channel, watch)
@@ -160,15 +162,17 @@ class Clip:
 def _learn_clips(examples: Examples, detector: NoteDetector, channel: int | str, trim: bool, watch: Watch) -> Learnt:
     clips: list[Clip] = []
     unread: list[Unread] = []
+    why: dict[str, str] = {}
     for number, note in enumerate(examples.notes, start=1):
         try:
             clips.append(Clip.of(note, channel))
         except AudioError as error:
             unread.append(Unread(note.recording, str(error)))
+            why[note.label] = str(error)
         watch(number, len(examples.notes))
     lost = sorted(set(examples.labels) - {clip.note.label for clip in clips})
     if lost:
-        raise AudioError(f"no clip of the class {lost[0]!r} can be read: {unread[0].message}")
+        raise AudioError(f"no clip of the class {lost[0]!r} can be read: {why[lost[0]]}")
     trimmed = [clip.trimmed for clip in clips]
     used, rates = trimmed if trim else clips, [clip.rate for clip in clips]
     detector.fit([clip.used for clip in used], [clip.note.label for clip in used], rates)
@@ -329,7 +333,7 @@ def _segment(note: Example, rate: int, n_samples: int, remarks: list[str]) -> Se
         f"{note.annotation.end_s:.3f} s, but {note.recording} ends at {n_samples / rate:.3f} s"
     )
     if segment.start + segment.end >= 2 * n_samples:
-        raise AnnotationError(f"{said}; do they belong together?")
+        raise AnnotationError(f"{said}; check that this annotation file belongs to this recording")
     if segment.end - n_samples > ROUNDING_S * rate:
         remarks.append(f"{said}: used up to there")
     return replace(segment, end=n_samples)
@@ -409,6 +413,6 @@ def _odd(learnt: Learnt) -> Iterator[str]:
                 for record in training
                 if record["sha256"] == sha
             ]
-            yield f"the same sound twice: {same[0]} and {same[1]}; keep one of them"
+            yield f"the same sound {'twice' if n == 2 else f'{n} times'}: {' and '.join(same[:2])}; keep one of them"
     if learnt.seconds > MUCH_S:
         yield f"{learnt.seconds / 3600:.1f} h of sound were used; fewer examples (--max-examples) need less memory"

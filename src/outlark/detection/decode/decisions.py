@@ -272,7 +272,9 @@ class DecisionStream:
                 raise InputError("decoder='notes' needs scores of whole notes, with lengths; take 'rules' or 'viterbi'")
             return None
         if self._decoder in ("rules", "viterbi"):
-            raise InputError(f"decoder={self._decoder!r} is for scores of frames, not of whole notes; take 'notes'")
+            raise InputError(
+                f"decoder={self._decoder!r} works only with frame-level models, and this one is note-level; use 'notes'"
+            )
         lengths = np.asarray(lengths)
         if lengths.shape != values.shape or lengths.dtype.kind not in "iu":
             raise InputError(f"lengths {lengths.dtype} {lengths.shape}; expected whole numbers, {values.shape}")
