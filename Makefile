@@ -16,7 +16,7 @@ JOBS   ?= 2
 # One BLAS thread for each test process: the processes share the cores.
 BLAS1   = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo examples docs docs-reference test quick lint format bench lock dist clean browser
+.PHONY: demo examples docs docs-reference test quick coverage lint format bench lock dist clean browser
 .DEFAULT_GOAL := test
 
 $(VENV)/.base: pyproject.toml
@@ -65,6 +65,13 @@ QUICK = tests/maths tests/metrics tests/estimators tests/annotations tests/files
 
 quick: $(VENV)/.dev
 	$(BLAS1) $(BIN)/python -m pytest -n $(JOBS) $(QUICK)
+
+# lines and branches that the tests reach, also in commands, workers and killed runs (half as slow again)
+coverage: $(VENV)/.dev browser
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pytest-cov
+	$(BLAS1) $(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=
+	-$(BIN)/python -m coverage combine --append --quiet
+	$(BIN)/python -m coverage report --skip-covered --sort=miss --fail-under=95
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -36,7 +36,9 @@ def main() -> None:
 
     title = "A recording with three known and five unknown notes"
     picture = folder / "notes_in_a_recording.png"
-    figures.save_figure(figure.stretch(detector, audio, sample_rate=SAMPLE_RATE, truth=truth, title=title), picture)
+    figures.save_figure(
+        figure.draw_excerpt(detector, audio, sample_rate=SAMPLE_RATE, truth=truth, title=title), picture
+    )
     print(f"picture: {picture}")
 
 

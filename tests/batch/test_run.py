@@ -231,7 +231,8 @@ def test_the_journal_of_an_earlier_version_is_refused(model, four, done):
     journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
     before = contents(done)
     with pytest.raises(
-        InputError, match=r"holds results of an earlier version of outlark, .* size and time .* or --no-resume to do"
+        InputError,
+        match=r"holds results of an earlier version of outlark, .* size and time .* or use --no-resume to process",
     ):
         go(model, done, four)
     assert contents(done) == before
@@ -304,7 +305,9 @@ def test_another_recording_of_the_same_name_is_refused(model, four, done, tmp_pa
     ],
 )
 def test_other_settings_are_refused(model, four, done, more, told):
-    with pytest.raises(InputError, match=rf"made with other settings \(.*: {told}\); choose another .* or --no-resume"):
+    with pytest.raises(
+        InputError, match=rf"made with other settings \(.*: {told}\); choose another .* or use --no-resume"
+    ):
         go(model, done, four, **more)
 
 

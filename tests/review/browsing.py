@@ -56,6 +56,13 @@ class Visit:
         """Until all changes are saved."""
         self.page.wait_for_selector("body:not([data-waiting]), body[data-waiting='0']")
 
+    def review_next(self) -> None:
+        """Press G, and wait until a note is under review: keys that come earlier do nothing."""
+        self.page.wait_for_function("() => import('/state.js').then(({ state }) => Boolean(state.recording))")
+        self.page.keyboard.press("g")
+        self.page.wait_for_function("() => import('/actions.js').then(({ currentItem }) => Boolean(currentItem()))")
+        self.page.wait_for_selector("#card .verdicts")
+
     def show(self, t0: float, seconds: float) -> None:
         """Show a part of the recording, once it is drawn."""
         self.page.evaluate("([t, s]) => import('/view.js').then((view) => view.show(t, s))", [t0, seconds])

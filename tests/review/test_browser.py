@@ -194,8 +194,7 @@ def time_of(loud: np.ndarray, found: dict, near_s: float) -> float:
 
 def test_accessibility(trained, visit):
     page = visit(trained)
-    page.page.keyboard.press("g")
-    page.page.wait_for_selector("#card .verdicts")
+    page.review_next()
     for theme in ("light", "dark", "contrast"):
         page.page.select_option("#theme", theme)
         page.page.click("#tab-review")
@@ -331,8 +330,7 @@ def test_two_tabs_on_one_project(trained, visit):
     one = visit(trained)
     two = Visit(one.context.browser, one.url)
     for page in (one, two):
-        page.page.keyboard.press("g")
-        page.page.wait_for_selector("#card .verdicts")
+        page.review_next()
         page.page.keyboard.press("y")
         page.saved()
     one.page.keyboard.press("z")
@@ -359,8 +357,7 @@ def test_trouble_is_told_on_the_page(visit, opens, tmp_path, demo_recordings):
 
 def test_a_verdict_that_is_not_saved_is_told_and_taken_back(trained, visit, monkeypatch):
     page = visit(trained)
-    page.page.keyboard.press("g")
-    page.page.wait_for_selector("#card .verdicts")
+    page.review_next()
     page.page.route("**/api/reviews**", lambda route: route.abort())  # one by one, or together
     for _ in range(10):  # a key that is pressed while the card is being filled does nothing
         page.page.keyboard.press("y")

@@ -14,10 +14,11 @@ let opening = 0;
 const told = new Set();
 /** @type {Map<number, any>} */ const known = new Map();  // what was found in recordings that were open before
 
-export async function loadProject() {
+/** The classes, the run and its thresholds. Only who also loads the rest takes over the revision: another tab may have changed it. */
+export async function loadProject(all = false) {
   const project = await get("/api/project");
   state.project = project;
-  revision = project.revision;
+  if (all || !revision) revision = project.revision;
   const { run } = project;
   const ratios = run ? run.class_ids.map((id) => run.wanted[id] / run.priors[id]) : [];
   state.factor = ratios.length ? Math.exp(ratios.reduce((sum, r) => sum + Math.log(r || 1), 0) / ratios.length) : 1;
@@ -102,7 +103,7 @@ export async function loadQueue() {
 }
 
 export async function reloadAll() {
-  await loadProject();
+  await loadProject(true);
   clearScores();
   await loadFound();
   await loadQueue();
