@@ -148,7 +148,7 @@ def test_nothing_but_a_model_is_replaced(clips, model, tmp_path):
         (
             ["{clips}", "-o", "{tmp}/m", "--class", "wren"],
             1,
-            "no examples of the class 'wren', only of cach-Z, tuti-F",
+            "no examples of the class 'wren'; there are cach-Z, tuti-F",
         ),
         (
             ["{clips}", "-o", "{tmp}/m", "--format", "exel"],

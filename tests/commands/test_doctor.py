@@ -198,7 +198,7 @@ def test_a_note_that_was_not_used_is_named(tmp_path):
     known, labels = clips({"tuti-D": 5, "cach-Z": 5})
     wrong = notes(seed=9, counts={"cach-E": 1})[0].samples
     paths = on_disk(tmp_path, [wrong, *known])
-    with pytest.warns(UserWarning, match="of the 6 notes of 'tuti-D'"):
+    with pytest.warns(UserWarning, match="note 1 of the 6 examples of 'tuti-D'"):
         fitted = NoteDetector().fit(paths, ["tuti-D", *labels])
     model_file.save(fitted, tmp_path / "m.outlark")
     findings = examine(model_file.load(tmp_path / "m.outlark"))

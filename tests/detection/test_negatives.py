@@ -349,4 +349,4 @@ def test_damaged_files(kept):
     refused(header, {**arrays, "notes/rejected_counts": counts + 1}, r"array 'rejected' holds \d+ rows, but")
     refused(header, {k: v for k, v in arrays.items() if k != "notes/rejected"}, r"rejected")
     refused({**header, "negatives": [{**header["negatives"][0], "label": "wren"}]}, arrays, r"a training note is")
-    refused({**header, "negatives": 3}, arrays, r"not a list")
+    refused({**header, "negatives": 3}, arrays, r"instead of a list")

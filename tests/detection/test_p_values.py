@@ -152,10 +152,10 @@ def test_frames_have_no_p_values():
 @pytest.mark.parametrize(
     ("segments", "message"),
     [
-        (labelled(), r"segments is Segment\(.*\); give a list of Segment, as detect\(\) returns"),
+        (labelled(), r"segments is Segment\(.*\); give a list of Segment objects, as returned by detect\(\)"),
         (3.0, "segments is 3.0; give a list of Segment"),
         (None, "segments is None; give a list of Segment"),
-        ([labelled(), None], r"segments\[1\] is None; give Segment, as detect\(\) returns"),
+        ([labelled(), None], r"segments\[1\] is None; give Segment objects, as returned by detect\(\)"),
         ([(0, 10, "tuti-F")], r"segments\[0\] is \(0, 10, 'tuti-F'\); give Segment"),
         ("tuti-F", r"segments\[0\] is 't'; give Segment"),
     ],

@@ -204,7 +204,7 @@ def test_a_header_too_long_to_be_read_again(tmp_path, monkeypatch):
 
 
 def test_folders_that_are_not_there_and_names_that_are_taken(tmp_path):
-    with pytest.raises(ModelFileError, match=r"m: the folder .*gone does not exist; make it"):
+    with pytest.raises(ModelFileError, match=r"m: the folder .*gone does not exist; create it"):
         write(tmp_path / "gone" / "m", {}, {})
     with pytest.raises(ModelFileError, match="is a folder; give the name"):
         write(tmp_path, {}, {})

@@ -261,7 +261,7 @@ def test_corrupt_audio_is_told_and_the_rest_is_opened(tmp_path, demo_recordings)
     (tmp_path / "b.wav").write_bytes(b"no sound")
     (tmp_path / "c.flac").write_bytes(b"")
     opened = open_project([tmp_path])
-    assert [(p["name"], "decoded" in p["message"] or "empty" in p["message"]) for p in opened.problems] == [
+    assert [(p["name"], "is a text file" in p["message"] or "empty" in p["message"]) for p in opened.problems] == [
         ("b.wav", True),
         ("c.flac", True),
     ]
