@@ -60,8 +60,9 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going -q -b html docs build/site
 	@echo "open build/site/index.html"
 
-# what most changes break first: the maths, the estimators, decoding, formats, layers, documents
-QUICK = tests/maths tests/metrics tests/estimators tests/annotations tests/files tests/test_layers.py tests/test_docs.py
+# what most changes break first: the maths, verdicts, decoding, formats, layers
+QUICK = tests/maths tests/metrics tests/annotations tests/files tests/test_layers.py tests/estimators/test_open_set.py \
+  tests/detection/test_rules.py tests/detection/test_verdicts.py
 
 quick: $(VENV)/.dev
 	$(BLAS1) $(BIN)/python -m pytest -n $(JOBS) $(QUICK)
