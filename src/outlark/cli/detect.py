@@ -112,7 +112,7 @@ def verify(out: str, **given: Any) -> None:
 
 def _task(paths: Sequence[str], given: Mapping[str, Any], **more: Any) -> tuple[Task, Sources]:
     """What to do with which files; the model and its options are checked before anything is written."""
-    detector, sha256 = thresholds.detector_of(given)
+    detector, sha256 = thresholds.checked_model(given)
     task = Task(
         model=given["model"],
         model_sha256=sha256,

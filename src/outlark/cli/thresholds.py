@@ -149,12 +149,13 @@ def settings(given: Iterable[Given], detector: "NoteDetector") -> dict[str, Any]
     return {"thresholds": {str(label): value for label, value in chosen.items()}} if chosen else {}
 
 
-def with_thresholds(task: Task, detector: "NoteDetector", sources: Sources, given: Mapping[str, Any]) -> Task:
+def with_thresholds(task: Task, detector: "NoteDetector | None", sources: Sources, given: Mapping[str, Any]) -> Task:
     """The task with thresholds that are set by hand, as in the detector, calibrated on these files, or both."""
-    calibrated, labels = given["calibrate"], detector.classes_.tolist()
-    chosen = by_label(given["thresholds"], labels)
-    if not chosen and not calibrated:
+    calibrated = given["calibrate"]
+    if detector is None or not (given["thresholds"] or calibrated):
         return task
+    labels = detector.classes_.tolist()
+    chosen = by_label(given["thresholds"], labels)
     if calibrated and len(chosen) == len(labels):
         raise InputError(
             "--threshold sets every class, which leaves nothing to --calibrate; omit one of them, or set some classes "
@@ -163,8 +164,7 @@ def with_thresholds(task: Task, detector: "NoteDetector", sources: Sources, give
     if calibrated:
         # with the decisions of the model, as 'outlark calibrate' does
         detector = read_model(task.model)
-        if chosen:
-            detector.set_thresholds(chosen)
+        _set_on(detector, given["thresholds"])
         _calibrated(detector, task.model_sha256, sources, given["quiet"], task.channel)  # the run reports failures
         if not given["quiet"]:
             _report(detector)
@@ -176,18 +176,41 @@ def read_model(path: str | os.PathLike[str]) -> "NoteDetector":
     """The detector in a file."""
     from outlark.storage.model_file import load
 
+    _check_there(path)
+    return load(path)
+
+
+def _check_there(path: str | os.PathLike[str]) -> None:
     if not os.path.exists(path):
         raise ModelFileError(f"there is no model file {path}; check the path, or train a model with 'outlark train'")
-    return load(path)
+
+
+def _set_on(detector: "NoteDetector", given: Iterable[Given]) -> None:
+    chosen = by_label(given, detector.classes_.tolist())
+    if chosen:
+        detector.set_thresholds(chosen)
+
+
+def checked_model(given: Mapping[str, Any]) -> "tuple[NoteDetector | None, str]":
+    """The detector of `detector_of`, if options depend on it or its file is out of the ordinary; and the digest.
+
+    Otherwise only the file is checked: loading a detector takes a second, which a run leaves to its workers.
+    """
+    from outlark.files.container import read
+
+    if given["thresholds"] or given["calibrate"] or options.given_decisions(given):
+        return detector_of(given)
+    _check_there(given["model"])
+    header, _ = read(given["model"])
+    if header.get("kind") != "NoteDetector" or "second_stage" in header:
+        return detector_of(given)
+    return None, sha256_of(given["model"])
 
 
 def detector_of(given: Mapping[str, Any]) -> "tuple[NoteDetector, str]":
     """The detector in the file `model` with the given decisions and thresholds, and the digest of the file."""
-
     detector = read_model(given["model"])
     detector.set_params(**{f"decisions__{name}": value for name, value in options.given_decisions(given).items()})
-    chosen = by_label(given["thresholds"], detector.classes_.tolist())
-    if chosen:
-        detector.set_thresholds(chosen)
+    _set_on(detector, given["thresholds"])
     detector.try_out()  # reports values that do not fit before any work is done
     return detector, sha256_of(given["model"])
