@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from outlark.annotations.annotation import About
 from outlark.errors import AnnotationError, InputError, OutlarkError
 from outlark.files.aside import opened_aside
-from outlark.files.places import NOT_REGULAR, is_endless
+from outlark.files.places import NOT_REGULAR, is_endless, starts_a_model
 from outlark.files.strict_json import dumps, loads
 from outlark.plain_text import first_bytes
 
@@ -53,7 +53,7 @@ def read_text(path: Path, remarks: list[str]) -> str:
     blob = read_bytes(path)
     encoding = _encoding(blob)
     if encoding is None:
-        if blob[8:9] == b"{":  # safetensors
+        if starts_a_model(blob, len(blob)):
             raise AnnotationError(f"{path} is a model; give an annotation file")
         raise AnnotationError(
             f"{path} is not a text file: it begins with {first_bytes(blob)}; give an annotation file, not a recording"

@@ -13,13 +13,15 @@ import soundfile
 from numpy.typing import ArrayLike
 
 from outlark.errors import AudioError, InputError
-from outlark.files.places import NOT_REGULAR, as_os_errors, as_place, is_endless, is_url, opened
+from outlark.files.places import NOT_REGULAR, as_os_errors, as_place, is_endless, is_url, opened, starts_a_model
 from outlark.plain_text import is_text
 
 #: Full scale of integer samples, by kind and size in bytes. 24 bits come left-justified in 32.
 FULL_SCALE = {("u", 1): 2.0**7, ("i", 2): 2.0**15, ("i", 4): 2.0**31}
 #: Samples decoded or processed at once.
 CHUNK = 2**16
+#: Bytes by which a file that is not a recording is recognised.
+START = 2**12
 #: Encodings that decode to the same numbers from any position; MP3, Vorbis and Opus do not.
 SEEKABLE = frozenset({"PCM_S8", "PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW"})
 #: More columns than this, and more than rows, mean that channels and samples are swapped.
@@ -217,8 +219,9 @@ class AudioFile:
             raise AudioError(f"{path} {NOT_REGULAR}")
         try:
             with path.open("rb") as file:
-                if not file.read(1):
-                    raise AudioError(f"{path} is empty (0 bytes); copy or record it again")
+                start = file.read(START)
+            if not start:
+                raise AudioError(f"{path} is empty (0 bytes); copy or record it again")
             return soundfile.SoundFile(for_decoder(path))
         except (FileNotFoundError, NotADirectoryError) as error:
             raise AudioError(f"{path} does not exist; check the path") from error
@@ -227,6 +230,12 @@ class AudioFile:
                 raise AudioError(f"{path} is a folder; give the path of one sound file") from error
             raise AudioError(f"{path} cannot be opened ({error.strerror}); check that you may read it") from error
         except (soundfile.SoundFileError, TypeError) as error:  # TypeError: a name that ends in .raw
+            if starts_a_model(start, path.stat().st_size):
+                raise AudioError(f"{path} is a model, not a recording; give sound files or folders of them") from error
+            if is_text(start):
+                raise AudioError(
+                    f"{path} is a text file, not a sound file; give the recording it belongs to"
+                ) from error
             raise self._not_decoded(error) from error
 
     @contextmanager
@@ -252,13 +261,6 @@ class AudioFile:
             ) from error
 
     def _not_decoded(self, error: Exception) -> AudioError:
-        if not is_url(self.path):
-            with Path(self.path).open("rb") as file:
-                start = file.read(4096)
-            if start[8:9] == b"{":  # safetensors
-                return AudioError(f"{self.path} is a model, not a recording; give sound files or folders of them")
-            if is_text(start):
-                return AudioError(f"{self.path} is a text file, not a sound file; give the recording it belongs to")
         return AudioError(
             f"{self.path} cannot be decoded as a sound file ({error}); convert it to WAV or FLAC, or get another copy"
         )

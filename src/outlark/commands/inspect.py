@@ -26,7 +26,7 @@ from outlark.features.base import FrontEnd
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
 from outlark.files.container import read
-from outlark.files.places import NOT_REGULAR, is_endless, size_of
+from outlark.files.places import NOT_REGULAR, is_endless, size_of, starts_a_model
 from outlark.plain_text import first_bytes
 from outlark.storage.model_file import load
 
@@ -50,9 +50,7 @@ def content_of(
         raise InputError(f"{path} cannot be read ({error.strerror}); check the path and your permissions") from None
     if not head:
         raise InputError(f"{path} is empty (0 bytes); copy or record it again")
-    # safetensors: the length of the header, then the header, which is a JSON object
-    is_container = head[8:] == b"{" and int.from_bytes(head[:8], "little") < path.stat().st_size
-    if is_container or path.suffix.lower() == ".outlark":
+    if starts_a_model(head, path.stat().st_size) or path.suffix.lower() == ".outlark":
         return model_content(path)
     return _sound_or_table(path, sounds or SoundFiles(), label_column, head)
 

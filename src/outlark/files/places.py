@@ -148,3 +148,12 @@ def cache_folder() -> Path:
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local", "outlark", "Cache")
     return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "outlark"
+
+
+def starts_a_model(start: bytes, size: int) -> bool:
+    """Whether a file of this size that starts like this is a model: safetensors, whose header is a JSON object.
+
+    >>> starts_a_model(b"\\x02\\0\\0\\0\\0\\0\\0\\0{}", 10), starts_a_model(b"RIFF....{", 10)
+    (True, False)
+    """
+    return start[8:9] == b"{" and int.from_bytes(start[:8], "little") < size

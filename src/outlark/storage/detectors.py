@@ -21,7 +21,7 @@ from outlark.detection.model import DetectorModel
 from outlark.detection.note_level import NoteModel
 from outlark.detection.scorers import CLEAR_DB, SOUND_DB
 from outlark.detection.second_stage import Embedding, SecondStage
-from outlark.detection.thresholds import BINS, HAND, SOURCES, ClassCalibration
+from outlark.detection.thresholds import BINS, HAND, ClassCalibration
 from outlark.errors import InputError, ModelFileError
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.base import FrontEnd
@@ -238,8 +238,8 @@ def _model(
     header: dict[str, Any], arrays: Arrays, front_end: FrontEnd, class_model: Any, embedding: FindEmbedding | None
 ) -> DetectorModel:
     classes, sources = class_model.classes_.tolist(), header["threshold_sources"]
-    known = isinstance(sources, list) and len(sources) == len(classes) and all(s in list(SOURCES) for s in sources)
-    _require(known, f"its thresholds come from {sources!r:.100}, not from one of {', '.join(SOURCES)} for each class")
+    fits = isinstance(sources, list) and len(sources) == len(classes)  # what they are is compared afterwards
+    _require(fits, f"its thresholds come from {sources!r:.100}, not from one source for each class")
     sizes = {"C": len(classes), "d": class_model.n_features_in_}
     layout = take(_part(arrays, "layout/"), LAYOUT, sizes)
     stage: NoteModel | FrameModel

@@ -162,17 +162,17 @@ class Clip:
 def _learn_clips(examples: Examples, detector: NoteDetector, channel: int | str, trim: bool, watch: Watch) -> Learnt:
     clips: list[Clip] = []
     unread: list[Unread] = []
-    why: dict[str, str] = {}
     for number, note in enumerate(examples.notes, start=1):
         try:
             clips.append(Clip.of(note, channel))
         except AudioError as error:
             unread.append(Unread(note.recording, str(error)))
-            why[note.label] = str(error)
         watch(number, len(examples.notes))
     lost = sorted(set(examples.labels) - {clip.note.label for clip in clips})
     if lost:
-        raise AudioError(f"no clip of the class {lost[0]!r} can be read: {why[lost[0]]}")
+        own = {note.recording for note in examples.notes if note.label == lost[0]}
+        why = next(file.message for file in unread if file.path in own)
+        raise AudioError(f"no clip of the class {lost[0]!r} can be read: {why}")
     trimmed = [clip.trimmed for clip in clips]
     used, rates = trimmed if trim else clips, [clip.rate for clip in clips]
     detector.fit([clip.used for clip in used], [clip.note.label for clip in used], rates)

@@ -14,7 +14,7 @@ let opening = 0;
 const told = new Set();
 /** @type {Map<number, any>} */ const known = new Map();  // what was found in recordings that were open before
 
-/** The classes, the run and its thresholds. Only who also loads the rest takes over the revision: another tab may have changed it. */
+/** The classes, the run and its thresholds. The revision is adopted only if everything else is loaded as well: another tab may have changed something. */
 export async function loadProject(all = false) {
   const project = await get("/api/project");
   state.project = project;
