@@ -101,7 +101,7 @@ docs-reference: $(VENV)/.base
 
 # needs no environment: it makes those that it needs, in a temporary folder
 dist:
-	$(PYTHON) tools/check_dist.py
+	$(PYTHON) tools/check_dist.py $(if $(RELEASE),--release)
 
 clean:
 	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

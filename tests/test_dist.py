@@ -69,6 +69,17 @@ def test_versions_that_disagree_are_named(wheel):
         check_dist.check_versions(changed(wheel, replace=("Requires-Python: >=3.11", "Requires-Python: >=3.10")))
 
 
+def test_what_is_not_ready_is_refused_for_a_release_only(wheel, monkeypatch, tmp_path):
+    monkeypatch.setattr(check_dist, "ROOT", tmp_path)
+    (tmp_path / "CHANGELOG.md").write_text("## 0.1.0 (unreleased)\n")
+    assert "placeholder" in check_dist.check_release(wheel, release=False)
+    with pytest.raises(check_dist.WrongError, match="placeholder.*CHANGELOG"):
+        check_dist.check_release(wheel, release=True)
+    (tmp_path / "CHANGELOG.md").write_text("## 0.1.0 (2027-01-31)\n")
+    at_home = changed(wheel, replace=("https://example.org/outlark", "https://git.example.edu/outlark"))
+    assert check_dist.check_release(at_home, release=True) == "ready to be published"
+
+
 def test_two_versions_in_the_folder_are_refused(built, tmp_path):
     for file in built.iterdir():
         shutil.copy(file, tmp_path)

@@ -28,6 +28,8 @@ SUFFIXES = {".py", ".typed", ".html", ".css", ".js", ".svg", ".md", ".txt"}
 LARGEST_MB = 120
 #: The least event F of any class in the synthetic recordings.
 LEAST_F = 0.9
+#: Repository URL of a checkout that has no public home yet.
+PLACEHOLDER = "https://example.org/"
 README_CODE = r"""
 import importlib.metadata, re
 text = importlib.metadata.metadata("outlark").get_payload()
@@ -123,6 +125,24 @@ def check_versions(wheel: Path) -> str:
     return f"requires Python >={least}; classifiers name {', '.join(named)}"
 
 
+def check_release(wheel: Path, release: bool) -> str:
+    """What has to be set by hand before files are published: the repository, and the section of the changelog."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        text = archive.read(name).decode()
+    version = re.search(r"^Version: (\S+)$", text, flags=re.MULTILINE)
+    assert version is not None
+    missing = []
+    if re.search(rf"^Project-URL: Repository, {re.escape(PLACEHOLDER)}", text, flags=re.MULTILINE):
+        missing.append(f"the repository URL of pyproject.toml is the placeholder {PLACEHOLDER}")
+    dated = rf"^## {re.escape(version[1])} \(\d{{4}}-\d\d-\d\d\)$"
+    if not re.search(dated, (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE):
+        missing.append(f"CHANGELOG.md has no section '## {version[1]} (YEAR-MONTH-DAY)'")
+    if missing and release:
+        raise WrongError(f"not ready to be published: {'; '.join(missing)}")
+    return f"not ready to be published: {'; '.join(missing)}" if missing else "ready to be published"
+
+
 def check_installed(file: Path, temporary: Path) -> str:
     """Install one file where nothing else is, and use it."""
     place = Environment(temporary / file.name)
@@ -187,6 +207,7 @@ def check_download(wheel: Path, temporary: Path) -> str:
 def main(args: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dist", type=Path, help="folder with files that were built before; default: build them")
+    parser.add_argument("--release", action="store_true", help="refuse files that are not ready to be published")
     given = parser.parse_args(args)
     to = (given.dist or ROOT / "dist").resolve()
     with tempfile.TemporaryDirectory(prefix="outlark-dist-") as folder:
@@ -205,6 +226,7 @@ def main(args: list[str] | None = None) -> None:
                 ("description", lambda: check_description([wheel, source], temporary)),
                 ("in the wheel", lambda: check_contents(wheel)),
                 ("versions", lambda: check_versions(wheel)),
+                ("release", lambda: check_release(wheel, given.release)),
                 ("download", lambda: check_download(wheel, temporary)),
                 ("wheel in use", lambda: check_installed(wheel, temporary)),
                 ("source in use", lambda: check_installed(source, temporary)),
