@@ -1,5 +1,7 @@
 """Tables in other formats: what goes with them, what is lost, and what is never overwritten."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import soundfile
@@ -50,6 +52,15 @@ def test_what_is_lost(table, tmp_path):
         "omitted: 1 annotation, unknown",
         "lost: label (1 annotation)",
     )
+
+
+@pytest.mark.parametrize("name", ["birdnet", "kaleidoscope", "audacity", "dcase"])
+def test_remark_date_and_time_are_lost_aloud(tmp_path, name):
+    odd = replace(ANNOTATIONS[0], remark="cut short", start_time="2026-05-01T04:30:00.500000")
+    write_annotations(tmp_path / "a.outlark.csv", [odd], format="csv")
+    lost = convert(tmp_path / "a.outlark.csv", tmp_path / f"new{FORMATS[name].suffix}").lost
+    assert "lost: remark (1 annotation)" in lost
+    assert ("lost: date and time (1 annotation)" in lost) == (name != "kaleidoscope")
 
 
 spans = st.tuples(st.integers(0, 10**6), st.integers(1, 10**4), st.sampled_from(["known", "silence"]))

@@ -149,7 +149,7 @@ def _converted(table: Table, target: Path, to: str, sounds: SoundFiles) -> Conve
     needs_sound = to == "aoef" and any(m.sample_rate is None or m.recording is None for m in annotations)
     if sounds.folders or needs_sound:
         annotations, durations = _with_recordings(table, sounds)
-    said = {key: table.about[key] for key in ("version", "model_sha256", "settings") if key in table.about}
+    said = {key: table.about[key] for key in ("version", "model_sha256", "settings", "recording") if key in table.about}
     about = About(**said) if "version" in said else None
     write_annotations(target, annotations, format=to, about=about, durations=durations)
     written = read_annotations(target, format=to).annotations
@@ -190,7 +190,8 @@ SAME_S = SAME_NUMBER = 1e-6
 FIELDS = {
     "label": "label", "recording": "recording", "verdict": "verdict", "score": "score", "runner_up": "runner-up",
     "runner_up_score": "runner-up's score", "reason": "reason", "channel": "channel", "low_hz": "low frequency",
-    "high_hz": "high frequency", "sample_rate": "sample rate", "more": "other columns",
+    "high_hz": "high frequency", "sample_rate": "sample rate", "start_time": "date and time", "remark": "remark",
+    "more": "other columns",
 }  # fmt: skip
 _NOTHING: tuple[object, ...] = (None, "", {})
 
