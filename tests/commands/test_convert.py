@@ -142,6 +142,44 @@ def test_recordings_give_names_and_rates(tmp_path):
         convert(tmp_path / "t.csv", tmp_path / "u.csv", audio=[tmp_path / "empty"])
 
 
+def test_a_raven_table_of_several_recordings_counts_over_all_of_them(tmp_path):
+    """Raven opens them as one sequence; without their durations, times would jump back."""
+    (tmp_path / "t.csv").write_text("recording,start_s,end_s,label\nb.flac,1,2,x\na.flac,1,2,x\n")
+    with pytest.raises(AnnotationError, match=r"'b.flac'.*--audio"):
+        convert(tmp_path / "t.csv", tmp_path / "t.selections.txt")
+    assert not (tmp_path / "t.selections.txt").exists()
+    for name, seconds in (("a", 2), ("b", 3)):
+        soundfile.write(tmp_path / f"{name}.flac", np.zeros(8000 * seconds), 8000)
+    done = convert(tmp_path / "t.csv", tmp_path / "t.selections.txt")
+    assert any("2 recordings" in remark for remark in done.remarks)
+    again = read_annotations(tmp_path / "t.selections.txt").annotations
+    assert [(m.recording, m.start_s) for m in again] == [(str(tmp_path / f"{name}.flac"), 1.0) for name in "ba"]
+
+
+@pytest.mark.parametrize("name", ["raven", "kaleidoscope"])
+def test_programs_that_open_recordings_get_their_paths(tmp_path, name):
+    """Raven's Begin Path and Kaleidoscope's INDIR; a name that is not found stays as it is."""
+    soundfile.write(tmp_path / "a.wav", np.zeros(8000), 8000)
+    (tmp_path / "t.csv").write_text("recording,start_s,end_s,label\na.wav,0.2,0.3,x\n")
+    done = convert(tmp_path / "t.csv", tmp_path / f"t{FORMATS[name].suffix}")
+    assert read_annotations(done.target).annotations[0].recording == str(tmp_path / "a.wav")
+    assert done.lost == ()
+    (tmp_path / "u.csv").write_text("recording,start_s,end_s,label\nx/b.wav,0.2,0.3,x\n")
+    done = convert(tmp_path / "u.csv", tmp_path / f"u{FORMATS[name].suffix}")
+    assert read_annotations(done.target).annotations[0].recording == "x/b.wav"
+
+
+def test_the_mean_of_all_channels_stays_what_it_is(tmp_path):
+    """In Raven and Kaleidoscope, which need a channel, it does not become the first one."""
+    both = [replace(ANNOTATIONS[0], channel=channel) for channel in (None, 2)]
+    write_annotations(tmp_path / "a.outlark.csv", both, format="csv")
+    for name in ("raven", "kaleidoscope"):
+        convert(tmp_path / "a.outlark.csv", tmp_path / f"a{FORMATS[name].suffix}")
+        again = read_annotations(tmp_path / f"a{FORMATS[name].suffix}").annotations
+        assert [annotation.channel for annotation in again] == [None, 2]
+    assert "lost: channel (1 annotation)" in convert(tmp_path / "a.outlark.csv", tmp_path / "a.birdnet.csv").lost
+
+
 def test_aoef_finds_the_recording_beside_the_table(tmp_path):
     pytest.importorskip("soundevent")
     (tmp_path / "a.labels.txt").write_text("0.5\t1.0\tsong\n")
