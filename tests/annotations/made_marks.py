@@ -26,6 +26,9 @@ ANNOTATIONS = [
     found(5000, 6000, "site A/dawn, loud.wav", label="Blåmes, sång", verdict="known", score=0.0),
 ]  # fmt: skip
 
+#: Of their recordings, in the order in which Raven opens them.
+DURATIONS = {"site A/night_20260501_043000.wav": 60.0, "site A/dawn, loud.wav": 60.0}
+
 
 def table(folder: Path, *lines: str, name: str = "table.txt", end: str = "\n", encoding: str = "utf-8") -> Path:
     """A file of these lines."""

@@ -6,7 +6,7 @@ A difference in them is a difference that users see: say so in CHANGELOG.md.
 from pathlib import Path
 
 from outlark.annotations import FORMATS, write_annotations
-from tests.annotations.made_marks import ABOUT, ANNOTATIONS
+from tests.annotations.made_marks import ABOUT, ANNOTATIONS, DURATIONS
 
 FOLDER = Path(__file__).parent / "golden"
 #: The bytes of Parquet are pyarrow's affair, and differ from version to version.
@@ -14,4 +14,5 @@ NAMES = [name for name, format in FORMATS.items() if format.writes and name != "
 
 if __name__ == "__main__":
     for name in NAMES:
-        write_annotations(FOLDER / f"night{FORMATS[name].suffix}", ANNOTATIONS, format=name, about=ABOUT)
+        path = FOLDER / f"night{FORMATS[name].suffix}"
+        write_annotations(path, ANNOTATIONS, format=name, about=ABOUT, durations=DURATIONS)

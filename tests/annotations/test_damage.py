@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from outlark.annotations import FORMATS, read_annotations, write_annotations
 from outlark.errors import AnnotationError
-from tests.annotations.made_marks import ANNOTATIONS
+from tests.annotations.made_marks import ANNOTATIONS, DURATIONS
 from tests.annotations.make_golden import NAMES
 
 NEEDS = {"aoef": "soundevent", "parquet": "pyarrow"}
@@ -37,7 +37,7 @@ def test_damaged_files(name, tmp_path):
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])
     path = tmp_path / "whole"
-    write_annotations(path, ANNOTATIONS, format=name)
+    write_annotations(path, ANNOTATIONS, format=name, durations=DURATIONS)
     whole = path.read_bytes()
 
     @settings(max_examples=80, deadline=None)

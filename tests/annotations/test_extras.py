@@ -10,7 +10,7 @@ from scipy.io import savemat
 
 from outlark.annotations import FORMATS, Annotation, read_annotations, write_annotations
 from outlark.errors import AnnotationError
-from tests.annotations.made_marks import ANNOTATIONS, table
+from tests.annotations.made_marks import ANNOTATIONS, DURATIONS, table
 
 GRID = """File type = "ooTextFile"
 Object class = "TextGrid"
@@ -63,7 +63,7 @@ def test_without_the_package_the_error_has_the_command(name, module, extra, tmp_
         read_annotations(path, format=name)
     if FORMATS[name].writes:
         with pytest.raises(AnnotationError, match=rf'pip install "outlark\[{extra}\]"'):
-            write_annotations(path, ANNOTATIONS, format=name)
+            write_annotations(path, ANNOTATIONS, format=name, durations=DURATIONS)
 
 
 def test_textgrid(tmp_path):

@@ -18,11 +18,8 @@ def test_kaleidoscope(tmp_path):
     (annotation,) = found.annotations
     assert found.format == "kaleidoscope"
     assert (annotation.recording, annotation.start_s, annotation.end_s) == ("/rec/site1/a.wav", 0.1, 0.3)
-    assert (annotation.label, annotation.score, annotation.more) == (
-        "cluster3",
-        -0.45,
-        {"CHANNEL": "0"},
-    )  # a distance: near is high
+    assert (annotation.label, annotation.score) == ("cluster3", -0.45)  # a distance: near is high
+    assert (annotation.channel, annotation.more) == (1, {})  # counted from 0 there
 
 
 def test_kaleidoscope_labels_by_hand_go_first(tmp_path):
@@ -43,9 +40,28 @@ def test_kaleidoscope_labels_by_hand_go_first(tmp_path):
 
 def test_kaleidoscope_bats_have_an_auto_id(tmp_path):
     (annotation,) = read_annotations(
-        table(tmp_path, "INDIR,FOLDER,IN FILE,OFFSET,DURATION,AUTO ID*", "d,e,a.wav,0,5,MYLU")
+        table(tmp_path, "INDIR,FOLDER,IN FILE,OFFSET,DURATION,AUTO ID*,Fmin", "d,e,a.wav,0,5,MYLU,45.1")
     ).annotations
     assert (annotation.label, annotation.recording) == ("MYLU", "d/e/a.wav")
+    assert (annotation.low_hz, annotation.more) == (None, {"Fmin": "45.1"})  # in kHz
+
+
+def test_kaleidoscope_gets_what_its_viewer_uses(tmp_path):
+    """Where the recording is, the channel counted from 0, the band in Hz, and a column for labels by hand."""
+    found = Annotation(
+        start_s=1, end_s=2, label="a", verdict="known", recording="/rec/x/night.wav", channel=2, low_hz=2e3, high_hz=8e3
+    )
+    by_hand = Annotation(start_s=3, end_s=4, label="b", recording="/rec/x/night.wav")
+    write_annotations(tmp_path / "a.csv", [found, by_hand], format="kaleidoscope")
+    with (tmp_path / "a.csv").open(newline="") as file:
+        first, second = csv.DictReader(file)
+    assert [first[name] for name in ("INDIR", "FOLDER", "IN FILE", "CHANNEL")] == ["/rec", "x", "night.wav", "1"]
+    assert [first[name] for name in ("Fmin", "Fmax", "TOP1MATCH", "MANUAL ID")] == ["2000.0", "8000.0", "a", ""]
+    assert [second[name] for name in ("CHANNEL", "TOP1MATCH", "MANUAL ID", "ANALYSED")] == ["0", "", "b", "mix"]
+    text = (tmp_path / "a.csv").read_text().replace(",a,,,", ",a,,c,")  # somebody labels the first
+    (tmp_path / "a.csv").write_text(text)
+    again = read_annotations(tmp_path / "a.csv").annotations
+    assert [(m.label, m.verdict, m.channel) for m in again] == [("c", None, 2), ("b", None, None)]
 
 
 def test_birdnet(tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from outlark.annotations import FORMATS, Annotation, read_annotations, write_annotations
-from outlark.annotations.annotation import shown, taken_apart
+from outlark.annotations.annotation import confidence, shown, taken_apart
 from outlark.annotations.audacity import _SCORE
 from outlark.annotations.delimited import comma_line, guarded, one_line, tab_cells, tab_line, unguarded
 
@@ -19,6 +19,9 @@ ODD = [
     "=1+1", "+a", "-b", "@c", "\tx", "\rx", "'=", "''-", 'a "b"', '"', '"a"', "a\tb", "a\nb", "a\r\nb", "a,b", "a;b",
     "é", "小鳥", "unknown", "known", "a or b?", "x?", "1", "NA", "nan", " a ", "a\\", "\\", "#", "a 1.50", "'o",
 ]  # fmt: skip
+RECORDINGS = ["a.wav", "night/b c.WAV", "/data/site 1/å.flac", "-x.wav"]
+#: A little more than a day; Raven counts over all of them.
+DURATIONS = dict.fromkeys(RECORDINGS, 86410.0)
 texts = st.one_of(
     st.sampled_from(ODD), st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 )
@@ -44,7 +47,7 @@ def annotations(draw):
         runner_up=runner_up,
         runner_up_score=draw(scores) if runner_up is not None else None,
         reason=draw(st.just("") | texts),
-        recording=draw(st.sampled_from(["a.wav", "night/b c.WAV", "/data/site 1/å.flac", "-x.wav"])),
+        recording=draw(st.sampled_from(RECORDINGS)),
         channel=draw(st.none() | st.integers(1, 8)),
         low_hz=band[0],
         high_hz=band[1],
@@ -55,7 +58,7 @@ def annotations(draw):
 def there_and_back(found, name):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"a{FORMATS[name].suffix}")
-        write_annotations(path, found, format=name)
+        write_annotations(path, found, format=name, durations=DURATIONS if name == "raven" else None)
         table = read_annotations(path, format=None if name != "audacity" else name)
         assert table.format == name
         return [replace(annotation, line=None) for annotation in table.annotations]
@@ -111,7 +114,7 @@ def test_raven(found):
     for annotation, again in zip(sounds, back, strict=True):
         assert again.label == (None if annotation.label is None else one_line(annotation.label) or None)
         assert again.runner_up == (None if annotation.runner_up is None else one_line(annotation.runner_up) or None)
-        assert (again.verdict, again.channel) == (annotation.verdict, annotation.channel or 1)
+        assert (again.verdict, again.channel) == (annotation.verdict, annotation.channel)
         assert (again.low_hz, again.high_hz, again.recording) == (
             annotation.low_hz,
             annotation.high_hz,
@@ -146,8 +149,33 @@ def test_tables_with_one_place_for_a_label(name):
             assert shown(again).strip() == shown(annotation).strip()
             assert again.recording == annotation.recording
             assert same(annotation.score, again.score, 6)
+            if name == "kaleidoscope":
+                assert again.channel == annotation.channel
+                assert (again.low_hz, again.high_hz) == (annotation.low_hz, annotation.high_hz)
 
     check()
+
+
+@many
+def test_confidences_lie_between_0_and_1_and_part_at_one_half(found):
+    with tempfile.TemporaryDirectory() as folder:
+        write_annotations(f"{folder}/a", found, format="birdnet")
+        with Path(folder, "a").open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    sounds = [annotation for annotation in found if annotation.verdict != "silence"]
+    for annotation, row in zip(sounds, rows, strict=True):
+        assert (row["Confidence"] == "") == (annotation.score is None)
+        sure = float(row["Confidence"] or 0.0)
+        assert 0.0 <= sure <= 1.0
+        if annotation.score is not None and annotation.verdict is not None:
+            assert (sure <= 0.5) if annotation.verdict == "unknown" else (sure >= 0.5)
+
+
+@given(st.sampled_from(["known", "unknown"]), st.floats(0, 8), st.floats(0, 8))
+def test_confidences_keep_the_order_of_scores(verdict, one, other):
+    assume(abs(one - other) > 1e-6)
+    first, second = (confidence(Annotation(start_s=0, end_s=1, verdict=verdict, score=s)) for s in (one, other))
+    assert (first < second) == (one < other)
 
 
 @many

@@ -12,7 +12,7 @@ from outlark.annotations import FORMATS, About, Annotation, exact_formats, read_
 from outlark.errors import AnnotationError, InputError
 from outlark.segments import Segment
 from outlark.version import __version__
-from tests.annotations.made_marks import ABOUT, ANNOTATIONS
+from tests.annotations.made_marks import ABOUT, ANNOTATIONS, DURATIONS
 
 WRITING = [name for name, format in FORMATS.items() if format.writes]
 SUFFIXES = {
@@ -38,7 +38,7 @@ def test_formats_and_suffixes_do_not_change():
 def test_every_file_tells_version_model_and_settings(name, tmp_path):
     need(name)
     path = tmp_path / "a.x"
-    write_annotations(path, ANNOTATIONS, format=name, about=ABOUT)
+    write_annotations(path, ANNOTATIONS, format=name, about=ABOUT, durations=DURATIONS)
     assert read_annotations(path, format=name).about == ABOUT.as_dict()
     beside = tmp_path / "a.x.about.json"
     assert beside.exists() == (name not in ("csv", "jsonl", "parquet", "aoef"))
@@ -80,7 +80,7 @@ def test_a_side_file_that_cannot_be_read_is_remarked(tmp_path):
 def test_silence_goes_to_own_formats_alone(tmp_path):
     for name in WRITING:
         need(name)
-        write_annotations(tmp_path / "a.x", ANNOTATIONS, format=name)
+        write_annotations(tmp_path / "a.x", ANNOTATIONS, format=name, durations=DURATIONS)
         verdicts = [annotation.verdict for annotation in read_annotations(tmp_path / "a.x", format=name).annotations]
         assert ("silence" in verdicts) == (name in ("csv", "jsonl", "parquet", "aoef"))
 
@@ -165,7 +165,7 @@ except AnnotationError as error:
 @pytest.mark.parametrize("name", ["csv", "raven"])
 def test_where_there_is_no_room_the_old_table_stays(name, tmp_path):
     path = tmp_path / "a.txt"
-    write_annotations(path, ANNOTATIONS, format=name)
+    write_annotations(path, ANNOTATIONS, format=name, durations=DURATIONS)
     before = path.read_bytes()
     done = subprocess.run([sys.executable, "-c", FULL_DISK, path, name], capture_output=True, text=True, check=True)
     assert "a.txt cannot be written (File too large); free some space" in done.stdout

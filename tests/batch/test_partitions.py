@@ -89,6 +89,24 @@ def test_arrow_finds_how_long_was_listened_where_and_when(model, season, tmp_pat
     assert {row["version"] for row in table} == {__version__}
 
 
+def test_recordings_without_date_or_site_are_read_by_arrow_and_pandas(model, tmp_path):
+    import pandas
+    from pyarrow import dataset
+
+    (tmp_path / "rec").mkdir()
+    soundfile.write(tmp_path / "rec/none.wav", np.concatenate([song(0)] * 10), SAMPLE_RATE)
+    report = go(model, tmp_path / "out", tmp_path / "rec")
+    frame = pandas.read_parquet(report.parquet / "segments")
+    assert len(frame) == len(rows_of_all(report)) > 0
+    table = dataset.dataset(report.parquet / "recordings", partitioning="hive").to_table()
+    assert set(table["date"].to_pylist()) == {"unknown"}
+    (tmp_path / "rec/20260601_050000.wav").write_bytes((tmp_path / "rec/none.wav").read_bytes())
+    go(model, tmp_path / "out", tmp_path / "rec")  # now one day is known
+    table = dataset.dataset(report.parquet / "recordings", partitioning="hive").to_table()
+    assert set(map(str, table["date"].to_pylist())) == {"2026-06-01", "None"}
+    assert len(table) == 2
+
+
 def test_a_manifest_knows_better(model, season, tmp_path):
     manifest = season / "m.csv"
     manifest.write_text("path,site,date\nx/POND_20260531_235957.wav,north / 7,2026-05-30\nx/y/none.wav,,2026-05-29\n")

@@ -1,5 +1,7 @@
 """Tables in other formats: what goes with them, what is lost, and what is never overwritten."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import soundfile
@@ -50,6 +52,15 @@ def test_what_is_lost(table, tmp_path):
         "omitted: 1 annotation, unknown",
         "lost: label (1 annotation)",
     )
+
+
+@pytest.mark.parametrize("name", ["birdnet", "kaleidoscope", "audacity", "dcase"])
+def test_remark_date_and_time_are_lost_aloud(tmp_path, name):
+    odd = replace(ANNOTATIONS[0], remark="cut short", start_time="2026-05-01T04:30:00.500000")
+    write_annotations(tmp_path / "a.outlark.csv", [odd], format="csv")
+    lost = convert(tmp_path / "a.outlark.csv", tmp_path / f"new{FORMATS[name].suffix}").lost
+    assert "lost: remark (1 annotation)" in lost
+    assert ("lost: date and time (1 annotation)" in lost) == (name != "kaleidoscope")
 
 
 spans = st.tuples(st.integers(0, 10**6), st.integers(1, 10**4), st.sampled_from(["known", "silence"]))
@@ -129,6 +140,44 @@ def test_recordings_give_names_and_rates(tmp_path):
     assert [row[3] for row in rows] == ["Begin Time (s)", "3.0", "1.0"]  # b after the 2 s of a
     with pytest.raises(AnnotationError, match=r"t.csv, line 2: there is no recording 'b.flac' in"):
         convert(tmp_path / "t.csv", tmp_path / "u.csv", audio=[tmp_path / "empty"])
+
+
+def test_a_raven_table_of_several_recordings_counts_over_all_of_them(tmp_path):
+    """Raven opens them as one sequence; without their durations, times would jump back."""
+    (tmp_path / "t.csv").write_text("recording,start_s,end_s,label\nb.flac,1,2,x\na.flac,1,2,x\n")
+    with pytest.raises(AnnotationError, match=r"'b.flac'.*--audio"):
+        convert(tmp_path / "t.csv", tmp_path / "t.selections.txt")
+    assert not (tmp_path / "t.selections.txt").exists()
+    for name, seconds in (("a", 2), ("b", 3)):
+        soundfile.write(tmp_path / f"{name}.flac", np.zeros(8000 * seconds), 8000)
+    done = convert(tmp_path / "t.csv", tmp_path / "t.selections.txt")
+    assert any("2 recordings" in remark for remark in done.remarks)
+    again = read_annotations(tmp_path / "t.selections.txt").annotations
+    assert [(m.recording, m.start_s) for m in again] == [(str(tmp_path / f"{name}.flac"), 1.0) for name in "ba"]
+
+
+@pytest.mark.parametrize("name", ["raven", "kaleidoscope"])
+def test_programs_that_open_recordings_get_their_paths(tmp_path, name):
+    """Raven's Begin Path and Kaleidoscope's INDIR; a name that is not found stays as it is."""
+    soundfile.write(tmp_path / "a.wav", np.zeros(8000), 8000)
+    (tmp_path / "t.csv").write_text("recording,start_s,end_s,label\na.wav,0.2,0.3,x\n")
+    done = convert(tmp_path / "t.csv", tmp_path / f"t{FORMATS[name].suffix}")
+    assert read_annotations(done.target).annotations[0].recording == str(tmp_path / "a.wav")
+    assert done.lost == ()
+    (tmp_path / "u.csv").write_text("recording,start_s,end_s,label\nx/b.wav,0.2,0.3,x\n")
+    done = convert(tmp_path / "u.csv", tmp_path / f"u{FORMATS[name].suffix}")
+    assert read_annotations(done.target).annotations[0].recording == "x/b.wav"
+
+
+def test_the_mean_of_all_channels_stays_what_it_is(tmp_path):
+    """In Raven and Kaleidoscope, which need a channel, it does not become the first one."""
+    both = [replace(ANNOTATIONS[0], channel=channel) for channel in (None, 2)]
+    write_annotations(tmp_path / "a.outlark.csv", both, format="csv")
+    for name in ("raven", "kaleidoscope"):
+        convert(tmp_path / "a.outlark.csv", tmp_path / f"a{FORMATS[name].suffix}")
+        again = read_annotations(tmp_path / f"a{FORMATS[name].suffix}").annotations
+        assert [annotation.channel for annotation in again] == [None, 2]
+    assert "lost: channel (1 annotation)" in convert(tmp_path / "a.outlark.csv", tmp_path / "a.birdnet.csv").lost
 
 
 def test_aoef_finds_the_recording_beside_the_table(tmp_path):

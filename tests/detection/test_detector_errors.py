@@ -90,3 +90,11 @@ def test_digital_silence_is_no_note():
     annotations = [Segment(start=3100, end=5000, sample_rate=22050, label="a")]
     with pytest.raises(InputError, match=r"the note at 0\.141 s of recording 0 \('a'\) is digital silence"):
         NoteDetector().fit_recordings([recording], [annotations], 22050)
+
+
+@pytest.mark.parametrize("label", ["unknown", "Unknown", "silence", "(unknown)"])
+def test_no_class_has_the_name_of_a_verdict(label):
+    """In formats with one place for a label it could not be told from a sound that no class accepts."""
+    clips = [np.random.default_rng(i).normal(size=2000) for i in range(4)]
+    with pytest.raises(InputError, match=r"2 notes .*rename"):
+        NoteDetector().fit(clips, ["song", label, "song", label], 8000)

@@ -1,4 +1,4 @@
-"""Sound that is only the rest of a note's onset or decay is not reported as unknown."""
+"""Sound that is only the remainder of a note is not reported as unknown."""
 
 import itertools
 from dataclasses import replace
@@ -61,7 +61,7 @@ def intervals(picture):
     kinds = [NOTE + notes.index(t) if t in notes else ".?".index(picture[t]) for t in starts]
     numbers = np.array([starts, ends, kinds], dtype=int).reshape(3, -1)
     sums = np.zeros((len(starts), 2))
-    found = Intervals(*numbers, sums, sums, np.zeros((len(starts), 3)))
+    found = Intervals(*numbers, sums, sums, np.ones((len(starts), 5)))
     return found, np.array(["AB".index(picture[t]) for t in notes], dtype=int)
 
 
@@ -139,7 +139,25 @@ def test_the_reason_names_the_edges():
     scores = scores_of(".3" + 20 * "." + "3...", activity=26 * "4", lengths=4)
     scores = replace(scores, layout=replace(scores.layout, shortest_s=np.array([0.02])))
     gap = Decisions(bridge_s=0.0).decide(scores)[2]
-    assert (gap.verdict, gap.reason) == ("silence", "never active for 10 ms or longer, but for the edges of notes")
+    assert (gap.verdict, gap.reason) == ("silence", "never active for 10 ms or longer, but for remainders of notes")
+
+
+@pytest.mark.parametrize(
+    ("first_active", "before"),
+    [
+        (5, 30 * "."),  # all of the sound lies within a note that gave way to the one that was chosen
+        (4, 4 * "." + 26 * "?"),  # it begins earlier, and is a sound of its own
+    ],
+)
+def test_notes_that_gave_way_to_a_better_one_leave_no_unknown_sound(first_active, before):
+    line = 5 * "." + "3" + 24 * "." + "5" + 49 * "."
+    activity = first_active * "." + (80 - first_active) * "4"
+    scores = scores_of(line, activity=activity, lengths=40)
+    scores = replace(scores, layout=replace(scores.layout, shortest_s=np.array([0.02])))
+    found = Decisions(bridge_s=0.0).decide(scores)
+    assert drawing(found, len(line)) == before + 40 * "A" + 10 * "."
+    assert found == streamed(Decisions(bridge_s=0.0), scores, pieces(scores.block, range(len(line))))
+    assert all(s.score < 2.0 for s in found if s.label is None)
 
 
 def test_little_is_held():
@@ -211,4 +229,5 @@ def test_sums_and_highest_values_of_an_interval():
     )
     assert (rows.starts.tolist(), rows.ends.tolist(), rows.kinds.tolist()) == ([7, 8], [8, 11], [0, 1])
     assert rows.means[1].tolist() == [2.0, (8.0 + 120.0 + 7.0) / 3]  # activity is averaged up to 120 dB
-    assert rows.highest[1].tolist() == [3.0, 3.0, np.inf]  # three frames on end at or above the threshold
+    # nothing below the threshold, three frames on end at or above it, none in a note that gave way
+    assert rows.highest[1].tolist() == [0.0, 3.0, 3.0, 1.0, np.inf]

@@ -103,27 +103,38 @@ def test_frames_are_confirmed_by_the_mean_over_the_note():
 # ------------------------------------------------------------------------ between notes
 
 
-def interval(highest, *, active=True, activity=9.0, **settings):
-    means = np.array([0.1, 0.1, 0.1, activity])
-    return verdicts(**settings).interval(3, 8, active, means, np.array([*highest, 12.0], dtype=float))
+def interval(below, *, peaks=(0, 0, 0), lasting=(0, 0, 0), active=True, activity=9.0, **settings):
+    means, highest = np.array([0.1, 0.1, 0.1, activity]), np.array([*below, *peaks, *lasting, 1.0, 12.0], dtype=float)
+    return verdicts(**settings).interval(3, 8, active, means, highest)
 
 
 def test_sound_that_no_class_accepts_is_unknown():
-    found = interval([0.5, 1.9, 0.3, 0, 0, 0])
+    found = interval([0.5, 1.9, 0.3])
     assert (found.verdict, found.score, found.runner_up) == ("unknown", 1.9, "A")
     assert found.reason == "best score 1.90 (B) < 2.00"
 
 
 def test_why_what_reached_its_threshold_is_not_a_note():
-    assert interval([1.5, 0, 0, 30, 0, 0]).reason == "A reached 1.50 ≥ 1.00, but such a note would overlap a better one"
-    short = interval([1.5, 0, 0, 9, 0, 0], least_s=0.1)
-    assert short.reason == "A reached 1.50 ≥ 1.00, but such a note lasts 90 ms, less than 100 ms"
+    beside = interval([0.4, 0, 0], peaks=[1.5, 0, 0], lasting=[30, 0, 0])
+    assert (beside.score, beside.reason.partition("; ")) == (
+        0.4,
+        ("best score 0.40 (A) < 1.00", "; ", "A reached 1.50 ≥ 1.00, but such a note would overlap a better one"),
+    )
+    short = interval([0.4, 0, 0], peaks=[1.5, 0, 0], lasting=[9, 0, 0], least_s=0.1)
+    assert short.reason.endswith("; A reached 1.50 ≥ 1.00, but such a note lasts 90 ms, less than 100 ms")
+
+
+def test_frames_that_reach_their_threshold_for_too_short_do_not_raise_the_score():
+    means, highest = np.array([1.2, 0.1, 0.1, 9.0]), np.array([0.7, 0, 0, 1.5, 0, 0, 3, 0, 0, 1.0, 12.0])
+    found = verdicts(note_level=False).interval(3, 8, True, means, highest)
+    assert (found.verdict, found.score) == ("unknown", 0.7)
 
 
 def test_why_it_is_silent():
-    assert interval([0] * 6, active=False, activity=2.0).reason == "activity 2.0 dB, less than 6 dB"
-    brief = interval([0] * 6, active=False, activity=9.0)
-    assert (brief.verdict, brief.reason) == ("silence", "never active for 200 ms or longer, but for the edges of notes")
+    assert interval([0] * 3, active=False, activity=2.0).reason == "activity 2.0 dB, less than 6 dB"
+    brief = interval([0] * 3, active=False, activity=9.0)
+    assert brief.verdict == "silence"
+    assert brief.reason == "never active for 200 ms or longer, but for remainders of notes"
 
 
 # ------------------------------------------------------------------------------- scores

@@ -39,7 +39,7 @@ class Annotation:
     score, runner_up, runner_up_score, reason
         As in `Segment`; None if the file does not say.
     channel : int or None
-        Counted from 1.
+        Counted from 1; None: the mean of all channels, as outlark analyses them by default, or the file does not say.
     low_hz, high_hz : float or None
     sample_rate : int or None
         Of the recording. If given, the times stand for whole samples.
@@ -234,6 +234,28 @@ def shown(annotation: Annotation) -> str:
     if annotation.verdict != AMBIGUOUS:
         return annotation.label
     return f"{annotation.label}?" if annotation.runner_up is None else f"{annotation.label} or {annotation.runner_up}?"
+
+
+def confidence(annotation: Annotation) -> float | None:
+    """The score for formats in which it lies between 0 and 1.
+
+    Scores of outlark have no upper limit: what a class accepts has .5 or more, anything else less, and the order within
+    each is kept. Scores of other programs between 0 and 1 stay what they are.
+
+    >>> [round(confidence(Annotation(start_s=0, end_s=1, verdict=v, score=1.19)), 3) for v in ("known", "unknown")]
+    [0.848, 0.348]
+    >>> confidence(Annotation(start_s=0, end_s=1, label="a", score=0.87))
+    0.87
+    """
+    score, verdict = annotation.score, annotation.verdict
+    if score is None or (verdict is None and 0.0 <= score <= 1.0):
+        return score
+    return within_one(score, accepted=verdict not in (UNKNOWN, SILENCE))
+
+
+def within_one(score: float, *, accepted: bool) -> float:
+    """A score between 0 and 1: .5 or more if a class accepts it."""
+    return (accepted + 1.0 - math.exp(-max(score, 0.0))) / 2.0
 
 
 def label_behind(text: str | None, verdict: str | None, runner_up: str | None) -> str | None:

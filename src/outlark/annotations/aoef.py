@@ -1,23 +1,23 @@
 """AOEF, the JSON of Whombat and soundevent: writes sound event predictions, reads annotations as well.
 
-AOEF requires scores from 0 to 1, outlark's have no upper limit: 1 - exp(-score) is written in their place, and the
-score itself is a feature of the sound event.
+AOEF requires scores from 0 to 1, outlark's have no upper limit: `confidence` is written in their place, and the score
+itself is a feature of the sound event.
 """
 
 import datetime
 import json
-import math
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid5
 
-from outlark.annotations.annotation import About, Annotation
+from outlark.annotations.annotation import About, Annotation, confidence, within_one
 from outlark.annotations.column_mapping import USUAL
 from outlark.annotations.delimited import key_of
 from outlark.annotations.files import encoded, needed
 from outlark.errors import AnnotationError, InputError
 from outlark.files.strict_json import dumps, loads, without_doubles
+from outlark.verdict_names import AMBIGUOUS
 
 _SPACE = UUID("6c0f5a0e-7b1f-5f43-9d6e-6f75746c6172")
 #: Equal annotations must give equal bytes, so files carry no date.
@@ -189,9 +189,11 @@ def _clip(
 def _prediction(data: Any, recording: Any, i: int, annotation: Annotation) -> Any:
     own = uuid5(recording.uuid, f"{i} {annotation.start_s!r} {annotation.end_s!r} {_text(annotation.label or '')}")
     scores = {_SCORE: annotation.score, _RUNNER_UP_SCORE: annotation.runner_up_score}
+    sure, rival = confidence(annotation), annotation.runner_up_score
+    ambiguous = annotation.verdict == AMBIGUOUS
     tags = {
-        _LABEL: (annotation.label, annotation.score),
-        _RUNNER_UP: (annotation.runner_up, annotation.runner_up_score),
+        _LABEL: (annotation.label, sure),
+        _RUNNER_UP: (annotation.runner_up, None if rival is None else within_one(rival, accepted=ambiguous)),
     }
     event = data.SoundEvent(
         uuid=uuid5(own, "event"),
@@ -200,13 +202,14 @@ def _prediction(data: Any, recording: Any, i: int, annotation: Annotation) -> An
         features=[data.Feature(term=data.term_from_key(k), value=v) for k, v in scores.items() if v is not None],
     )
     predicted = [
-        data.PredictedTag(tag=_tag(data, key, value), score=_unit(score))
+        data.PredictedTag(tag=_tag(data, key, value), score=1.0 if score is None else score)
         for key, (value, score) in tags.items()
         if value is not None
     ]
     if annotation.verdict is not None:
         predicted.append(data.PredictedTag(tag=_tag(data, _VERDICT, annotation.verdict), score=1.0))
-    return data.SoundEventPrediction(uuid=own, sound_event=event, score=_unit(annotation.score), tags=predicted)
+    score = 1.0 if sure is None else sure
+    return data.SoundEventPrediction(uuid=own, sound_event=event, score=score, tags=predicted)
 
 
 def _geometry(data: Any, annotation: Annotation) -> Any:
@@ -221,10 +224,6 @@ def _geometry(data: Any, annotation: Annotation) -> Any:
 
 def _tag(data: Any, key: str, value: str) -> Any:
     return data.Tag(term=data.term_from_key(key), value=_text(value))
-
-
-def _unit(score: float | None) -> float:
-    return 1.0 if score is None else 1.0 - math.exp(-max(score, 0.0))
 
 
 def _text(value: str) -> str:

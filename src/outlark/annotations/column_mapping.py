@@ -13,6 +13,8 @@ from outlark.verdict_names import VERDICTS
 Names = Mapping[str, tuple[str, ...]]
 #: Raven tables must give frequencies: measured ones, or the whole band if none are known.
 MEASURED, WHOLE_BAND = "measured", "whole band"
+#: Tables that must give a channel say so in a column of their own if the mean of all channels was analysed.
+MIX = "mix"
 #: Usual names of label columns, the most telling first.
 USUAL = (
     "label", "labels", "annotation", "species", "class", "type", "common_name", "name", "call_type", "note_type",
@@ -61,6 +63,12 @@ def _frequencies(cell: str) -> str | None:
     return cell or None
 
 
+def _analysed(cell: str) -> str | None:
+    if cell not in ("", MIX):
+        raise ValueError(f"{cell!r:.60} is not {MIX!r}")
+    return cell or None
+
+
 #: Fields that may be blank. A column that does not parse is not what its name says, and is kept unchanged.
 _OPTIONAL: dict[str, Callable[[str], Any]] = {
     "verdict": _verdict,
@@ -74,10 +82,11 @@ _OPTIONAL: dict[str, Callable[[str], Any]] = {
     "start_sample": _sample,
     "end_sample": _sample,
     "frequencies": _frequencies,
+    "analysed": _analysed,
     "start_time": _text,
 }
 #: Columns that qualify other fields.
-_NO_FIELDS = ("start_sample", "end_sample", "frequencies")
+_NO_FIELDS = ("start_sample", "end_sample", "frequencies", "analysed")
 _TIMES = ("start_s", "end_s", "duration_s", "file_offset_s")
 
 
@@ -156,6 +165,8 @@ class Columns:
         start_s, end_s = self._span(row, found)
         if found.get("frequencies") == WHOLE_BAND:
             found |= {"low_hz": None, "high_hz": None}
+        if found.get("analysed") == MIX:
+            found["channel"] = None
         try:
             return Annotation(
                 start_s=start_s,

@@ -1,14 +1,23 @@
 """CSV of other programs: Kaleidoscope (Wildlife Acoustics), BirdNET-Analyzer, and the few-shot task of DCASE."""
 
 import posixpath
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from outlark.annotations.annotation import About, Annotation, is_known, is_sound, shown, taken_apart
-from outlark.annotations.column_mapping import Columns, Names, label_index
-from outlark.annotations.delimited import SCORE_DIGITS, TIME_DIGITS, Sheet, comma_line, decimal, guarded
+from outlark.annotations.annotation import About, Annotation, confidence, is_known, is_sound, shown, taken_apart
+from outlark.annotations.column_mapping import MIX, Columns, Names, label_index
+from outlark.annotations.delimited import (
+    FREQUENCY_DIGITS,
+    SCORE_DIGITS,
+    TIME_DIGITS,
+    Sheet,
+    comma_line,
+    decimal,
+    guarded,
+)
 from outlark.annotations.files import encoded
 from outlark.errors import AnnotationError
 from outlark.verdict_names import KNOWN, UNKNOWN
@@ -21,23 +30,30 @@ KALEIDOSCOPE_NAMES: Names = {
     "score": ("top1dist",),
     "start_time": ("start_time",),
 }
-KALEIDOSCOPE_HEADER = ["INDIR", "FOLDER", "IN FILE", "OFFSET", "DURATION", "TOP1MATCH", "TOP1DIST"]
-#: Added by outlark if it is known when the recordings began.
-WHEN = "START TIME"
+#: In Hz beside clusters (TOP1MATCH), in kHz beside the calls of bats (AUTO ID): only the former are read.
+_BAND: Names = {"low_hz": ("fmin",), "high_hz": ("fmax",)}
+KALEIDOSCOPE_HEADER = [
+    "INDIR", "FOLDER", "IN FILE", "CHANNEL", "OFFSET", "DURATION", "Fmin", "Fmax", "TOP1MATCH", "TOP1DIST", "MANUAL ID",
+]  # fmt: skip
+#: Added by outlark if the mean of all channels was analysed, and if it is known when the recordings began.
+ANALYSED, WHEN = "ANALYSED", "START TIME"
 _FOLDERS = ("INDIR", "FOLDER")
+_CHANNEL = "CHANNEL"
+_DIGITS = re.compile(r"\d{1,4}", flags=re.ASCII)
 
 
 def read_kaleidoscope(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None) -> list[Annotation]:
     """The rows; a manual label (MANUAL ID) overrides TOP1MATCH, which overrides AUTO ID."""
-    columns = Columns.of(sheet, KALEIDOSCOPE_NAMES)
-    columns.need("start_s", KALEIDOSCOPE_NAMES, "the offset of a detection")
-    columns.need("duration_s", KALEIDOSCOPE_NAMES, "its duration")
+    names = {**KALEIDOSCOPE_NAMES, **(_BAND if "top1match" in sheet.keys else {})}
+    columns = Columns.of(sheet, names)
+    columns.need("start_s", names, "the offset of a detection")
+    columns.need("duration_s", names, "its duration")
     annotations = columns.annotations(label_column, guess=False)
     automatic = [
         c for key in KALEIDOSCOPE_NAMES["label"][1:] for c, k in zip(sheet.columns, sheet.keys, strict=True) if k == key
     ]
     by_hand = label_column is None and "manual_id" in sheet.keys
-    if by_hand:
+    if by_hand and any(annotation.label for annotation in annotations):
         sheet.remarks.append("manual labels (MANUAL ID) override those of the program")
     ours = about.get("format") == "kaleidoscope" and label_column is None
     return [_completed(annotation, automatic if label_column is None else [], ours) for annotation in annotations]
@@ -46,36 +62,51 @@ def read_kaleidoscope(sheet: Sheet, about: Mapping[str, Any], label_column: str 
 def write_kaleidoscope(
     annotations: Collection[Annotation], about: About, durations: Mapping[str, float]
 ) -> Iterator[bytes]:
-    """The columns that Kaleidoscope shows, without silence."""
+    """The columns that Kaleidoscope's viewer uses, without silence; what people annotated is a manual label."""
+    mixed = any(annotation.channel is None for annotation in filter(is_sound, annotations))
     when = any(annotation.start_time for annotation in filter(is_sound, annotations))
-    yield encoded(comma_line([*KALEIDOSCOPE_HEADER, WHEN] if when else KALEIDOSCOPE_HEADER))
+    yield encoded(comma_line([*KALEIDOSCOPE_HEADER, *[ANALYSED] * mixed, *[WHEN] * when]))
     for annotation in filter(is_sound, annotations):
-        folder, name = posixpath.split((annotation.recording or "").replace("\\", "/"))
-        start_s, end_s = (round(time, TIME_DIGITS) for time in (annotation.start_s, annotation.end_s))
-        cells = [guarded(part) for part in (*posixpath.split(folder), name)]
-        cells += [decimal(start_s, TIME_DIGITS), decimal(end_s - start_s, TIME_DIGITS)]
-        cells += [guarded(shown(annotation)), decimal(_minus(annotation.score), SCORE_DIGITS)]
-        yield encoded(comma_line([*cells, annotation.start_time or ""] if when else cells))
+        cells = _kaleidoscope_cells(annotation)
+        cells += [MIX if annotation.channel is None else ""] * mixed
+        yield encoded(comma_line([*cells, *[annotation.start_time or ""] * when]))
+
+
+def _kaleidoscope_cells(annotation: Annotation) -> list[str]:
+    folder, name = posixpath.split((annotation.recording or "").replace("\\", "/"))
+    start_s, end_s = (round(time, TIME_DIGITS) for time in (annotation.start_s, annotation.end_s))
+    text = guarded(shown(annotation))
+    by_program, by_hand = ("", text) if annotation.verdict is None else (text, "")
+    return [
+        *(guarded(part) for part in (*posixpath.split(folder), name)),
+        str((annotation.channel or 1) - 1),  # counted from 0
+        decimal(start_s, TIME_DIGITS),
+        decimal(end_s - start_s, TIME_DIGITS),
+        decimal(annotation.low_hz, FREQUENCY_DIGITS),
+        decimal(annotation.high_hz, FREQUENCY_DIGITS),
+        by_program,
+        decimal(_minus(annotation.score), SCORE_DIGITS),
+        by_hand,
+    ]
 
 
 def _completed(annotation: Annotation, automatic: list[str], ours: bool) -> Annotation:
-    """The path joined from its parts, and the first label there is."""
-    parts = [annotation.more.get(part, "") for part in _FOLDERS]
+    """The path joined from its parts, the channel counted from 1, and the first label there is."""
+    parts = [annotation.more.get(part, "").replace("\\", "/") for part in _FOLDERS]
     more = {key: cell for key, cell in annotation.more.items() if key not in _FOLDERS}
-    recording = (
-        posixpath.join(*(part.replace("\\", "/") for part in parts), annotation.recording)
-        if annotation.recording
-        else None
-    )
+    recording = posixpath.join(*parts, annotation.recording) if annotation.recording else None
+    channel = int(more.pop(_CHANNEL)) + 1 if _DIGITS.fullmatch(more.get(_CHANNEL, "")) else None
+    if more.get(ANALYSED) == MIX:
+        del more[ANALYSED]
+        channel = None
     label, verdict, runner_up = annotation.label, None, None
     if label is None:
         label = next((more.pop(column) for column in automatic if column in more), None)
-    if ours:
-        label, verdict, runner_up = taken_apart(label or "")
-    score = _minus(annotation.score)
-    return replace(
-        annotation, label=label, verdict=verdict, runner_up=runner_up, score=score, recording=recording, more=more
-    )
+        if ours:
+            label, verdict, runner_up = taken_apart(label or "")
+    found: dict[str, Any] = {"label": label, "verdict": verdict, "runner_up": runner_up}
+    found |= {"score": _minus(annotation.score), "recording": recording, "channel": channel}
+    return replace(annotation, **found, more=more)
 
 
 def _minus(score: float | None) -> float | None:
@@ -87,33 +118,35 @@ BIRDNET_NAMES: Names = {
     "start_s": ("start_s",),
     "end_s": ("end_s",),
     "label": ("common_name", "scientific_name"),
-    "score": ("confidence",),
+    "score": ("score", "confidence"),
     "recording": ("file", "filepath"),
 }
-BIRDNET_HEADER = ["Start (s)", "End (s)", "Scientific name", "Common name", "Confidence", "File"]
+#: The last one is added by outlark, whose scores have no upper limit.
+BIRDNET_HEADER = ["Start (s)", "End (s)", "Scientific name", "Common name", "Confidence", "File", "Score"]
 
 
 def read_birdnet(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None) -> list[Annotation]:
     """The rows, labelled with the common name."""
-    columns = Columns.of(sheet, BIRDNET_NAMES)
+    ours = about.get("format") == "birdnet"
+    columns = Columns.of(sheet, BIRDNET_NAMES, drop=("confidence",) if ours and "score" in sheet.keys else ())
     columns.need("start_s", BIRDNET_NAMES, "the start of a detection")
     columns.need("end_s", BIRDNET_NAMES, "its end")
     annotations = columns.annotations(label_column, guess=False)
     if label_column is None and "label" in columns.at:
         sheet.remarks.append(f"labels from the column {sheet.columns[columns.at['label']]!r}")
-    if about.get("format") != "birdnet" or label_column is not None:
+    if not ours or label_column is not None:
         return annotations
     return [_taken_apart_birdnet(annotation) for annotation in annotations]
 
 
 def write_birdnet(annotations: Collection[Annotation], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
-    """BirdNET's columns, without silence; the label is written as both names, the score is outlark's."""
+    """BirdNET's columns and the score, without silence; the label is written as both names."""
     yield encoded(comma_line(BIRDNET_HEADER))
     for annotation in filter(is_sound, annotations):
         times = [decimal(annotation.start_s, TIME_DIGITS), decimal(annotation.end_s, TIME_DIGITS)]
         text = guarded(shown(annotation))
-        score = decimal(annotation.score, SCORE_DIGITS)
-        yield encoded(comma_line([*times, text, text, score, guarded(annotation.recording or "")]))
+        sure, score = (decimal(value, SCORE_DIGITS) for value in (confidence(annotation), annotation.score))
+        yield encoded(comma_line([*times, text, text, sure, guarded(annotation.recording or ""), score]))
 
 
 def _taken_apart_birdnet(annotation: Annotation) -> Annotation:

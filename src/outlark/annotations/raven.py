@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from outlark.annotations.annotation import About, Annotation, is_sound, label_behind, shown, verdict_behind
-from outlark.annotations.column_mapping import MEASURED, WHOLE_BAND, Columns, Names
+from outlark.annotations.column_mapping import MEASURED, MIX, WHOLE_BAND, Columns, Names
 from outlark.annotations.delimited import (
     FREQUENCY_DIGITS,
     SCORE_DIGITS,
@@ -38,6 +38,7 @@ NAMES: Names = {
     "runner_up_score": ("runner_up_score",),
     "reason": ("reason",),
     "frequencies": ("frequencies",),
+    "analysed": ("analysed",),
     "start_time": ("begin_date_time",),
     "remark": ("remark",),
     "label": ("annotation",),
@@ -45,8 +46,9 @@ NAMES: Names = {
 LEADING = ["Selection", "View", "Channel", "Begin Time (s)", "End Time (s)", "Low Freq (Hz)", "High Freq (Hz)"]
 OURS = ["Annotation", "Verdict", "Score", "Runner Up", "Runner Up Score", "Reason", "Frequencies"]
 FILES = ["Begin File", "Begin Path", "File Offset (s)"]
-#: Written only if not blank throughout.
-WHEN, ODD = "Begin Date Time", "Remark"
+#: Written only if not blank throughout. Raven needs a channel: where the mean of all was analysed, it is the first, and
+#: a column says so.
+ANALYSED, WHEN, ODD = "Analysed", "Begin Date Time", "Remark"
 #: Top of the band if not even the sample rate is known.
 TOP_HZ = 11025.0
 
@@ -70,12 +72,13 @@ def write(annotations: Collection[Annotation], about: About, durations: Mapping[
     """The selection table, without silence."""
     # several passes: there may be more annotations than fit into memory
     files = FILES if any(annotation.recording is not None for annotation in filter(is_sound, annotations)) else []
+    mixed = [ANALYSED] if any(annotation.channel is None for annotation in filter(is_sound, annotations)) else []
     when = [WHEN] if any(annotation.start_time for annotation in filter(is_sound, annotations)) else []
     odd = [ODD] if any(annotation.remark for annotation in filter(is_sound, annotations)) else []
-    more = other_columns(filter(is_sound, annotations), [*LEADING, *OURS, *FILES, WHEN, ODD])
+    more = other_columns(filter(is_sound, annotations), [*LEADING, *OURS, *FILES, ANALYSED, WHEN, ODD])
     before = _time_before(filter(is_sound, annotations), durations)
     names = [guarded(one_line(name)) for name in more.values()]
-    yield encoded(tab_line([*LEADING, *OURS, *files, *when, *odd, *names]))
+    yield encoded(tab_line([*LEADING, *OURS, *files, *mixed, *when, *odd, *names]))
     top = max(
         (annotation.sample_rate / 2 for annotation in filter(is_sound, annotations) if annotation.sample_rate),
         default=TOP_HZ,
@@ -83,6 +86,7 @@ def write(annotations: Collection[Annotation], about: About, durations: Mapping[
     for i, annotation in enumerate(filter(is_sound, annotations), start=1):
         cells = _cells(i, annotation, before.get(annotation.recording or "", 0.0), top)
         cells += _file_cells(annotation) if files else []
+        cells += [MIX if annotation.channel is None else ""] if mixed else []
         cells += [annotation.start_time or ""] if when else []
         cells += [guarded(one_line(annotation.remark))] if odd else []
         yield encoded(tab_line([*cells, *(guarded(one_line(annotation.more.get(key, ""))) for key in more)]))
@@ -180,7 +184,13 @@ def _time_before(annotations: Iterable[Annotation], durations: Mapping[str, floa
     for name, duration in durations.items():
         before[name] = total
         total += duration
-    missing = sorted({annotation.recording or "" for annotation in annotations} - set(before))
+    names = {annotation.recording or "" for annotation in annotations}
+    missing = sorted(names - set(before))
+    if not durations and len(names) > 1:
+        raise InputError(
+            f"a selection table of {len(names)} recordings, {missing[0]!r} and others, without their durations; Raven "
+            "counts times over all open files: give durations, or write a table for each recording"
+        )
     if durations and missing:
-        raise InputError(f"durations has no entry for {missing[0]!r}; give the durations of all recordings, or none")
+        raise InputError(f"durations has no entry for {missing[0]!r}; give the durations of all recordings")
     return before

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +27,8 @@ _WRITERS: dict[str, Callable[[Collection[Annotation], About, Mapping[str, float]
 }
 #: Formats that hold version, model and settings themselves; CSV in its rows, if it has any.
 _HOLD_ABOUT = ("csv", "jsonl", "parquet", "aoef")
+#: Programs that open a recording from its path in the file.
+OPENING = ("raven", "kaleidoscope")
 #: What `example` writes.
 ANNOTATIONS = (
     Annotation(
@@ -39,6 +42,24 @@ ANNOTATIONS = (
 )  # fmt: skip
 
 
+class _Located(Collection[Annotation]):
+    """Annotations, one at a time, with the path of their recording in place of its name."""
+
+    def __init__(self, annotations: Collection[Annotation], paths: Mapping[str, str]) -> None:
+        self._annotations, self._paths = annotations, paths
+
+    def __iter__(self) -> Iterator[Annotation]:
+        for annotation in self._annotations:
+            name = annotation.recording or ""
+            yield replace(annotation, recording=self._paths.get(name, name) or None)
+
+    def __len__(self) -> int:
+        return len(self._annotations)
+
+    def __contains__(self, annotation: object) -> bool:
+        return any(annotation == one for one in self)
+
+
 def write_annotations(
     path: str | PathLike[str],
     annotations: Iterable[Annotation],
@@ -46,6 +67,7 @@ def write_annotations(
     format: str,
     about: About | None = None,
     durations: Mapping[str, float] | None = None,
+    paths: Mapping[str, str] | None = None,
 ) -> None:
     """Write an annotation file, completely or not at all; equal annotations give equal bytes.
 
@@ -62,8 +84,11 @@ def write_annotations(
         How the file came about; by default the version of outlark. Formats without room for it get a file beside,
         named `path` + ``.about.json``.
     durations : mapping of str to float, optional
-        Recording → seconds, in the order in which Raven opens the files: begin times then run over all of them.
-        By default they count within each recording.
+        Recording → seconds, in the order in which Raven opens the files: begin times then run over all of them. A
+        selection table of several recordings needs them.
+    paths : mapping of str to str, optional
+        Recording → its full path, which Raven (Begin Path) and Kaleidoscope (INDIR) need to open it. By default they
+        get the name.
 
     Raises
     ------
@@ -88,9 +113,12 @@ def write_annotations(
     for annotation in listed:
         if not isinstance(annotation, Annotation):
             raise InputError(f"{annotation!r:.100} is not an Annotation; use Annotation.from_segment for segments")
+    durations, paths = durations or {}, paths or {}
+    if format in OPENING and paths:
+        listed, durations = _Located(listed, paths), {paths.get(name, name): s for name, s in durations.items()}
     holds_about = format in _HOLD_ABOUT and (len(listed) > 0 or format != "csv")
     with written(path) as file:
-        for piece in _WRITERS[format](listed, about, durations or {}):
+        for piece in _WRITERS[format](listed, about, durations):
             file.write(piece)
         if not holds_about:
             write_bytes(side_path(path), encoded(side_text(about, format)))

@@ -18,12 +18,14 @@ from outlark.annotations import FORMATS, About, Annotation, write_annotations
 from outlark.audio.resampling import resampled_length
 from outlark.batch.analysis import Progress, analyse, analyse_part, join_parts, opened
 from outlark.batch.facts import Facts
+from outlark.batch.sources import Source
 from outlark.batch.task import DECIDE, SCORES, Task, fingerprint, sha256_of
 from outlark.batch.unit import Unit, parts_folder
 from outlark.detection.scores_file import ScoreKeeper, load_scores
 from outlark.detection.stream import Found
 from outlark.errors import InputError, ModelFileError
 from outlark.files.aside import sync_folders
+from outlark.files.places import is_url
 from outlark.segments import Segment
 from outlark.storage.model_file import load
 from outlark.version import __version__
@@ -206,13 +208,16 @@ class Engine:
     def _written(self, unit: Unit, annotations: Spool, facts: Facts, channel: int | None) -> dict[str, Any]:
         """Write all annotation files; what the journal says about them."""
         annotations.finish = facts.on
-        about = self._about(facts, channel)
+        about, paths = self._about(facts, channel), self._paths(unit.source)
         for name in self.task.formats:
-            write_annotations(
-                self._finished / (_stem(unit) + FORMATS[name].suffix), annotations, format=name, about=about
-            )
+            target = self._finished / (_stem(unit) + FORMATS[name].suffix)
+            write_annotations(target, annotations, format=name, about=about, paths=paths)
         counts = Counter(str(annotation.verdict) for annotation in annotations)
         return {"segments": counts, **facts.for_journal()}
+
+    def _paths(self, source: Source) -> dict[str, str]:
+        """Where the recording is, for programs that open it; kept scores do not say."""
+        return {} if self.task.verb == DECIDE or is_url(source.path) else {source.name: str(source.path)}
 
     def _set_thresholds(self) -> dict[str, float]:
         """Set those of the task, and return them by name."""

@@ -22,6 +22,8 @@ from outlark.files.aside import written_aside
 FOLDER, SEGMENTS, RECORDINGS, FILE = "parquet", "segments", "recordings", "rows.parquet"
 #: Name of the folder for an unknown site or day; all programs read it as null.
 UNKNOWN = "__HIVE_DEFAULT_PARTITION__"
+#: Its name if no site, or no day, is known: Arrow and pandas cannot tell the type of a column of nulls, and refuse it.
+NONE_KNOWN = "unknown"
 RECORDING_FIELDS = ("recording", "start_time", "seconds", "partial", "model_sha256", "version")
 _KEY = b"outlark_sources"
 
@@ -44,8 +46,9 @@ def write_partitions(task: Task, entries: Iterable[Mapping[str, Any]]) -> Path:
         for stay in stays_of(entry):
             partitions.setdefault((stay.site, stay.date), []).append(stay)
     wanted = set()
+    unnamed = [NONE_KNOWN if all(key[level] is None for key in partitions) else UNKNOWN for level in (0, 1)]
     for (site, date), stays in partitions.items():
-        folder = f"site={_folder(site)}/date={_folder(date)}"
+        folder = f"site={_folder(site, unnamed[0])}/date={_folder(date, unnamed[1])}"
         wanted.add(folder)
         digest = _digest(task, stays)
         _write(root / SEGMENTS / folder / FILE, digest, partial(_segments, task, stays))
@@ -144,5 +147,5 @@ def _table(entry: Mapping[str, Any]) -> str:
     return next(name for name in entry["outputs"] if name.endswith(ROWS))
 
 
-def _folder(value: str | None) -> str:
-    return UNKNOWN if value is None else quote(value, safe="")
+def _folder(value: str | None, unnamed: str) -> str:
+    return unnamed if value is None else quote(value, safe="")

@@ -1,7 +1,8 @@
 """Converting annotation files to another format, and what is lost on the way."""
 
+import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any
 import soundfile
 
 from outlark.annotations import FORMATS, About, Annotation, Table, read_annotations, write_annotations
+from outlark.annotations.annotation import is_sound
 from outlark.annotations.read import Unread, tables_in
+from outlark.annotations.write import OPENING
 from outlark.audio.sound import for_decoder
-from outlark.audio.sound_files import SoundFiles, recording_of_table
+from outlark.audio.sound_files import RecordingName, SoundFiles, recording_of_table
 from outlark.commands import recording_of
 from outlark.commands.matching import without_copies
 from outlark.errors import AnnotationError, InputError, OutlarkError
@@ -144,14 +147,21 @@ def _check_target(target: Path, sources: Sequence[Path], may_replace: bool) -> N
 
 
 def _converted(table: Table, target: Path, to: str, sounds: SoundFiles) -> Conversion:
-    annotations = list(table.annotations)
+    annotations, remarks = list(table.annotations), list(table.remarks)
     durations: dict[str, float] = {}
-    needs_sound = to == "aoef" and any(m.sample_rate is None or m.recording is None for m in annotations)
-    if sounds.folders or needs_sound:
-        annotations, durations = _with_recordings(table, sounds)
-    said = {key: table.about[key] for key in ("version", "model_sha256", "settings") if key in table.about}
+    needed = bool(sounds.folders) or _needs_recordings(annotations, to)
+    why = ". Raven counts times over all open files, so that it needs their durations" if to == "raven" else ""
+    found = _recordings(table, sounds, needed=needed, why=why) if needed or to in OPENING else {}
+    if needed:
+        annotations, durations = _with_recordings(annotations, found)
+    if to == "raven" and len(durations) > 1:
+        remarks.append(
+            f"begin times run over {len(durations)} recordings, in the order of their names: open all of them"
+        )
+    said = {key: table.about[key] for key in ("version", "model_sha256", "settings", "recording") if key in table.about}
     about = About(**said) if "version" in said else None
-    write_annotations(target, annotations, format=to, about=about, durations=durations)
+    paths = {name: os.path.abspath(path) for name, path, _ in found.values()}
+    write_annotations(target, annotations, format=to, about=about, durations=durations, paths=paths)
     written = read_annotations(target, format=to).annotations
     return Conversion(
         source=table.path,
@@ -160,29 +170,49 @@ def _converted(table: Table, target: Path, to: str, sounds: SoundFiles) -> Conve
         target_format=to,
         annotations=len(annotations),
         written=len(written),
-        remarks=table.remarks,
+        remarks=tuple(remarks),
         lost=tuple(losses(annotations, written)),
     )
 
 
-def _with_recordings(table: Table, sounds: SoundFiles) -> tuple[list[Annotation], dict[str, float]]:
-    """The annotations with name and sample rate of their recordings, and the duration of each recording."""
-    found: dict[str | None, tuple[str, Any]] = {}
+def _needs_recordings(annotations: Sequence[Annotation], to: str) -> bool:
+    """AOEF needs the sample rate of a recording, and Raven, which counts times over all open files, their durations."""
+    if to == "aoef":
+        return any(annotation.sample_rate is None or annotation.recording is None for annotation in annotations)
+    return to == "raven" and len({annotation.recording for annotation in filter(is_sound, annotations)}) > 1
+
+
+#: Name in the table → name, path and header of the recording.
+Recordings = Mapping[str | None, tuple[str, Path, Any]]
+
+
+def _recordings(table: Table, sounds: SoundFiles, *, needed: bool, why: str) -> Recordings:
+    """The recordings of a table; those that are missing are an error only if they are needed."""
+    found: dict[str | None, tuple[str, Path, Any]] = {}
+    first: dict[str | None, Annotation] = {}
     for annotation in table.annotations:
-        name = annotation.recording
-        if name in found:
-            continue
-        path = recording_of(table, annotation, sounds)
+        first.setdefault(annotation.recording, annotation)
+    for name, annotation in first.items():
         try:
-            found[name] = (path.name if name is None else name, soundfile.info(for_decoder(path)))
+            path = recording_of(table, annotation, sounds)
+            found[name] = (path.name if name is None else name, path, soundfile.info(for_decoder(path)))
+        except OutlarkError as error:
+            if needed:
+                raise AnnotationError(f"{error}{why}") from None
         except soundfile.SoundFileError as error:
-            raise AnnotationError(f"{table.path}: its recording {path} cannot be read ({error})") from error
-    annotations = []
-    for annotation in table.annotations:
-        name, info = found[annotation.recording]
-        annotations.append(replace(annotation, recording=name, sample_rate=info.samplerate))
+            if needed:
+                raise AnnotationError(f"{table.path}: its recording {path} cannot be read ({error}){why}") from error
+    return found
+
+
+def _with_recordings(annotations: Sequence[Annotation], found: Recordings) -> tuple[list[Annotation], dict[str, float]]:
+    """The annotations with name and sample rate of their recordings, and the duration of each recording."""
+    named = []
+    for annotation in annotations:
+        name, _, info = found[annotation.recording]
+        named.append(replace(annotation, recording=name, sample_rate=info.samplerate))
     ordered = sorted(found.values(), key=lambda of: of[0])
-    return annotations, {name: info.frames / info.samplerate for name, info in ordered}
+    return named, {name: info.frames / info.samplerate for name, _, info in ordered}
 
 
 #: Smaller differences of times and numbers do not count: they are written with six digits.
@@ -190,7 +220,8 @@ SAME_S = SAME_NUMBER = 1e-6
 FIELDS = {
     "label": "label", "recording": "recording", "verdict": "verdict", "score": "score", "runner_up": "runner-up",
     "runner_up_score": "runner-up's score", "reason": "reason", "channel": "channel", "low_hz": "low frequency",
-    "high_hz": "high frequency", "sample_rate": "sample rate", "more": "other columns",
+    "high_hz": "high frequency", "sample_rate": "sample rate", "start_time": "date and time", "remark": "remark",
+    "more": "other columns",
 }  # fmt: skip
 _NOTHING: tuple[object, ...] = (None, "", {})
 
@@ -226,6 +257,8 @@ def _change(field: str, was: object, now: object) -> str | None:
     # a label without a verdict is known
     if was in _NOTHING or was == now or (field == "verdict" and was == KNOWN and now is None):
         return None
+    if field == "recording" and now and RecordingName.of(str(was)).shortens(RecordingName.of(str(now))):
+        return None  # its name has become its path
     if now in _NOTHING:
         return "lost"
     if isinstance(was, float) and isinstance(now, float):

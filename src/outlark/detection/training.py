@@ -15,7 +15,12 @@ from outlark.audio.margins import without_silence
 from outlark.audio.resampling import resample
 from outlark.errors import InputError
 from outlark.features.base import FrontEnd
+from outlark.plain_text import number_of
 from outlark.segments import Segment, in_order
+from outlark.verdict_names import REST, VERDICTS
+
+#: No class has such a name, in any case: in annotation files it could not be told from the verdict.
+RESERVED = frozenset({*VERDICTS, REST})
 
 
 class ClassModel(Protocol):
@@ -183,7 +188,7 @@ def training_record(material: Material) -> list[dict[str, Any]]:
 
 
 def check_material(material: Material) -> None:
-    """Refuse material without notes, with notes that have no label, or with labels of two types."""
+    """Refuse material without notes, notes without a label or with that of a verdict, and labels of two types."""
     if not material.notes:
         raise InputError("no notes are annotated in the training recordings; give at least one example of a class")
     for number, (r, segment) in enumerate(material.notes):
@@ -192,7 +197,14 @@ def check_material(material: Material) -> None:
             raise InputError(f"{where} has the label {segment.label!r}; give a name or a whole number, or omit it")
         if not np.any(material.recordings[r][segment.start : segment.end]):
             raise InputError(f"{where} ({segment.label!r}) is digital silence throughout; omit it")
-    kinds = {type(segment.label).__name__ for _, segment in material.notes}
+    labels = [segment.label for _, segment in material.notes]
+    taken = next((label for label in labels if str(label).casefold() in RESERVED), None)
+    if taken is not None:
+        raise InputError(
+            f"{number_of(labels.count(taken), 'note')} with the label {taken!r}, a word that says in results whether a "
+            "class accepts a sound; rename the label, or choose the other classes (train --class)"
+        )
+    kinds = {type(label).__name__ for label in labels}
     if len(kinds) > 1:
         raise InputError(f"labels are of the types {sorted(kinds)}; give all classes names, or all numbers")
 

@@ -122,7 +122,8 @@ def _write(project: Project, folder: Path, recording: Recording, format: str, sc
         path = folder / f"{recording.id}{FORMATS[format].suffix}"
     path.parent.mkdir(parents=True, exist_ok=True)
     found = annotations_of(project, recording, scope)
-    write_annotations(path, found, format=format, about=_about(project, recording))
+    paths = {recording.name: str(recording.path)}
+    write_annotations(path, found, format=format, about=_about(project, recording), paths=paths)
 
 
 def _facts(project: Project, recording: Recording) -> Facts:

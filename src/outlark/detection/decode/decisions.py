@@ -60,8 +60,8 @@ class Decisions(BaseEstimator):
     activity_db : float or None
         Frames without a note are silence below this activity and unknown above. None: all of them are unknown.
     unknown_s : "auto" or float
-        Unknown sound shorter than this counts as silence. "auto": `least_s`; at note level, sound within the edges of
-        notes then counts as silence as well (`outlark.detection.decode.intervals`).
+        Unknown sound shorter than this counts as silence. "auto": `least_s`; at note level, the remainders of notes
+        then count as silence as well (`outlark.detection.decode.intervals`).
     max_region_s : float
         Longer regions are decided in pieces of this length, so that memory stays bounded. A note that reaches beyond
         the cut is cut as well.
@@ -209,7 +209,8 @@ class DecisionStream:
 
     def _decide(self, batch: Batch) -> Iterator[Segment]:
         decoded = self._decoded(batch)
-        intervals = intervals_of(batch, decoded.notes, decoded.active, self._thresholds, self._sums)
+        least = self.limits.least_note
+        intervals = intervals_of(batch, decoded.notes, decoded.active, self._thresholds, self._sums, least=least)
         self._sums = intervals.after[-1].copy()
         n_frames, classes = batch.start + len(batch.block), decoded.notes[:, 2]
         final = self._remainders.push(self._intervals.push(intervals), n_frames, classes)

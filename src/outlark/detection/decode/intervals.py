@@ -3,7 +3,9 @@
 Sound beside a note may be the rest of its onset or its decay. To refine the edges of a note, `outlark.detection.edges`
 compares `LOOK` spectra on either side of them with those of the training notes, so this sound was treated as part of
 the note, and a person would not annotate it separately. Sound that lies entirely within that reach of the notes beside
-it therefore counts as silence. It does not become part of the note, whose edges were placed with care.
+it therefore counts as silence. So does sound that lies entirely within notes that reached their threshold and gave way
+to a better one, which they overlap: a class explains all of it. Neither becomes part of the note, whose edges were
+placed with care.
 """
 
 from collections.abc import Sequence
@@ -34,8 +36,9 @@ class Intervals(NamedTuple):
     #: Sums of the class scores and of the activity over all frames up to the start and to the end, (N, C + 1).
     before: np.ndarray
     after: np.ndarray
-    #: The highest score of each class; the longest run of frames at or above its threshold or, at note level, the
-    #: frames of the longest note that reaches it; and the highest activity, (N, 2C + 1).
+    #: Of each class the highest score below its threshold, the highest of all, and the longest run of frames at or
+    #: above the threshold or, at note level, the frames of the longest note that reaches it; then 1 if some active
+    #: frame is outside of the notes that gave way to a better one, else 0; and the highest activity, (N, 3C + 2).
     highest: np.ndarray
 
     def part(self, start: int, stop: int) -> "Intervals":
@@ -54,9 +57,15 @@ class Intervals(NamedTuple):
 
 
 def intervals_of(
-    batch: Batch, notes: np.ndarray, active: np.ndarray, thresholds: np.ndarray, before: np.ndarray
+    batch: Batch,
+    notes: np.ndarray,
+    active: np.ndarray,
+    thresholds: np.ndarray,
+    before: np.ndarray,
+    *,
+    least: int = 0,
 ) -> Intervals:
-    """The intervals of a batch with these notes (N, 3) and active frames (T,).
+    """The intervals of a batch with these notes (N, 3) and active frames (T,); whole notes last `least` frames or more.
 
     Sums continue from `before` (C + 1,). They are added frame by frame, always in the same order, so that they are the
     same to the last bit for any division into batches.
@@ -72,19 +81,36 @@ def intervals_of(
     runs = encode(kinds)
     summands = np.column_stack([block.values, np.clip(block.activity, LOWEST_DB, HIGHEST_DB)])
     sums = np.cumsum(np.vstack([before, summands]), axis=0)
-    highest = np.maximum.reduceat(_heights(block, thresholds), runs.starts)
+    outside = active & ~_given_way(block, kinds >= NOTE, thresholds, least)
+    highest = np.maximum.reduceat(_heights(block, thresholds, outside), runs.starts)
     return Intervals(runs.starts + start, runs.ends + start, runs.values, sums[runs.starts], sums[runs.ends], highest)
 
 
-def _heights(block: ScoreBlock, thresholds: np.ndarray) -> np.ndarray:
-    """The values of each frame whose maximum is `Intervals.highest`, (T, 2C + 1)."""
-    hot = block.values >= thresholds
+def _given_way(block: ScoreBlock, in_note: np.ndarray, thresholds: np.ndarray, least: int) -> np.ndarray:
+    """The frames of whole notes that reach their threshold and overlap one that was chosen, (T,) of bool."""
+    n = len(in_note)
+    if block.lengths is None or not in_note.any():
+        return np.zeros(n, dtype=bool)
+    starts, classes = np.nonzero((block.values >= thresholds) & (block.note_lengths >= least))
+    ends = np.minimum(starts + block.lengths[starts, classes], n)
+    chosen = np.append(0, np.cumsum(in_note))
+    overlapping = chosen[ends] > chosen[starts]
+    changes = np.zeros(n + 1, dtype=int)
+    np.add.at(changes, starts[overlapping], 1)
+    np.add.at(changes, ends[overlapping], -1)
+    return np.cumsum(changes)[:-1] > 0
+
+
+def _heights(block: ScoreBlock, thresholds: np.ndarray, outside: np.ndarray) -> np.ndarray:
+    """The values of each frame whose maximum is `Intervals.highest`, (T, 3C + 2)."""
+    values, hot = block.values, block.values >= thresholds
     if not hot.any():
-        return np.column_stack([block.values, np.zeros(hot.shape), block.activity])
+        return np.column_stack([values, values, np.zeros(hot.shape), outside, block.activity])
+    below = np.where(hot, 0.0, values)
     if block.lengths is not None:
-        return np.column_stack([block.values, np.where(hot, block.note_lengths, 0), block.activity])
+        return np.column_stack([below, values, np.where(hot, block.note_lengths, 0), outside, block.activity])
     lasting = [np.repeat(runs.lengths * runs.values, runs.lengths) for runs in map(encode, hot.T)]
-    return np.column_stack([block.values, *lasting, block.activity])
+    return np.column_stack([below, values, *lasting, outside, block.activity])
 
 
 class IntervalStream:
@@ -183,9 +209,9 @@ def reach_of_edges(layout: ScoreLayout) -> np.ndarray:
 class RemainderStream:
     """Turns the remainders of notes in a stream of intervals into silence; the same for any division into pushes.
 
-    Sound that reaches beyond the edges of its neighbours stays unknown, all of it. Only what lies within twice the
-    longest reach is held, and the silence before it. `reach` is that of the edges of each class, in frames, (C,); if
-    all are 0, nothing changes.
+    Sound that reaches beyond the edges of its neighbours, and beyond notes that gave way to a better one, stays
+    unknown, all of it. Only what lies within twice the longest reach is held, and the silence before it. `reach` is
+    that of the edges of each class, in frames, (C,); if all are 0, nothing changes.
     """
 
     def __init__(self, reach: np.ndarray) -> None:
@@ -211,7 +237,7 @@ class RemainderStream:
         rows = joined([*self._held, new])
         before, after, self._last_edge = self._edges_around(rows, classes)
         sound = (rows.kinds == ACTIVE) & np.isfinite(rows.highest[:, -1])
-        near = (rows.ends <= before) | (rows.starts >= after) | (before >= after)
+        near = (rows.ends <= before) | (rows.starts >= after) | (before >= after) | (rows.highest[:, -2] == 0)
         # it may be near a note still to come, which starts at n_frames or later
         could = np.isinf(after) & (np.maximum(rows.starts, before) >= n_frames - self._most)
         is_open = sound & ~near & could

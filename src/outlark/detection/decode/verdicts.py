@@ -184,9 +184,14 @@ class Verdicts:
         return bool(confirmed and (self.joined is not None or scores[c] >= self.thresholds[c]))
 
     def interval(self, start: int, end: int, active: bool, means: np.ndarray, highest: np.ndarray) -> Segment:
-        """An interval without a note; `means` (C + 1,) and `highest` (2C + 1,) as in `Intervals`."""
+        """An interval without a note; `means` (C + 1,) and `highest` (3C + 2,) as in `Intervals`.
+
+        Its scores are below the thresholds: what reached one belongs to a better note beside it, or is too short, as
+        the reason says.
+        """
+        below = highest[: len(means) - 1]
         # notes are scored where they start, so a mean over starts says nothing
-        scores = highest[: len(means) - 1] if self.whole_notes else means[:-1]
+        scores = below if self.whole_notes else np.where(means[:-1] < self.thresholds, means[:-1], below)
         best = int(scores.argmax())
         others = np.where(np.arange(len(scores)) == best, -np.inf, scores)
         rival = int(others.argmax()) if len(scores) > 1 else None
@@ -231,12 +236,13 @@ class Verdicts:
 
     def _why_unknown(self, scores: np.ndarray, best: int, highest: np.ndarray) -> str:
         n = len(scores)
-        peaks, lasting = highest[:n], highest[n : 2 * n]
+        peaks, lasting = highest[n : 2 * n], highest[2 * n : 3 * n]
+        digits = _digits(scores[best], self.thresholds[best])
+        below = f"best score {scores[best]:.{digits}f} ({self.labels[best]}) < {self.thresholds[best]:.{digits}f}"
         if not lasting.any():
-            digits = _digits(scores[best], self.thresholds[best])
-            return f"best score {scores[best]:.{digits}f} ({self.labels[best]}) < {self.thresholds[best]:.{digits}f}"
+            return below
         if self.whole_notes:
-            return self._why_not_a_note(peaks, lasting)
+            return f"{below}; {self._why_not_a_note(peaks, lasting)}"
         c = int(np.lexsort((peaks, lasting))[-1])
         lasted, least = self._ms(lasting[c]), self._ms(self.limits.least[c])
         if lasted >= least:
@@ -258,7 +264,7 @@ class Verdicts:
     def _why_silent(self, activity: float) -> str:
         assert self.limits.activity_db is not None
         if activity >= self.limits.activity_db:
-            but = ", but for the edges of notes" if self.whole_notes and self.limits.edges else ""
+            but = ", but for remainders of notes" if self.whole_notes and self.limits.edges else ""
             return f"never active for {self._ms(self.limits.unknown):.0f} ms or longer{but}"
         digits = _digits(activity, self.limits.activity_db, 1)
         return f"activity {activity:.{digits}f} dB, less than {self.limits.activity_db:g} dB"
