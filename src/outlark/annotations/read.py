@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from outlark.annotations import aoef, audacity, crowsetta_formats, exact_formats, other_csv, outlark_csv, raven
-from outlark.annotations.annotation import Annotation, Table
+from outlark.annotations.annotation import Annotation, Remarks, Table
 from outlark.annotations.delimited import Sheet, sheet_of
 from outlark.annotations.files import SIDE_SUFFIX, read_side, read_text
 from outlark.annotations.formats import detect_format, format_named
@@ -43,7 +43,8 @@ def read_annotations(
     Raises
     ------
     AnnotationError
-        The message names file and line, what was found and what was expected.
+        The message names file and line, what was found and what was expected. If only some rows cannot be read, they
+        are left out, and `Table.refused` names them.
 
     Examples
     --------
@@ -57,19 +58,28 @@ def read_annotations(
     """
     path = Path(path)
     name = detect_format(path) if format is None else format_named(format).name
-    remarks: list[str] = []
+    remarks = Remarks()
     try:
         annotations, about = _read(path, name, label_column, remarks)
     except AnnotationError:
         raise
     except InputError as error:
         raise AnnotationError(f"{path}: {error}") from None
+    if remarks.refused and not annotations:
+        raise AnnotationError(remarks.refused[0])
     said = {key: value for key, value in about.items() if key != "format"}
-    return Table(path=path, format=name, annotations=tuple(annotations), remarks=tuple(remarks), about=said)
+    return Table(
+        path=path,
+        format=name,
+        annotations=tuple(annotations),
+        remarks=tuple(remarks),
+        about=said,
+        refused=tuple(remarks.refused),
+    )
 
 
 def _read(
-    path: Path, format: str, label_column: str | int | None, remarks: list[str]
+    path: Path, format: str, label_column: str | int | None, remarks: Remarks
 ) -> tuple[list[Annotation], Mapping[str, Any]]:
     about = read_side(path, remarks)
     if format == "parquet":
