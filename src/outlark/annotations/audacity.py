@@ -42,13 +42,19 @@ def read(path: Path, text: str, about: Mapping[str, Any], remarks: Remarks) -> l
             remarks.refused.append(f"{path}, line {line}: {error}")
     if about.get("format") == "audacity":
         return [_taken_apart(annotation) for annotation in annotations]
-    scored = next(
-        (annotation.label for annotation in annotations if annotation.label and _SCORE.fullmatch(annotation.label)),
-        None,
-    )
+    scored = next((annotation.label for annotation in annotations if ends_in_score(annotation.label)), None)
     if scored is not None:
         remarks.append(f"{scored!r} and the like are taken as labels; outlark's scores need the .about.json beside it")
     return annotations
+
+
+def ends_in_score(label: str | None) -> bool:
+    """Whether a label ends as those that outlark writes.
+
+    >>> ends_in_score("song 0.50"), ends_in_score("song 2"), ends_in_score(None)
+    (True, False, False)
+    """
+    return label is not None and _SCORE.fullmatch(label) is not None
 
 
 def write(annotations: Collection[Annotation], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:

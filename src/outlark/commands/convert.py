@@ -22,7 +22,8 @@ from outlark.verdict_names import KNOWN
 
 @dataclass(frozen=True, kw_only=True)
 class Conversion:
-    """A converted file: the numbers of annotations read and written, remarks on reading, and what was lost."""
+    """A converted file: the numbers of annotations read and written, remarks on reading, rows that could not be read
+    (refused), and what was lost."""
 
     source: Path
     target: Path
@@ -32,6 +33,7 @@ class Conversion:
     written: int
     remarks: tuple[str, ...]
     lost: tuple[str, ...]
+    refused: tuple[str, ...] = ()
 
 
 def format_of_name(name: str) -> str | None:
@@ -162,6 +164,7 @@ def _converted(table: Table, target: Path, to: str, sounds: SoundFiles) -> Conve
         written=len(written),
         remarks=table.remarks,
         lost=tuple(losses(annotations, written)),
+        refused=table.refused,
     )
 
 
