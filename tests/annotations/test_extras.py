@@ -128,8 +128,9 @@ def test_parquet_of_others(tmp_path):
     (annotation,) = read_annotations(tmp_path / "a.parquet").annotations
     assert annotation == Annotation(start_s=0.1, end_s=0.25, label="EATO", recording="a.wav", more={"n": "3"}, line=1)
     pandas.DataFrame({"onset": [0.1, 2.0], "offset": [0.25, 1.0]}).to_parquet(tmp_path / "b.parquet")
-    with pytest.raises(AnnotationError, match=r"b.parquet, row 2: the end, 1.0 s, is before the start"):
-        read_annotations(tmp_path / "b.parquet")
+    assert (
+        "b.parquet, row 2: the end, 1.0 s, is before the start" in read_annotations(tmp_path / "b.parquet").refused[0]
+    )
 
 
 def test_parquet_that_is_damaged(tmp_path):

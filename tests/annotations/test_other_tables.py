@@ -144,13 +144,27 @@ def test_seconds_that_were_changed_by_hand_hold(tmp_path):
     assert read_annotations(path).annotations[0].start_s == 0.25
 
 
-def test_own_csv_with_a_broken_cell_is_an_error(tmp_path):
+def test_own_csv_with_a_row_added_in_a_spreadsheet(tmp_path):
+    path = tmp_path / "a.csv"
+    write_annotations(path, ANNOTATIONS[:2], format="csv")
+    whole = read_annotations(path)
+    header = path.read_text(encoding="utf-8").splitlines()[0].split(",")
+    row = dict(dict.fromkeys(header, ""), start_s="7", end_s="8", label="new")
+    with path.open("a", encoding="utf-8") as file:
+        file.write(",".join(row.values()) + "\n")
+    found = read_annotations(path)
+    assert (found.about, found.refused) == (whole.about, ())
+    assert (found.annotations[-1].label, found.annotations[-1].start_s) == ("new", 7.0)
+
+
+def test_own_csv_with_a_broken_cell(tmp_path):
     path = tmp_path / "a.csv"
     write_annotations(path, ANNOTATIONS, format="csv")
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace(",known,", ",sure,", 1), encoding="utf-8")
-    with pytest.raises(AnnotationError, match=r"a.csv, line 3: column 'verdict': 'sure' is not one of"):
-        read_annotations(path)
+    found = read_annotations(path)
+    assert (found.annotations[1].verdict, found.annotations[1].label) == (None, ANNOTATIONS[1].label)
+    assert any("'sure'" in remark and "line 3" in remark for remark in found.remarks)
     path.write_text(text.replace(",1,0.1.0,", ",2,0.1.0,", 1), encoding="utf-8")
     with pytest.raises(AnnotationError, match=r"a.csv, line 2: schema '2', written by a newer outlark"):
         read_annotations(path)

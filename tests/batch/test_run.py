@@ -23,7 +23,9 @@ from outlark.experiment.synthetic import SAMPLE_RATE
 from tests.recordings_on_disk import contents, save_model, song, start_and
 
 NAMES = ("a.wav", "b.wav", "c/a.wav", "d.flac")
-SUFFIXES = (".outlark.csv", ".Table.1.selections.txt", ".Table.1.selections.txt.about.json")
+#: One in each folder.
+ABOUT = ("outlark.about.json", "c/outlark.about.json")
+SUFFIXES = (".outlark.csv", ".Table.1.selections.txt")
 
 
 def task_for(model, output, **more):
@@ -84,7 +86,7 @@ def test_everything_is_done_once(model, four, tmp_path):
     before, at = contents(tmp_path / "out"), times(tmp_path / "out")
     assert set(before) == {
         "combined.csv",
-        "combined.csv.about.json",
+        *ABOUT,
         *(name + suffix for name in NAMES for suffix in SUFFIXES),
     }
 
@@ -166,9 +168,7 @@ def test_a_new_format_is_made_of_all(model, four, done):
     assert (report.done, report.skipped) == (4, 0)
     after = contents(done)
     assert {name: after[name] for name in before} == before
-    assert set(after) - set(before) == {
-        name + suffix for name in NAMES for suffix in (".labels.txt", ".labels.txt.about.json", ".scores")
-    }
+    assert set(after) - set(before) == {name + suffix for name in NAMES for suffix in (".labels.txt", ".scores")}
     assert go(model, done, four).skipped == 4
 
 
@@ -263,8 +263,6 @@ def test_a_recording_that_was_cut_short_is_done_in_part(model, four, tmp_path):
         assert not any(remark for name, remark in remarks.items() if name != "cut.wav")
     raven = (tmp_path / "out/cut.wav.Table.1.selections.txt").read_text().splitlines()
     assert all(row.endswith(f"\tpartial: {message}") for row in raven[1:])
-    beside = json.loads((tmp_path / "out/cut.wav.labels.txt.about.json").read_text())
-    assert beside["recording"] == {"partial": message}
     shutil.copy(tmp_path / "whole.wav", four / "cut.wav")  # a whole copy is found
     mended = go(model, tmp_path / "out", four, formats=("csv", "raven", "audacity"))
     assert (mended.done, mended.partial, mended.failures_file) == (1, [], None)

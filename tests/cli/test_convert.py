@@ -99,7 +99,7 @@ def test_one_format():
 
 def test_what_files_are_taken_for(tmp_path):
     (tmp_path / "a.txt").write_text("Begin Time (s)\tEnd Time (s)\tSpecies\n1\t2.5\tEATO\n3\t3\tEATO\n4\t5\t\n")
-    (tmp_path / "b.csv").write_text("start_s,end_s,label\n1,2,x\n1,y,x\n")
+    (tmp_path / "b.csv").write_text("start_s,end_s,label\n1,y,x\n")
     done = ran("inspect", tmp_path / "a.txt", tmp_path / "b.csv", code=3)
     assert [line.split(maxsplit=1) for line in done.stdout.splitlines()[2:6]] == [
         ["annotations", "3, from 1.000 to 5.000 s"],
@@ -108,8 +108,8 @@ def test_what_files_are_taken_for(tmp_path):
         ["points", "1 annotation without a duration"],
     ]
     assert "labels from the column 'Species'" in done.stdout
-    assert done.stderr.startswith(f"{tmp_path / 'b.csv'}, line 3: ")
+    assert done.stderr.startswith(f"{tmp_path / 'b.csv'}, line 2: ")
     told = json.loads(ran("inspect", tmp_path / "a.txt", tmp_path / "b.csv", "--json", code=3).stdout)
     (good,), (bad,) = told["files"], told["failures"]
     assert (good["format"], good["labels"], good["points"], good["blank"]) == ("raven", {"EATO": 2}, 1, 1)
-    assert bad["message"].startswith(f"{tmp_path / 'b.csv'}, line 3: ")
+    assert bad["message"].startswith(f"{tmp_path / 'b.csv'}, line 2: ")

@@ -221,7 +221,5 @@ def test_tables_have_the_time_of_day_where_the_recorder_tells_it(model, tmp_path
     bounds = [(m.low_hz, m.high_hz) for m in annotations if m.verdict != "silence"]
     assert [(m.low_hz, m.high_hz) for m in raven] == bounds  # those of the note, not 0 to half the sample rate
     assert all(500.0 < low < high < 10_000.0 for low, high in bounds)
-    beside = json.loads((tmp_path / "out/SITE_20231024_235959.wav.labels.txt.about.json").read_text())
-    assert beside["recording"] == {"began": "2023-10-24T23:59:59", "source": "file name"}
     ran("decide", model, tmp_path / "out", "-o", tmp_path / "again", *args)
     assert contents(tmp_path / "again") == {k: v for k, v in contents(tmp_path / "out").items() if ".scores" not in k}

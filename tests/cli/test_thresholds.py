@@ -66,7 +66,7 @@ def test_a_threshold_changes_labelled_notes_without_the_recordings(model, folder
     assert rows(decided, "cach-Z", "tuti-D") == rows(kept, "cach-Z", "tuti-D")
     detected = ran("detect", model, folder, tmp_path / "detected", "--threshold", f"tuti-F={wanted}")
     assert tables(detected) == tables(decided)
-    about = json.loads((decided / "combined.csv.about.json").read_text())
+    about = json.loads((decided / "outlark.about.json").read_text())
     assert about["settings"]["thresholds"] == {"tuti-F": wanted}
 
 
@@ -131,7 +131,7 @@ def test_what_is_set_by_hand_wins_over_calibration(model, folder, tmp_path):
     assert done.exit_code == 0
     assert "tuti-F: threshold 0.900 set by hand: kept" in done.stderr
     assert "tuti-D: threshold 0." in done.stderr
-    about = json.loads((tmp_path / "out" / "combined.csv.about.json").read_text())["settings"]["thresholds"]
+    about = json.loads((tmp_path / "out" / "outlark.about.json").read_text())["settings"]["thresholds"]
     assert list(about) == CLASSES
     assert about["tuti-F"] == 0.9
     useless = invoke("detect", model, folder, "-o", tmp_path / "no", "--calibrate", "--threshold", 0.5)

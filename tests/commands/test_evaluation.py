@@ -16,7 +16,7 @@ from real_note_tasks import Draw, Recording
 from real_notes import measure
 
 from outlark import Segment
-from outlark.annotations import Annotation, write_annotations
+from outlark.annotations import About, Annotation, write_annotations
 from outlark.commands.evaluation import REST, WINDOW_S, Compared, answers, csv_text, evaluate, measures, onset_scores
 from outlark.commands.matching import match_tables
 from outlark.errors import AnnotationError, InputError
@@ -346,3 +346,55 @@ def test_predictions_without_labels_are_of_the_only_class(tmp_path):
     assert evaluate(matched.recordings, ["Q"]).dcase.pooled.f == 0.0
     assert evaluate(matched.naming_blanks("Q").recordings, ["Q"]).dcase.pooled.f == 1.0
     assert "1 true annotation without a label; detections there count neither way" in matched.remarks
+
+
+def a_run(folder, *names, starts=(1, 4)):
+    """An output folder of `outlark detect`, as far as annotation files go."""
+    folder.mkdir(parents=True)
+    for name in names:
+        rows = [annotation(t, "a", "known", recording=name, score=2.0, reason="a 2.0 ≥ 1.0") for t in starts]
+        about = About(version="0.1.0", model_sha256="ab" * 32)
+        write_annotations(folder / f"{name}.Table.1.selections.txt", rows, format="raven", about=about)
+    return folder
+
+
+def test_detections_in_a_folder_of_truth_are_passed_over(tmp_path):
+    """The output folder lies within the folder of recordings and annotations."""
+    out = a_run(tmp_path / "found", "1.wav")
+    write_annotations(tmp_path / "1.Table.1.selections.txt", [annotation(1, "a"), annotation(7, "a")], format="raven")
+    matched = match_tables(out, tmp_path)
+    (one,) = matched.recordings
+    assert [m.start_s for m in one.truth] == [1.0, 7.0]
+    assert [m.start_s for m in one.found] == [1.0, 4.0]
+    assert any("found/1.wav" in remark and "passed over" in remark for remark in matched.remarks)
+    both = match_tables(tmp_path, tmp_path).recordings[0]  # detections written beside the recordings
+    assert ([m.start_s for m in both.truth], [m.start_s for m in both.found]) == ([1.0, 7.0], [1.0, 4.0])
+
+
+def test_swapped_arguments_are_noticed(tmp_path):
+    out = a_run(tmp_path / "found", "1.wav")
+    truth = tmp_path / "1.txt"
+    write_annotations(truth, [annotation(1, "a")], format="raven")
+    for swapped in (out, out / "1.wav.Table.1.selections.txt"):
+        with pytest.raises(InputError, match="swapped") as told:
+            match_tables(truth, swapped)
+        assert f"outlark evaluate {swapped} {truth}" in str(told.value)
+
+
+def test_a_folder_that_somebody_corrected_is_truth_if_they_say_so(tmp_path):
+    out = a_run(tmp_path / "found", "1.wav")
+    corrected = a_run(tmp_path / "corrected", "1.wav", starts=(1,))
+    with pytest.raises(InputError, match="--corrected"):
+        match_tables(out, corrected)
+    assert len(match_tables(out, corrected, corrected=True).recordings[0].truth) == 1
+    by_name = match_tables(out, corrected / "1.wav.Table.1.selections.txt")
+    assert len(by_name.recordings[0].truth) == 1
+    assert any("taken as checked" in remark for remark in by_name.remarks)
+
+
+def test_rows_that_cannot_be_read_are_named(tmp_path):
+    (tmp_path / "found.csv").write_text("recording,start_s,end_s,label\n1.wav,1,2,a\n")
+    (tmp_path / "truth.csv").write_text("recording,start_s,end_s,label\n1.wav,1,2,a\n1.wav,,2,a\n")
+    matched = match_tables(tmp_path / "found.csv", tmp_path / "truth.csv")
+    assert len(matched.recordings[0].truth) == 1
+    assert f"{tmp_path / 'truth.csv'}, line 3" in matched.refused[0]

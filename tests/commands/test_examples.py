@@ -231,6 +231,21 @@ def test_marks_are_learnt_as_the_library_does(tmp_path):
     assert learnt.seconds == pytest.approx(8.0)
 
 
+def test_detections_beside_the_recordings_are_no_examples(tmp_path):
+    annotations = recording(tmp_path)
+    write_annotations(tmp_path / "night.Table.1.selections.txt", annotations[:3], format="raven")
+    found = [dataclasses.replace(m, verdict="known", score=2.0, reason="2 ≥ 1") for m in annotations]
+    theirs = tmp_path / "night.wav.Table.1.selections.txt"
+    write_annotations(theirs, found, format="raven")
+    examples = find_examples([tmp_path])
+    assert len(examples.notes) == 3
+    assert any("passed over" in remark and theirs.name in remark for remark in examples.remarks)
+    assert len(find_examples([theirs]).notes) == len(annotations)  # somebody corrected it, and gives it by name
+    (tmp_path / "night.Table.1.selections.txt").unlink()
+    with pytest.raises(InputError, match="passed over"):
+        find_examples([tmp_path])
+
+
 def test_tables_of_all_kinds_give_each_note_once(tmp_path):
     annotations = recording(tmp_path)
     write_annotations(tmp_path / "night.Table.1.selections.txt", annotations[:4], format="raven")
@@ -244,8 +259,8 @@ def test_tables_of_all_kinds_give_each_note_once(tmp_path):
     ]
     assert {note.recording for note in found.notes} == {tmp_path / "night.wav"}
     told = "\n".join(found.remarks)
-    assert "skipped: " + str(tmp_path / "broken.csv") in told
-    assert "day.labels.txt: there is no recording 'day'" in told
+    assert list(found.refused) == [tmp_path / "broken.csv", tmp_path / "day.labels.txt"]
+    assert "there is no recording 'day'" in found.refused[tmp_path / "day.labels.txt"][0]
     assert "1 annotation skipped: recording not found" in told
     assert "2 annotations skipped: repeated" in told
 

@@ -157,6 +157,17 @@ class Annotation:
             ) from None
 
 
+class Remarks(list[str]):
+    """What a reader says about a file, and in `refused` the rows that it could not read: where, and why.
+
+    One row that cannot be read, with a blank time for example, does not cost the others.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: list[str] = []
+
+
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """An annotation file that was read.
@@ -172,6 +183,8 @@ class Table:
         What was guessed, skipped or unusual.
     about : mapping
         What the file says about version, model and settings; empty if nothing.
+    refused : tuple of str
+        Rows that could not be read: file, line, what was found and what was expected.
     """
 
     path: Path
@@ -179,6 +192,7 @@ class Table:
     annotations: tuple[Annotation, ...]
     remarks: tuple[str, ...] = ()
     about: Mapping[str, Any] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid5
 
-from outlark.annotations.annotation import About, Annotation, confidence, within_one
+from outlark.annotations.annotation import About, Annotation, Remarks, confidence, within_one
 from outlark.annotations.column_mapping import USUAL
 from outlark.annotations.delimited import key_of
 from outlark.annotations.files import encoded, needed
@@ -27,7 +27,7 @@ _SCORE, _RUNNER_UP_SCORE = "score", "runner_up_score"
 
 
 def read(
-    path: Path, text: str, about: Mapping[str, Any], label_column: str | int | None, remarks: list[str]
+    path: Path, text: str, about: Mapping[str, Any], label_column: str | int | None, remarks: Remarks
 ) -> tuple[list[Annotation], Mapping[str, Any]]:
     """The sound events of predictions or annotations; `label_column` is the key of the tag that is the label."""
     aoef = needed("soundevent.io.aoef", "aoef")
@@ -39,7 +39,12 @@ def read(
     clips = getattr(found, "clip_predictions", None) or getattr(found, "clip_annotations", None) or []
     events = [(i, event) for i, event in enumerate((e for clip in clips for e in clip.sound_events), start=1)]
     keys = _label_keys([_tags(event) for _, event in events], label_column, path, remarks)
-    annotations = [_annotation(path, i, event, keys) for i, event in events]
+    annotations = []
+    for i, event in events:
+        try:
+            annotations.append(_annotation(i, event, keys))
+        except InputError as error:
+            remarks.refused.append(f"{path}, sound event {i} ({event.uuid}): {error}")
     said = getattr(found, "description", None)
     return annotations, _run(said) if getattr(found, "name", None) == "outlark" else about
 
@@ -97,29 +102,26 @@ def _label_keys(tags: list[dict[str, str]], wanted: str | int | None, path: Path
     return keys
 
 
-def _annotation(path: Path, i: int, event: Any, keys: list[str]) -> Annotation:
+def _annotation(i: int, event: Any, keys: list[str]) -> Annotation:
     tags, sound = _tags(event), event.sound_event
     features = {feature.term.name: feature.value for feature in sound.features}
     times, frequencies = _bounds(sound.geometry)
     label = next((tags[key] for key in keys if key in tags), None)
-    try:
-        return Annotation(
-            start_s=min(times),
-            end_s=max(times),
-            label=label,
-            recording=str(sound.recording.path),
-            verdict=tags.get(_VERDICT),
-            score=features.get(_SCORE, getattr(event, "score", None) if _VERDICT not in tags else None),
-            runner_up=tags.get(_RUNNER_UP),
-            runner_up_score=features.get(_RUNNER_UP_SCORE),
-            low_hz=min(frequencies, default=None),
-            high_hz=max(frequencies, default=None),
-            sample_rate=sound.recording.samplerate,
-            start_time=_start_time(sound.recording, min(times)),
-            line=i,
-        )
-    except InputError as error:
-        raise AnnotationError(f"{path}, sound event {i} ({event.uuid}): {error}") from None
+    return Annotation(
+        start_s=min(times),
+        end_s=max(times),
+        label=label,
+        recording=str(sound.recording.path),
+        verdict=tags.get(_VERDICT),
+        score=features.get(_SCORE, getattr(event, "score", None) if _VERDICT not in tags else None),
+        runner_up=tags.get(_RUNNER_UP),
+        runner_up_score=features.get(_RUNNER_UP_SCORE),
+        low_hz=min(frequencies, default=None),
+        high_hz=max(frequencies, default=None),
+        sample_rate=sound.recording.samplerate,
+        start_time=_start_time(sound.recording, min(times)),
+        line=i,
+    )
 
 
 def _start_time(recording: Any, start_s: float) -> str | None:

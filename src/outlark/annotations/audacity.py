@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from outlark.annotations.annotation import About, Annotation, is_sound, shown, taken_apart
+from outlark.annotations.annotation import About, Annotation, Remarks, is_sound, shown, taken_apart
 from outlark.annotations.delimited import (
     FREQUENCY_DIGITS,
     TIME_DIGITS,
@@ -21,31 +21,40 @@ from outlark.annotations.delimited import (
     unguarded,
 )
 from outlark.annotations.files import encoded
-from outlark.errors import AnnotationError, InputError
+from outlark.errors import InputError
 
 _SCORE = re.compile(r"(?:(.*) )?(-?\d+\.\d\d)", flags=re.DOTALL | re.ASCII)
 
 
-def read(path: Path, text: str, about: Mapping[str, Any], remarks: list[str]) -> list[Annotation]:
+def read(path: Path, text: str, about: Mapping[str, Any], remarks: Remarks) -> list[Annotation]:
     """The labels; if outlark wrote the file, scores are split from the text."""
     annotations: list[Annotation] = []
+    label_refused = False
     for line, cells in ((i, tab_cells(line)) for i, line in enumerate(lines_of(text), start=1) if line.strip()):
         try:
-            if cells[0].strip() == "\\":
-                _add_frequencies(annotations, cells)
-            else:
+            if cells[0].strip() != "\\":
+                label_refused = True
                 annotations.append(_annotation(cells, line))
+                label_refused = False
+            elif not label_refused:
+                _add_frequencies(annotations, cells)
         except (ValueError, InputError) as error:
-            raise AnnotationError(f"{path}, line {line}: {error}") from None
+            remarks.refused.append(f"{path}, line {line}: {error}")
     if about.get("format") == "audacity":
         return [_taken_apart(annotation) for annotation in annotations]
-    scored = next(
-        (annotation.label for annotation in annotations if annotation.label and _SCORE.fullmatch(annotation.label)),
-        None,
-    )
+    scored = next((annotation.label for annotation in annotations if ends_in_score(annotation.label)), None)
     if scored is not None:
         remarks.append(f"{scored!r} and the like are taken as labels; outlark's scores need the .about.json beside it")
     return annotations
+
+
+def ends_in_score(label: str | None) -> bool:
+    """Whether a label ends as those that outlark writes.
+
+    >>> ends_in_score("song 0.50"), ends_in_score("song 2"), ends_in_score(None)
+    (True, False, False)
+    """
+    return label is not None and _SCORE.fullmatch(label) is not None
 
 
 def write(annotations: Collection[Annotation], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:

@@ -1,7 +1,8 @@
 """From the columns of a sheet to annotations: which column holds which field, and which one holds the labels."""
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from outlark.annotations.annotation import Annotation
@@ -69,7 +70,8 @@ def _analysed(cell: str) -> str | None:
     return cell or None
 
 
-#: Fields that may be blank. A column that does not parse is not what its name says, and is kept unchanged.
+#: Fields that may be blank. A cell that does not parse counts as blank; a column most of whose cells do not is not what
+#: its name says, and is kept unchanged.
 _OPTIONAL: dict[str, Callable[[str], Any]] = {
     "verdict": _verdict,
     "score": optional_number,
@@ -120,7 +122,7 @@ class Columns:
         drop: tuple[str, ...] = (),
         rounding_s: float = 10.0**-TIME_DIGITS,
     ) -> "Columns":
-        """Find the columns by their names; `strict`, for files that outlark wrote, raises for any bad cell."""
+        """Find the columns by their names; in `strict` files, which outlark wrote, columns are what their names say."""
         keys = sheet.keys
         at: dict[str, int] = {}
         for field, wanted in names.items():
@@ -130,13 +132,15 @@ class Columns:
         if "end_s" in at:
             at.pop("duration_s", None)
         for field in [f for f in at if f in _OPTIONAL]:
-            trouble = _trouble(sheet, at[field], _OPTIONAL[field])
-            if trouble and strict:
-                raise sheet.wrong(trouble[0], f"column {sheet.columns[at[field]]!r}: {trouble[1]}")
-            if trouble:
-                sheet.remarks.append(
-                    f"column {sheet.columns[at[field]]!r} kept unchanged: {trouble[1]} ({sheet.unit} {trouble[0]})"
-                )
+            column, bad = sheet.columns[at[field]], _bad_cells(sheet, at[field], _OPTIONAL[field])
+            if not bad:
+                continue
+            n_filled = sum(bool(row.cells[at[field]].strip()) for row in sheet.rows)
+            of_another_kind = not strict and 2 * len(bad) > n_filled
+            done = "kept unchanged" if of_another_kind else "taken as blank"
+            for line, why in list(bad.items())[: 1 if of_another_kind else None]:
+                sheet.remarks.append(f"column {column!r} {done}: {why} ({sheet.unit} {line})")
+            if of_another_kind:
                 del at[field]
         return cls(sheet, at, frozenset(i for i, key in enumerate(keys) if key in drop), rounding_s)
 
@@ -158,29 +162,53 @@ class Columns:
                 self.at["label"] = label
         known = {*self.at.values(), *self.dropped}
         others = [(i, column) for i, column in enumerate(self.sheet.columns) if i not in known]
-        return [self._annotation(row, {c: row.cells[i] for i, c in others if row.cells[i]}) for row in self.sheet.rows]
+        annotations = []
+        for row in self.sheet.rows:
+            try:
+                annotations.append(self._annotation(row, {c: row.cells[i] for i, c in others if row.cells[i]}))
+            except (ValueError, InputError) as error:
+                self.sheet.refuse(row.line, error)
+        return annotations
 
     def _annotation(self, row: Row, more: dict[str, str]) -> Annotation:
-        found = {field: parse(row.cells[self.at[field]]) for field, parse in _OPTIONAL.items() if field in self.at}
+        """An annotation, or a ValueError or InputError if the row does not say where it is."""
+        found = {field: self._optional(row, field, parse) for field, parse in _OPTIONAL.items() if field in self.at}
         start_s, end_s = self._span(row, found)
         if found.get("frequencies") == WHOLE_BAND:
             found |= {"low_hz": None, "high_hz": None}
         if found.get("analysed") == MIX:
             found["channel"] = None
+        return Annotation(
+            start_s=start_s,
+            end_s=end_s,
+            label=self.cell(row, "label") or None,
+            recording=self._recording(row),
+            reason=self.cell(row, "reason"),
+            remark=self.cell(row, "remark"),
+            more=more,
+            line=row.line,
+            **{field: value for field, value in found.items() if field not in _NO_FIELDS},
+        )
+
+    def _optional(self, row: Row, field: str, parse: Callable[[str], Any]) -> Any:
         try:
-            return Annotation(
-                start_s=start_s,
-                end_s=end_s,
-                label=self.cell(row, "label") or None,
-                recording=self.cell(row, "recording") or None,
-                reason=self.cell(row, "reason"),
-                remark=self.cell(row, "remark"),
-                more=more,
-                line=row.line,
-                **{field: value for field, value in found.items() if field not in _NO_FIELDS},
-            )
-        except InputError as error:
-            raise self.sheet.wrong(row.line, error) from None
+            return parse(row.cells[self.at[field]])
+        except (ValueError, OverflowError):
+            return None  # a remark says so
+
+    def _recording(self, row: Row) -> str | None:
+        """The recording that a row names; if it names none, the one that all other rows name."""
+        named = self.cell(row, "recording") or self._only_recording
+        if not named and self._only_recording is None:
+            column = self.sheet.columns[self.at["recording"]]
+            raise ValueError(f"column {column!r}: the cell is blank, and other rows name several recordings")
+        return named or None
+
+    @cached_property
+    def _only_recording(self) -> str | None:
+        """The recording that all rows name; blank if none names one, None if they name several."""
+        names = [self.cell(row, "recording") for row in self.sheet.rows]
+        return only_one(names) if len({*names} - {""}) < 2 else None
 
     def cell(self, row: Row, field: str) -> str:
         """The text of a field, blank if it has no column."""
@@ -203,22 +231,33 @@ class Columns:
         return start_s, end_s
 
     def time(self, row: Row, field: str) -> float:
-        """The seconds in a field that must not be blank."""
+        """The seconds in a field that must not be blank; ValueError if it is."""
         try:
             return number(row.cells[self.at[field]])
         except ValueError as error:
             column = self.sheet.columns[self.at[field]]
-            raise self.sheet.wrong(row.line, f"column {column!r}: {error}; expected seconds such as 83.25") from None
+            raise ValueError(f"column {column!r}: {error}; expected seconds such as 83.25") from None
 
 
-def _trouble(sheet: Sheet, i: int, parse: Callable[[str], Any]) -> tuple[int, str] | None:
-    """The first line that does not parse, and why."""
+def only_one(names: Iterable[str]) -> str:
+    """The only name that is not blank; blank if there are several, or none.
+
+    >>> only_one(["", "a.wav", "a.wav"]), only_one(["a.wav", "b.wav"])
+    ('a.wav', '')
+    """
+    found = {name for name in names if name.strip()}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _bad_cells(sheet: Sheet, i: int, parse: Callable[[str], Any]) -> dict[int, str]:
+    """The lines whose cells in a column do not parse, and why."""
+    found = {}
     for row in sheet.rows:
         try:
             parse(row.cells[i])
         except (ValueError, OverflowError) as error:
-            return row.line, str(error)
-    return None
+            found[row.line] = str(error)
+    return found
 
 
 def label_index(sheet: Sheet, taken: Container[int], wanted: str | int | None) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import soundfile
 
-from outlark.annotations.annotation import Annotation
+from outlark.annotations.annotation import Annotation, Remarks
 from outlark.annotations.files import needed, read_bytes
 from outlark.audio.sound import for_decoder
 from outlark.errors import AnnotationError, InputError
@@ -25,7 +25,7 @@ FORMATS = {
 }
 
 
-def read(path: Path, format: str, label_column: str | int | None, remarks: list[str]) -> list[Annotation]:
+def read(path: Path, format: str, label_column: str | int | None, remarks: Remarks) -> list[Annotation]:
     """The segments of the file; for a TextGrid, `label_column` chooses a tier by name or number from 1."""
     crowsetta = needed("crowsetta", "formats")
     read_bytes(path)  # for outlark's error messages
@@ -34,8 +34,8 @@ def read(path: Path, format: str, label_column: str | int | None, remarks: list[
             warnings.simplefilter("ignore")  # about missing recordings: `_rate` reports them
             found = crowsetta.Transcriber(format).from_file(path)
             if format == "textgrid":
-                return list(_tiers(path, found, label_column, remarks))
-            return list(_segments(path, found, format))
+                return [m for m in _tiers(path, found, label_column, remarks) if m is not None]
+            return [m for m in _segments(path, found, format, remarks) if m is not None]
     except AnnotationError:
         raise
     except Exception as error:  # crowsetta and its parsers raise anything
@@ -44,7 +44,7 @@ def read(path: Path, format: str, label_column: str | int | None, remarks: list[
         ) from error
 
 
-def _segments(path: Path, found: Any, format: str) -> Iterator[Annotation]:
+def _segments(path: Path, found: Any, format: str, remarks: Remarks) -> Iterator[Annotation | None]:
     options: dict[str, Any] = {} if format == "generic-seq" else {"round_times": False}
     if format in ("timit", "birdsong-recognition-dataset"):
         # a rate of 1 keeps times in samples; they are divided by each recording's own rate below
@@ -54,7 +54,8 @@ def _segments(path: Path, found: Any, format: str) -> Iterator[Annotation]:
         recording = annotation.notated_path
         rate = _rate(path, recording) if "samplerate" in options else 1
         for i, segment in enumerate(annotation.seq.segments, start=1):
-            yield _annotation(path, i, segment.onset_s / rate, segment.offset_s / rate, segment.label, recording)
+            span = (segment.onset_s / rate, segment.offset_s / rate)
+            yield _annotation(path, remarks, i, *span, segment.label, recording)
 
 
 def _rate(path: Path, recording: Any) -> int:
@@ -67,7 +68,7 @@ def _rate(path: Path, recording: Any) -> int:
         ) from None
 
 
-def _tiers(path: Path, grid: Any, wanted: str | int | None, remarks: list[str]) -> Iterator[Annotation]:
+def _tiers(path: Path, grid: Any, wanted: str | int | None, remarks: Remarks) -> Iterator[Annotation | None]:
     names = list(grid.tier_names)
     chosen = list(range(len(names)))
     if wanted is not None:
@@ -84,10 +85,13 @@ def _tiers(path: Path, grid: Any, wanted: str | int | None, remarks: list[str]) 
             i += 1
             is_point = hasattr(item, "number")
             span = (item.number, item.number, item.mark) if is_point else (item.xmin, item.xmax, item.text)
-            yield _annotation(path, i, *span, grid.audio_path, more={"tier": tier.name})
+            yield _annotation(path, remarks, i, *span, grid.audio_path, more={"tier": tier.name})
 
 
-def _annotation(path: Path, i: int, start: Any, end: Any, label: Any, recording: Any, **rest: Any) -> Annotation:
+def _annotation(
+    path: Path, remarks: Remarks, i: int, start: Any, end: Any, label: Any, recording: Any, **rest: Any
+) -> Annotation | None:
+    """The segment; None if it is refused."""
     try:
         return Annotation(
             start_s=float(np.float64(start)),
@@ -98,4 +102,5 @@ def _annotation(path: Path, i: int, start: Any, end: Any, label: Any, recording:
             **rest,
         )
     except InputError as error:
-        raise AnnotationError(f"{path}, segment {i}: {error}") from None
+        remarks.refused.append(f"{path}, segment {i}: {error}")
+        return None

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from outlark.annotations.annotation import Remarks
 from outlark.errors import AnnotationError
 
 #: Decimals of seconds: a nanosecond separates the samples of any recording (2.6 µs at 384 kHz).
@@ -182,8 +183,8 @@ class Sheet:
     columns : tuple of str
         As in the header, made unique.
     rows : list of Row
-    remarks : list of str
-        Readers add to it.
+    remarks : Remarks
+        Readers add to it, also the rows that they refuse.
     unit : str
         What `Row.line` counts.
     """
@@ -191,7 +192,7 @@ class Sheet:
     path: Path
     columns: tuple[str, ...]
     rows: list[Row]
-    remarks: list[str] = field(default_factory=list)
+    remarks: Remarks = field(default_factory=Remarks)
     unit: str = "line"
 
     @cached_property
@@ -208,6 +209,10 @@ class Sheet:
     def wrong(self, line: int, what: object) -> AnnotationError:
         """An error at a line of the file."""
         return AnnotationError(f"{self.path}, {self.unit} {line}: {what}")
+
+    def refuse(self, line: int, what: object) -> None:
+        """Leave out the row at a line of the file, and say so."""
+        self.remarks.refused.append(str(self.wrong(line, what)))
 
     def stripped(self) -> "Sheet":
         """The same sheet without spaces around its cells, for files of other programs."""
@@ -258,7 +263,7 @@ def separator_of(header: str) -> str:
     return ";" if header.count(";") > header.count(",") else ","
 
 
-def sheet_of(text: str, path: Path, remarks: list[str]) -> Sheet:
+def sheet_of(text: str, path: Path, remarks: Remarks) -> Sheet:
     """The sheet in a text with a header line, cells unchanged but for the guard against formulas."""
     first = next((line for line in lines_of(text[:100_000]) if line.strip()), "")
     separator = separator_of(first)
@@ -273,20 +278,13 @@ def sheet_of(text: str, path: Path, remarks: list[str]) -> Sheet:
     for line, cells in filled:
         if len(sheet.rows) == most:
             check_size(path, len(header), most + 1 + sum(1 for _ in filled))
-        sheet.rows.append(Row(line, _fitted(sheet, line, cells)))
+        n = len(sheet.columns)
+        if any(cell.strip() for cell in cells[n:]):
+            extra = f"the first extra cell is {cells[n]!r:.60}. Check whether a label contains the separator"
+            sheet.refuse(line, f"{len(cells)} cells, but the header has {n} columns; {extra}")
+        else:  # programs omit blank cells at the end
+            sheet.rows.append(Row(line, (*map(unguarded, cells[:n]), *[""] * (n - len(cells)))))
     return sheet
-
-
-def _fitted(sheet: Sheet, line: int, cells: list[str]) -> tuple[str, ...]:
-    """As many cells as there are columns: programs omit blank ones at the end."""
-    n = len(sheet.columns)
-    if any(cell.strip() for cell in cells[n:]):
-        raise sheet.wrong(
-            line,
-            f"{len(cells)} cells, but the header has {n} columns; the first extra cell is {cells[n]!r:.60}. Check "
-            "whether a label contains the separator",
-        )
-    return (*map(unguarded, cells[:n]), *[""] * (n - len(cells)))
 
 
 def _tab_records(text: str) -> Iterator[tuple[int, list[str]]]:

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
-from outlark.annotations.annotation import About, Annotation
+from outlark.annotations.annotation import About, Annotation, Remarks
 from outlark.annotations.delimited import Row, Sheet, check_size
 from outlark.annotations.files import encoded, needed, read_bytes
 from outlark.annotations.outlark_csv import (
@@ -29,7 +29,7 @@ HEAD = "outlark"
 
 
 def read_json_lines(
-    path: Path, text: str, about: Mapping[str, Any], label_column: str | int | None, remarks: list[str]
+    path: Path, text: str, about: Mapping[str, Any], label_column: str | int | None, remarks: Remarks
 ) -> tuple[list[Annotation], Mapping[str, Any]]:
     """The annotations, and what the first line says about the run."""
     objects = _objects(path, text, remarks)
@@ -41,13 +41,22 @@ def read_json_lines(
     check_size(path, len(columns), len(objects))
     sheet = Sheet(path=path, columns=columns, rows=[], remarks=remarks)
     for line, found in objects:
-        sheet.rows.append(Row(line, tuple(_json_cell(sheet, line, key, found.get(key)) for key in columns)))
+        nested = next((key for key in columns if key != "more" and isinstance(found.get(key), dict | list)), None)
+        if nested is not None:
+            sheet.refuse(line, f"{nested!r} is {found[nested]!r:.60}; expected text, a number or null")
+        elif own and not _is_texts(found.get("more") or {}):
+            sheet.refuse(line, f"'more' is {found['more']!r:.60}; expected an object of texts")
+        else:
+            sheet.rows.append(Row(line, tuple("" if key == "more" else _cell(found.get(key)) for key in columns)))
     if not own and not objects:
+        if remarks.refused:
+            return [], about
         raise AnnotationError(f"{path} is empty; expected one JSON object per line")
     annotations = annotations_in(sheet, label_column, own=own, all_digits=True)
-    return [
-        _with_more(sheet, annotation, found, own) for annotation, (_, found) in zip(annotations, objects, strict=True)
-    ], about
+    if own:
+        at_line = dict(objects)
+        annotations = [replace(m, more=at_line[m.line or 0].get("more") or {}) for m in annotations]
+    return annotations, about
 
 
 def write_json_lines(
@@ -74,8 +83,8 @@ def annotation_line(annotation: Annotation) -> str:
     return json_line({**values(annotation), **({"more": dict(annotation.more)} if annotation.more else {})})
 
 
-def _objects(path: Path, text: str, remarks: list[str]) -> list[tuple[int, dict[str, Any]]]:
-    """Line number and object of each line, without a last line that was cut off."""
+def _objects(path: Path, text: str, remarks: Remarks) -> list[tuple[int, dict[str, Any]]]:
+    """Line number and object of each line."""
     found = []
     lines = text.split("\n")
     for i, line in enumerate(lines, start=1):
@@ -83,15 +92,18 @@ def _objects(path: Path, text: str, remarks: list[str]) -> list[tuple[int, dict[
             try:
                 value = json.loads(line, parse_constant=_refuse, object_pairs_hook=without_doubles)
             except RepeatedKeyError as error:
-                raise AnnotationError(f"{path}, line {i}: {error}; keep only one of them") from None
+                remarks.refused.append(f"{path}, line {i}: {error}; keep only one of them")
+                continue
             except (ValueError, RecursionError) as error:
                 if i == len(lines):
                     remarks.append(f"the last line ({i}) was cut off and is skipped")
-                    continue
-                raise AnnotationError(f"{path}, line {i}: not JSON ({error}); expected one object per line") from None
-            if not isinstance(value, dict):
-                raise AnnotationError(f"{path}, line {i}: {line!r:.60}; expected a JSON object, as in {{…}}")
-            found.append((i, value))
+                else:
+                    remarks.refused.append(f"{path}, line {i}: not JSON ({error}); expected one object per line")
+                continue
+            if isinstance(value, dict):
+                found.append((i, value))
+            else:
+                remarks.refused.append(f"{path}, line {i}: {line!r:.60}; expected a JSON object, as in {{…}}")
     return found
 
 
@@ -106,21 +118,8 @@ def _json_run(head: Any, where: str) -> dict[str, Any]:
     return {key: value for key, value in head.items() if key != "schema"}
 
 
-def _json_cell(sheet: Sheet, line: int, key: str, value: Any) -> str:
-    if isinstance(value, dict | list):
-        if key == "more":
-            return ""
-        raise sheet.wrong(line, f"{key!r} is {value!r:.60}; expected text, a number or null")
-    return _cell(value)
-
-
-def _with_more(sheet: Sheet, annotation: Annotation, found: dict[str, Any], own: bool) -> Annotation:
-    if not own:
-        return annotation
-    more = found.get("more") or {}
-    if not isinstance(more, dict) or not all(isinstance(value, str) for value in more.values()):
-        raise sheet.wrong(annotation.line or 0, f"'more' is {more!r:.60}; expected an object of texts")
-    return replace(annotation, more=more)
+def _is_texts(more: Any) -> bool:
+    return isinstance(more, dict) and all(isinstance(value, str) for value in more.values())
 
 
 _KEY = b"outlark"
@@ -130,7 +129,7 @@ ROWS_AT_ONCE = 2**16
 
 
 def read_parquet(
-    path: Path, about: Mapping[str, Any], label_column: str | int | None, remarks: list[str]
+    path: Path, about: Mapping[str, Any], label_column: str | int | None, remarks: Remarks
 ) -> tuple[list[Annotation], Mapping[str, Any]]:
     """The annotations, and what the metadata says about the run."""
     arrow, parquet = needed("pyarrow", "parquet"), needed("pyarrow.parquet", "parquet")

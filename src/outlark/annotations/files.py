@@ -1,6 +1,5 @@
 """Annotation files on disk: text in any encoding, atomic writes, and the .about.json beside a file."""
 
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -9,11 +8,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from outlark.annotations.annotation import About
-from outlark.errors import AnnotationError, InputError, OutlarkError
+from outlark.errors import AnnotationError, OutlarkError
 from outlark.files.aside import opened_aside
 from outlark.files.places import NOT_REGULAR, is_endless, starts_a_model
-from outlark.files.strict_json import dumps, loads
 from outlark.plain_text import first_bytes
 
 #: A larger file is a mistake, or a task for a database.
@@ -131,28 +128,9 @@ def about_file(path: Path, done: str, remedy: str) -> Iterator[None]:
 
 
 def side_path(path: Path) -> Path:
-    """The file beside a file whose format has no room for `About`.
+    """The file about one file alone, whose format has no room for `About`.
 
     >>> side_path(Path("night.labels.txt")).name
     'night.labels.txt.about.json'
     """
     return path.with_name(path.name + SIDE_SUFFIX)
-
-
-def side_text(about: About, format: str) -> str:
-    """The content of the side file."""
-    whole = {"format": format, **about.as_dict()}
-    dumps(whole, "about")
-    return json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-
-
-def read_side(path: Path, remarks: list[str]) -> dict[str, Any]:
-    """The content of the side file; empty if there is none, or with a remark if it cannot be read."""
-    beside = side_path(path)
-    try:
-        if not beside.exists():
-            return {}
-        return loads(read_bytes(beside), beside.name)
-    except (OSError, AnnotationError, InputError) as error:
-        remarks.append(f"{beside.name} beside it cannot be read ({error})")
-        return {}

@@ -194,7 +194,7 @@ def write_dcase(annotations: Collection[Annotation], about: About, durations: Ma
 
 
 def _class_columns(sheet: Sheet, taken: set[int], wanted: str | int | None) -> list[str]:
-    """The columns of POS, UNK and NEG, or the one that was asked for."""
+    """The columns of POS, UNK and NEG, or the one that was asked for; rows with anything else there are refused."""
     chosen = [i for i in range(len(sheet.columns)) if i not in taken]
     if wanted is not None:
         chosen = [i for i in [label_index(sheet, taken, wanted)] if i is not None]
@@ -203,9 +203,10 @@ def _class_columns(sheet: Sheet, taken: set[int], wanted: str | int | None) -> l
         said = [(row.line, row.cells[i].upper()) for row in sheet.rows]
         if wanted is None and not any(cell in (POS, UNK, NEG) for _, cell in said):
             continue
-        odd = next(((line, cell) for line, cell in said if cell not in (POS, UNK, NEG, "")), None)
-        if odd:
-            raise sheet.wrong(odd[0], f"column {sheet.columns[i]!r} is {odd[1]!r:.60}; expected POS, UNK or NEG")
+        odd = {line: cell for line, cell in said if cell not in (POS, UNK, NEG, "")}
+        for line, cell in odd.items():
+            sheet.refuse(line, f"column {sheet.columns[i]!r} is {cell!r:.60}; expected POS, UNK or NEG")
+        sheet.rows[:] = [row for row in sheet.rows if row.line not in odd]
         found.append(sheet.columns[i])
     return found
 

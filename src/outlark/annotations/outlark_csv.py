@@ -161,7 +161,8 @@ def about_in(sheet: Sheet) -> dict[str, Any]:
     if not set(sheet.columns) >= set(RUN):
         return {}
     at = [sheet.columns.index(name) for name in RUN]
-    runs = {tuple(row.cells[i] for i in at): row.line for row in sheet.rows}
+    # rows that somebody added in a spreadsheet are of no run
+    runs = {run: row.line for row in sheet.rows if any(run := tuple(row.cells[i].strip() for i in at))}
     for (schema, *_), line in runs.items():
         check_schema(schema, f"{sheet.path}, {sheet.unit} {line}")
     if len(runs) != 1:

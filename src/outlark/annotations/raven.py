@@ -1,21 +1,24 @@
 """Raven selection tables: tab-separated, one row per selection and view."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
 from outlark.annotations.annotation import About, Annotation, is_sound, label_behind, shown, verdict_behind
-from outlark.annotations.column_mapping import MEASURED, MIX, WHOLE_BAND, Columns, Names
+from outlark.annotations.column_mapping import MEASURED, MIX, WHOLE_BAND, Columns, Names, only_one
 from outlark.annotations.delimited import (
     FREQUENCY_DIGITS,
     SCORE_DIGITS,
     TIME_DIGITS,
+    Row,
     Sheet,
     decimal,
     guarded,
     guarded_label,
+    number,
     one_line,
     tab_line,
 )
@@ -55,7 +58,7 @@ TOP_HZ = 11025.0
 
 def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None) -> list[Annotation]:
     """The selections, with times within their recording."""
-    sheet = _without_waveforms(sheet)
+    sheet = _filled_in(_without_waveforms(sheet))
     # Begin Path contains Begin File
     drop = ("selection", "view", "begin_file") if "begin_path" in sheet.keys else ("selection", "view")
     columns = Columns.of(sheet, NAMES, drop=drop)
@@ -117,12 +120,53 @@ def _without_waveforms(sheet: Sheet) -> Sheet:
     return sheet.with_rows([row for row, repeated in zip(sheet.rows, repeats, strict=True) if not repeated])
 
 
+def _filled_in(sheet: Sheet) -> Sheet:
+    """The sheet with blank paths and file offsets filled in where other cells tell them.
+
+    People who add a row in a spreadsheet fill in its times and label. Begin times run over all files that Raven had
+    open, so that begin time minus file offset is the same for all rows of a recording.
+    """
+    keys, rows = sheet.keys, [list(row.cells) for row in sheet.rows]
+    if {"begin_path", "begin_file"} <= set(keys):
+        path, file = keys.index("begin_path"), keys.index("begin_file")
+        whole = {cells[file]: cells[path] for cells in rows if cells[path].strip()}
+        for cells in rows:
+            cells[path] = cells[path] if cells[path].strip() else whole.get(cells[file], cells[file])
+    start = next((keys.index(name) for name in NAMES["start_s"] if name in keys), None)
+    if "file_offset_s" in keys and start is not None:
+        name = next((keys.index(name) for name in NAMES["recording"] if name in keys), None)
+        names = ["" if name is None else cells[name] for cells in rows]
+        only = only_one(names)
+        _fill_offsets(sheet, rows, [name or only for name in names], start, keys.index("file_offset_s"))
+    return sheet.with_rows([Row(row.line, tuple(cells)) for row, cells in zip(sheet.rows, rows, strict=True)])
+
+
+def _fill_offsets(sheet: Sheet, rows: list[list[str]], recordings: Sequence[str], start: int, offset: int) -> None:
+    """Blank file offsets from begin times, for recordings whose other rows agree on when they begin."""
+    begins: dict[str, set[float]] = {}
+    for cells, name in zip(rows, recordings, strict=True):
+        with suppress(ValueError):
+            begins.setdefault(name, set()).add(round(number(cells[start]) - number(cells[offset]), 3))
+    derived = []
+    for row, cells, name in zip(sheet.rows, rows, recordings, strict=True):
+        if not cells[offset].strip() and len(begins.get(name, ())) == 1:
+            with suppress(ValueError):
+                cells[offset] = decimal(number(cells[start]) - next(iter(begins[name])), TIME_DIGITS)
+                derived.append(str(row.line))
+    if derived:
+        column = sheet.columns[offset]
+        sheet.remarks.append(f"{column!r} is blank in {sheet.unit} {', '.join(derived)}: taken from the begin time")
+
+
 def _check_one_clock(sheet: Sheet, columns: Columns) -> None:
     """Several files without File Offset: only if their times overlap, they surely count within each."""
     spans: dict[str, tuple[float, float]] = {}
     first_line: dict[str, int] = {}
     for row in sheet.rows:
-        name, at = columns.cell(row, "recording"), columns.time(row, "start_s")
+        try:
+            name, at = columns.cell(row, "recording"), columns.time(row, "start_s")
+        except ValueError:
+            continue  # such a row is refused
         low, high = spans.get(name, (at, at))
         spans[name] = (min(low, at), max(high, at))
         first_line.setdefault(name, row.line)

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from outlark.annotations import aoef, audacity, crowsetta_formats, exact_formats, other_csv, outlark_csv, raven
-from outlark.annotations.annotation import Annotation, Table
+from outlark.annotations.annotation import Annotation, Remarks, Table
 from outlark.annotations.delimited import Sheet, sheet_of
-from outlark.annotations.files import SIDE_SUFFIX, read_side, read_text
+from outlark.annotations.files import SIDE_SUFFIX, read_text
 from outlark.annotations.formats import detect_format, format_named
+from outlark.annotations.provenance import read_about
 from outlark.errors import AnnotationError, InputError
 
 #: File name endings of annotation files, in any case.
@@ -43,7 +44,8 @@ def read_annotations(
     Raises
     ------
     AnnotationError
-        The message names file and line, what was found and what was expected.
+        The message names file and line, what was found and what was expected. If only some rows cannot be read, they
+        are left out, and `Table.refused` names them.
 
     Examples
     --------
@@ -57,21 +59,30 @@ def read_annotations(
     """
     path = Path(path)
     name = detect_format(path) if format is None else format_named(format).name
-    remarks: list[str] = []
+    remarks = Remarks()
     try:
         annotations, about = _read(path, name, label_column, remarks)
     except AnnotationError:
         raise
     except InputError as error:
         raise AnnotationError(f"{path}: {error}") from None
+    if remarks.refused and not annotations:
+        raise AnnotationError(remarks.refused[0])
     said = {key: value for key, value in about.items() if key != "format"}
-    return Table(path=path, format=name, annotations=tuple(annotations), remarks=tuple(remarks), about=said)
+    return Table(
+        path=path,
+        format=name,
+        annotations=tuple(annotations),
+        remarks=tuple(remarks),
+        about=said,
+        refused=tuple(remarks.refused),
+    )
 
 
 def _read(
-    path: Path, format: str, label_column: str | int | None, remarks: list[str]
+    path: Path, format: str, label_column: str | int | None, remarks: Remarks
 ) -> tuple[list[Annotation], Mapping[str, Any]]:
-    about = read_side(path, remarks)
+    about: Mapping[str, Any] = read_about(path, format, remarks)
     if format == "parquet":
         return exact_formats.read_parquet(path, about, label_column, remarks)
     if format in crowsetta_formats.FORMATS:
@@ -91,10 +102,11 @@ def _read(
 
 @dataclass(frozen=True)
 class Unread:
-    """A file that could not be read as an annotation file, and why."""
+    """A file that could not be read as an annotation file, and why; `recognised` if it begins like one."""
 
     path: Path
     message: str
+    recognised: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,6 +126,17 @@ class TableFiles:
     tables: tuple[Table, ...]
     unread: tuple[Unread, ...]
     others: int
+
+    @property
+    def refused(self) -> dict[Path, tuple[str, ...]]:
+        """By file, the rows that could not be read, and annotation files none of whose rows could."""
+        rows = {table.path: table.refused for table in self.tables if table.refused}
+        return rows | {file.path: (file.message,) for file in self.unread if file.recognised}
+
+    @property
+    def skipped(self) -> list[str]:
+        """Other files that could not be read, in words."""
+        return [f"skipped: {file.message}" for file in self.unread if not file.recognised]
 
 
 def tables_in(
@@ -151,8 +174,15 @@ def tables_in(
         try:
             tables.append(read_annotations(path, format=format, label_column=label_column))
         except AnnotationError as error:
-            unread.append(Unread(path, str(error)))
+            unread.append(Unread(path, str(error), _is_recognised(path)))
     return TableFiles(tuple(tables), tuple(unread), others)
+
+
+def _is_recognised(path: Path) -> bool:
+    try:
+        return bool(detect_format(path))
+    except AnnotationError:
+        return False
 
 
 def _files(folder: Path, within: bool) -> Iterator[Path]:

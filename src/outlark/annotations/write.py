@@ -9,8 +9,9 @@ from tempfile import TemporaryDirectory
 
 from outlark.annotations import aoef, audacity, exact_formats, other_csv, outlark_csv, raven
 from outlark.annotations.annotation import About, Annotation
-from outlark.annotations.files import encoded, side_path, side_text, write_bytes, written
+from outlark.annotations.files import side_path, written
 from outlark.annotations.formats import FORMATS, format_named, is_ready
+from outlark.annotations.provenance import write_about
 from outlark.errors import AnnotationError, InputError
 from outlark.version import __version__
 
@@ -81,8 +82,8 @@ def write_annotations(
     format : str
         One of `FORMATS` that can be written.
     about : About, optional
-        How the file came about; by default the version of outlark. Formats without room for it get a file beside,
-        named `path` + ``.about.json``.
+        How the file came about; by default the version of outlark. Formats without room for it get a file beside:
+        ``outlark.about.json`` for all files that are named as those of a run, else `path` + ``.about.json``.
     durations : mapping of str to float, optional
         Recording → seconds, in the order in which Raven opens the files: begin times then run over all of them. A
         selection table of several recordings needs them.
@@ -121,7 +122,7 @@ def write_annotations(
         for piece in _WRITERS[format](listed, about, durations):
             file.write(piece)
         if not holds_about:
-            write_bytes(side_path(path), encoded(side_text(about, format)))
+            write_about(path, about, format)
     if holds_about:
         with suppress(OSError):  # left by an earlier file of another format
             side_path(path).unlink()

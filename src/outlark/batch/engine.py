@@ -15,6 +15,7 @@ from typing import Any, Self
 from sklearn.base import clone
 
 from outlark.annotations import FORMATS, About, Annotation, write_annotations
+from outlark.annotations.provenance import FOLDER_ABOUT
 from outlark.audio.resampling import resampled_length
 from outlark.batch.analysis import Progress, analyse, analyse_part, join_parts, opened
 from outlark.batch.facts import Facts
@@ -98,7 +99,8 @@ def deliver(finished: Path, task: Task, unit: Unit) -> dict[str, str]:
             digest = hashlib.file_digest(opened, "sha256").hexdigest()
             os.fsync(opened.fileno())
         os.replace(file, folder / file.name)
-        delivered[(folder / file.name).relative_to(output).as_posix()] = digest
+        if file.name != FOLDER_ABOUT:  # not of this recording alone
+            delivered[(folder / file.name).relative_to(output).as_posix()] = digest
     sync_folders(folder, output)
     return delivered
 

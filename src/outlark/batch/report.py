@@ -127,7 +127,8 @@ def _copy_rows(table: Path, combined: TextIO, header: list[str], *, with_run: bo
 def _write_run(combined: Path, tables: Sequence[Path], runs: set[tuple[str, ...]]) -> None:
     """Write the provenance beside the combined file, if all rows share it."""
     from outlark.annotations.annotation import About
-    from outlark.annotations.files import encoded, read_side, side_path, side_text, write_bytes
+    from outlark.annotations.files import side_path
+    from outlark.annotations.provenance import read_about, write_about
     from outlark.files.strict_json import loads
 
     if len(runs) == 1:
@@ -138,10 +139,10 @@ def _write_run(combined: Path, tables: Sequence[Path], runs: set[tuple[str, ...]
             "settings": loads(settings or "{}", "settings"),
         }
     else:
-        side = read_side(tables[0], []) if tables and not runs else {}
+        side = read_about(tables[0], "csv", []) if tables and not runs else {}
         about = {name: side[name] for name in ("version", "model_sha256", "settings") if name in side}
     if "version" in about:
-        write_bytes(side_path(combined), encoded(side_text(About(**about), "csv")))
+        write_about(combined, About(**about), "csv")
     else:
         side_path(combined).unlink(missing_ok=True)
 

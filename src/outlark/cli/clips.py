@@ -56,20 +56,20 @@ LIST, FAILURES = "clips.csv", "failures.csv"
 )
 @options.reporting
 def command(paths: tuple[str, ...], output: str, **given: Any) -> None:
-    """Cut the notes in each annotation FILE out of their recordings.
+    """Cut the notes in each annotation FILE, or folder of them, out of their recordings.
 
     Each class gets a folder, so that you can look through the clips, sort them, and give them to 'outlark train'. File
     names contain the recording, the onset in seconds, and the time of day if the recorder stored it. Recordings are
-    looked for in --audio and beside each FILE. The list of all clips is in clips.csv.
+    looked for in --audio, where 'outlark detect' read them, and beside each FILE. The list of all clips is in
+    clips.csv.
     """
-    from outlark.annotations import read_annotations
     from outlark.audio.sound_files import SoundFiles
-    from outlark.commands.clips import choose, cut, write_list
+    from outlark.commands.clips import choose, cut, tables_of, write_list
 
-    folder = Path(output)
+    folder, remarks = Path(output), list[str]()
     _check_folder(folder, given["overwrite"])
-    read = [read_annotations(path, label_column=given["label_column"]) for path in paths]
-    sounds = SoundFiles(given["audio"])
+    read, refused = tables_of(paths, given["label_column"], remarks)
+    sounds = SoundFiles([*given["audio"], *(audio for path in paths for audio in _where_detected(Path(path)))])
     found = choose(read, sounds, verdicts=given["verdicts"], classes=given["classes"], most=given["most"])
     if not found.choices:
         raise InputError(_nothing(found, read))
@@ -77,11 +77,11 @@ def command(paths: tuple[str, ...], output: str, **given: Any) -> None:
     how = {"pad_s": given["pad"], "format": given["format"]}
     with counted(given["quiet"], "recordings") as watch:
         clips, uncut = cut(found.choices, folder, **how, watch=lambda done: watch(done, total))
-    failures = [*found.uncut, *uncut]
+    failures = [*refused, *found.uncut, *uncut]
     folder.mkdir(parents=True, exist_ok=True)
     write_list(folder / LIST, clips)
     _write_failures(folder / FAILURES, failures)
-    remarks = _report(clips, found.remarks, folder, given["quiet"])
+    remarks = _report(clips, [*remarks, *found.remarks], folder, given["quiet"])
     say_failures(failures, folder / FAILURES)
     if given["as_json"]:
         answer(_content(clips, failures, remarks, folder))
@@ -93,6 +93,22 @@ def _check_folder(folder: Path, overwrite: bool) -> None:
         raise InputError(f"{folder} is a file; give a folder for the clips with -o")
     if not overwrite and folder.is_dir() and any(folder.iterdir()):
         raise InputError(f"{folder} is not empty; give another folder, or --overwrite to put the clips there")
+
+
+def _where_detected(path: Path) -> list[Path]:
+    """The folders in which a run found its recordings, as far as they are still there."""
+    from outlark.batch.journal import DONE, NAME, last_lines
+    from outlark.batch.task import WORKSHOP
+    from outlark.files.places import is_url
+
+    if not Path(path, WORKSHOP, NAME).is_file():
+        return []
+    done = [(name, entry["path"]) for name, entry in last_lines(path).items() if entry.get("state") == DONE]
+    here = [(Path(name), Path(whole)) for name, whole in done if not is_url(whole)]
+    folders = {
+        whole.parents[len(name.parts) - 1] for name, whole in here if whole.parts[-len(name.parts) :] == name.parts
+    }
+    return sorted(folder for folder in folders if folder.is_dir())
 
 
 def _nothing(found: "Choices", tables: Sequence[Any]) -> str:

@@ -8,7 +8,7 @@ import click
 
 from outlark.cli import options
 from outlark.cli.main import UNREADABLE
-from outlark.cli.say import answer, say, show_table
+from outlark.cli.say import answer, say, say_refused, show_table
 from outlark.plain_text import number_of
 from outlark.version import __version__
 
@@ -54,9 +54,11 @@ def command(source: str, target: str, to: str | None, force: bool, quiet: bool, 
         _report(done)
     for file in failed:
         say(f"failed: {file.message}", err=True)
+    refused = [row for one in done for row in one.refused]
+    say_refused(refused)
     if as_json:
-        answer(_content(done, failed))
-    click.get_current_context().exit(UNREADABLE if failed else 0)
+        answer({**_content(done, failed), "refused": refused})
+    click.get_current_context().exit(UNREADABLE if failed or refused else 0)
 
 
 def _report(done: "Sequence[Conversion]") -> None:

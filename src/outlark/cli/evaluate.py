@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlark.cli import curve, options
-from outlark.cli.say import answer, say, show_table
+from outlark.cli.main import UNREADABLE
+from outlark.cli.say import answer, say, say_refused, show_table
 from outlark.cli.thresholds import read_model
 from outlark.commands import check_labels, listing
 from outlark.errors import InputError
@@ -51,6 +52,12 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Skip recordings of the TRUTH that have no detections, such as the training recordings.",
 )
+@click.option(
+    "--corrected",
+    is_flag=True,
+    help="The TRUTH are annotation files of outlark, all of which a person has checked and corrected. Otherwise such "
+    "files in a folder of TRUTH are passed over.",
+)
 @click.option("--output", "-o", type=click.Path(), help="Write all results to this CSV file.")
 @curve.curve_options
 @options.reporting
@@ -68,7 +75,7 @@ def command(detections: str, truth: str, **given: Any) -> None:
     from outlark.commands.evaluation import evaluate
     from outlark.commands.matching import match_tables
 
-    wanted = {name: given[name] for name in ("audio", "label_column", "detected_only")}
+    wanted = {name: given[name] for name in ("audio", "label_column", "detected_only", "corrected")}
     matched = match_tables(detections, truth, **wanted)
     detector = _detector(given)
     classes = _classes(matched, given) if detector is None else [str(label) for label in detector.classes_.tolist()]
@@ -89,12 +96,14 @@ def command(detections: str, truth: str, **given: Any) -> None:
         _write(measured, Path(given["output"]))
     if not given["quiet"]:
         _report(matched, given["output"])
+    say_refused(matched.refused)
     if given["as_json"]:
         answer({**_content(measured, matched), **({"curve": curve.content(drawn, given)} if drawn else {})})
     else:
         _show(measured, tolerance_ms)
         if drawn:
             curve.show(drawn, given)
+    click.get_current_context().exit(UNREADABLE if matched.refused else 0)
 
 
 def _detector(given: Mapping[str, Any]) -> "NoteDetector | None":
@@ -160,6 +169,7 @@ def _content(measured: "Evaluation", matched: "Matched") -> dict[str, Any]:
         "missed": list(matched.missed),
         "left_out": list(matched.left_out),
         "remarks": list(matched.remarks),
+        "refused": list(matched.refused),
     }
 
 

@@ -9,7 +9,7 @@ import click
 
 from outlark.cli import options, thresholds
 from outlark.cli.main import ERROR, UNREADABLE
-from outlark.cli.say import LISTED, answer, say
+from outlark.cli.say import LISTED, answer, say, say_refused
 from outlark.errors import OutlarkError
 from outlark.plain_text import number_of
 
@@ -45,9 +45,11 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
         found.append(content)
         if not given["as_json"]:
             _show(content, blank=len(found) > 1)
+        say_refused(content.get("refused", []))
     if given["as_json"]:
         answer({"files": found, "failed": len(failures), "failures": failures})
-    click.get_current_context().exit(UNREADABLE if failures else 0)
+    refused = any(content.get("refused") for content in found)
+    click.get_current_context().exit(UNREADABLE if failures or refused else 0)
 
 
 def _show(content: Mapping[str, Any], blank: bool) -> None:
@@ -275,5 +277,8 @@ def plot(recording: str, output: str, **given: Any) -> None:
     save_figure(figure, output)
     if not given["quiet"]:
         say(f"{output}: {start:.3f} to {end:.3f} s of {recording} ({why})", err=True)
+    refused = [] if table is None else table.refused
+    say_refused(refused)
     if given["as_json"]:
         answer({"figure": output, "recording": recording, "start_s": start, "end_s": end, "why": why})
+    click.get_current_context().exit(UNREADABLE if refused else 0)

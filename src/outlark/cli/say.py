@@ -80,6 +80,17 @@ def say_failures(failures: Sequence[tuple[str, str]], file: object, what: str = 
         say(f"  … and {len(failures) - LISTED} more", err=True)
 
 
+def say_refused(refused: Sequence[str]) -> None:
+    """List on stderr the rows of annotation files that were left out; the rest is in --json."""
+    if not refused:
+        return
+    say(f"left out, as {len(refused)} rows or files of annotations cannot be used:", err=True)
+    for message in refused[:LISTED]:
+        say(f"  {message}", err=True)
+    if len(refused) > LISTED:
+        say(f"  … and {len(refused) - LISTED} more; --json lists them all", err=True)
+
+
 def _plain(rows: Sequence[Sequence[str]], numbers: Sequence[bool]) -> str:
     """Aligned columns, numbers flush right.
 

@@ -13,7 +13,7 @@ from outlark.batch.task import sha256_of
 from outlark.cli import options, thresholds
 from outlark.cli.main import UNREADABLE
 from outlark.cli.progress import steps
-from outlark.cli.say import answer, say, show_table
+from outlark.cli.say import answer, say, say_refused, show_table
 from outlark.errors import InputError, ModelFileError
 from outlark.plain_text import number_of
 from outlark.version import __version__
@@ -120,10 +120,12 @@ def command(examples: tuple[str, ...], **given: Any) -> None:
             say(problem, err=True)
     for clip in learnt.unread:
         say(f"skipped: {clip.message}", err=True)
+    refused = _refused(learnt)
+    say_refused(refused)
     if given["as_json"]:
         content = _content(learnt, remarks, given["output"], time.monotonic() - start)
         answer({**content, "problems": [asdict(problem) for problem in problems]})
-    click.get_current_context().exit(UNREADABLE if learnt.unread else 0)
+    click.get_current_context().exit(UNREADABLE if learnt.unread or refused else 0)
 
 
 def _check_usage(examples: Sequence[str], given: Mapping[str, Any]) -> None:
@@ -209,7 +211,7 @@ def _with_negatives(examples: "Examples", given: Mapping[str, Any], classes: Seq
 
     if not given["negatives"]:
         return examples
-    found = find_examples(given["negatives"], any_verdict=True, **_reading(given))
+    found = find_examples(given["negatives"], any_verdict=True, of_models=True, **_reading(given))
     return with_negatives(examples, found, set(classes))
 
 
@@ -278,6 +280,10 @@ def _report(learnt: "Learnt", remarks: Sequence[str], given: Mapping[str, Any]) 
     say(f"{said}; saved in {given['output']}", err=True)
 
 
+def _refused(learnt: "Learnt") -> list[str]:
+    return list(dict.fromkeys(row for rows in learnt.examples.refused.values() for row in rows))
+
+
 def _content(learnt: "Learnt", remarks: Sequence[str], output: str, elapsed_s: float) -> dict[str, Any]:
     return {
         "version": __version__,
@@ -296,6 +302,7 @@ def _content(learnt: "Learnt", remarks: Sequence[str], output: str, elapsed_s: f
         "lineage": learnt.detector.lineage_,
         "remarks": list(remarks),
         "failures": [{"recording": str(clip.path), "message": clip.message} for clip in learnt.unread],
+        "refused": _refused(learnt),
         "seconds_of_sound": round(learnt.seconds, 3),
         "seconds_taken": round(elapsed_s, 3),
     }

@@ -11,13 +11,16 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from outlark.annotations import Annotation, Table
+from outlark.annotations import Annotation, Table, read_annotations
 from outlark.annotations.delimited import SCORE_DIGITS, TIME_DIGITS, comma_line, decimal, guarded
 from outlark.annotations.files import encoded, write_bytes
+from outlark.annotations.provenance import is_made_by_a_model, passed_over
+from outlark.annotations.read import tables_in
 from outlark.audio.recorder_metadata import RecorderTime, recorder_time
-from outlark.audio.sound_files import SoundFiles
+from outlark.audio.sound_files import SoundFiles, recording_of_table
 from outlark.commands import check_labels, recording_of
 from outlark.commands.excerpt import Reel
+from outlark.commands.matching import without_copies
 from outlark.commands.train.examples import skipped_in_words, spread_evenly
 from outlark.errors import AudioError, InputError, OutlarkError
 from outlark.features.noise_floor import check_seconds
@@ -60,6 +63,32 @@ class Choices:
     choices: tuple[Choice, ...]
     remarks: tuple[str, ...] = ()
     uncut: tuple[Uncut, ...] = ()
+
+
+def tables_of(
+    paths: Iterable[str | os.PathLike[str]], label_column: str | int | None, remarks: list[str]
+) -> tuple[list[Table], list[Uncut]]:
+    """The annotation files given, and those in the folders given; and rows that cannot be read.
+
+    Of a folder that holds files of people, those that a model made are passed over; the files of a run in several
+    formats count once.
+    """
+    tables: list[Table] = []
+    refused: list[Uncut] = []
+    for path in map(Path, paths):
+        if not path.is_dir():
+            tables.append(read_annotations(path, label_column=label_column))
+            refused += [Uncut(str(path), row) for row in tables[-1].refused]
+            continue
+        found = tables_in(path, within=True, label_column=label_column)
+        refused += [Uncut(str(table), row) for table, rows in found.refused.items() for row in rows]
+        by_model = [table for table in found.tables if is_made_by_a_model(table)]
+        mixed = 0 < len(by_model) < len(found.tables)
+        remarks += found.skipped + ([passed_over(by_model, path)] if mixed else [])
+        chosen = [table for table in found.tables if not mixed or table not in by_model]
+        names = [recording_of_table(table.path.relative_to(path).as_posix()) for table in chosen]
+        tables += [table for table, _ in without_copies(list(zip(chosen, names, strict=True)))]
+    return tables, refused
 
 
 def choose(

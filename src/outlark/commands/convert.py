@@ -25,7 +25,8 @@ from outlark.verdict_names import KNOWN
 
 @dataclass(frozen=True, kw_only=True)
 class Conversion:
-    """A converted file: the numbers of annotations read and written, remarks on reading, and what was lost."""
+    """A converted file: the numbers of annotations read and written, remarks on reading, rows that could not be read
+    (refused), and what was lost."""
 
     source: Path
     target: Path
@@ -35,6 +36,7 @@ class Conversion:
     written: int
     remarks: tuple[str, ...]
     lost: tuple[str, ...]
+    refused: tuple[str, ...] = ()
 
 
 def format_of_name(name: str) -> str | None:
@@ -172,6 +174,7 @@ def _converted(table: Table, target: Path, to: str, sounds: SoundFiles) -> Conve
         written=len(written),
         remarks=tuple(remarks),
         lost=tuple(losses(annotations, written)),
+        refused=table.refused,
     )
 
 

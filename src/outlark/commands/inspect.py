@@ -98,6 +98,7 @@ def table_content(table: Table, sounds: SoundFiles) -> dict[str, Any]:
             for name, n in (counts or {None: 0}).items()
         ],
         "remarks": list(table.remarks),
+        "refused": list(table.refused),
         "about": dict(table.about),
     }
 

@@ -1,5 +1,6 @@
 """From two sets of annotation files, detections and truth, to recordings with both."""
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -9,6 +10,7 @@ import soundfile
 
 from outlark.annotations import Annotation, Table, read_annotations
 from outlark.annotations.annotation import is_known, is_sound
+from outlark.annotations.provenance import COMBINED, is_made_by_a_model, passed_over
 from outlark.annotations.read import tables_in
 from outlark.audio.sound import for_decoder
 from outlark.audio.sound_files import SoundFiles, full_names, pair_names, recording_of_table, without_sound_suffix
@@ -17,20 +19,24 @@ from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import number_of
 from outlark.verdict_names import SILENCE
 
-#: Repeats the rows of all files of a run (`outlark.batch.report`).
-COMBINED = "combined.csv"
+#: An annotation file, and the recording that its name suggests.
+Named = tuple[Table, str]
 #: Formats, the most complete first.
 FULLEST = ("csv", "jsonl", "parquet", "aoef", "raven", "kaleidoscope", "birdnet", "audacity", "dcase")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Matched:
-    """Recordings with truth and detections; names of those without detections (missed) and without truth (left out)."""
+    """Recordings with truth and detections; names of those without detections (missed) and without truth (left out).
+
+    `refused` are rows of annotation files that could not be read.
+    """
 
     recordings: tuple[Compared, ...]
     missed: tuple[str, ...]
     left_out: tuple[str, ...]
     remarks: tuple[str, ...]
+    refused: tuple[str, ...] = ()
 
     @property
     def labels(self) -> list[str]:
@@ -65,15 +71,18 @@ def match_tables(
     audio: Iterable[str | PathLike[str]] = (),
     label_column: str | int | None = None,
     detected_only: bool = False,
+    corrected: bool = False,
 ) -> Matched:
     """Match detections and truth, annotation files or folders of them with subfolders, by the names of recordings.
 
     Repeated annotations count once. The recordings, in `audio` or beside the truth, say how long each is. The label
     column is that of the truth. `detected_only` skips recordings without detections instead of counting their notes as
-    missed.
+    missed. In a folder of truth, files that a model made count only if somebody has `corrected` them.
     """
-    remarks: list[str] = []
-    found, true = _side(Path(detections), None, remarks), _side(Path(truth), label_column, remarks)
+    remarks, refused = list[str](), list[str]()
+    both = _tables(Path(detections), None, remarks, refused), _tables(Path(truth), label_column, remarks, refused)
+    told = _told_apart(*both, Path(detections), Path(truth), corrected, remarks)
+    found, true = (_side(Path(path), own, remarks) for path, own in zip((detections, truth), told, strict=True))
     if not true.annotations:
         raise InputError(f"{truth} contains no annotations; give an annotation file, or a folder of them")
     partners = _paired(true, found, remarks)
@@ -88,7 +97,13 @@ def match_tables(
         partners, missed = {name: partner for name, partner in partners.items() if partner is not None}, ()
     compared = _compared(partners, true, found, SoundFiles(audio), remarks)
     left_out = tuple(name for name in found.annotations if name not in partners.values() and found.annotations[name])
-    return Matched(recordings=tuple(compared), missed=missed, left_out=left_out, remarks=tuple(remarks))
+    return Matched(
+        recordings=tuple(compared),
+        missed=missed,
+        left_out=left_out,
+        remarks=tuple(remarks),
+        refused=tuple(dict.fromkeys(refused)),
+    )
 
 
 def _compared(
@@ -112,9 +127,9 @@ def _compared(
     return compared
 
 
-def _side(path: Path, label_column: str | int | None, remarks: list[str]) -> _Side:
+def _side(path: Path, tables: Sequence[Named], remarks: list[str]) -> _Side:
     side = _Side()
-    for table, own_name in _tables(path, label_column, remarks):
+    for table, own_name in tables:
         names = [annotation.recording or own_name for annotation in table.annotations]
         if not names or any(annotation.recording is None for annotation in table.annotations):
             side.by_file.add(own_name)
@@ -135,18 +150,72 @@ def _side(path: Path, label_column: str | int | None, remarks: list[str]) -> _Si
     return joined
 
 
-def _tables(path: Path, label_column: str | int | None, remarks: list[str]) -> list[tuple[Table, str]]:
-    """The annotation files of a path, each with the recording that its name suggests."""
+def _tables(path: Path, label_column: str | int | None, remarks: list[str], refused: list[str]) -> list[Named]:
+    """The annotation files of a path; adds to the remarks and to the rows that could not be read."""
     if not path.is_dir():
-        return [(read_annotations(path, label_column=label_column), recording_of_table(path.name))]
+        table = read_annotations(path, label_column=label_column)
+        refused += table.refused
+        return [(table, recording_of_table(path.name))]
     found = tables_in(path, within=True, label_column=label_column)
-    remarks += [f"skipped: {file.message}" for file in found.unread]
+    remarks += found.skipped
+    refused += [row for rows in found.refused.values() for row in rows]
     if not found.tables:
         raise InputError(f"{path} contains no readable annotation files; give an annotation file, or a folder of them")
-    return without_copies([(t, recording_of_table(t.path.relative_to(path).as_posix())) for t in found.tables])
+    return [(table, recording_of_table(table.path.relative_to(path).as_posix())) for table in found.tables]
 
 
-def without_copies(tables: list[tuple[Table, str]]) -> list[tuple[Table, str]]:
+def _told_apart(
+    found: list[Named], true: list[Named], detections: Path, truth: Path, corrected: bool, remarks: list[str]
+) -> tuple[list[Named], list[Named]]:
+    """Detections and truth, without files of the folders that are not what they were given as."""
+    by_model, by_people = _by_origin(found)
+    if by_model and by_people:  # only of a folder
+        remarks.append(
+            f"{detections}: {_files(by_people)} passed over: not made by a model of outlark, as the others are"
+        )
+    by_model_too, true_by_people = _by_origin(true)
+    if by_model_too and not true_by_people and not corrected:
+        _check_order(found, detections, truth)
+        if truth.is_dir():
+            raise InputError(
+                f"all annotation files in {truth} were made by a model of outlark, so they are no truth to compare "
+                "with; give the annotations of a person, or, if somebody has checked and corrected all of these files, "
+                "add --corrected"
+            )
+        remarks.append(f"{truth} was made by a model of outlark; it is taken as checked and corrected by a person")
+    elif by_model_too and not corrected:
+        remarks.append(
+            f"{passed_over([table for table, _ in by_model_too], truth)}; if somebody has corrected all such files, "
+            "add --corrected"
+        )
+        true = true_by_people
+    return without_copies(by_model or found), without_copies(true)
+
+
+def _by_origin(tables: Sequence[Named]) -> tuple[list[Named], list[Named]]:
+    """Those that a model of outlark made, and the others."""
+    made = [is_made_by_a_model(table) for table, _ in tables]
+    pairs = list(zip(tables, made, strict=True))
+    return [one for one, by_model in pairs if by_model], [one for one, by_model in pairs if not by_model]
+
+
+def _check_order(found: Sequence[Named], detections: Path, truth: Path) -> None:
+    """Refuse arguments that are swapped: detections of a model in place of the truth, and the other way round."""
+    of_a_program = any(m.score is not None or m.verdict is not None for table, _ in found for m in table.annotations)
+    if of_a_program or _by_origin(found)[0]:
+        return
+    command = shlex.join(["outlark", "evaluate", str(truth), str(detections)])
+    raise InputError(
+        f"the arguments seem to be swapped: a model of outlark made {truth}, and nothing in {detections} has a score; "
+        f"the detections come first: {command} (if a person has corrected {truth}, add --corrected)"
+    )
+
+
+def _files(tables: Sequence[Named]) -> str:
+    return f"{tables[0][0].path.name}{f' and {len(tables) - 1} more' if len(tables) > 1 else ''}"
+
+
+def without_copies(tables: Sequence[Named]) -> list[Named]:
     """Without files that repeat others of a run, in another format or combined, unless somebody edited them.
 
     Each comes with the recording that its name suggests.

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from outlark.annotations import FORMATS, About, Annotation, read_annotations, write_annotations
+from outlark.annotations.provenance import BY_HAND
 from outlark.batch.facts import Facts
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.scores_file import load_scores
@@ -123,7 +124,7 @@ def _write(project: Project, folder: Path, recording: Recording, format: str, sc
     path.parent.mkdir(parents=True, exist_ok=True)
     found = annotations_of(project, recording, scope)
     paths = {recording.name: str(recording.path)}
-    write_annotations(path, found, format=format, about=_about(project, recording), paths=paths)
+    write_annotations(path, found, format=format, about=_about(project, recording, scope), paths=paths)
 
 
 def _facts(project: Project, recording: Recording) -> Facts:
@@ -134,9 +135,9 @@ def _facts(project: Project, recording: Recording) -> Facts:
     return Facts.of_dict(load_scores(path).facts) if path.exists() else recording.facts
 
 
-def _about(project: Project, recording: Recording) -> About:
-    """The same as that of `outlark detect` with the model of the project."""
-    run = project.run()
+def _about(project: Project, recording: Recording, scope: str) -> About:
+    """The same as that of `outlark detect` with the model of the project; what was reviewed is of no model."""
+    run = None if scope == "reviewed" else project.run()
     settings: Mapping[str, Any] = {}
     if run is not None and run["model"] is not None:
         decisions = load(project.folder / run["model"]).decisions or Decisions()
@@ -163,7 +164,7 @@ def _of_annotation(row: Row, recording: Recording, names: Mapping[int, str]) -> 
     rate, label = recording.sample_rate, names.get(row["class_id"])
     return Annotation(
         start_s=row["t0"] / rate, end_s=row["t1"] / rate, label=label, recording=recording.name,
-        verdict=UNKNOWN if label is None else KNOWN, reason=f"by hand: {row['origin']}", low_hz=row["low_hz"],
+        verdict=UNKNOWN if label is None else KNOWN, reason=f"{BY_HAND}: {row['origin']}", low_hz=row["low_hz"],
         high_hz=row["high_hz"], sample_rate=rate,
     )  # fmt: skip
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from outlark.annotations import Annotation, Table, read_annotations
+from outlark.annotations.provenance import is_made_by_a_model, passed_over
 from outlark.annotations.read import tables_in
 from outlark.audio.sound_files import SoundFiles, is_sound, sounds_within
 from outlark.commands import listing, recording_of
@@ -64,7 +65,8 @@ class Examples:
     """Notes to learn from, by recording and time, either all clips or all annotations.
 
     `remarks` say what was skipped, guessed or unusual; `negatives` are sounds that are not notes of the class they are
-    labelled with; `tables` are the annotation files with the `Example.key` of all their rows, including repeated ones.
+    labelled with; `tables` are the annotation files with the `Example.key` of all their rows, including repeated ones;
+    `refused` are, by file, rows that could not be read, or whose recording is missing.
     """
 
     notes: tuple[Example, ...]
@@ -72,6 +74,7 @@ class Examples:
     remarks: tuple[str, ...] = ()
     negatives: tuple[Example, ...] = ()
     tables: Mapping[Path, frozenset[Key]] = field(default_factory=dict)
+    refused: Mapping[Path, Sequence[str]] = field(default_factory=dict)
 
     @property
     def labels(self) -> list[str]:
@@ -124,40 +127,46 @@ def find_examples(
     label_column: str | int | None = None,
     any_verdict: bool = False,
     may_be_none: bool = False,
+    of_models: bool = False,
 ) -> Examples:
     """The examples in folders with one subfolder of clips per class; or in annotation files, and folders of them.
 
-    In folders, files that cannot be read, or whose recording is missing, are skipped with a remark. Recordings are
-    looked for in `audio` and beside each annotation file. `any_verdict` includes labelled annotations with the verdict
-    unknown, ambiguous or silence; `may_be_none` accepts that there are no examples.
+    In folders, files that cannot be read are skipped with a remark, and those that a model made unless `of_models`.
+    Recordings are looked for in `audio` and beside each annotation file. `any_verdict` includes labelled annotations
+    with the verdict unknown, ambiguous or silence; `may_be_none` accepts that there are no examples.
     """
     clips: list[Example] = []
     tables: list[tuple[Table, bool]] = []
-    remarks: list[str] = []
+    remarks, refused = list[str](), defaultdict[Path, list[str]](list)
     asked = [Path(path) for path in paths]
     for path in asked:
         if not path.is_dir():
             tables.append((_table(path, format, label_column), True))
+            refused[path] += tables[-1][0].refused
             continue
         found = tables_in(path, format=format, label_column=label_column)
-        classes = clip_folders(path, [table.path.name for table in found.tables], remarks)
+        own = found.tables if of_models else _of_people(found.tables, path, remarks)
+        classes = clip_folders(path, [table.path.name for table in own], remarks)
         if classes:
             clips += [Example(label=writable(label), recording=clip) for label, of in classes.items() for clip in of]
         else:
-            remarks += [f"skipped: {file.message}" for file in found.unread]
-            tables += [(table, False) for table in found.tables]
+            remarks += found.skipped
+            refused.update({table: list(rows) for table, rows in found.refused.items()})
+            tables += [(table, False) for table in own]
     if clips and tables:
         raise InputError(
             "clips and annotation files together; train on one kind (outlark clips cuts annotated notes into clips)"
         )
     unfit = _no_annotated_note if any_verdict else why_not
     rows: dict[Path, set[Key]] = {table.path: set() for table, _ in tables}
-    notes = clips or _annotated(tables, SoundFiles(audio), remarks, unfit, rows)
+    notes = clips or _annotated(tables, SoundFiles(audio), remarks, unfit, rows, refused)
     remarks += [] if clips else _on_labels(notes, label_column)
     if not notes and not may_be_none:
-        raise InputError(f"no examples in {', '.join(map(str, asked))}{_because(remarks)}; {EXPECTED}")
+        why = _because([*remarks, *(row for rows in refused.values() for row in rows)])
+        raise InputError(f"no examples in {', '.join(map(str, asked))}{why}; {EXPECTED}")
     keys = {path: frozenset(own) for path, own in rows.items()}
-    return Examples(notes=in_order(notes), clips=bool(clips), remarks=tuple(remarks), tables=keys)
+    left_out = {path: own for path, own in refused.items() if own}
+    return Examples(notes=in_order(notes), clips=bool(clips), remarks=tuple(remarks), tables=keys, refused=left_out)
 
 
 # ----------------------------------------------------------- annotation files
@@ -169,14 +178,24 @@ def _table(path: Path, format: str | None, label_column: str | int | None) -> Ta
     return read_annotations(path, format=format, label_column=label_column)
 
 
+def _of_people(tables: Sequence[Table], folder: Path, remarks: list[str]) -> list[Table]:
+    """Without those that a model made, on which there is a remark: what nobody has checked is no example."""
+    by_model = [table for table in tables if is_made_by_a_model(table)]
+    if by_model:
+        remarks.append(f"{passed_over(by_model, folder)}; if somebody has corrected them, give them by name")
+    return [table for table in tables if table not in by_model]
+
+
 def _annotated(
     tables: Sequence[tuple[Table, bool]],
     sounds: SoundFiles,
     remarks: list[str],
     unfit: Callable[[Annotation], str | None],
     rows: Mapping[Path, set[Key]],
+    refused: Mapping[Path, list[str]],
 ) -> list[Example]:
-    """The annotated notes, each once; adds remarks on what is skipped, and to `rows` those of each file."""
+    """The annotated notes, each once; adds remarks on what is skipped, to `rows` those of each file, and to `refused`
+    those whose recording is missing."""
     remarks += _remarks_of([table for table, _ in tables])
     skipped: Counter[str] = Counter()
     found: dict[tuple[str, float, float], list[Example]] = defaultdict(list)
@@ -188,7 +207,9 @@ def _annotated(
                 skipped[why] += 1
                 continue
             if annotation.recording not in where:
-                where[annotation.recording] = _recording(table, annotation, sounds, None if must_be_found else remarks)
+                where[annotation.recording] = _recording(
+                    table, annotation, sounds, None if must_be_found else refused[table.path]
+                )
             recording = where[annotation.recording]
             if recording is None:
                 skipped["recording not found"] += 1
@@ -246,14 +267,14 @@ def _no_annotated_note(annotation: Annotation) -> str | None:
     return "no duration" if annotation.start_s == annotation.end_s else None
 
 
-def _recording(table: Table, annotation: Annotation, sounds: SoundFiles, remarks: list[str] | None) -> Path | None:
-    """The recording of an annotation; if it is missing, None and a remark, or an error if `remarks` is None."""
+def _recording(table: Table, annotation: Annotation, sounds: SoundFiles, refused: list[str] | None) -> Path | None:
+    """The recording of an annotation; if it is missing, None and why in `refused`, or an error if that is None."""
     try:
         return recording_of(table, annotation, sounds)
     except AnnotationError as error:
-        if remarks is None:
+        if refused is None:
             raise
-        remarks.append(str(error))
+        refused.append(str(error))
         return None
 
 

@@ -73,6 +73,7 @@ def with_negatives(examples: Examples, negatives: Examples, classes: Collection[
             f"{', '.join(sorted(classes))}"
         )
     remarks = [f"{number_of(n, 'negative')} skipped: there is no class {label!r}" for label, n in lost.items()]
+    examples = replace(examples, refused={**examples.refused, **negatives.refused})
     return _checked(examples, taken, [*negatives.remarks, *remarks])
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from outlark.annotations import Annotation
+from outlark.annotations.provenance import COMBINED
 from outlark.audio.sound_files import is_sound, sounds_within
 from outlark.commands.excerpt import Sound
-from outlark.commands.matching import COMBINED
 from outlark.commands.train.examples import Example, Examples, Key, at_most, find_examples, in_order
 from outlark.commands.train.learning import Learnt, Watch, learn, reject
 from outlark.commands.train.negatives import covers, pairs, told_apart
@@ -71,9 +71,11 @@ def retrain(
         if detector.calibration_:
             remarks.append(f"{parent.path.name} was calibrated, but its thresholds are learnt anew; calibrate again")
         notes, rejected = in_order([*kept.notes, *added]), (*kept.negatives, *negatives)
-        examples = replace(kept, notes=notes, negatives=rejected, remarks=(*new.remarks, *remarks))
+        said = (*new.remarks, *remarks)
+        examples = replace(kept, notes=notes, negatives=rejected, remarks=said, refused=new.refused)
         learnt = learn(examples, detector, channel=channel, watch=watch)
     else:
+        own = replace(own, refused=new.refused)
         kept, added = own, ()
         remarks = reject(detector, negatives, channel, watch or (lambda done, total: None))
         learnt = Learnt(detector=detector, examples=own, seconds=0.0, remarks=(*new.remarks, *remarks))
@@ -217,8 +219,9 @@ def reviewed(
     """
     if not corrected_in:
         return Examples(notes=(), clips=False)
-    corrected = Files.of(find_examples(corrected_in, any_verdict=True, may_be_none=True, **tables), corrected_in)
-    found = Files.of(find_examples(found_in, any_verdict=True, **tables), found_in) if found_in else None
+    tables |= {"any_verdict": True, "of_models": True}
+    corrected = Files.of(find_examples(corrected_in, may_be_none=True, **tables), corrected_in)
+    found = Files.of(find_examples(found_in, **tables), found_in) if found_in else None
     rows = settled(corrected, found)
     rows = replace(rows, notes=tuple(map(_labelled_by_hand, rows.notes)))
     examples = told_apart(rows, classes=parent.classes, named=named)
@@ -304,7 +307,8 @@ def _changed(table: Path, corrected: Files, found: Files) -> bool:
 def rejections(found: Files, corrected: Files) -> tuple[tuple[Example, ...], list[str]]:
     """Detections in the original files that were deleted or relabelled in the corrected ones, and remarks.
 
-    A row is still there if an annotation with its label shares half of the shorter one: edges may have moved.
+    A row is still there if an annotation with its label shares half of the shorter one: edges may have moved. Where a
+    row of the corrected file cannot be read, nobody knows which ones are gone.
     """
     examples, names = corrected.examples, set(corrected.names.values())
     reviewed = {note.place for note in (*examples.notes, *examples.negatives)}
@@ -316,6 +320,16 @@ def rejections(found: Files, corrected: Files) -> tuple[tuple[Example, ...], lis
             "corrected copies with the same names"
         )
     still_there = {note.key for note, _ in pairs(open_, [*examples.notes, *examples.negatives])}
+    unsure = _unsure(found, corrected)
     others = len({note.place for note in found.examples.notes} - reviewed)
-    remark = f"{number_of(others, 'recording')} without a corrected annotation file: not used"
-    return tuple(note for note in open_ if note.key not in still_there), [remark] if others else []
+    remarks = [f"{number_of(others, 'recording')} without a corrected annotation file: not used"] if others else []
+    remarks += [f"{Path(place).name}: rows cannot be read, so no row counts as deleted" for place in sorted(unsure)]
+    return tuple(note for note in open_ if note.key not in still_there and note.place not in unsure), remarks
+
+
+def _unsure(found: Files, corrected: Files) -> set[str]:
+    """The recordings with corrected rows that cannot be read."""
+    damaged = [table for table in corrected.names if table in corrected.examples.refused]
+    originals = [original for table in damaged for original in found.named(corrected.names[table])]
+    places = [*map(corrected.within, damaged), *map(found.within, originals)]
+    return set[str]().union(*places)
