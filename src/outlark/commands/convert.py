@@ -5,17 +5,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
-
-import soundfile
 
 from outlark.annotations import FORMATS, About, Annotation, Table, read_annotations, write_annotations
 from outlark.annotations.read import Unread, tables_in
-from outlark.audio.sound import for_decoder
+from outlark.audio.sound import AudioFile
 from outlark.audio.sound_files import SoundFiles, recording_of_table
 from outlark.commands import recording_of
 from outlark.commands.matching import without_copies
-from outlark.errors import AnnotationError, InputError, OutlarkError
+from outlark.errors import AnnotationError, AudioError, InputError, OutlarkError
 from outlark.plain_text import number_of
 from outlark.verdict_names import KNOWN
 
@@ -167,22 +164,22 @@ def _converted(table: Table, target: Path, to: str, sounds: SoundFiles) -> Conve
 
 def _with_recordings(table: Table, sounds: SoundFiles) -> tuple[list[Annotation], dict[str, float]]:
     """The annotations with name and sample rate of their recordings, and the duration of each recording."""
-    found: dict[str | None, tuple[str, Any]] = {}
+    found: dict[str | None, tuple[str, AudioFile]] = {}
     for annotation in table.annotations:
         name = annotation.recording
         if name in found:
             continue
         path = recording_of(table, annotation, sounds)
         try:
-            found[name] = (path.name if name is None else name, soundfile.info(for_decoder(path)))
-        except soundfile.SoundFileError as error:
+            found[name] = (path.name if name is None else name, AudioFile(path))
+        except AudioError as error:
             raise AnnotationError(f"{table.path}: its recording {path} cannot be read ({error})") from error
     annotations = []
     for annotation in table.annotations:
-        name, info = found[annotation.recording]
-        annotations.append(replace(annotation, recording=name, sample_rate=info.samplerate))
+        name, audio = found[annotation.recording]
+        annotations.append(replace(annotation, recording=name, sample_rate=audio.sample_rate))
     ordered = sorted(found.values(), key=lambda of: of[0])
-    return annotations, {name: info.frames / info.samplerate for name, info in ordered}
+    return annotations, {name: audio.n_samples / audio.sample_rate for name, audio in ordered}
 
 
 #: Smaller differences of times and numbers do not count: they are written with six digits.
