@@ -1,6 +1,7 @@
 """Audio from arrays and real files: scale, channels, errors that say where, and resampling that no cut changes."""
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -88,9 +89,9 @@ def test_empty_is_allowed(empty):
         (np.zeros((4, 2, 1)), r"audio has 3 dimensions, shape \(4, 2, 1\)"),
         (np.zeros((4, 0)), r"shape \(4, 0\) has no channels"),
         (np.zeros((2, 65)), r"shape \(2, 65\) would be 2 samples of 65 channels.*give audio.T"),
-        ([0.0, 1.0, np.nan, np.nan], "2 of 4 samples are NaN or infinite, the first is sample 2; cut them out"),
-        (np.array([0.0, -np.inf], np.float32), "1 of 2 samples are NaN or infinite, the first is sample 1"),
-        ([[0.0, 0.0], [np.inf, -np.inf]], "1 of 2 samples are NaN or infinite, the first is sample 1"),
+        ([0.0, 1.0, np.nan, np.nan], "2 of 4 samples are NaN, .* the first is sample 2 .*; cut them out"),
+        (np.array([0.0, -np.inf], np.float32), "1 of 2 samples are NaN, .* the first is sample 1"),
+        ([[0.0, 0.0], [np.inf, -np.inf]], "1 of 2 samples are NaN, .* the first is sample 1"),
     ],
 )
 def test_what_is_no_audio(audio, message):
@@ -220,7 +221,7 @@ def test_trouble_is_told_with_its_time_from_a_sample_on_too(tmp_path):
     x = np.zeros(100_000)
     x[90_000] = np.nan
     soundfile.write(tmp_path / "a.wav", x, 8000, subtype="FLOAT")
-    with pytest.raises(AudioError, match=r"first at 11\.250 s \(sample 90000\)"):
+    with pytest.raises(AudioError, match=r"sample 90000, at 11\.250 s, is nan"):
         list(AudioFile(tmp_path / "a.wav").blocks(1000, first=50_000))
 
 
@@ -305,7 +306,7 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     path = written(tmp_path / "a.wav", b"RIFF")
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr("outlark.audio.sound.opened", refuse)
     with pytest.raises(AudioError, match=r"a.wav cannot be opened \(Permission denied\); check that you may read it"):
         read(path)
 
@@ -334,13 +335,13 @@ def test_block_sizes_that_are_refused_at_once(tmp_path, size):
         AudioFile(tmp_path / "a.wav").blocks(size)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e30, -1e12])
 @pytest.mark.parametrize("subtype", ["FLOAT", "DOUBLE"])
 def test_nan_in_a_file_is_told_with_its_time(tmp_path, bad, subtype):
     x = np.zeros((150_000, 2))
     x[132_300:132_310, 1] = bad  # in the third chunk
     soundfile.write(tmp_path / "a.wav", x, 44100, subtype=subtype)
-    match = r"a.wav holds NaN or infinity, first at 3.000 s \(sample 132300\); cut the file before"
+    match = rf"a.wav: sample 132300, at 3.000 s, is {re.escape(f'{np.float32(bad):g}')}, .*; cut the file before"
     with pytest.raises(AudioError, match=match):
         read(tmp_path / "a.wav")
     assert len(read(tmp_path / "a.wav", channel=0)[0]) == 150_000
@@ -355,7 +356,8 @@ def test_a_wav_cut_short_gives_what_is_there(tmp_path, rng):
 def test_where_the_decoder_gives_up_is_told_after_what_came_before(tmp_path, rng):
     soundfile.write(tmp_path / "a.flac", rng.uniform(-0.5, 0.5, 300_000), 44100)
     content = (tmp_path / "a.flac").read_bytes()
-    path = written(tmp_path / "b.flac", content[: int(0.8 * len(content))])
+    at = int(0.8 * len(content))
+    path = written(tmp_path / "b.flac", content[:at] + bytes(20_000) + content[at + 20_000 :])
     match = rf"b.flac: decoding failed after {3 * 65536 / 44100:.3f} s \(.*lost sync.*\); the file is damaged there"
     with pytest.raises(AudioError, match=match):
         read(path)
@@ -368,7 +370,7 @@ def test_where_the_decoder_gives_up_is_told_after_what_came_before(tmp_path, rng
 
 def test_trouble_at_once_gives_no_block(tmp_path):
     soundfile.write(tmp_path / "a.wav", np.array([0.0, np.nan]), 44100, subtype="FLOAT")
-    with pytest.raises(AudioError, match=r"first at 0.000 s \(sample 1\)"):
+    with pytest.raises(AudioError, match=r"sample 1, at 0.000 s, is nan"):
         next(AudioFile(tmp_path / "a.wav").blocks(1))
 
 
@@ -514,7 +516,7 @@ def test_blocks_are_checked_and_scaled_as_by_mono():
         resample(np.full(500, 2**14, np.int16), 44100, 22050), resample(np.full(500, 0.5), 44100, 22050)
     )
     for pair in ((44100, 22050), (22050, 22050)):
-        with pytest.raises(InputError, match="NaN or infinite, the first is sample 3"):
+        with pytest.raises(InputError, match="the first is sample 3"):
             Resampler(*pair).push([0.0, 0.0, 0.0, np.nan])
     with pytest.raises(InputError, match="sample_rate=0"):
         Resampler(44100, 0)

@@ -3,6 +3,7 @@
 import pytest
 import soundfile
 
+from outlark.audio.sound import AudioFile
 from outlark.batch.facts import Facts
 from outlark.errors import InputError
 from outlark.experiment.synthetic import SAMPLE_RATE
@@ -11,11 +12,12 @@ from tests.recordings_on_disk import song
 
 
 def test_there_and_back():
-    facts = Facts(began="2026-05-01T04:30:00+02:00", source="guano", expansion=10.0, partial="cut", remarks=("odd",))
+    facts = Facts(began="2026-05-01T04:30:00+02:00", source="guano", expansion=10.0, partial="cut", remarks=("odd",),
+                  quality=("silent",), counts=False)  # fmt: skip
     assert Facts.of_dict(facts.as_dict()) == facts
     assert Facts().as_dict() == {}
     assert Facts.of_dict({}) == Facts()
-    assert facts.all_remarks == ("partial: cut", "odd")
+    assert facts.all_remarks == ("partial: cut", "odd", "silent")
 
 
 @pytest.mark.parametrize(
@@ -32,7 +34,7 @@ def test_clocks_that_differ_are_told(tmp_path):
     with soundfile.SoundFile(path, "w", SAMPLE_RATE, 1) as file:
         file.comment = "Recorded at 12:34:56 24/10/2023 (UTC) by AudioMoth 24F3190361DA539A"
         file.write(song(0))
-    facts = Facts.of_file(path)
+    facts = Facts.of_file(AudioFile(path))
     assert facts.began == "2023-10-24T12:34:56+00:00"
     assert facts.site is None
     assert facts.all_remarks[0].startswith("the file name says 2023-10-24 12:00:00, 0:34:56 earlier than the comment")
@@ -40,9 +42,10 @@ def test_clocks_that_differ_are_told(tmp_path):
 
 def test_the_journal_and_the_tables_tell_when_and_where(tmp_path):
     path = sound(tmp_path / "a.wav", guano="Timestamp: 2023-10-24T12:34:56+02:00\nTE: 10\nSite: pond")
-    facts = Facts.of_file(path)
+    facts = Facts.of_file(AudioFile(path))
     told = {"began": "2023-10-24T12:34:56+02:00", "expansion": 10.0, "site": "pond"}
-    assert facts.for_journal() == {**told, "partial": None, "remarks": []}
+    usual = {"partial": None, "remarks": [], "quality": [], "counts": True}
+    assert facts.for_journal() == {**told, **usual}
     assert facts.as_dict() == {**told, "source": "guano"}
     assert Facts.of_dict(facts.as_dict()) == facts
-    assert Facts().for_journal() == {"began": None, "expansion": 1.0, "site": None, "partial": None, "remarks": []}
+    assert Facts().for_journal() == {"began": None, "expansion": 1.0, "site": None, **usual}

@@ -163,7 +163,7 @@ def test_what_is_wrong_within_a_recording_is_told_as_ever(model, tmp_path):
         for name, part_s in (("whole", 1e6), ("parts", PART_S))
     )
     assert whole.failures == parts.failures
-    assert "first at 17.500 s" in parts.failures[0].message
+    assert "at 17.500 s" in parts.failures[0].message
     assert set(parts_in(tmp_path / "parts", "long.wav")) <= {0, 1}  # the others cannot be of use
 
 
@@ -248,3 +248,19 @@ def test_lines_about_parts(tmp_path):
     assert list(Journal(journal.path).parts) == ["b"]
     journal.clear()
     assert journal.parts == Journal(journal.path).parts == {}
+
+
+def test_the_quality_of_a_recording_is_that_of_its_parts(model, tmp_path):
+    rng = np.random.default_rng(0)
+    samples = np.clip(rng.normal(size=(round(SECONDS * SAMPLE_RATE), 2)), -0.999, 0.999)
+    samples[:, 1] *= -1.0
+    samples[: 3 * SAMPLE_RATE] = 0.0
+    samples[5 * SAMPLE_RATE : 9 * SAMPLE_RATE] = 1.0
+    soundfile.write(tmp_path / "odd.wav", samples, SAMPLE_RATE)
+    lines = []
+    for name, part_s in (("whole", 1e6), ("parts", PART_S)):
+        report = go(model, tmp_path / name, tmp_path / "odd.wav", part_s=part_s)
+        assert len(report.quality) >= 2
+        lines.append(lines_of(tmp_path / name)[-1])
+    assert contents(tmp_path / "whole") == contents(tmp_path / "parts")
+    assert lines[0]["quality"] == lines[1]["quality"]

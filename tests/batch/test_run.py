@@ -340,7 +340,7 @@ def test_bad_files_do_not_stop_the_others(model, four, tmp_path):
     assert set(told) == {"b.wav", "empty.wav", "gone.wav", "junk.wav", "nan.wav", "=text.mp3"}
     assert "is empty (0 bytes)" in told["empty.wav"]
     assert "cannot be decoded as a sound file" in told["junk.wav"]
-    assert "holds NaN or infinity" in told["nan.wav"]
+    assert "is nan, which is no sound" in told["nan.wav"]
     assert "cannot be found" in told["b.wav"]
     assert report.failures_file == tmp_path / "out/failures.csv"
     with report.failures_file.open(newline="") as file:

@@ -153,8 +153,15 @@ def test_inspect_of_odd_recordings(tmp_path):
     soundfile.write(tmp_path / "a.flac", np.random.default_rng(0).uniform(-0.5, 0.5, 160_000), 8000)
     (tmp_path / "b.flac").write_bytes((tmp_path / "a.flac").read_bytes()[:130_000])
     said = CliRunner().invoke(main, ["inspect", str(tmp_path / "b.flac")]).stdout
-    assert "the header states a duration of 0:00:20.000, which differs from what was decoded" in said
-    assert "damaged     decoding failed after 8." in said
+    assert "partial     cut short: its header announces 20.000 s" in said
+    right = np.random.default_rng(0).uniform(-0.5, 0.5, 8000)
+    soundfile.write(tmp_path / "c.wav", np.column_stack([right, -right]), 8000)
+    said = CliRunner().invoke(main, ["inspect", str(tmp_path / "c.wav")]).stdout
+    assert "its channels cancel each other in 100 % of it" in said
+    assert "outlark summary does not count it" in said
+    (tmp_path / "d.wav").write_bytes((tmp_path / "c.wav").read_bytes()[:40] + bytes(4))
+    said = CliRunner().invoke(main, ["inspect", str(tmp_path / "d.wav")]).stdout
+    assert "it holds no sound, only a header" in said
 
 
 def test_inspect_lists_no_more_than_one_reads(tmp_path):

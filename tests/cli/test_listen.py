@@ -123,13 +123,14 @@ def test_a_beginning_that_only_resembles_a_sound_file(model, raw):
     assert done.exit_code == 0, done.stderr
 
 
-def test_stopped_while_the_pipe_is_open(model, sound):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_stopped_while_the_pipe_is_open(model, sound, name):
     with listening(model, "-q") as (process, found):
         process.stdin.write(sound.tobytes())
         process.stdin.flush()
         wait_for(found, 2)
         wait_until_read(process)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(getattr(signal, name))
         assert process.wait(NEVER_S) == 0
         assert process.stderr.read() == b""
     detector = model_file.load(model)

@@ -132,15 +132,15 @@ def test_what_is_not_finite_is_counted(tmp_path):
     assert (found["not_finite"], found["peak_db"]) == (2, [-6.02])
 
 
-@pytest.mark.parametrize(("ending", "gives_up"), [("flac", True), ("mp3", False)])
-def test_a_recording_that_was_cut_short(tmp_path, rng, ending, gives_up):
+@pytest.mark.parametrize("ending", ["flac", "mp3"])
+def test_a_recording_that_was_cut_short(tmp_path, rng, ending):
     soundfile.write(tmp_path / f"a.{ending}", rng.uniform(-0.5, 0.5, 20 * RATE), RATE)
     blob = (tmp_path / f"a.{ending}").read_bytes()
     (tmp_path / f"b.{ending}").write_bytes(blob[: len(blob) // 2])
     found = sound_content(tmp_path / f"b.{ending}")
     assert found["announced_s"] == 20.0
     assert 8.0 < found["duration_s"] < 10.5
-    assert (found["damaged"] or "").startswith("decoding failed after 8.") == gives_up
+    assert found["partial"].startswith("cut short: its header announces 20.")
 
 
 def test_a_table(tmp_path):
@@ -212,5 +212,5 @@ def test_a_wav_that_was_cut_short(tmp_path):
     soundfile.write(tmp_path / "a.wav", np.zeros(round(7.5 * RATE)), RATE, subtype="PCM_16")
     (tmp_path / "a.wav").write_bytes((tmp_path / "a.wav").read_bytes()[: 44 + 2 * round(3.4 * RATE)])
     found = sound_content(tmp_path / "a.wav")
-    assert (found["duration_s"], found["announced_s"]) == (3.4, 7.5)
-    assert "its header announces 7.500 s, but it holds 3.400 s" in found["cut_short"]
+    assert found["duration_s"] == 3.4
+    assert "its header announces 7.500 s, but it holds 3.400 s" in found["partial"]

@@ -263,14 +263,14 @@ def test_clips_for_a_model_of_recordings(here):
         retrain(parent, new, audio=[folder / "audio"])
 
 
-def test_marked_frequencies_are_kept(here):
+def test_annotated_frequencies_are_kept(here):
     folder, truth = here
     old = find_examples([folder / "old.csv"], audio=[folder / "audio"])
     write(folder / "old.csv", [note.annotation for note in old.notes], low_hz=2000.0, high_hz=7000.0)
     before = learn(find_examples([folder / "old.csv"], audio=[folder / "audio"])).detector
     model_file.save(before, folder / "old.outlark")
     detector = again(here, [replace(truth[0], low_hz=2000.0, high_hz=7000.0)]).detector
-    assert detector.front_end_.low_hz == before.front_end_.low_hz > 500.0
+    assert {(note["low_hz"], note["high_hz"]) for note in detector.training_} == {(2000.0, 7000.0)}
 
 
 def test_models_that_cannot_be_trained_again(here):

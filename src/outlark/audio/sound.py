@@ -2,7 +2,8 @@
 
 import operator
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -12,14 +13,26 @@ import numpy as np
 import soundfile
 from numpy.typing import ArrayLike
 
+from outlark.audio.streams import Contents, Window, contents
 from outlark.errors import AudioError, InputError
-from outlark.files.places import NOT_REGULAR, as_os_errors, as_place, is_endless, is_url, opened, starts_a_model
+from outlark.files.places import (
+    NOT_REGULAR,
+    as_os_errors,
+    as_place,
+    is_endless,
+    is_url,
+    length_of,
+    opened,
+    starts_a_model,
+)
 from outlark.plain_text import is_text
 
+#: Gets all channels of a piece of a recording, (n, channels).
+Heard = Callable[[np.ndarray], None]
 #: Full scale of integer samples, by kind and size in bytes. 24 bits come left-justified in 32.
 FULL_SCALE = {("u", 1): 2.0**7, ("i", 2): 2.0**15, ("i", 4): 2.0**31}
-#: Samples decoded or processed at once.
-CHUNK = 2**16
+#: Samples decoded or processed at once, and those decoded at once near the end of a file that was cut.
+CHUNK, PIECE = 2**16, 2**10
 #: Bytes by which a file that is not a recording is recognised.
 START = 2**12
 #: Encodings that decode to the same numbers from any position; MP3, Vorbis and Opus do not.
@@ -27,6 +40,8 @@ SEEKABLE = frozenset({"PCM_S8", "PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT",
 #: More columns than this, and more than rows, mean that channels and samples are swapped.
 MANY_CHANNELS = 64
 LOWEST_RATE, HIGHEST_RATE = 100, 10_000_000
+#: No sample of sound is larger: floats lie within ±1, or hold integers of up to 32 bits.
+LARGEST = 2.0**32
 
 
 def mono(audio: ArrayLike, channel: int | str = "mix") -> np.ndarray:
@@ -55,11 +70,12 @@ def mono(audio: ArrayLike, channel: int | str = "mix") -> np.ndarray:
     x = _as_columns(audio)
     chosen = check_channel(channel, x.shape[1])
     one = _one_channel(x, chosen)
-    bad = ~np.isfinite(one)
-    if bad.any():
+    bad = _first_bad(one)
+    if bad is not None:
+        n = int((~(np.abs(one) <= LARGEST)).sum())
         raise InputError(
-            f"{bad.sum()} of {len(one)} samples are NaN or infinite, the first is sample {bad.argmax()}; cut them out "
-            "or set them to 0"
+            f"{n} of {len(one)} samples are NaN, infinite or far too large, the first is sample {bad} ({one[bad]:g}); "
+            "cut them out or set them to 0"
         )
     return one
 
@@ -116,10 +132,18 @@ class AudioFile:
     sample_rate : int
     channels : int
         Of the file.
+    chosen : int or None
+        The channel that is read, counted from 0; None for the mean of all.
     n_samples : int
-        As announced by the header; a guess for MP3.
+        As far as it is known before decoding.
     seekable : bool
         Whether `blocks` may start anywhere.
+    format, subtype, what : str
+        As libsndfile names them, and both in words.
+    partial : str or None
+        What is missing, or wrong with the header.
+    remarks : tuple of str
+        What else is odd.
 
     Examples
     --------
@@ -135,32 +159,65 @@ class AudioFile:
 
     def __init__(self, path: str | PathLike[str], channel: int | str = "mix") -> None:
         self.path = as_place(path)
+        with self._bytes() as file:
+            self._streams, self.partial = self._contents(file)
+        self.remarks: tuple[str, ...] = ()
         with self._open() as file:
             try:
                 self.sample_rate = check_sample_rate(file.samplerate)
                 self.channels, self.n_samples = int(file.channels), int(file.frames)
+                self.format, self.subtype = file.format, file.subtype
+                self.what = f"{file.format_info}, {file.subtype_info}"
                 self.seekable = bool(file.seekable()) and file.subtype in SEEKABLE
-                self._chosen = check_channel(channel, self.channels)
+                self.chosen = check_channel(channel, self.channels)
             except InputError as error:
                 raise AudioError(f"{self.path}: {error}") from error
+        # seeking in a file that was cut fails, or ends elsewhere
+        self.seekable &= not (self.format == "FLAC" and self.partial)
+        self._lengths = [self.n_samples]
+        if len(self._streams) > 1:
+            self._join()
 
-    def blocks(self, n_samples: int, *, first: int = 0) -> Iterator[np.ndarray]:
+    def _join(self) -> None:
+        """Take in the streams that follow the first, as far as they can be read as one with it."""
+        for number in range(1, len(self._streams)):
+            try:
+                with self._open(number) as file:
+                    like = (int(file.samplerate), int(file.channels), file.subtype)
+                    n_samples = int(file.frames)
+            except AudioError:
+                like, n_samples = (0, 0, ""), 0
+            if like != (self.sample_rate, self.channels, self.subtype):
+                seconds = self.n_samples / self.sample_rate
+                what = f"{like[0]} Hz, {like[1]} channels" if like[0] else "no sound that can be read"
+                self.partial = (
+                    f"joined from {len(self._streams)} recordings, and what follows after {seconds:.3f} s was not read "
+                    f"({what}); split the file, or convert it to WAV"
+                )
+                break
+            self._lengths.append(n_samples)
+            self.n_samples += n_samples
+        if len(self._lengths) > 1:
+            self.remarks = (f"joined from {len(self._lengths)} recordings, which were read one after another",)
+
+    def blocks(self, n_samples: int, *, first: int = 0, heard: Heard | None = None) -> Iterator[np.ndarray]:
         """The recording from sample `first` on in blocks of `n_samples`, the last one shorter; float64, (n_samples,).
 
-        A file that was cut short gives what it holds. If decoding fails, or at NaN, the blocks before are given first,
-        to within 65,536 samples; the error says at which second.
+        `heard` gets all channels as they are decoded, (n, channels). A file that was cut short gives what it holds. If
+        decoding fails, or at samples that are no sound, the blocks before are given first, to within 65,536 samples;
+        the error says at which second.
         """
         if not isinstance(n_samples, int | np.integer) or n_samples < 1:
             raise InputError(f"n_samples={n_samples!r} must be a whole number of samples per block, 1 or more")
         if first and not self.seekable:
             raise AudioError(f"{self.path} can only be read from its start; convert it to WAV or FLAC")
-        return self._recut(int(n_samples), first)
+        return self._recut(int(n_samples), first, heard)
 
-    def _recut(self, n_samples: int, first: int) -> Iterator[np.ndarray]:
+    def _recut(self, n_samples: int, first: int, heard: Heard | None) -> Iterator[np.ndarray]:
         held: list[np.ndarray] = []
         size = 0
         try:
-            for chunk in self._chunks(first):
+            for chunk in self._chunks(first, heard=heard):
                 held.append(chunk)
                 size += len(chunk)
                 if size >= n_samples:
@@ -175,92 +232,124 @@ class AudioFile:
         if size:
             yield np.concatenate(held)
 
-    def _chunks(self, first: int = 0) -> Iterator[np.ndarray]:
-        """Always the same pieces, because what Opus decodes to depends on them."""
+    def _chunks(self, first: int = 0, size: int = CHUNK, heard: Heard | None = None) -> Iterator[np.ndarray]:
+        """The chosen channel, as finite numbers."""
         done = first
-        with self._open() as file:
+        for x in self.decoded(first=first, size=size):
+            one = _one_channel(x, self.chosen)
+            bad = _first_bad(one)
+            if bad is not None:
+                at, own = done + bad, x[bad] if self.chosen is None else x[bad, [self.chosen]]
+                value = own[_first_bad(own) or 0]
+                raise AudioError(
+                    f"{self.path}: sample {at}, at {at / self.sample_rate:.3f} s, is {value:g}, which is no sound; "
+                    "cut the file before, or set such samples to 0"
+                )
+            if heard is not None:
+                heard(x)
+            yield one
+            done += len(one)
+
+    def part(self, start: int, end: int) -> np.ndarray:
+        """Samples start … end - 1 of the chosen channel, as far as they exist: the same as those of `blocks`."""
+        if start >= end:
+            return np.empty(0)
+        first = start if self.seekable else 0
+        pieces, at = [np.empty(0)], first
+        for piece in self._chunks(first, min(CHUNK, end - start) if self.seekable else CHUNK):
+            pieces.append(piece[max(0, start - at) : end - at])
+            at += len(piece)
+            if at >= end:
+                break
+        return np.concatenate(pieces)
+
+    def decoded(self, dtype: str = "float64", first: int = 0, size: int = CHUNK) -> Generator[np.ndarray]:
+        """All channels (n, channels) from sample `first` on, as they are in the file; any `size` if it is `seekable`.
+
+        Otherwise always the same pieces from the start, because what Opus decodes to depends on them.
+        """
+        for number, n_samples in enumerate(self._lengths):
+            if first >= n_samples > 0 and number + 1 < len(self._lengths):
+                first -= n_samples
+                continue
+            before = sum(self._lengths[:number])
+            yield from self._decoded(number, dtype, before, first, size)
+            first = 0
+
+    def _decoded(self, number: int, dtype: str, before: int, first: int, size: int) -> Iterator[np.ndarray]:
+        done, cut = first, self.format == "FLAC" and self.partial is not None
+        with self._open(number) as file:
             if first > file.frames:
                 return
             if first:
                 file.seek(first)
             while True:
                 try:
-                    x = file.read(CHUNK, dtype="float64", always_2d=True)
+                    x = file.read(PIECE if cut else size, dtype=dtype, always_2d=True)
                 except soundfile.SoundFileError as error:
+                    if cut:
+                        return
+                    seconds = (before + done) / self.sample_rate
                     raise AudioError(
-                        f"{self.path}: decoding failed after {done / self.sample_rate:.3f} s ({error}); the file is "
-                        "damaged there: get another copy, or cut it before"
+                        f"{self.path}: decoding failed after {seconds:.3f} s ({error}); the file is damaged there: get "
+                        "another copy, or cut it before"
                     ) from error
                 if not len(x):
                     return
-                one = _one_channel(x, self._chosen)
-                good = np.isfinite(one)
-                if not good.all():
-                    at = done + int(good.argmin())
-                    raise AudioError(
-                        f"{self.path} holds NaN or infinity, first at {at / self.sample_rate:.3f} s (sample {at}); cut "
-                        "the file before, or set such samples to 0"
-                    )
-                yield one
+                yield x
                 done += len(x)
 
     @contextmanager
-    def _open(self) -> Iterator[soundfile.SoundFile]:
-        if is_url(self.path):
-            with self._fetched() as file:
-                yield file
-            return
-        with self._on_this_machine() as file:
-            yield file
-
-    def _on_this_machine(self) -> soundfile.SoundFile:
-        path = Path(self.path)
-        if is_endless(path):
-            raise AudioError(f"{path} {NOT_REGULAR}")
-        try:
-            with path.open("rb") as file:
-                start = file.read(START)
-            if not start:
-                raise AudioError(f"{path} is empty (0 bytes); copy or record it again")
-            return soundfile.SoundFile(for_decoder(path))
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise AudioError(f"{path} does not exist; check the path") from error
-        except OSError as error:
-            if path.is_dir():
-                raise AudioError(f"{path} is a folder; give the path of one sound file") from error
-            raise AudioError(f"{path} cannot be opened ({error.strerror}); check that you may read it") from error
-        except (soundfile.SoundFileError, TypeError) as error:  # TypeError: a name that ends in .raw
-            if starts_a_model(start, path.stat().st_size):
-                raise AudioError(f"{path} is a model, not a recording; give sound files or folders of them") from error
-            if is_text(start):
-                raise AudioError(
-                    f"{path} is a text file, not a sound file; give the recording it belongs to"
-                ) from error
-            raise self._not_decoded(error) from error
+    def _open(self, number: int = 0) -> Iterator[soundfile.SoundFile]:
+        """The decoder of a stream."""
+        with self._bytes() as file:
+            try:
+                if self._streams:
+                    source: Any = Window(file, self._streams[number])
+                else:
+                    source = file if is_url(self.path) else for_decoder(self.path)
+                with soundfile.SoundFile(source) as decoder:
+                    yield decoder
+            except (soundfile.SoundFileError, TypeError) as error:  # TypeError: a name that ends in .raw
+                if getattr(file, "error", None) is None:
+                    raise self._not_decoded(file, error) from error
 
     @contextmanager
-    def _fetched(self) -> Iterator[soundfile.SoundFile]:
-        """From a URL. The decoder takes a network error for the end of the file; here it is raised."""
+    def _bytes(self) -> Iterator[BinaryIO]:
+        """The file itself. The decoder takes an error of the network for the end of the file; here it is raised."""
         try:
+            if is_endless(self.path):
+                raise AudioError(f"{self.path} {NOT_REGULAR}")
             with opened(self.path) as file:
-                fetching = Fetching(file)
-                try:
-                    with soundfile.SoundFile(fetching) as decoded:
-                        yield decoded
-                except (soundfile.SoundFileError, TypeError, AudioError) as error:
-                    if fetching.error is None:
-                        raise (error if isinstance(error, AudioError) else self._not_decoded(error)) from error
-                if fetching.error is not None:
+                fetching = Fetching(file) if is_url(self.path) else None
+                yield fetching or file  # type: ignore[misc]
+                if fetching is not None and fetching.error is not None:
                     raise fetching.error
-        except FileNotFoundError as error:
-            raise AudioError(f"{self.path} does not exist; check the URL") from error
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise AudioError(f"{self.path} does not exist; check the path") from error
         except OSError as error:
-            why = error.strerror or error
-            raise AudioError(
-                f"{self.path} cannot be fetched ({why}); check the connection and your permissions"
-            ) from error
+            raise self._not_opened(error) from error
 
-    def _not_decoded(self, error: Exception) -> AudioError:
+    def _contents(self, file: BinaryIO) -> Contents:
+        if not file.read(1):
+            raise AudioError(f"{self.path} is empty (0 bytes); copy or record it again")
+        return contents(file)
+
+    def _not_opened(self, error: OSError) -> AudioError:
+        why = error.strerror or error
+        if is_url(self.path):
+            return AudioError(f"{self.path} cannot be fetched ({why}); check the connection and your permissions")
+        if Path(self.path).is_dir():
+            return AudioError(f"{self.path} is a folder; give the path of one sound file")
+        return AudioError(f"{self.path} cannot be opened ({why}); check that you may read it")
+
+    def _not_decoded(self, file: BinaryIO, error: Exception) -> AudioError:
+        file.seek(0)
+        start = file.read(START)
+        if starts_a_model(start, length_of(file)):
+            return AudioError(f"{self.path} is a model, not a recording; give sound files or folders of them")
+        if is_text(start):
+            return AudioError(f"{self.path} is a text file, not a sound file; give the recording it belongs to")
         return AudioError(
             f"{self.path} cannot be decoded as a sound file ({error}); convert it to WAV or FLAC, or get another copy"
         )
@@ -320,7 +409,7 @@ def read(path: str | PathLike[str], channel: int | str = "mix") -> tuple[np.ndar
     (array([ 0.5, -0.5]), 8000)
     """
     audio = AudioFile(path, channel)
-    return np.concatenate([np.empty(0), *audio._chunks()]), audio.sample_rate
+    return audio.part(0, sys.maxsize), audio.sample_rate
 
 
 def _as_columns(audio: ArrayLike) -> np.ndarray:
@@ -347,6 +436,15 @@ def _as_columns(audio: ArrayLike) -> np.ndarray:
             f"audio of shape {x.shape} would be {n} samples of {channels} channels; rows must be samples: give audio.T"
         )
     return x
+
+
+def _first_bad(one: np.ndarray) -> int | None:
+    """The first sample that is NaN, infinite or too large for sound, or None."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.dot(one, one) <= LARGEST**2:  # the fastest way to say that all are fine; False for NaN
+            return None
+        bad = ~(np.abs(one) <= LARGEST)
+    return int(bad.argmax()) if bad.any() else None
 
 
 def _one_channel(x: np.ndarray, chosen: int | None) -> np.ndarray:

@@ -1,13 +1,12 @@
-"""The header of WAV files (RIFF, RF64, BW64): texts of the recorder, and whether the file was cut short."""
+"""The header of WAV files (RIFF, RF64, BW64): texts of the recorder, and how much sound really follows."""
 
 import os
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
+from outlark.audio.streams import FAMILY, Contents, Stream
 from outlark.files.places import length_of, opened
 
-#: How a file made of chunks begins; the size of its sound may be in the chunk "ds64" instead of its place.
-FAMILY = (b"RIFF", b"RF64", b"BW64")
 #: "See ds64": the size of a chunk that does not fit into four bytes.
 ELSEWHERE = 0xFFFFFFFF
 #: Limits on the text read from a chunk and on chunks, because damaged files may announce anything.
@@ -16,17 +15,14 @@ MOST_BYTES, MOST_CHUNKS = 2**20, 1000
 UNKNOWN_SIZES = (range(0x7FFF0000, 0x80000001), range(0xFFFF0000, 0x100000000))
 
 
-class CutShort(NamedTuple):
-    """The duration of a recording, and the one that its header announces, in seconds."""
-
-    there_s: float
-    announced_s: float
-
-    def __str__(self) -> str:
-        return (
-            f"cut short: its header announces {self.announced_s:.3f} s, but it holds {self.there_s:.3f} s; get a "
-            "complete copy if there is one"
-        )
+#: Chunks that may follow the sound; they are recognised even if they are cut off.
+FOLLOWING = (
+    b"LIST", b"guan", b"wamd", b"bext", b"iXML", b"axml", b"id3 ", b"ID3 ", b"cue ", b"plst", b"smpl", b"inst", b"JUNK",
+    b"junk", b"PAD ", b"FLLR", b"fact", b"PEAK", b"_PMX", b"DISP", b"afsp", b"acid", b"MD5 ", b"chna", b"levl", b"TAG",
+    b"ID3", b"APETAGEX",
+)  # fmt: skip
+#: Largest size that the header of an ordinary WAV file can hold.
+MOST = 0xFFFFFFFF - 2**16
 
 
 def text_chunks(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -105,41 +101,111 @@ def _text(body: bytes) -> str:
     return text.strip()
 
 
-def cut_short(path: str | os.PathLike[str]) -> CutShort | None:
-    """Whether a WAV file ends before its header says; None if it is complete, or of another kind.
+# ------------------------------------------------------------------ the sound
 
-    Only the header is read. Decoders do not report this.
+
+class _Format(NamedTuple):
+    """What the header says about the sound: bytes per second and per block, and its chunks as they are."""
+
+    bytes_per_s: int
+    block: int
+    chunks: bytes
+
+
+def contents(file: BinaryIO) -> Contents:
+    """The sound of a file, wherever its header says that it ends; only the header is read.
+
+    Recorders write sizes when they stop. If they lose power, the header announces nothing, or less than there is.
 
     Examples
     --------
-    >>> import numpy, soundfile
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder, "a.wav")
-    ...     soundfile.write(path, numpy.zeros(8000), 8000)
-    ...     whole = cut_short(path)
-    ...     _ = path.write_bytes(path.read_bytes()[: 44 + 2 * 2000])
-    ...     print(whole, cut_short(path), sep="; ")
-    None; cut short: its header announces 1.000 s, but it holds 0.250 s; get a complete copy if there is one
+    >>> import io, numpy, soundfile
+    >>> file = io.BytesIO()
+    >>> soundfile.write(file, numpy.zeros(8000), 8000, format="WAV")
+    >>> contents(io.BytesIO(file.getvalue()))
+    Contents(streams=(), partial=None)
+    >>> print(contents(io.BytesIO(file.getvalue()[: 44 + 2 * 2000])).partial)
+    cut short: its header announces 1.000 s, but it holds 0.250 s; get a complete copy if there is one
     """
-    try:
-        with opened(path) as file:
-            return _cut_short(file) if is_wave(file) else None
-    except OSError:
-        return None  # reading the sound will report what is wrong
+    return _contents(file, 0, length_of(file))
 
 
-def _cut_short(file: BinaryIO) -> CutShort | None:
-    end = length_of(file)
-    bytes_per_s = whole = 0
+def _contents(file: BinaryIO, start: int, end: int) -> Contents:
+    file.seek(start)
+    form = _Format(0, 0, b"")
+    if not is_wave(file):
+        return Contents()
     for name, size in chunks(file):
+        at = file.tell()
         if name == b"fmt ":
-            head = file.read(16)
-            bytes_per_s, whole = int.from_bytes(head[8:12], "little"), int.from_bytes(head[12:14], "little")
+            head = file.read(min(size, MOST_BYTES))
+            form = _Format(_number(head[8:12]), max(1, _number(head[12:14])), form.chunks + _chunk(name, head))
+        elif name == b"fact":
+            form = form._replace(chunks=form.chunks + _chunk(name, file.read(min(size, MOST_BYTES))))
         elif name == b"data":
-            there = end - file.tell()
-            if not bytes_per_s or size - there < max(1, whole) or any(size in sizes for sizes in UNKNOWN_SIZES):
-                return None
-            return CutShort(there / bytes_per_s, size / bytes_per_s)
-    return None
+            return _sound(file, start, end, Stream(at, at + size), form) if form.bytes_per_s else Contents()
+    return Contents()
+
+
+def _sound(file: BinaryIO, start: int, end: int, announced: Stream, form: _Format) -> Contents:
+    size, there = announced.end - announced.start, end - announced.start
+    if any(size in sizes for sizes in UNKNOWN_SIZES):
+        return Contents()
+    if size - there >= form.block:
+        return Contents(partial=_cut_short(size / form.bytes_per_s, there / form.bytes_per_s))
+    rest = announced.end + size % 2
+    file.seek(rest)
+    if is_wave(file):
+        more = _contents(file, rest, end)
+        return Contents((Stream(start, rest), *(more.streams or (Stream(rest, end),))), more.partial)
+    if end - announced.end < form.block or _is_other(file, rest, end, after_sound=size > 0):
+        return Contents()
+    whole = Stream(announced.start, end - there % form.block)
+    said = f"its header was never finished: it announces {size / form.bytes_per_s:.3f} s, but "
+    said += f"{(whole.end - whole.start) / form.bytes_per_s:.3f} s of sound follow, and were read; the recorder may "
+    return Contents((whole._replace(head=_head(form, whole)),), said + "have lost power")
+
+
+def _cut_short(announced_s: float, there_s: float) -> str:
+    return (
+        f"cut short: its header announces {announced_s:.3f} s, but it holds {there_s:.3f} s; get a complete copy if "
+        "there is one"
+    )
+
+
+def _is_other(file: BinaryIO, at: int, end: int, *, after_sound: bool) -> bool:
+    """Whether what follows the announced sound is no sound: chunks, or after some sound, nothing but zeros."""
+    file.seek(at)
+    if file.read(8).startswith(FOLLOWING):
+        return True
+    following = at
+    file.seek(at)
+    for _, size in chunks(file):
+        following = file.tell() + size
+    if end <= following <= end + 1:
+        return True
+    file.seek(at)
+    return after_sound and not any(any(block) for block in iter(lambda: file.read(MOST_BYTES), b""))
+
+
+def _head(form: _Format, sound: Stream) -> bytes:
+    """The header of a complete file."""
+    size = sound.end - sound.start
+    if size < MOST:
+        inside = b"WAVE" + form.chunks
+        return b"RIFF" + (len(inside) + 8 + size).to_bytes(4, "little") + inside + _chunk_head(b"data", size)
+    sizes = (size + len(form.chunks) + 60).to_bytes(8, "little") + size.to_bytes(8, "little") + bytes(12)
+    inside = b"WAVE" + _chunk(b"ds64", sizes) + form.chunks
+    return b"RF64" + ELSEWHERE.to_bytes(4, "little") + inside + _chunk_head(b"data", ELSEWHERE)
+
+
+def _chunk(name: bytes, body: bytes) -> bytes:
+    return _chunk_head(name, len(body)) + body + bytes(len(body) % 2)
+
+
+def _chunk_head(name: bytes, size: int) -> bytes:
+    return name + size.to_bytes(4, "little")
+
+
+def _number(field: bytes) -> int:
+    return int.from_bytes(field, "little")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from outlark.audio.quality import Quality
 from outlark.audio.sound import AudioFile
 from outlark.batch.facts import Facts
 from outlark.batch.task import Print, fingerprint
@@ -54,15 +55,18 @@ def opened(path: Path | str, channel: int | None) -> AudioFile:
 
 def analyse(detector: NoteDetector, audio: AudioFile, take: Take, progress: Progress, before: Print) -> Analysed:
     """A whole recording; `before` is its fingerprint when work on it started."""
-    facts = Facts.of_file(audio.path)
+    facts = Facts.of_file(audio)
     stream = detector.stream(audio.sample_rate)
-    bandwidth = Bandwidth(audio.sample_rate)
-    for block in audio.blocks(BLOCK):
+    bandwidth, quality = Bandwidth(audio.sample_rate), Quality(audio)
+    for block in audio.blocks(BLOCK, heard=quality.push):
         take(stream.push(block))
         bandwidth.push(block)
         progress(stream.n_samples / audio.sample_rate, min(1.0, stream.n_samples / max(1, audio.n_samples)))
     take(stream.finish())
-    return Analysed(stream.n_samples, _judged(facts, stream.n_samples, detector, bandwidth, before, audio))
+    if not stream.n_samples:
+        raise AudioError(f"{audio.path} holds no sound, only a header; get another copy if there is one")
+    heard = Heard(stream.n_samples, bandwidth, quality)
+    return Analysed(stream.n_samples, _judged(facts, heard, detector, before, audio))
 
 
 def analyse_part(detector: NoteDetector, audio: AudioFile, part: Part, path: Path, progress: Progress) -> float:
@@ -71,9 +75,10 @@ def analyse_part(detector: NoteDetector, audio: AudioFile, part: Part, path: Pat
     stream = PartStream(detector, audio.sample_rate, first, stop)
     start, end = (_sample(detector, frame, audio.sample_rate) for frame in (first, stop))
     bandwidth = Bandwidth(audio.sample_rate, audio.n_samples, part=(start, end), position=stream.first_sample)
+    quality = Quality(audio, part=(start, end), position=stream.first_sample)
     expected = max(1, min(end, audio.n_samples) - start)
     with PartWriter(path) as writer:
-        for block in audio.blocks(BLOCK, first=stream.first_sample):
+        for block in audio.blocks(BLOCK, first=stream.first_sample, heard=quality.push):
             writer.add(stream.push(block))
             bandwidth.push(block)
             done = min(max(0, stream.n_samples - start), expected)
@@ -85,7 +90,7 @@ def analyse_part(detector: NoteDetector, audio: AudioFile, part: Part, path: Pat
             writer.add(stream.finish())
             n_samples = stream.n_samples
         about = {"sample_rate": audio.sample_rate, "n_samples": n_samples}
-        writer.finish(about, stream.second, bandwidth.spectra)
+        writer.finish(about, stream.second, bandwidth.spectra, quality.counts)
     return (min(end, stream.n_samples) - start) / audio.sample_rate
 
 
@@ -93,11 +98,12 @@ def join_parts(detector: NoteDetector, audio: AudioFile, unit: Unit, take: Take,
     """A whole recording from the files that `analyse_part` wrote."""
     parts = _up_to_the_end(PartFile(path) for path in unit.parts)
     second: dict[tuple[int, int], np.ndarray] = {}
-    spectra: list[np.ndarray] = []
+    spectra, counts = list[np.ndarray](), list[np.ndarray]()
     for part in parts:
-        of_part, powers = part.rest()
-        second |= of_part
-        spectra.append(powers)
+        rest = part.rest()
+        second |= rest.second
+        spectra.append(rest.spectra)
+        counts.append(rest.quality)
     whole = WholeStream(detector, audio.sample_rate, second, lambda first: audio.blocks(BLOCK, first=first))
     for number, part in enumerate(parts):
         for block in part.blocks(len(detector.classes_)):
@@ -105,21 +111,27 @@ def join_parts(detector: NoteDetector, audio: AudioFile, unit: Unit, take: Take,
         progress(0.0, number / len(parts))
     n_samples = parts[-1].about["n_samples"]
     take(Found(detector.score_stream(audio.sample_rate).none(), whole.finish(n_samples)))
-    bandwidth = Bandwidth.of_spectra(audio.sample_rate, spectra)
-    facts = _judged(Facts.of_file(audio.path), n_samples, detector, bandwidth, unit.before, audio)
-    return Analysed(n_samples, facts)
+    heard = Heard(n_samples, Bandwidth.of_spectra(audio.sample_rate, spectra), Quality.of_parts(audio, counts))
+    return Analysed(n_samples, _judged(Facts.of_file(audio), heard, detector, unit.before, audio))
 
 
-def _judged(
-    facts: Facts, n_samples: int, detector: NoteDetector, bandwidth: Bandwidth, before: Print, audio: AudioFile
-) -> Facts:
+class Heard(NamedTuple):
+    """What was noticed while a recording was analysed."""
+
+    n_samples: int
+    bandwidth: Bandwidth
+    quality: Quality
+
+
+def _judged(facts: Facts, heard: Heard, detector: NoteDetector, before: Print, audio: AudioFile) -> Facts:
     """With what was noticed while the recording was analysed."""
+    facts = replace(facts, quality=heard.quality.remarks, counts=not heard.quality.is_spoilt)
     listens_hz = listens_up_to(detector.front_end_)
     if listens_hz is not None:
-        facts = facts.and_also(remark_on_bandwidth(audio.sample_rate, bandwidth.ends_hz(), listens_hz))
+        facts = facts.and_also(remark_on_bandwidth(audio.sample_rate, heard.bandwidth.ends_hz(), listens_hz))
     after = fingerprint(audio.path)
     if after != before:
-        facts = replace(facts, partial=_changed(before, after, n_samples / audio.sample_rate))
+        facts = replace(facts, partial=_changed(before, after, heard.n_samples / audio.sample_rate))
     return facts
 
 
@@ -168,11 +180,18 @@ class PartWriter:
         if self._n_waiting >= FRAMES:
             self._write()
 
-    def finish(self, about: Mapping[str, Any], second: dict[tuple[int, int], np.ndarray], spectra: np.ndarray) -> None:
-        """After the last scores: results of the second stage, and spectra for the bandwidth."""
+    def finish(
+        self,
+        about: Mapping[str, Any],
+        second: dict[tuple[int, int], np.ndarray],
+        spectra: np.ndarray,
+        quality: np.ndarray,
+    ) -> None:
+        """After the last scores: results of the second stage, spectra for the bandwidth, and counts of the quality."""
         if self._waiting:
             self._write()
         self._add("spectra", spectra)
+        self._add("quality", quality)
         self._add("second_at", np.array(list(second), dtype=np.int64).reshape(-1, 2))
         self._add("second", np.array(list(second.values())))
         self._zip.writestr(zipfile.ZipInfo(_ABOUT), json.dumps({**about, "blocks": self._n_blocks}))
@@ -195,6 +214,14 @@ class PartWriter:
         self._zip.close()
 
 
+class Rest(NamedTuple):
+    """Of a part: results of the second stage by candidate, spectra for the bandwidth, and counts of the quality."""
+
+    second: dict[tuple[int, int], np.ndarray]
+    spectra: np.ndarray
+    quality: np.ndarray
+
+
 class PartFile:
     """What a `PartWriter` wrote; reading raises DamagedPartError."""
 
@@ -214,11 +241,12 @@ class PartFile:
             for names in of_block:
                 yield block_of({column: arrays[name] for column, name in names.items()}, n_classes)
 
-    def rest(self) -> tuple[dict[tuple[int, int], np.ndarray], np.ndarray]:
-        """Results of the second stage by candidate, and spectra for the bandwidth."""
+    def rest(self) -> "Rest":
+        """What `PartWriter.finish` wrote."""
         with self._opened() as arrays:
             places = ((start, end) for start, end in arrays["second_at"].tolist())
-            return dict(zip(places, arrays["second"], strict=True)), arrays["spectra"]
+            second = dict(zip(places, arrays["second"], strict=True))
+            return Rest(second, arrays["spectra"], arrays["quality"])
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:

@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Self
 
 from outlark.annotations import Annotation
 from outlark.audio.recorder_metadata import RecorderTime, recorder_site, recorder_time
-from outlark.audio.wav_header import cut_short
+from outlark.audio.sound import AudioFile
 from outlark.errors import InputError
+
+#: Attributes that are several sentences.
+LISTS = ("remarks", "quality")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +32,10 @@ class Facts:
         Why not all of it was analysed.
     remarks : tuple of str
         Anything else that is odd.
+    quality : tuple of str
+        Digital silence, clipping, or channels that cancel each other.
+    counts : bool
+        Whether it counts as recording effort: False if that is so for half of it or more.
 
     Examples
     --------
@@ -45,22 +51,24 @@ class Facts:
     site: str | None = None
     partial: str | None = None
     remarks: tuple[str, ...] = ()
+    quality: tuple[str, ...] = ()
+    counts: bool = True
 
     @classmethod
-    def of_file(cls, path: Path | str) -> Self:
+    def of_file(cls, audio: AudioFile) -> Self:
         """From the header and the name of a file."""
-        clock, short = recorder_time(path), cut_short(path)
-        when: dict[str, Any] = {}
+        clock = recorder_time(audio.path)
+        when: dict[str, Any] = {"remarks": audio.remarks}
         if clock is not None:
             when = {"began": clock.began.isoformat(), "source": clock.source, "expansion": clock.expansion}
-            when["remarks"] = clock.differences
-        return cls(partial=None if short is None else str(short), site=recorder_site(path), **when)
+            when["remarks"] = (*clock.differences, *audio.remarks)
+        return cls(partial=audio.partial, site=recorder_site(audio.path), **when)
 
     @classmethod
     def of_dict(cls, kept: Mapping[str, Any]) -> Self:
         """From `as_dict`."""
         try:
-            facts = cls(**{**kept, "remarks": tuple(kept.get("remarks", ()))})
+            facts = cls(**{**kept, **{name: tuple(kept.get(name, ())) for name in LISTS}})
             facts.on(Annotation(start_s=1.0, end_s=1.0))
             if not isinstance(facts.site, str | None):
                 raise TypeError(f"site is {facts.site!r:.60}")
@@ -75,18 +83,19 @@ class Facts:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values; defaults are omitted."""
-        whole = {**asdict(self), "remarks": list(self.remarks)}
-        usual = {**asdict(Facts()), "remarks": []}
-        return {name: value for name, value in whole.items() if value != usual[name]}
+        usual = asdict(Facts())
+        odd = {name: value for name, value in asdict(self).items() if value != usual[name]}
+        return {name: list(value) if name in LISTS else value for name, value in odd.items()}
 
     def for_journal(self) -> dict[str, Any]:
         """What the journal says about the recording, including what is unknown."""
-        odd = {"partial": self.partial, "remarks": list(self.remarks)}
-        return {**odd, "began": self.began, "expansion": self.expansion, "site": self.site}
+        odd = {"partial": self.partial, "remarks": list(self.remarks), "quality": list(self.quality)}
+        return {**odd, "counts": self.counts, "began": self.began, "expansion": self.expansion, "site": self.site}
 
     @property
     def all_remarks(self) -> tuple[str, ...]:
-        return self.remarks if self.partial is None else (f"partial: {self.partial}", *self.remarks)
+        partial = () if self.partial is None else (f"partial: {self.partial}",)
+        return (*partial, *self.remarks, *self.quality)
 
     def on(self, annotation: Annotation) -> Annotation:
         """The annotation with its time of day and the remarks on its recording."""

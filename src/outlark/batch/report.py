@@ -5,7 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
@@ -40,6 +40,8 @@ class State:
         Recordings analysed in part: they were cut short, or written to meanwhile.
     remarks : list of Failure
         What else is odd about recordings that are done.
+    quality : list of Failure
+        Recordings with digital silence, clipping, or channels that cancel each other.
     changed : list of str
         Files that were done before, and again because they have changed.
     segments : Counter
@@ -56,6 +58,7 @@ class State:
     failures: list[Failure] = field(default_factory=list)
     partial: list[Failure] = field(default_factory=list)
     remarks: list[Failure] = field(default_factory=list)
+    quality: list[Failure] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     segments: Counter[str] = field(default_factory=Counter)
 
@@ -174,7 +177,7 @@ def write_list(task: Task, name: str, failures: Sequence[Failure]) -> Path | Non
 def report_of(task: Task, sources: Sources, journal: Journal, state: State, *, combined: bool, parquet: bool) -> Report:
     """The report of a run that has ended; writes the files about all recordings together."""
     state.changed.sort()
-    for found in (state.failures, state.partial, state.remarks):
+    for found in (state.failures, state.partial, state.remarks, state.quality):
         found.sort(key=_name)
     state.segments = Counter({verdict: state.segments[verdict] for verdict in task.verdicts})
     failed = {failure.name for failure in state.failures}
@@ -187,9 +190,15 @@ def report_of(task: Task, sources: Sources, journal: Journal, state: State, *, c
         **vars(state),
         combined=write_combined(task, [table for _, table in tables]) if combined else None,
         parquet=write_partitions(task, (entry for entry, _ in tables)) if parquet else None,
-        failures_file=write_list(task, FAILURES, sorted([*state.failures, *state.partial], key=_name)),
+        failures_file=write_list(task, FAILURES, sorted(_to_look_at(state), key=_name)),
         remarks_file=write_list(task, REMARKS, state.remarks),
     )
+
+
+def _to_look_at(state: State) -> list[Failure]:
+    """What failed or was analysed in part, and recordings in which there is little to hear."""
+    said = [replace(failure, message=f"remark: {failure.message}") for failure in state.quality]
+    return [*state.failures, *state.partial, *said]
 
 
 def _tables(task: Task, entries: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], str]]:

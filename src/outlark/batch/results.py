@@ -102,13 +102,15 @@ class Results:
     Attributes
     ----------
     listened : tuple of Listened
-        The recordings that are done, by name.
+        The recordings that are done and count, by name.
     tables : dict of str to tuple of str
         The annotation files of each recording in the output folder.
     segments : dict of str to int
         How many were written for each recording.
     failed, partial : tuple of Failure
         Recordings that failed, and those that were analysed in part.
+    spoilt : tuple of Failure
+        Recordings that were analysed but do not count: half of each or more is digital silence, clipped, or cancels.
     from_name : tuple of str
         Recordings whose time is from the file name, because the journal does not have it.
     verdicts : tuple of str
@@ -123,6 +125,7 @@ class Results:
     segments: Mapping[str, int]
     failed: tuple[Failure, ...]
     partial: tuple[Failure, ...]
+    spoilt: tuple[Failure, ...]
     from_name: tuple[str, ...]
     verdicts: tuple[str, ...]
     models: tuple[str, ...]
@@ -136,7 +139,9 @@ def read_results(output: str | Path, site_from: str = AUTO) -> Results:
     lines = last_lines(output).values()
     done = [entry for entry in lines if entry.get("state") == DONE]
     failed = [entry for entry in lines if entry.get("state") == FAILED]
-    if not done:
+    spoilt = [entry for entry in done if not entry.get("counts", True)]
+    done = [entry for entry in done if entry.get("counts", True)]
+    if not (done or spoilt):
         raise InputError(f"{output}: no recording is done, so there is nothing to count; see its failures.csv")
     return Results(
         output=Path(output),
@@ -145,9 +150,10 @@ def read_results(output: str | Path, site_from: str = AUTO) -> Results:
         segments={entry["recording"]: sum(entry["segments"].values()) for entry in done},
         failed=tuple(Failure(e["recording"], str(e.get("message", ""))) for e in failed),
         partial=tuple(Failure(e["recording"], e["partial"]) for e in done if e.get("partial")),
+        spoilt=tuple(Failure(e["recording"], "; ".join(e["quality"])) for e in spoilt),
         from_name=tuple(entry["recording"] for entry in done if "began" not in entry),
-        verdicts=_verdicts(done, output),
-        models=tuple(sorted({str(entry["identity"].get("model_sha256")) for entry in done})),
+        verdicts=_verdicts([*done, *spoilt], output),
+        models=tuple(sorted({str(entry["identity"].get("model_sha256")) for entry in (*done, *spoilt)})),
     )
 
 

@@ -235,6 +235,7 @@ class _Run:
         if entry["partial"]:
             self.state.partial.append(Failure(source.name, entry["partial"]))
         self.state.remarks += [Failure(source.name, remark) for remark in entry["remarks"]]
+        self.state.quality += [Failure(source.name, remark) for remark in entry.get("quality", ())]
 
     def _failed(self, source: Source, message: str) -> None:
         self.state.failures.append(Failure(source.name, message))

@@ -150,6 +150,7 @@ def _work_through(paths: Sequence[str], given: Mapping[str, Any], **more: Any) -
     say_failures(_pairs(report.failures), report.failures_file)
     say_failures(_pairs(report.partial), report.failures_file, "processed in part")
     if not given["quiet"]:
+        say_failures(_pairs(report.quality), report.failures_file, "with little to hear, which is no failure")
         say_failures(_pairs(report.remarks), report.remarks_file, "with remarks")
     if given["as_json"]:
         answer(_content(report, task, elapsed_s))
@@ -202,6 +203,7 @@ def _content(report: Report, task: Task, elapsed_s: float) -> Mapping[str, Any]:
         "failed": len(report.failures),
         "failures": _listed(report.failures),
         "partial": _listed(report.partial),
+        "quality": _listed(report.quality),
         "remarks": _listed(report.remarks),
         "changed": list(report.changed),
         "segments": dict(report.segments),

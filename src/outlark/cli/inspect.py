@@ -108,8 +108,10 @@ def _recording(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "format", content["what"]
     channels = f"{content['channels']} channel{'s'[: content['channels'] > 1]}"
     yield "sound", f"{content['sample_rate']} Hz, {channels}, {_length(content['duration_s'])}"
-    if content["cut_short"]:
-        yield "damaged", content["cut_short"]
+    if content["partial"]:
+        yield "partial", content["partial"]
+    elif not content["samples"]:
+        yield "damaged", "it holds no sound, only a header"
     elif (
         content["announced_s"] is None
         or abs(content["announced_s"] - content["duration_s"]) > 0.5 / content["sample_rate"]
@@ -126,6 +128,9 @@ def _recording(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "offset", f"the mean is {', '.join(f'{mean:.3f}' for mean in content['mean'])} of full scale, not 0"
     yield "clipped", f"{_share(content['clipped'])} of the samples are at full scale"
     yield "silence", f"{_share(content['silent'])} of the recording is digital silence"
+    yield from _column("remarks", [*content["remarks"], *content["quality"]])
+    if content["samples"] and not content["counts"]:
+        yield "effort", "outlark summary does not count it: half of it or more cannot be listened to"
     clock = content["clock"]
     if clock is None:
         yield "began", "unknown: no GUANO metadata, no recorder comment, no time in the file name"

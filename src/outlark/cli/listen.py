@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from outlark.segments import Segment
 
 
+#: Signals that end the sound: Ctrl-C, kill, and a terminal that is closed.
+STOPS = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
 def _list_devices(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
     if not asked or ctx.resilient_parsing:
         return
@@ -185,13 +189,17 @@ def _sound(given: Mapping[str, Any], inlet: "Inlet", rate: int) -> Iterator[list
 
 @contextmanager
 def _stopped_by_signals(inlet: "Inlet") -> Iterator[None]:
-    """The first Ctrl-C ends the sound, so that the last segments are printed; the second one ends the program."""
+    """The first Ctrl-C, or the end of the terminal, ends the sound, so that the last segments are printed; the second
+    signal ends the program."""
 
     def stop(number: int, frame: Any) -> None:
         signal.signal(number, before[number])
         inlet.end()
 
-    before: dict[int, Any] = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [getattr(signal, name) for name in STOPS if hasattr(signal, name)]  # Windows has no SIGHUP
+    # what nohup ignores stays ignored; a shell also ignores Ctrl-C for programs in the background, but not on purpose
+    ignored = {number for number in numbers if signal.getsignal(number) == signal.SIG_IGN} - {signal.SIGINT}
+    before: dict[int, Any] = {number: signal.signal(number, stop) for number in numbers if number not in ignored}
     try:
         yield
     finally:

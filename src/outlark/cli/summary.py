@@ -183,6 +183,7 @@ def _content(
         "time_unknown": [one.recording for one in results.listened if one.began is None],
         "failed": _listed(results.failed),
         "partial": _listed(results.partial),
+        "not_counted": _listed(results.spoilt),
         "missing": _listed(missing),
     }
 
@@ -210,6 +211,7 @@ def _report(results: "Results", tally: "Tally", missing: Sequence["Failure"], gi
         "without a known start time, under 'time unknown'": [one.recording for one in unknown],
         "dated by the file name, because the journal is from an earlier version": results.from_name,
         "processed in part, counted as far as they go": [one.name for one in results.partial],
+        "in which there is little to hear, not counted (see failures.csv)": [one.name for one in results.spoilt],
         "that failed, not counted": [one.name for one in results.failed],
         "without a readable annotation file, not counted": [one.name for one in missing],
     }

@@ -6,19 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
-
-import soundfile
 
 from outlark.annotations import FORMATS, About, Annotation, Table, read_annotations, write_annotations
 from outlark.annotations.annotation import is_sound
 from outlark.annotations.read import Unread, tables_in
 from outlark.annotations.write import OPENING
-from outlark.audio.sound import for_decoder
+from outlark.audio.sound import AudioFile
 from outlark.audio.sound_files import RecordingName, SoundFiles, recording_of_table
 from outlark.commands import recording_of
 from outlark.commands.matching import without_copies
-from outlark.errors import AnnotationError, InputError, OutlarkError
+from outlark.errors import AnnotationError, AudioError, InputError, OutlarkError
 from outlark.plain_text import number_of
 from outlark.verdict_names import KNOWN
 
@@ -185,26 +182,26 @@ def _needs_recordings(annotations: Sequence[Annotation], to: str) -> bool:
     return to == "raven" and len({annotation.recording for annotation in filter(is_sound, annotations)}) > 1
 
 
-#: Name in the table → name, path and header of the recording.
-Recordings = Mapping[str | None, tuple[str, Path, Any]]
+#: Name in the table → name, path and sound of the recording.
+Recordings = Mapping[str | None, tuple[str, Path, AudioFile]]
 
 
 def _recordings(table: Table, sounds: SoundFiles, *, needed: bool, why: str) -> Recordings:
     """The recordings of a table; those that are missing are an error only if they are needed."""
-    found: dict[str | None, tuple[str, Path, Any]] = {}
+    found: dict[str | None, tuple[str, Path, AudioFile]] = {}
     first: dict[str | None, Annotation] = {}
     for annotation in table.annotations:
         first.setdefault(annotation.recording, annotation)
     for name, annotation in first.items():
         try:
             path = recording_of(table, annotation, sounds)
-            found[name] = (path.name if name is None else name, path, soundfile.info(for_decoder(path)))
+            found[name] = (path.name if name is None else name, path, AudioFile(path))
+        except AudioError as error:
+            if needed:
+                raise AnnotationError(f"{table.path}: its recording {path} cannot be read ({error}){why}") from error
         except OutlarkError as error:
             if needed:
                 raise AnnotationError(f"{error}{why}") from None
-        except soundfile.SoundFileError as error:
-            if needed:
-                raise AnnotationError(f"{table.path}: its recording {path} cannot be read ({error}){why}") from error
     return found
 
 
@@ -212,10 +209,10 @@ def _with_recordings(annotations: Sequence[Annotation], found: Recordings) -> tu
     """The annotations with name and sample rate of their recordings, and the duration of each recording."""
     named = []
     for annotation in annotations:
-        name, _, info = found[annotation.recording]
-        named.append(replace(annotation, recording=name, sample_rate=info.samplerate))
+        name, _, audio = found[annotation.recording]
+        named.append(replace(annotation, recording=name, sample_rate=audio.sample_rate))
     ordered = sorted(found.values(), key=lambda of: of[0])
-    return named, {name: info.frames / info.samplerate for name, _, info in ordered}
+    return named, {name: audio.n_samples / audio.sample_rate for name, _, audio in ordered}
 
 
 #: Smaller differences of times and numbers do not count: they are written with six digits.

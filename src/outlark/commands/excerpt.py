@@ -19,8 +19,6 @@ from outlark.plain_text import writable
 
 #: The noise floor looks this many seconds back and ahead, in chunks of one second that may start a second earlier.
 BACK_S, AHEAD_S = 12.0, 4.0
-#: Formats in which seeking is not exact, so that everything before the excerpt is decoded, too.
-UNSURE = ("MP3", "OGG", "MPEG")
 
 
 class Sound:
@@ -40,7 +38,7 @@ class Sound:
         self._file = AudioFile(recording, channel) if isinstance(recording, str | PathLike) else None
         if self._file is not None:
             self.sample_rate = self._file.sample_rate
-            self.n_samples = int(soundfile.info(for_decoder(self._file.path)).frames)
+            self.n_samples = self._file.n_samples
         elif sample_rate is None:
             raise InputError("the recording is an array; give its sample_rate, or the path of a file")
         else:
@@ -54,26 +52,7 @@ class Sound:
     def part(self, start: int, end: int) -> np.ndarray:
         """Samples start … end - 1, as far as they exist, float64."""
         start, end = max(0, start), min(end, self.n_samples)
-        if self._file is None:
-            return self._samples[start:end]
-        if start >= end:
-            return np.empty(0)
-        try:
-            with soundfile.SoundFile(for_decoder(self._file.path)) as file:
-                if file.format in UNSURE:
-                    for at in range(0, start, CHUNK):
-                        file.read(min(CHUNK, start - at), dtype="float32")
-                else:
-                    file.seek(start)
-                sizes = (min(CHUNK, end - at) for at in range(start, end, CHUNK))
-                return np.concatenate(
-                    [mono(file.read(size, dtype="float64", always_2d=True), self._channel) for size in sizes]
-                )
-        except (soundfile.SoundFileError, InputError) as error:
-            where = f"from {start / self.sample_rate:.3f} to {end / self.sample_rate:.3f} s"
-            raise AudioError(
-                f"{self._file.path}: cannot be read {where} ({error}); get another copy, or use another part of it"
-            ) from error
+        return self._samples[start:end] if self._file is None else self._file.part(start, end)
 
 
 class Surroundings(NamedTuple):
@@ -141,32 +120,27 @@ def storage(kind: str | None, format: str, subtype: str) -> Storage:
 class Reel(AbstractContextManager["Reel"]):
     """An open recording from which parts are taken in order.
 
-    Only the parts are read. If seeking is not exact (MP3, Ogg), everything before them is decoded once.
+    Only the parts are read. If seeking is not exact (MP3, Ogg), everything before them is decoded, too, but once.
     """
 
     def __init__(self, path: str | PathLike[str], kind: str | None = None) -> None:
-        audio = AudioFile(path)  # reports what is wrong with a file
-        self.path, self.sample_rate, self.channels = audio.path, audio.sample_rate, audio.channels
-        self._file = soundfile.SoundFile(for_decoder(self.path))
-        self.storage = storage(kind, self._file.format, self._file.subtype)
+        self._audio = AudioFile(path)
+        self.path, self.sample_rate, self.channels = self._audio.path, self._audio.sample_rate, self._audio.channels
+        self.storage = storage(kind, self._audio.format, self._audio.subtype)
         self._none = np.empty((0, self.channels), self.storage.dtype)
         self._held, self._held_start = self._none, 0
+        self._rest = self._audio.decoded(self.storage.dtype)
 
     def __exit__(self, *error: object) -> None:
-        self._file.close()
+        self._rest.close()
 
     def part(self, start: int, end: int) -> np.ndarray:
         """Samples start … end - 1, as far as they exist, (n, channels); `start` must never decrease."""
-        try:
-            if self._file.format not in UNSURE:
-                if start >= self._file.frames:
-                    return self._none
-                self._file.seek(start)
-                return self._read(end - start)
-            return self._decoded(start, end)
-        except soundfile.SoundFileError as error:
-            where = f"from {start / self.sample_rate:.3f} to {end / self.sample_rate:.3f} s"
-            raise AudioError(f"{self.path}: cannot be read {where} ({error}); get another copy") from error
+        if self._audio.seekable:  # and then pieces may start anywhere
+            self._held, self._held_start = self._none, start
+            self._rest.close()
+            self._rest = self._audio.decoded(self.storage.dtype, start, min(CHUNK, max(1, end - start)))
+        return self._decoded(start, end)
 
     def save(self, part: np.ndarray, path: str | PathLike[str], comment: str = "") -> None:
         """Write samples to a file, completely or not at all; its folder must exist."""
@@ -186,16 +160,13 @@ class Reel(AbstractContextManager["Reel"]):
                 f"Hz ({error}); free some space, check your permissions, or choose the other format"
             ) from error
 
-    def _read(self, n: int) -> np.ndarray:
-        return self._file.read(n, dtype=self.storage.dtype, always_2d=True)
-
     def _decoded(self, start: int, end: int) -> np.ndarray:
-        """By decoding on, always in the same pieces, because some decoders depend on them."""
+        """By decoding on."""
         pieces, at = [self._held], self._held_start + len(self._held)
         while at < end:
             if at <= start:
                 pieces = []  # not needed any more
-            piece = self._read(CHUNK)
+            piece = next(self._rest, self._none)
             if not len(piece):
                 break
             pieces.append(piece)

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import soundfile
 
 from outlark.annotations import FORMATS, Table, read_annotations
 from outlark.annotations.read import SUFFIXES
+from outlark.audio.quality import Quality
 from outlark.audio.recorder_metadata import recorder_time
-from outlark.audio.sound import CHUNK, AudioFile, for_decoder
+from outlark.audio.sound import AudioFile
 from outlark.audio.sound_files import SoundFiles, is_sound
-from outlark.audio.wav_header import cut_short
 from outlark.detection.detector import NoteDetector
 from outlark.detection.scores_file import KIND as SCORES
 from outlark.detection.scores_file import load_scores
@@ -205,86 +204,75 @@ def _scores(path: str | PathLike[str]) -> dict[str, Any]:
     }
 
 
-#: Windows of this duration without any change are digital silence.
-WINDOW_S = 0.01
-#: Full scale: the largest value of 8 and of 16 bits.
-FULL_8, FULL_16 = 127 / 128, 32767 / 32768
-
-
 def sound_content(path: str | PathLike[str]) -> dict[str, Any]:
     """What is in a recording, which is decoded to its end.
 
-    "duration_s" is what was decoded, "announced_s" what the header states, and "cut_short" says if that is more;
-    "damaged" says why decoding failed. "peak_db", "rms_db" and "mean" have a number for each channel, None for minus
-    infinity; "clipped" and "silent" are shares of all samples; "clock" is None if the start time is unknown.
+    "duration_s" is what was decoded, "announced_s" what was expected before, and "partial" says what is missing or
+    wrong with the header; "damaged" says why decoding failed. "peak_db", "rms_db" and "mean" have a number for each
+    channel, None for minus infinity. "clipped" is the share of all samples at full scale, "silent" that of digital
+    silence, and "cancelling" that of the time in which the mean of all channels is nearly silent; "quality" is what
+    `outlark detect` remarks on them. "clock" is None if the start time is unknown.
     """
     audio = AudioFile(path)
-    with soundfile.SoundFile(for_decoder(audio.path)) as file:
-        # libsndfile gives an impossible number if it does not know the length
-        announced = file.frames / file.samplerate if 0 <= file.frames < 2**62 else None
-        stored = {"format": file.format, "subtype": file.subtype, "what": f"{file.format_info}, {file.subtype_info}"}
-        levels = _Levels(audio, FULL_8 if file.subtype in ("PCM_U8", "PCM_S8") else FULL_16)
-        levels.all_of(file)
-    short = cut_short(audio.path)
+    levels = _Levels(audio)
+    # libsndfile gives an impossible number if it does not know the length
+    announced = audio.n_samples / audio.sample_rate if 0 <= audio.n_samples < 2**62 else None
     return {
         "kind": "recording",
         "path": str(path),
         "size_bytes": size_of(audio.path),
-        **stored,
+        "format": audio.format,
+        "subtype": audio.subtype,
+        "what": audio.what,
         "sample_rate": audio.sample_rate,
         "channels": audio.channels,
         "samples": levels.n,
         "duration_s": levels.n / audio.sample_rate,
-        "announced_s": announced if short is None else short.announced_s,
-        "cut_short": None if short is None else str(short),
+        "announced_s": announced,
+        "partial": audio.partial,
         **levels.content(),
+        "remarks": list(audio.remarks),
         "clock": _clock(audio),
     }
 
 
 class _Levels:
-    """Statistics of a file while it is decoded."""
+    """Statistics of a file, which is decoded to its end, or as far as possible."""
 
-    def __init__(self, audio: AudioFile, full: float) -> None:
-        self._audio, self._full = audio, full
-        self._window = max(1, round(WINDOW_S * audio.sample_rate))
-        self.n = self._clipped = self._silent = self._bad = 0
+    def __init__(self, audio: AudioFile) -> None:
+        self._quality = Quality(audio)
+        self.n = self._bad = 0
         self._peak, self._sum, self._squares = (np.zeros(audio.channels) for _ in range(3))
         self._damaged: str | None = None
-
-    def all_of(self, file: soundfile.SoundFile) -> None:
-        """Decode the file to its end, or as far as possible."""
-        size = max(1, CHUNK // self._window) * self._window
         try:
-            while len(x := file.read(size, dtype="float64", always_2d=True)):
+            for x in audio.decoded():
                 self._push(x)
-        except soundfile.SoundFileError as error:
-            self._damaged = f"decoding failed after {self.n / self._audio.sample_rate:.3f} s ({error})"
+        except AudioError as error:
+            self._damaged = str(error).removeprefix(f"{audio.path}: ")
 
     def _push(self, x: np.ndarray) -> None:
         good = np.isfinite(x)
         self._bad += int((~good).sum())
         x = np.where(good, x, 0.0)
-        size = np.abs(x)
-        self._clipped += int((size >= self._full).sum())
-        starts = np.arange(0, len(x), self._window)
-        still = (np.maximum.reduceat(x, starts) == np.minimum.reduceat(x, starts)).all(axis=1)
-        self._silent += int(np.diff([*starts, len(x)])[still].sum())
-        self._peak = np.maximum(self._peak, size.max(axis=0))
+        self._quality.push(x)
+        self._peak = np.maximum(self._peak, np.abs(x).max(axis=0))
         self._sum += x.sum(axis=0)
         self._squares += (x**2).sum(axis=0)
         self.n += len(x)
 
     def content(self) -> dict[str, Any]:
-        n, channels = max(1, self.n), self._audio.channels
+        n, shares = max(1, self.n), self._quality.shares
         return {
             "damaged": self._damaged,
             "not_finite": self._bad,
             "peak_db": [_decibels(peak) for peak in self._peak.tolist()],
             "rms_db": [_decibels(math.sqrt(squares / n)) for squares in self._squares.tolist()],
             "mean": [round(total / n, 6) for total in self._sum.tolist()],
-            "clipped": self._clipped / (n * channels),
-            "silent": self._silent / n,
+            "clipped": shares["at_full_scale"],
+            "silent": shares["silent"],
+            "cancelling": shares["cancelling"],
+            "quality": list(self._quality.remarks),
+            "counts": bool(self.n) and not self._quality.is_spoilt,
         }
 
 

@@ -6,16 +6,14 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 
-import soundfile
-
 from outlark.annotations import Annotation, Table, read_annotations
 from outlark.annotations.annotation import is_known, is_sound
 from outlark.annotations.provenance import COMBINED, is_made_by_a_model, passed_over
 from outlark.annotations.read import tables_in
-from outlark.audio.sound import for_decoder
+from outlark.audio.sound import AudioFile
 from outlark.audio.sound_files import SoundFiles, full_names, pair_names, recording_of_table, without_sound_suffix
 from outlark.commands.evaluation import Compared, is_answer, is_span
-from outlark.errors import AnnotationError, InputError
+from outlark.errors import AnnotationError, AudioError, InputError
 from outlark.plain_text import number_of
 from outlark.verdict_names import SILENCE
 
@@ -272,10 +270,10 @@ def _sound(sounds: SoundFiles, name: str, table: Path) -> Path | None:
 
 def _length(sound: Path) -> float | None:
     try:
-        info = soundfile.info(for_decoder(sound))
-    except soundfile.SoundFileError:
+        audio = AudioFile(sound)
+    except AudioError:
         return None
-    return info.frames / info.samplerate
+    return audio.n_samples / audio.sample_rate
 
 
 def _unscored(recordings: Sequence[Compared]) -> list[str]:

@@ -32,10 +32,6 @@ WINDOW_SHARE, LONG_WINDOW_SHARE = 0.5, 0.125
 FAR = 2.0
 #: A window has this many samples at least.
 LEAST_WINDOW = 32
-#: Annotated frequencies restrict the range, with this margin: boxes are drawn by eye.
-MARGIN = 2.0 ** (1.0 / 6.0)
-#: But never to fewer octaves than this: where a note is silent matters as well.
-LEAST_OCTAVES = 2.0
 #: The reported range of the notes leaves out this share of their sound at each end.
 OUTSIDE = 0.05
 
@@ -50,6 +46,8 @@ class Choice(NamedTuple):
 def choose_front_end(material: Material) -> Choice:
     """The front end for the training notes.
 
+    Frequency limits of annotations do not count: bands in which a note is silent tell it from others.
+
     >>> from outlark.detection.training import join_clips
     >>> rng, t = np.random.default_rng(0), np.arange(4000) / 8000
     >>> hoot = np.sin(2 * np.pi * 120 * t) * np.hanning(4000) + 0.001 * rng.normal(size=4000)
@@ -60,57 +58,22 @@ def choose_front_end(material: Material) -> Choice:
     'only 0 % of their sound lies between 500 and 10000 Hz: it listens from 50 to 1009 Hz, where 95 % lies'
     """
     usual = NoteFrontEnd(surroundings_s=0.0) if material.clips else NoteFrontEnd()
-    box = _annotated_frequencies(material)
-    low_hz, high_hz, where = _span(material, usual, box)
+    low_hz, high_hz, where = _span(material, usual)
     scale = usual.low_hz / low_hz
     window_s, how_long = _window(material, 1.0 if 1.0 / FAR < scale < FAR else scale, usual.window_s)
-    narrow = _restricted(low_hz, high_hz, box)
-    if low_hz == usual.low_hz and window_s == usual.window_s and narrow is None:
+    if low_hz == usual.low_hz and window_s == usual.window_s:
         return Choice(usual, [where])
     factor = window_s / usual.window_s
-    n_bands = usual.n_bands
-    if narrow is not None:
-        n_bands = max(1, round(n_bands * np.log2(narrow[1] / narrow[0]) / np.log2(high_hz / low_hz)))
-        low_hz, high_hz = narrow
-        how_long = [
-            f"frequencies from {box[0]:.0f} to {box[1]:.0f} Hz are marked: {_listens(low_hz, high_hz)}",
-            *how_long,
-        ]
     front_end = NoteFrontEnd(
         window_s,
         factor * usual.hop_s,
         low_hz=low_hz,
         high_hz=high_hz,
-        n_bands=n_bands,
+        n_bands=usual.n_bands,
         surroundings_s=factor * usual.surroundings_s,
         shifts_s=tuple(factor * shift for shift in usual.shifts_s),
     )
     return Choice(front_end, [where, *how_long])
-
-
-def _annotated_frequencies(material: Material) -> tuple[float, float]:
-    """The frequencies within which all notes are annotated; 0 to infinity unless all of them are."""
-    notes = [segment for _, segment in material.notes]
-    low_hz = min(0.0 if s.low_hz is None else s.low_hz for s in notes)
-    high_hz = max(np.inf if s.high_hz is None else s.high_hz for s in notes)
-    return low_hz, high_hz
-
-
-def _restricted(low_hz: float, high_hz: float, box: tuple[float, float]) -> tuple[float, float] | None:
-    """The part of a range within the annotated frequencies and a margin; None for all of it.
-
-    >>> _restricted(500.0, 10000.0, (0.0, 22050.0))
-    >>> [round(hz) for hz in _restricted(500.0, 10000.0, (2000.0, 8000.0))]
-    [1782, 8980]
-    >>> [round(hz) for hz in _restricted(500.0, 10000.0, (3000.0, 3300.0))]
-    [1573, 6293]
-    """
-    low, high = box[0] / MARGIN, min(box[1] * MARGIN, 2.0 * high_hz)
-    missing = LEAST_OCTAVES - np.log2(high / max(low, 1.0))
-    if missing > 0.0:
-        low, high = low * 2.0 ** (-missing / 2.0), high * 2.0 ** (missing / 2.0)
-    low, high = max(low_hz, low), min(high_hz, high)
-    return None if (low, high) == (low_hz, high_hz) or low >= high else (float(low), float(high))
 
 
 def _window(material: Material, scale: float, usual_s: float) -> tuple[float, list[str]]:
@@ -132,15 +95,13 @@ def _durations(material: Material) -> list[float]:
     return [float(np.median(of_class)) for of_class in material.durations_s.values()]
 
 
-def _span(material: Material, usual: NoteFrontEnd, box: tuple[float, float]) -> tuple[float, float, str]:
-    """The frequency range in Hz, and why; sound outside the box does not count."""
+def _span(material: Material, usual: NoteFrontEnd) -> tuple[float, float, str]:
+    """The frequency range in Hz, and why."""
     highest = HIGHEST_SHARE * material.sample_rate
     octaves = np.log2(highest / LOWEST_HZ)
     n_bands = round(BANDS_PER_OCTAVE * octaves)
     shares = _shares(material, n_bands, highest)
     edges = LOWEST_HZ * 2.0 ** (octaves * np.arange(n_bands + 1) / n_bands)
-    inside = np.where((edges[1:] > box[0]) & (edges[:-1] < box[1]), shares, 0.0)
-    shares = inside / inside.sum() if inside.any() else shares
     ratio = usual.high_hz / usual.low_hz
     own = _held(shares, edges, usual.low_hz, usual.high_hz)
     held = np.array([_held(shares, edges, low, ratio * low) for low in edges])

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import soundfile
 
-from outlark.audio.sound import AudioFile, for_decoder
-from outlark.commands.excerpt import UNSURE, Sound
+from outlark.audio.sound import AudioFile
+from outlark.commands.excerpt import Sound
 from outlark.errors import AudioError
 
 HEADER_BYTES = 44
@@ -23,6 +22,7 @@ MOST_SAMPLES = 2**31 - 18
 def true_length(path: Path) -> tuple[int, int, int]:
     """Sample rate, channels and number of samples; counted where the file only estimates it.
 
+    >>> import soundfile
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     soundfile.write(f"{folder}/a.wav", np.zeros((2500, 2)), 8000)
@@ -30,8 +30,7 @@ def true_length(path: Path) -> tuple[int, int, int]:
     (8000, 2, 2500)
     """
     audio = AudioFile(path)
-    info = soundfile.info(for_decoder(path))
-    n_samples = sum(map(len, audio.blocks(AT_ONCE))) if info.format in UNSURE else int(info.frames)
+    n_samples = audio.n_samples if audio.seekable else sum(map(len, audio.blocks(AT_ONCE)))
     if not n_samples:
         raise AudioError(f"{path} holds no samples; record it again")
     if n_samples > MOST_SAMPLES:

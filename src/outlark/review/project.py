@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from outlark.audio.sound import AudioFile
 from outlark.batch.facts import Facts
 from outlark.batch.task import fingerprint
 from outlark.commands.excerpt import Sound
@@ -80,7 +81,7 @@ class Project:
         if known is not None and known["print"] == now:
             return _recording(known)
         rate, channels, n_samples = true_length(path)
-        facts = json.dumps(Facts.of_file(path).as_dict())
+        facts = json.dumps(Facts.of_file(AudioFile(path)).as_dict())
         with self.store.writing() as db:
             if known is None:
                 db.execute(

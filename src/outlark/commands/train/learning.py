@@ -17,8 +17,7 @@ import numpy as np
 
 from outlark.annotations.read import Unread
 from outlark.audio.margins import Part, is_long, without_quiet, without_silence
-from outlark.audio.sound import read
-from outlark.audio.wav_header import cut_short
+from outlark.audio.sound import AudioFile, read
 from outlark.commands.excerpt import Sound
 from outlark.commands.train.examples import Example, Examples
 from outlark.detection.detector import NoteDetector
@@ -107,7 +106,7 @@ def learn(
     else:
         learnt = _learn_annotations(examples, detector, channel, watch)
     rejected = reject(detector, examples.negatives, channel, watch)
-    remarks = (*examples.remarks, *_cut_short(learnt.examples), *learnt.remarks, *rejected, *_odd(learnt))
+    remarks = (*examples.remarks, *_on_files(learnt.examples), *learnt.remarks, *rejected, *_odd(learnt))
     return replace(learnt, remarks=remarks)
 
 
@@ -389,12 +388,12 @@ def _on_rates(rates: Sequence[int]) -> list[str]:
     return [f"sample rates from {min(rates)} to {max(rates)} Hz; everything is resampled to {min(rates)} Hz"]
 
 
-def _cut_short(examples: Examples) -> Iterator[str]:
-    """Which recordings are shorter than their headers state."""
+def _on_files(examples: Examples) -> Iterator[str]:
+    """Which recordings are incomplete, or joined from others."""
     for path in dict.fromkeys(note.recording for note in examples.notes):
-        short = cut_short(path)
-        if short is not None:
-            yield f"{path.name}: {short}"
+        audio = AudioFile(path)
+        partial = () if audio.partial is None else (audio.partial,)
+        yield from (f"{path.name}: {said}" for said in (*partial, *audio.remarks))
 
 
 def _odd(learnt: Learnt) -> Iterator[str]:

@@ -1,0 +1,144 @@
+"""Recordings that were joined or cut, in formats whose decoders read the first stream only and stay silent."""
+
+import io
+import re
+
+import numpy as np
+import pytest
+import soundfile
+
+from outlark.audio import flac_frames
+from outlark.audio.sound import AudioFile, read
+from outlark.audio.streams import contents
+from outlark.commands.excerpt import Reel, Sound
+
+RATE = 16000
+KINDS = {"wav": "WAV", "flac": "FLAC", "ogg": "OGG", "opus": "OGG", "mp3": "MP3"}
+
+
+def saved(path, seconds, seed, channels=1, rate=RATE):
+    how = {"subtype": "OPUS"} if path.suffix == ".opus" else {}
+    sound = np.random.default_rng(seed).uniform(-0.3, 0.3, (round(seconds * rate), channels))
+    soundfile.write(path, sound, rate, format=KINDS[path.suffix[1:]], **how)
+    return path.read_bytes()
+
+
+def joined(folder, kind, lengths=(2.0, 1.5)):
+    """A file of joined recordings, and the samples of each alone."""
+    paths = [folder / f"{number}.{kind}" for number in range(len(lengths))]
+    blobs = [saved(path, seconds, seed) for seed, (path, seconds) in enumerate(zip(paths, lengths, strict=True))]
+    path = folder / f"joined.{kind}"
+    path.write_bytes(b"".join(blobs))
+    return path, [read(one)[0] for one in paths]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lengths", [(2.0, 1.5), (1.0, 1.0, 1.0), (0.5, 6.0)], ids=str)
+def test_joined_recordings_are_read_one_after_another(tmp_path, kind, lengths):
+    path, each = joined(tmp_path, kind, lengths)
+    whole, audio = np.concatenate(each), AudioFile(path)
+    assert audio.n_samples == len(whole)
+    assert np.array_equal(read(path)[0], whole)
+    assert audio.remarks[0].startswith(f"joined from {len(lengths)} recordings")
+    assert audio.partial is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_everything_that_reads_sees_the_same_samples(tmp_path, kind):
+    path, each = joined(tmp_path, kind)
+    whole, (start, end) = np.concatenate(each), (len(each[0]) - 3000, len(each[0]) + 2000)
+    assert np.array_equal(Sound(path).part(start, end), whole[start:end])
+    assert Sound(path).n_samples == len(whole)
+    with Reel(path, "wav") as reel:
+        parts = [reel.part(100, 300), reel.part(start, end), reel.part(end - 10, end + 100)]
+        expected = [whole[100:300], whole[start:end], whole[end - 10 : end + 100]]
+        for part, wanted in zip(parts, expected, strict=True):
+            part = part[:, 0] / 2.0**31 if part.dtype.kind == "i" else part[:, 0]
+            assert np.array_equal(part, wanted.astype(np.float32) if part.dtype == np.float32 else wanted)
+    audio = AudioFile(path)
+    if audio.seekable:
+        for first in (0, start, len(each[0]), end):
+            assert np.array_equal(np.concatenate(list(audio.blocks(1000, first=first))), whole[first:])
+
+
+@pytest.mark.parametrize(("kind", "channels", "rate"), [("flac", 2, RATE), ("ogg", 1, 8000), ("wav", 1, 8000)])
+def test_what_cannot_be_joined_is_told(tmp_path, kind, channels, rate):
+    first = saved(tmp_path / f"a.{kind}", 1.0, 0)
+    (tmp_path / f"b.{kind}").write_bytes(first + saved(tmp_path / f"c.{kind}", 1.0, 1, channels, rate))
+    audio = AudioFile(tmp_path / f"b.{kind}")
+    assert audio.n_samples == RATE
+    assert re.search(rf"after 1.000 s was not read \({rate} Hz, {channels} channels\)", audio.partial)
+    assert np.array_equal(read(tmp_path / f"b.{kind}")[0], read(tmp_path / f"a.{kind}")[0])
+
+
+@pytest.mark.parametrize("kind", ["flac", "ogg", "opus", "mp3"])
+def test_what_was_cut_is_told_and_read_as_far_as_it_goes(tmp_path, kind):
+    blob = saved(tmp_path / f"a.{kind}", 8.0, 0)
+    (tmp_path / f"b.{kind}").write_bytes(blob[: len(blob) // 2])
+    whole, rest = read(tmp_path / f"a.{kind}")[0], read(tmp_path / f"b.{kind}")[0]
+    assert AudioFile(tmp_path / f"b.{kind}").partial.startswith("cut short")
+    assert 2.0 < len(rest) / RATE < 5.0
+    assert np.array_equal(rest[: 2 * RATE], whole[: 2 * RATE])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_complete_recordings_are_left_to_the_decoder(tmp_path, kind):
+    blob = saved(tmp_path / f"a.{kind}", 2.0, 0)
+    assert contents(io.BytesIO(blob)) == ((), None)
+    assert contents(io.BytesIO(blob + bytes(200))) == ((), None)  # padding
+
+
+# ------------------------------------------------------------------------- MP3
+
+
+def frames_of(blob):
+    """The first frame, which counts the others, and the rest."""
+    from outlark.audio.mp3_frames import frame_length
+
+    size = frame_length(blob[:4])
+    assert b"Xing" in blob[:size] or b"Info" in blob[:size]
+    return blob[:size], blob[size:]
+
+
+def test_all_frames_are_read_where_no_header_counts_them(tmp_path):
+    """The decoder guesses their number from the size of the file, and stops there."""
+    path = tmp_path / "a.mp3"
+    _, sound = frames_of(saved(path, 4.0, 0))
+    path.write_bytes(sound)
+    assert len(read(path)[0]) >= 4.0 * RATE
+    path.write_bytes(sound + sound)
+    assert len(read(path)[0]) >= 8.0 * RATE
+
+
+def test_junk_and_tags_between_frames_are_passed_over(tmp_path):
+    tag = b"ID3\x04\0\0" + bytes([0, 0, 1, 0]) + b"\xff\xfb" * 64
+    first, second = (saved(tmp_path / f"{seed}.mp3", 1.0, seed) for seed in range(2))
+    for between in (tag, b"junk" * 20, bytes(3000)):
+        (tmp_path / "b.mp3").write_bytes(tag + first + between + second)
+        audio = AudioFile(tmp_path / "b.mp3")
+        assert (audio.n_samples, len(audio.remarks)) == (2 * RATE, 1)
+
+
+# ------------------------------------------------------------------------ FLAC
+
+
+def test_only_part_of_a_large_file_is_searched(tmp_path, monkeypatch):
+    """By the numbers of its frames; recordings of the same length are told apart as well."""
+    path, each = joined(tmp_path, "flac", (6.0, 6.0))
+    monkeypatch.setattr(flac_frames, "SMALL", 0)
+    monkeypatch.setattr(flac_frames, "SEEN", 2**15)
+    monkeypatch.setattr(flac_frames, "PLACES", 4)
+    searched = []
+    starts = flac_frames._starts
+    monkeypatch.setattr(flac_frames, "_starts", lambda *of: searched.append(of) or starts(*of))
+    assert AudioFile(tmp_path / "0.flac").remarks == ()
+    assert searched == []
+    assert np.array_equal(read(path)[0], np.concatenate(each))
+
+
+def test_flac_to_a_pipe_states_no_length():
+    file = io.BytesIO()
+    soundfile.write(file, np.zeros(RATE), RATE, format="FLAC")
+    blob = bytearray(file.getvalue())
+    blob[21:26] = bytes([blob[21] & 0xF0]) + bytes(4)
+    assert contents(io.BytesIO(bytes(blob))) == ((), None)
