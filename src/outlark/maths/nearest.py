@@ -22,6 +22,9 @@ from outlark.maths.scoring import Kernel
 
 #: Candidates of a search computed at once, and how alike two of them may be.
 AT_ONCE, ALIKE = 3, 0.97
+#: A search that knows this many candidates and is not at its end computes all that are left: more bounds would take
+#: longer than they save.
+ENOUGH = 32
 #: Searches share products with P as long as their kernels take no more bytes than this.
 MOST_BYTES = 2**29
 #: Keeps the equations of nearly equal candidates solvable; the bound holds for any coefficients.
@@ -86,10 +89,14 @@ class _Search:
 
     def _worth_knowing(self) -> list[int]:
         """Candidates that may be nearer than the best one, unlike each other; the most promising first."""
+        if len(self._known) > ENOUGH:
+            return []  # all that were worth it are known
         bounds = self._bounds()
+        if len(self._known) == ENOUGH:
+            return np.flatnonzero(bounds < self.best).tolist()
         chosen: list[int] = []
         for z in np.argsort(bounds, kind="stable").tolist():
-            if bounds[z] >= self.best or len(chosen) == AT_ONCE:
+            if bounds[z] >= self.best or len(chosen) == min(AT_ONCE, ENOUGH - len(self._known)):
                 break
             if not chosen or self._alike[z, chosen].max() < ALIKE:
                 chosen.append(z)
