@@ -16,7 +16,6 @@ from outlark.cli.main import main
 from outlark.review.opening import open_project
 from tests.recordings_on_disk import OUTLARK, environment
 
-
 #: Seconds; a limit for what hangs, not for what is slow.
 NEVER_S = 600
 
