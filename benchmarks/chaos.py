@@ -1,7 +1,10 @@
-"""Runs of `outlark detect` to which something happens, against one process that nobody disturbs: rows and bytes.
+"""Runs and reviews to which something happens: what `outlark detect` and the review page lose, double or change.
+
+Runs are compared with one process that nobody disturbs, row by row and byte by byte; reviews with the keys pressed.
 
     nice python benchmarks/chaos.py                                       # all trials; those of disks take root
     python benchmarks/chaos.py --only kills workers --kills 100
+    python benchmarks/chaos.py --only review-killed review-many           # these take Chromium
     python benchmarks/chaos.py --only long --hours 24 --part-length 1800  # hours on two cores
 
 All sound is synthetic and made on the fly. Exit code 1 if anything is lost, doubled or different.
@@ -16,14 +19,16 @@ from pathlib import Path
 
 import chaos_cluster
 import chaos_machine
+import chaos_review
 from chaos_ground import Ground, Result, TrialError
 
-NAMES = ("kills", "pauses", "workers", "full", "slow", "clock", "times", "dask", "scheduler", "long")
+RUNS = ("kills", "pauses", "workers", "full", "slow", "clock", "times", "dask", "scheduler", "long")
+NAMES = (*RUNS, *chaos_review.TRIALS)
 HEADER = ("scenario", "what was done", "rows expected", "found", "doubled", "lost", "verdict")
 
 
 def trials(ground: Ground, given: argparse.Namespace) -> dict[str, Callable[[], Iterator[Result]]]:
-    """By name, in order."""
+    """Those of runs by name, in order."""
     return {
         "kills": lambda: chaos_machine.killed(ground, given.kills),
         "pauses": lambda: chaos_machine.paused(ground, 10),
@@ -46,6 +51,16 @@ def tried(name: str, trial: Callable[[], Iterator[Result]]) -> Iterator[Result]:
         yield Result(name, "", 0, 0, 0, 0, f"WRONG: {error}")
 
 
+def _results(folder: Path, given: argparse.Namespace) -> Iterator[Result]:
+    if set(given.only) & set(RUNS):
+        for name, trial in trials(Ground(folder, given.files, given.seconds, given.seed), given).items():
+            if name in given.only:
+                yield from tried(name, trial)
+    for name in chaos_review.TRIALS:
+        if name in given.only:
+            yield from tried(name, lambda name=name: chaos_review.tried(name, folder))
+
+
 def main(args: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES, metavar="NAME", help=", ".join(NAMES))
@@ -60,13 +75,10 @@ def main(args: list[str] | None = None) -> None:
     folder = Path(tempfile.mkdtemp(dir=given.folder, prefix="outlark-chaos-"))
     results: list[Result] = []
     try:
-        ground = Ground(folder, given.files, given.seconds, given.seed)
         print(f"| {' | '.join(HEADER)} |\n|---|---|---:|---:|---:|---:|---|", flush=True)
-        for name, trial in trials(ground, given).items():
-            if name in given.only:
-                for result in tried(name, trial):
-                    results.append(result)
-                    print(f"| {' | '.join(map(str, result))} |", flush=True)
+        for result in _results(folder, given):
+            results.append(result)
+            print(f"| {' | '.join(map(str, result))} |", flush=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if not all(result.good for result in results):

@@ -7,6 +7,7 @@ import numpy as np
 
 #: A step, or the work for a sample, may take so many times of what it should: noise, not growth.
 NOISE = 4.0
+ATTEMPTS = 3
 
 
 def cpu_s(work: Callable[[], object], repeats: int = 3) -> float:
@@ -28,6 +29,12 @@ def check_even_pace(step: Callable[[], object], n: int) -> None:
 
 
 def check_linear(work: Callable[[int], object], small: int, large: int) -> None:
-    """A larger size takes longer in proportion; of 16 times the size, what grows with the square takes 256 times."""
-    ratio = cpu_s(lambda: work(large), repeats=1) / max(cpu_s(lambda: work(small)), 1e-4)
+    """A larger size takes longer in proportion; of 16 times the size, what grows with the square takes 256 times.
+
+    What grows does so every time, and what a busy machine adds comes and goes: the best of a few attempts counts.
+    """
+    for _ in range(ATTEMPTS):
+        ratio = cpu_s(lambda: work(large), repeats=1) / max(cpu_s(lambda: work(small)), 1e-4)
+        if ratio <= NOISE * large / small:
+            return
     assert ratio <= NOISE * large / small, f"{large / small:g} times the size, {ratio:.0f} times the time"

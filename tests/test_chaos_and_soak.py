@@ -66,7 +66,7 @@ def test_trials_print_their_table(capsys):
 
 def test_every_trial_has_its_name(ground):
     parser_defaults = type("Given", (), {"kills": 1, "hours": 1.0, "part_length": 1.0})
-    assert tuple(chaos.trials(ground, parser_defaults)) == chaos.NAMES
+    assert tuple(chaos.trials(ground, parser_defaults)) == chaos.RUNS
 
 
 def test_the_soak_finds_the_notes_and_tells_memory_and_delay(tmp_path):

@@ -209,6 +209,8 @@ def main(args: list[str] | None = None) -> None:
     parser.add_argument("--dist", type=Path, help="folder with files that were built before; default: build them")
     parser.add_argument("--release", action="store_true", help="refuse files that are not ready to be published")
     given = parser.parse_args(args)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda *_: None)  # not inherited, as in tests/conftest.py: the server is to end
     to = (given.dist or ROOT / "dist").resolve()
     with tempfile.TemporaryDirectory(prefix="outlark-dist-") as folder:
         temporary = Path(folder)

@@ -86,12 +86,22 @@ points = st.lists(
 )
 
 
+def curve_of(counts, now):
+    points = tuple(Point(0.1 * (k + 1), *of) for k, of in enumerate(counts))
+    return ClassCurve(label="a", points=points, now=points[now] if now < len(points) else None)
+
+
+def check_middle(curve, suggested, reliable):
+    same = [p for p in reliable if p[1:] == suggested[1:]]
+    assert suggested == (curve.now if curve.now in same else same[len(same) // 2])
+
+
 @settings(max_examples=200)
 @given(points, st.sampled_from([0.3, 0.5, 0.95, 1.0]), st.integers(0, 20))
-def test_what_is_suggested_against_brute_force(counts, precision, now):
-    points = tuple(Point(0.1 * (k + 1), *of) for k, of in enumerate(counts))
-    curve = ClassCurve(label="a", points=points, now=points[now] if now < len(points) else None)
-    enough = [p for p in points if p.found and p.found >= precision * (p.found + p.false) - 1e-9]
+def test_what_is_suggested_for_a_precision_against_brute_force(counts, precision, now):
+    curve = curve_of(counts, now)
+    reliable = [p for p in curve.points if p.found and p.found + p.false >= 10]
+    enough = [p for p in reliable if p.found >= precision * (p.found + p.false) - 1e-9]
     suggested = curve.suggested(precision)
     if not enough:
         assert suggested is None
@@ -99,14 +109,50 @@ def test_what_is_suggested_against_brute_force(counts, precision, now):
     assert suggested in enough
     assert suggested.found == max(p.found for p in enough)
     assert suggested.false == min(p.false for p in enough if p.found == suggested.found)
-    same = [p for p in points if p[1:] == suggested[1:]]
-    assert suggested == (curve.now if curve.now in same else same[len(same) // 2])
+    check_middle(curve, suggested, reliable)
+
+
+@settings(max_examples=200)
+@given(points, st.integers(0, 20))
+def test_the_best_f_rests_on_ten_detections_and_is_never_below_the_present_one(counts, now):
+    curve = curve_of(counts, now)
+    reliable = [p for p in curve.points if p.found and p.found + p.false >= 10]
+    suggested = curve.suggested()
+    assert suggested == curve.best_f
+    if not reliable:
+        assert suggested is None
+        return
+    f = {p: p.found / (p.found + (p.false + p.missed) / 2) for p in curve.points if p.found or p.false or p.missed}
+    best = max(f[p] for p in reliable)
+    assert f[suggested] >= best - 1e-12
+    assert curve.now is None or f[suggested] >= f[curve.now] - 1e-12
+    if suggested != curve.now:
+        assert suggested in reliable
+        check_middle(curve, suggested, reliable)
+
+
+def test_one_sure_detection_is_no_suggestion():
+    """A precision of 1 from a single note would be followed by the loss of all others."""
+    points = (Point(0.2, 25, 10, 5), Point(0.4, 20, 6, 10), Point(0.9, 1, 0, 29))
+    curve = ClassCurve(label="a", points=points, now=points[1])
+    assert curve.suggested(0.95) is None
+    assert curve.suggested() == points[0]
+    assert curve.best_precision == points[1]
+    assert ClassCurve(label="a", points=points[2:], now=points[2]).suggested() is None
+
+
+def test_limits_are_of_the_detections_and_of_the_notes():
+    point = Point(0.3, 9, 1, 27)
+    assert np.round(point.precision_limits, 3).tolist() == [0.596, 0.982]  # 9 of 10
+    assert np.round(point.recall_limits, 3).tolist() == [0.138, 0.411]  # 9 of 36
+    nothing = Point(0.3, 0, 0, 0)
+    assert np.isnan([*nothing.precision_limits, *nothing.recall_limits, nothing.f]).all()
 
 
 def test_the_best_precision_is_told_where_none_is_enough():
-    curve = ClassCurve(label="a", points=(Point(0.1, 5, 5, 1), Point(0.2, 4, 2, 2), Point(0.3, 2, 1, 4)))
+    curve = ClassCurve(label="a", points=(Point(0.1, 15, 15, 1), Point(0.2, 14, 7, 2), Point(0.3, 2, 0, 14)))
     assert curve.suggested(0.9) is None
-    assert curve.best_precision == Point(0.2, 4, 2, 2)
+    assert curve.best_precision == Point(0.2, 14, 7, 2)
     assert ClassCurve(label="a", points=(Point(0.1, 0, 0, 1),)).best_precision is None
 
 
@@ -150,10 +196,10 @@ def test_classes_of_which_nothing_is_found_or_nothing_is_there():
     figure = drawn(none, absent, one, none)
     assert [axis.get_visible() for axis in figure.axes] == [True] * 4 + [False] * 2
     assert [axis.texts[0].get_text() for axis in figure.axes[:4]] == [
-        "not reached",
-        "0.1 → not reached",
+        "no suggestion",
+        "0.1, no suggestion",
         "0.3, unchanged",
-        "not reached",
+        "no suggestion",
     ]
     drawn(none)
     with pytest.raises(InputError, match="no class to plot"):

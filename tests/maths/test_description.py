@@ -12,7 +12,6 @@ from outlark.errors import InputError
 from outlark.maths.description import (
     describe,
     distances,
-    distances_without,
     left_out_distances,
     score,
     shares,
@@ -157,11 +156,21 @@ def test_too_small_a_regulariser_names_the_knob():
         describe(np.zeros((5, 2)), 1.0, 1e-18)
 
 
-@settings(deadline=None, max_examples=30)
-@given(n=st.integers(3, 12), m=st.integers(1, 5), n_out=st.integers(1, 2), ratio=st.sampled_from([0.01, 0.1, 1.0]))
-def test_distances_without_a_part_are_those_of_a_refit(n, m, n_out, ratio):
-    rng = np.random.default_rng([n, m, n_out])
-    X, Z, part = rng.normal(size=(n, 3)), rng.normal(size=(m, 3)), rng.permutation(n)[:n_out]
-    found = distances_without(describe(X, 1.3, ratio).precision, part, squared_exponential(X, Z, 1.3))
-    refit = describe(np.delete(X, part, axis=0), 1.3, ratio)
-    np.testing.assert_allclose(found, distances(refit, Z), rtol=1e-7, atol=1e-9)
+def test_precision_is_the_inverse_of_the_kernel_matrix(rng):
+    X = rng.normal(size=(1100, 4))  # more than one block of rows
+    P = describe(X, 1.5, 0.1).precision
+    np.testing.assert_allclose(P, np.linalg.inv(squared_exponential(X, X, 1.5) + 0.1 * np.eye(len(X))), atol=1e-11)
+    np.testing.assert_array_equal(P, P.T)
+
+
+def test_the_kernel_by_a_product_is_that_of_differences_where_it_may_be(rng):
+    """Rows of length 1 may be multiplied; rows far from the origin may not, and are not."""
+    X = rng.normal(size=(60, 30))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        squared_exponential(X, X, 1.0, tolerance=1e-12), squared_exponential(X, X, 1.0), rtol=0, atol=1e-14
+    )
+    far = X + 1e6
+    np.testing.assert_array_equal(
+        squared_exponential(far, far, 1.0, tolerance=1e-12), squared_exponential(far, far, 1.0)
+    )

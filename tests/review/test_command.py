@@ -16,6 +16,9 @@ from outlark.cli.main import main
 from outlark.review.opening import open_project
 from tests.recordings_on_disk import OUTLARK, environment
 
+#: Seconds; a limit for what hangs, not for what is slow.
+NEVER_S = 600
+
 
 def started(*args: object, cache: Path) -> tuple[subprocess.Popen[str], dict]:
     """The program, once it serves, and what it says of itself."""
@@ -60,7 +63,7 @@ def test_without_recordings_it_is_a_demonstration_and_ends_when_interrupted(tmp_
         assert len(project["recordings"]) == 2
         assert "<title>outlark review</title>" in client.get("/").text
     child.send_signal(signal.SIGINT)
-    _, told = child.communicate(timeout=60)
+    _, told = child.communicate(timeout=NEVER_S)
     assert "Traceback" not in told
 
 

@@ -1,7 +1,8 @@
 """`outlark evaluate --curve`: what each threshold would find, and which one to choose."""
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ from outlark.errors import InputError
 from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from outlark.annotations import Annotation
     from outlark.commands.curve import ClassCurve, Point
     from outlark.commands.evaluation import Compared
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
 
 #: The value of --curve without a file.
 NO_FILE = "-"
-PRECISION = 0.95
 #: One in this many thresholds is printed; --json has them all.
 EVERY = 4
 
@@ -48,14 +50,14 @@ curve_options = options_together(
         flag_value=NO_FILE,
         type=figure_file,
         metavar="[FILE]",
-        help="Print precision and recall of each class against its threshold, suggest a threshold, and plot them if "
-        "you name a file: .png, .svg or .pdf. Put it after DETECTIONS and TRUTH.",
+        help="Print precision, recall and F of each class against its threshold, suggest the threshold of the best F, "
+        "and plot them if you name a file: .png, .svg or .pdf. Put it after DETECTIONS and TRUTH.",
     ),
     click.option(
         "--precision",
         type=click.FloatRange(0, 1, min_open=True),
         metavar="X",
-        help=f"With --curve: the precision to suggest a threshold for. Default: {PRECISION:g}.",
+        help="With --curve: suggest the threshold that reaches this precision and misses least, not the best F.",
     ),
     channel,
 )
@@ -76,15 +78,37 @@ def curves_of(
         return curves_of_tables(recordings, classes, iou)
     from outlark.detection.thresholds import sweep_thresholds
 
-    thresholds, kept = sweep_thresholds(detector), _kept(recordings, detections)
-    with counted(given["quiet"], "recordings analysed") as progress:
+    kept = _kept(recordings, detections)
 
-        def pairs() -> "Iterator[tuple[Compared, Iterator[list[Annotation]]]]":
-            for number, recording in enumerate(recordings, start=1):
-                yield recording, _found(detector, recording, kept, thresholds, given)
-                progress(number, len(recordings))
+    def at(thresholds: "np.ndarray", now: int | None = None) -> "list[ClassCurve]":
+        with counted(given["quiet"], "recordings analysed") as progress:
 
-        return curves(pairs(), classes, thresholds, iou, now=len(thresholds) - 1)
+            def pairs() -> "Iterator[tuple[Compared, Iterator[list[Annotation]]]]":
+                for number, recording in enumerate(recordings, start=1):
+                    yield recording, _found(detector, recording, kept, thresholds, given)
+                    progress(number, len(recordings))
+
+            return curves(pairs(), classes, thresholds, iou, now=now)
+
+    thresholds = sweep_thresholds(detector)
+    found = at(thresholds, len(thresholds) - 1)
+    return found if given["precision"] is not None else _tried_together(found, at)
+
+
+def _tried_together(found: "list[ClassCurve]", at: "Callable[[np.ndarray], list[ClassCurve]]") -> "list[ClassCurve]":
+    """Withhold the suggestions if together they find less: on a curve all thresholds move, and notes compete."""
+    import numpy as np
+
+    from outlark.commands.curve import pooled_f
+
+    now = [curve.now for curve in found if curve.now is not None]
+    chosen = [curve.suggested() or point for curve, point in zip(found, now, strict=True)]
+    if sum(point != before for point, before in zip(chosen, now, strict=True)) < 2:
+        return found
+    together = at(np.array([[point.score for point in chosen]]))
+    if pooled_f(curve.points[0] for curve in together) >= pooled_f(now):
+        return found
+    return [replace(curve, withheld=True) for curve in found]
 
 
 def _kept(recordings: "Sequence[Compared]", detections: str) -> dict[str, Path]:
@@ -125,83 +149,107 @@ def draw(found: "Sequence[ClassCurve]", given: Mapping[str, Any]) -> None:
         from outlark.commands.curve import curve_figure
         from outlark.commands.figures import save_figure
 
-        save_figure(curve_figure(found, wanted(given)), given["curve"])
+        save_figure(curve_figure(found, given["precision"]), given["curve"])
 
 
 def check_usage(given: Mapping[str, Any]) -> None:
     """Refuse --precision without --curve, or NaN."""
-    if given["precision"] is not None and given["curve"] is None:
+    precision = given["precision"]
+    if precision is not None and given["curve"] is None:
         raise click.UsageError("--precision goes with --curve, which suggests a threshold for it")
-    if not 0.0 < wanted(given) <= 1.0:  # NaN
-        raise click.UsageError(f"--precision {given['precision']} must be a number above 0, 1 at most")
-
-
-def wanted(given: Mapping[str, Any]) -> float:
-    """The precision that was asked for."""
-    return PRECISION if given["precision"] is None else float(given["precision"])
+    if precision is not None and not 0.0 < precision <= 1.0:  # NaN
+        raise click.UsageError(f"--precision {precision} must be a number above 0, 1 at most")
 
 
 def show(found: "Sequence[ClassCurve]", given: Mapping[str, Any]) -> None:
     """Print some points of each curve, then the suggestions."""
-    precision = wanted(given)
-    rows = [["class", "score", "found", "false", "missed", "precision", "recall", ""]]
+    rows = [["class", "score", "found", "false", "missed", "precision", "", "recall", "", "F", ""]]
     for curve in found:
-        suggested = curve.suggested(precision)
-        last = max((number for number, point in enumerate(curve.points) if point.found + point.false), default=0)
+        marked = (("now", curve.now), ("best F", curve.best_f), ("suggested", curve.suggested(given["precision"])))
+        last = max((number for number, point in enumerate(curve.points) if point.detections), default=0)
         for number, point in enumerate(curve.points):
-            said = [word for word, of in (("now", curve.now), ("suggested", suggested)) if point == of]
+            said = [word for word, of in marked if point == of]
             if said or (number % EVERY == 0 and number <= last + 1):
-                counts = (str(n) for n in point[1:])
-                rates = (_cell(point.precision), _cell(point.recall))
-                rows.append([curve.label, f"{point.score:.3f}", *counts, *rates, ", ".join(said)])
+                rows.append([curve.label, f"{point.score:.3f}", *_cells(point), ", ".join(said)])
     say()
     show_table(rows, f"each class against its threshold; events match at an IoU of {given['ious'][0]:g}")
+    say("in brackets: 95 % intervals (Wilson) of that many detections and notes, as if they were independent")
     say()
-    for line in _advice(found, precision, given["model"]):
+    for line in _advice(found, given["precision"]):
         say(line)
 
 
-def _advice(found: "Sequence[ClassCurve]", precision: float, model: str | None) -> Iterator[str]:
+def _cells(point: "Point") -> Iterator[str]:
+    yield from (str(n) for n in point[1:])
+    for rate, (low, high) in (
+        (point.precision, point.precision_limits),
+        (point.recall, point.recall_limits),
+    ):
+        yield from ("", "") if rate != rate else (f"{rate:.3f}", f"({low:.2f}-{high:.2f})")
+    yield "" if point.f != point.f else f"{point.f:.3f}"
+
+
+def _advice(found: "Sequence[ClassCurve]", precision: float | None) -> Iterator[str]:
+    options = []
+    for curve in found:
+        suggested = curve.suggested(precision)
+        if suggested is None:
+            yield f"{curve.label}: no suggestion: {_why_not(curve, precision)}"
+        elif suggested == curve.now:
+            yield f"{curve.label}: the present threshold stays: {_in_words(suggested)}"
+        else:
+            options.append(f"--threshold {shlex.quote(curve.label)}={suggested.score:.4g}")
+            before = "" if curve.now is None else f"; now: {_in_words(curve.now)}"
+            yield f"{curve.label}: {suggested.score:.4g}: {_in_words(suggested)}{before}"
+    if options:
+        yield "these thresholds were chosen on these recordings and will be a little worse on others: check them there"
+        aim = "the best F" if precision is None else f"a precision of {precision:g} or more"
+        yield f"for {aim} of each class: {' '.join(options)}"
+
+
+def _in_words(point: "Point") -> str:
+    detections, notes = number_of(point.detections, "detection"), number_of(point.notes, "note")
+    found = f"{point.found} of {notes} found with {detections}"
+    return f"F {point.f:.3f}, precision {point.precision:.3f}, recall {point.recall:.3f} ({found})"
+
+
+def _why_not(curve: "ClassCurve", precision: float | None) -> str:
     from outlark.commands.curve import FEW
 
-    options, wished = [], "1" if precision == 1.0 else f"at least {precision:g}"
-    for curve in found:
-        suggested, best = curve.suggested(precision), curve.best_precision
-        if best is None or not best.found:
-            yield f"{curve.label}: no {'' if best is None else 'correct '}detections"
-        elif suggested is None:
-            most = f"the highest is {best.precision:.3f}, at a threshold of {best.score:.3f}"
-            yield f"{curve.label}: a precision of {precision:g} is not reached; {most}"
-        elif suggested != curve.now:
-            options.append(f"--threshold {shlex.quote(curve.label)}={suggested.score:.4g}")
-            if suggested.found + suggested.false < FEW:
-                n = number_of(suggested.found + suggested.false, "detection")
-                yield f"{curve.label}: the suggestion rests on only {n}"
-    if options:
-        yield f"for a precision of {wished} in each class: {' '.join(options)}"
-    elif model is not None and all(curve.suggested(precision) for curve in found):
-        yield f"the present thresholds reach a precision of {wished}"
+    if curve.withheld:
+        return "the thresholds with the best F of each class find less together than the present ones"
+    most, best = max(point.detections for point in curve.points), curve.best_precision
+    if most < FEW:
+        return f"{number_of(most, 'detection')} at most, and fewer than {FEW} say little; annotate more recordings"
+    if best is None:
+        return "no correct detections"
+    few = f"with {FEW} detections or more it is {best.precision:.3f} at most, at a threshold of {best.score:.3f}"
+    return f"a precision of {precision:g} is not reached; {few}"
 
 
 def content(found: "Sequence[ClassCurve]", given: Mapping[str, Any]) -> dict[str, Any]:
     """For --json: all points."""
-    return {"precision": wanted(given), "classes": [_class_content(curve, wanted(given)) for curve in found]}
+    return {"precision": given["precision"], "classes": [_class_content(curve, given["precision"]) for curve in found]}
 
 
-def _class_content(curve: "ClassCurve", precision: float) -> dict[str, Any]:
-    suggested = curve.suggested(precision)
+def _class_content(curve: "ClassCurve", precision: float | None) -> dict[str, Any]:
+    marked = {"now": curve.now, "best_f": curve.best_f, "suggested": curve.suggested(precision)}
     return {
         "label": curve.label,
-        "now": None if curve.now is None else _point(curve.now),
-        "suggested": None if suggested is None else _point(suggested),
+        **{name: None if point is None else _point(point) for name, point in marked.items()},
         "points": [_point(point) for point in curve.points],
     }
 
 
 def _point(point: "Point") -> dict[str, Any]:
-    rates = {"precision": point.precision, "recall": point.recall}
+    (precision_low, precision_high), (recall_low, recall_high) = point.precision_limits, point.recall_limits
+    rates = {
+        "precision": point.precision,
+        "precision_low": precision_low,
+        "precision_high": precision_high,
+        "recall": point.recall,
+        "recall_low": recall_low,
+        "recall_high": recall_high,
+        "f": point.f,
+    }
     return {**point._asdict(), **{name: None if rate != rate else rate for name, rate in rates.items()}}
-
-
-def _cell(rate: float) -> str:
-    return "" if rate != rate else f"{rate:.3f}"

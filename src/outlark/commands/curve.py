@@ -1,10 +1,10 @@
-"""Precision and recall of each class against its threshold, and the threshold for a wanted precision."""
+"""Precision, recall and F of each class against its threshold, and the threshold to choose."""
 
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from outlark.commands.evaluation import Compared, event_scores, is_answer
 from outlark.commands.figures import BLUE, GREEN, GREY, ORANGE, plain_axis
 from outlark.errors import InputError
 from outlark.metrics import EventScores
+from outlark.metrics.intervals import wilson
 from outlark.metrics.windows import ratio
 from outlark.plain_text import number_of
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 #: Thresholds tried between the lowest and the highest score in annotation files.
 N_FROM_TABLES = 57
-#: Fewer detections than this say little about precision.
+#: Fewer detections than this say little about precision: no suggestion rests on fewer.
 FEW = 10
 
 
@@ -37,14 +38,42 @@ class Point(NamedTuple):
     missed: int
 
     @property
+    def detections(self) -> int:
+        return self.found + self.false
+
+    @property
+    def notes(self) -> int:
+        """True notes."""
+        return self.found + self.missed
+
+    @property
     def precision(self) -> float:
         """NaN without detections."""
-        return float(ratio(np.array(self.found), np.array(self.found + self.false)))
+        return float(ratio(np.array(self.found), np.array(self.detections)))
 
     @property
     def recall(self) -> float:
         """NaN without true notes."""
-        return float(ratio(np.array(self.found), np.array(self.found + self.missed)))
+        return float(ratio(np.array(self.found), np.array(self.notes)))
+
+    @property
+    def f(self) -> float:
+        """TP / (TP + (FP + FN) / 2); NaN without detections and notes.
+
+        >>> Point(0.3, found=6, false=2, missed=4).f.__round__(3)
+        0.667
+        """
+        return float(ratio(np.array(2 * self.found), np.array(self.detections + self.notes)))
+
+    @property
+    def precision_limits(self) -> tuple[float, float]:
+        """95 % limits, as if detections were independent."""
+        return wilson(self.found, self.detections)
+
+    @property
+    def recall_limits(self) -> tuple[float, float]:
+        """95 % limits, as if notes were independent."""
+        return wilson(self.found, self.notes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,31 +83,53 @@ class ClassCurve:
     label: str
     points: tuple[Point, ...]
     now: Point | None = None
+    #: The suggestions of all classes together would find less than the present thresholds.
+    withheld: bool = False
 
     @property
     def notes(self) -> int:
         """The number of true notes."""
-        return self.points[0].found + self.points[0].missed
+        return self.points[0].notes
+
+    @property
+    def reliable(self) -> list[Point]:
+        """The points that rest on at least `FEW` detections, some of them correct."""
+        return [p for p in self.points if p.detections >= FEW and p.found]
+
+    @property
+    def best_f(self) -> Point | None:
+        """The reliable point with the highest F, or None; the present threshold if none has a higher F."""
+        best = self._chosen(self.reliable, key=lambda p: p.f)
+        return self.now if best is not None and self.now is not None and self.now.f >= best.f else best
 
     @property
     def best_precision(self) -> Point | None:
-        """The most precise point, among equals the one that finds most; None without detections."""
-        return max((p for p in self.points if p.found + p.false), key=lambda p: (p.precision, p.found), default=None)
+        """The most precise reliable point, among equals the one that finds most; or None."""
+        return self._chosen(self.reliable, key=lambda p: (p.precision, p.found))
 
-    def suggested(self, precision: float) -> Point | None:
-        """Among the points of the wanted precision the one that misses least; None if there is none.
+    def suggested(self, precision: float | None = None) -> Point | None:
+        """The threshold to choose, or None: the best F, or among those with this precision the one that finds most.
 
-        Among equals it is the present threshold or else the middle one, far from both missed notes and false alarms.
+        Only `reliable` points count. Among equals it is the present threshold or else the middle one, far from both
+        missed notes and false alarms.
 
-        >>> points = [Point(s, *n) for s, n in ((0.2, (9, 6, 1)), (0.3, (9, 0, 1)), (0.4, (9, 0, 1)), (0.5, (8, 0, 2)))]
-        >>> ClassCurve(label="song", points=(*points, Point(0.6, 5, 0, 5))).suggested(0.95)
-        Point(score=0.4, found=9, false=0, missed=1)
+        >>> counts = (0.2, (19, 6, 1)), (0.3, (19, 0, 1)), (0.4, (19, 0, 1)), (0.5, (18, 0, 2)), (0.6, (5, 0, 15))
+        >>> curve = ClassCurve(label="song", points=tuple(Point(score, *n) for score, n in counts))
+        >>> curve.suggested()
+        Point(score=0.4, found=19, false=0, missed=1)
         """
-        enough = [p for p in self.points if p.found and p.precision >= precision - 1e-12]
-        if not enough:
+        if self.withheld:
             return None
-        best = max(enough, key=lambda p: (p.found, -p.false))
-        alike = [p for p in enough if p[1:] == best[1:]]
+        if precision is None:
+            return self.best_f
+        enough = [p for p in self.reliable if p.precision >= precision - 1e-12]
+        return self._chosen(enough, key=lambda p: (p.found, -p.false))
+
+    def _chosen(self, points: Sequence[Point], key: Callable[[Point], Any]) -> Point | None:
+        if not points:
+            return None
+        best = max(points, key=key)
+        alike = [p for p in points if p[1:] == best[1:]]
         return self.now if self.now in alike else alike[len(alike) // 2]
 
 
@@ -111,6 +162,15 @@ def _of_class(c: int, label: str, sums: list[EventScores], scores: list[float], 
     return ClassCurve(label=label, points=tuple(sorted(set(points))), now=None if now is None else points[now])
 
 
+def pooled_f(points: Iterable[Point]) -> float:
+    """F of all classes together, every event with the same weight.
+
+    >>> pooled_f([Point(0.3, 6, 2, 4), Point(0.5, 2, 0, 0)]).__round__(3)
+    0.727
+    """
+    return Point(math.nan, *map(sum, zip(*(p[1:] for p in points), strict=True))).f
+
+
 def curves_of_tables(recordings: Sequence[Compared], classes: Sequence[str], iou: float) -> list[ClassCurve]:
     """The same from the scores in annotation files, which start at the thresholds of the run."""
     answers = [m for recording in recordings for m in recording.found if is_answer(m)]
@@ -130,11 +190,11 @@ def curves_of_tables(recordings: Sequence[Compared], classes: Sequence[str], iou
 COLUMNS, SIZE = 3, (3.3, 2.5)
 
 
-def curve_figure(curves: Sequence[ClassCurve], precision: float) -> "Figure":
-    """One panel per class: precision and recall against the score, the present and the suggested threshold.
+def curve_figure(curves: Sequence[ClassCurve], precision: float | None = None) -> "Figure":
+    """One panel per class: precision, recall and F against the score, the present and the suggested threshold.
 
     >>> curve = ClassCurve(label="song", points=(Point(0.2, 9, 6, 1), Point(0.4, 8, 0, 2)))
-    >>> curve_figure([curve], 0.95).axes[0].get_title(loc="left")
+    >>> curve_figure([curve]).axes[0].get_title(loc="left")
     'song (10 notes)'
     """
     from matplotlib.figure import Figure
@@ -154,7 +214,7 @@ def curve_figure(curves: Sequence[ClassCurve], precision: float) -> "Figure":
         lowest.tick_params(labelbottom=True)
         lowest.set_xlabel("score")
     for axis in grid[:, 0]:
-        axis.set_ylabel("precision, recall")
+        axis.set_ylabel("precision, recall, F")
     _scale(grid[0, 0], curves)
     shown: dict[str, Artist] = {}
     for axis in grid.flat[: len(curves)]:
@@ -163,15 +223,20 @@ def curve_figure(curves: Sequence[ClassCurve], precision: float) -> "Figure":
     return figure
 
 
-def _panel(axis: "Axes", curve: ClassCurve, precision: float) -> None:
+def _panel(axis: "Axes", curve: ClassCurve, precision: float | None) -> None:
     scores = [p.score for p in curve.points]
     precisions = [p.precision for p in curve.points]
-    sure = [rate if p.found + p.false >= FEW else math.nan for p, rate in zip(curve.points, precisions, strict=True)]
+    sure = [rate if p.detections >= FEW else math.nan for p, rate in zip(curve.points, precisions, strict=True)]
+    for limits, color in (("precision_limits", BLUE), ("recall_limits", ORANGE)):
+        low, high = zip(*(getattr(p, limits) for p in curve.points), strict=True)
+        axis.fill_between(scores, low, high, color=color, alpha=0.12, lw=0)
     # pale where it rests on few detections
     axis.plot(scores, sure, color=BLUE, lw=1.8, label="precision")
     axis.plot(scores, precisions, color=BLUE, lw=1.8, alpha=0.35, label=f"precision of fewer than {FEW}")
     axis.plot(scores, [p.recall for p in curve.points], color=ORANGE, lw=1.8, ls="--", label="recall")
-    axis.axhline(precision, color=GREY, lw=1.0, ls=":", label=f"wanted precision {precision:g}")
+    axis.plot(scores, [p.f for p in curve.points], color=GREY, lw=1.2, label="F")
+    if precision is not None:
+        axis.axhline(precision, color=GREY, lw=1.0, ls=":", label=f"wanted precision {precision:g}")
     suggested, now = curve.suggested(precision), curve.now
     if now is not None:
         axis.axvline(now.score, color="black", lw=1.2, label="present threshold")
@@ -183,13 +248,14 @@ def _panel(axis: "Axes", curve: ClassCurve, precision: float) -> None:
     axis.set_ylim(-0.02, 1.02)
 
 
-def _in_words(curve: ClassCurve, precision: float) -> str:
+def _in_words(curve: ClassCurve, precision: float | None) -> str:
     """The present and the suggested threshold."""
     suggested, now = curve.suggested(precision), curve.now
-    then = "not reached" if suggested is None else f"{suggested.score:.3g}"
+    if suggested is None:
+        return "no suggestion" if now is None else f"{now.score:.3g}, no suggestion"
     if now is None:
-        return then
-    return f"{now.score:.3g}, unchanged" if suggested == now else f"{now.score:.3g} → {then}"
+        return f"{suggested.score:.3g}"
+    return f"{now.score:.3g}, unchanged" if suggested == now else f"{now.score:.3g} → {suggested.score:.3g}"
 
 
 def _scale(axis: "Axes", curves: Sequence[ClassCurve]) -> None:

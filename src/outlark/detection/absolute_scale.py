@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from outlark.features.note import NoteFrontEnd
-from outlark.maths.description import describe, distances_without, score
+from outlark.maths.description import describe, score
+from outlark.maths.nearest import least_distances_without
 
 #: What noise may mask, in shares of the loudest part of a note.
 MASKS = (0.25, 0.5)
@@ -209,16 +210,10 @@ def _left_out_of_class(
     if len(np.unique(parts)) == 1:
         return np.empty(0)
     X, _, groups = note_samples(front_end, notes, masks=MASKS, pitch=pitch)
-    P = describe(X, LENGTH_SCALE, RATIO).precision
-    found = np.empty(len(notes))
-    for i, note in enumerate(notes):
-        Z = _near(front_end, note, lengths)
-        # samples have length 1, or 0 in silence: one product gives all distances
-        squares = (X**2).sum(axis=1)[:, np.newaxis] + (Z**2).sum(axis=1) - 2.0 * (X @ Z.T)
-        k = np.exp(-np.maximum(squares, 0.0) / LENGTH_SCALE**2)
-        left_out = np.flatnonzero(parts[groups] == parts[i])
-        found[i] = score(np.clip(distances_without(P, left_out, k), FLOOR, 1.0)).max()
-    return found
+    left_out = [np.flatnonzero(parts[groups] == part) for part in parts]
+    near = (_near(front_end, note, lengths) for note in notes)
+    d = least_distances_without(describe(X, LENGTH_SCALE, RATIO), left_out, near)
+    return score(np.clip(d, FLOOR, 1.0))
 
 
 def _near(front_end: NoteFrontEnd, note: AnnotatedNote, lengths: np.ndarray) -> np.ndarray:

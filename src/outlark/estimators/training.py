@@ -208,10 +208,11 @@ def _kept_rows(model: Any, rows: Sequence[np.ndarray], notes: np.ndarray) -> lis
 
 
 def _thresholds(model: Any) -> np.ndarray:
-    learnt = isinstance(model.threshold, str) and model.threshold == "leave-note-out"
-    # The best score of a training sample is computed only where needed: it takes as long as leaving notes out.
+    given = not isinstance(model.threshold, str)
+    learnt = not given and model.threshold == "leave-note-out"
+    # The best score of a training sample is computed only where needed: it takes longer than leaving notes out.
     best_on_train = [
-        np.nan if learnt and len(left_out) else factor * scores(description, description.X).max()
+        np.nan if given or (learnt and len(left_out)) else factor * scores(description, description.X).max()
         for description, left_out, factor in zip(
             model.descriptions_, model.left_out_scores_, model.size_factors_, strict=True
         )

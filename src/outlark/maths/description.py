@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.linalg.lapack import dtrtri
+from scipy.linalg.lapack import dlauum, dtrtri
 from scipy.spatial.distance import cdist
 
 from outlark.maths.gp import regularised_factor, squared_exponential
@@ -20,6 +20,10 @@ from outlark.maths.rows import blocks
 
 #: Below this a centred distance is rounding.
 CENTRED_FLOOR = 1e-12
+#: Errors of the kernel below this share of ρ are not felt.
+KERNEL_TOLERANCE = 1e-12
+#: Rows of a triangle that are mirrored at once.
+MIRRORED = 512
 
 
 class OneClass(Protocol):
@@ -119,7 +123,11 @@ class Description(NamedTuple):
     @property
     def precision(self) -> np.ndarray:
         """``P = (K/σ² + ρI)⁻¹``, shape (n, n)."""
-        return self.L_inv.T @ self.L_inv
+        P, _ = dlauum(self.L_inv.T)  # the upper triangle of L⁻ᵀL⁻¹, in a sixth of the time of a full product
+        for block in blocks(len(P), MIRRORED):
+            P[block, : block.start] = P[: block.start, block].T
+            P[block, block] += np.triu(P[block, block], 1).T
+        return P
 
     @property
     def P_ones(self) -> np.ndarray:
@@ -148,19 +156,19 @@ class Description(NamedTuple):
         Closed form: for a part G (the samples of one note) and the rest B, ``Cov₋G = (P_GG)⁻¹ - ρI``. With parts of
         one sample it is leave-one-out, ``d₋i = 1/P_ii - ρ``. No refitting.
         """
-        P = self.precision
-        column_sums = P.sum(axis=0)
-        return [self._without(P, column_sums, G) for G in parts]
+        P_ones = self.P_ones
+        return [self._without(P_ones, G) for G in parts]
 
-    def _without(self, P: np.ndarray, column_sums: np.ndarray, G: np.ndarray) -> np.ndarray:
-        P_GG = P[np.ix_(G, G)]
+    def _without(self, P_ones: np.ndarray, G: np.ndarray) -> np.ndarray:
+        columns = self.L_inv[:, G]
+        P_GG = columns.T @ columns
         P_GG_inv = np.linalg.inv(P_GG)
         d = np.diag(P_GG_inv) - self.ratio
         if self.center:
             # 1ᵀK_BB⁻¹K_BG = -1ᵀP_BG (P_GG)⁻¹ and 1ᵀK_BB⁻¹1 = 1ᵀP_BB1 - 1ᵀP_BG (P_GG)⁻¹ P_GB1
-            u = column_sums[G] - P_GG.sum(axis=0)
-            total = column_sums.sum() - 2.0 * u.sum() - P_GG.sum() - u @ P_GG_inv @ u
-            d = d + (1.0 + u @ P_GG_inv) ** 2 / total - self.ratio / (len(P) - len(G))
+            u = P_ones[G] - P_GG.sum(axis=0)
+            total = P_ones.sum() - 2.0 * u.sum() - P_GG.sum() - u @ P_GG_inv @ u
+            d = d + (1.0 + u @ P_GG_inv) ** 2 / total - self.ratio / (len(self.X) - len(G))
         return np.maximum(d, self.floor)
 
 
@@ -171,9 +179,9 @@ def describe(X: np.ndarray, ell: float, ratio: float, center: bool = False) -> D
     >>> distances(description, np.array([[0.0], [0.5], [99.0]])).round(3)
     array([0.09 , 0.174, 1.   ])
     """
-    L = regularised_factor(squared_exponential(X, X, ell), ratio)
-    L_inv, _ = dtrtri(L, lower=1)
-    return Description(np.ascontiguousarray(X), ell, ratio, np.ascontiguousarray(np.tril(L_inv)), center)
+    L = regularised_factor(squared_exponential(X, X, ell, KERNEL_TOLERANCE * ratio), ratio)
+    upper, _ = dtrtri(L.T, lower=0, overwrite_c=1)  # L.T and its inverse are in the order of LAPACK, L⁻¹ in that of C
+    return Description(np.ascontiguousarray(X), ell, ratio, np.ascontiguousarray(upper.T), center)
 
 
 def distances(model: OneClass, Z: np.ndarray) -> np.ndarray:
@@ -207,26 +215,6 @@ def left_out_distances(model: OneClass, parts: Sequence[np.ndarray]) -> np.ndarr
     for G, of_part in zip(parts, model.left_out(parts), strict=True):
         d[G] = of_part
     return d
-
-
-def distances_without(P: np.ndarray, part: np.ndarray, k: np.ndarray) -> np.ndarray:
-    """Eq. (11) in units of σ² for new samples, under the description **without some of its own**; no refitting.
-
-    With the part G, the rest B and the precision ``P = (K/σ² + ρI)⁻¹`` (n, n) of a description that is not centred,
-    ``K_BB⁻¹ = P_BB - P_BG P_GG⁻¹ P_GB``. k (n, m) is the kernel between its samples and the new ones.
-
-    >>> X, Z = np.array([[0.0], [0.1], [5.0]]), np.array([[4.0]])
-    >>> k = squared_exponential(X, Z, 1.0)
-    >>> distances_without(describe(X, 1.0, 0.1).precision, np.array([2]), k).round(6)
-    array([1.])
-    >>> distances(describe(X[:2], 1.0, 0.1), Z).round(6)
-    array([1.])
-    """
-    k = k.copy()
-    k[part] = 0.0
-    V = P @ k
-    V_G = V[part]
-    return 1.0 - np.einsum("ij,ij->j", k, V) + np.einsum("ij,ij->j", V_G, np.linalg.solve(P[np.ix_(part, part)], V_G))
 
 
 def score(d: np.ndarray, far: float | np.ndarray = 1.0) -> np.ndarray:

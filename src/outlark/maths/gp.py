@@ -45,13 +45,22 @@ class HyperParameters(NamedTuple):
         return float((self.sigma_reg / self.sigma) ** 2)
 
 
-def squared_exponential(A: np.ndarray, B: np.ndarray, ell: float) -> np.ndarray:
+def squared_exponential(A: np.ndarray, B: np.ndarray, ell: float, tolerance: float = 0.0) -> np.ndarray:
     """Eq. (6) with σ = 1: ``exp(-‖a - b‖²/ℓ²)``, shape (n_a, n_b).
+
+    Where an error of `tolerance` allows it, ``‖a‖² + ‖b‖² - 2ab`` takes the place of ``‖a - b‖²``: one matrix product,
+    many times as fast for samples of many numbers.
 
     >>> squared_exponential(np.zeros((1, 2)), np.ones((1, 2)), ell=1.0).round(4)
     array([[0.1353]])
     """
-    return np.exp(-cdist(A, B, "sqeuclidean") / ell**2)
+    norms = [np.einsum("ij,ij->i", X, X) / ell**2 for X in (A, B)]
+    if np.finfo(float).eps * max(float(norm.max(initial=0.0)) for norm in norms) >= tolerance:
+        return np.exp(-cdist(A, B, "sqeuclidean") / ell**2)
+    exponent = (A * (2.0 / ell**2)) @ B.T
+    exponent -= norms[0][:, np.newaxis]
+    exponent -= norms[1]
+    return np.exp(np.minimum(exponent, 0.0, out=exponent), out=exponent)
 
 
 def target(X: np.ndarray) -> np.ndarray:
@@ -76,7 +85,8 @@ def regularised_factor(K: np.ndarray, ratio: float) -> np.ndarray:
     """The lower Cholesky factor of ``K + ρI``; K is overwritten."""
     K.flat[:: len(K) + 1] += ratio
     try:
-        return cholesky(K, lower=True, overwrite_a=True, check_finite=False)
+        # the upper factor of Kᵀ = K, in the order that LAPACK writes: no copy of a matrix that may take gigabytes
+        return cholesky(K.T, lower=False, overwrite_a=True, check_finite=False).T
     except LinAlgError:
         raise InputError(
             f"σ_reg²/σ² = {ratio:.3g} is too small: the kernel matrix of {len(K)} samples is not positive definite "

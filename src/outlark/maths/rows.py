@@ -19,13 +19,13 @@ BLOCK_ROWS = 4096
 IN_MEMORY = 2**26
 
 
-def blocks(n: int) -> Iterator[slice]:
-    """The rows of a table, `BLOCK_ROWS` at a time.
+def blocks(n: int, n_rows: int = BLOCK_ROWS) -> Iterator[slice]:
+    """The rows of a table, `n_rows` at a time.
 
     >>> [(block.start, block.stop) for block in blocks(5000)]
     [(0, 4096), (4096, 5000)]
     """
-    return (slice(start, min(start + BLOCK_ROWS, n)) for start in range(0, n, BLOCK_ROWS))
+    return (slice(start, min(start + n_rows, n)) for start in range(0, n, n_rows))
 
 
 def on_disk(X: np.ndarray) -> bool:

@@ -6,13 +6,12 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from outlark.metrics.intervals import wilson
 from outlark.review.project import Project
 from outlark.review.store import Row
 
 #: An annotation and a detection are the same note if they share at least this much of their union.
 SAME = 0.5
-#: 95 % of a normal distribution.
-Z = 1.959964
 PENDING, CONFIRMED, REJECTED, RELABELLED, UNSURE = "pending", "confirmed", "rejected", "relabelled", "unsure"
 
 
@@ -125,17 +124,6 @@ def missed(project: Project) -> dict[str, Any] | None:
     n = sum(r["new_class_id"] is not None for r in rows)
     low, high = wilson(n, len(rows))
     return {"missed": n, "n": len(rows), "low": low, "high": high}
-
-
-def wilson(right: int, n: int) -> tuple[float, float]:
-    """95 % limits of a share (Wilson 1927).
-
-    >>> tuple(round(limit, 3) for limit in wilson(9, 10))
-    (0.596, 0.982)
-    """
-    share, z2 = right / n, Z * Z
-    centre, spread = share + z2 / (2 * n), Z * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
-    return max(0.0, (centre - spread) / (1 + z2 / n)), min(1.0, (centre + spread) / (1 + z2 / n))
 
 
 def _found(project: Project, run: Row, of: str) -> list[Row]:
