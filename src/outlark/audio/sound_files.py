@@ -5,6 +5,7 @@ Annotation files name recordings with or without folders and endings, or not at 
 
 import os
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -52,6 +53,15 @@ def recording_of_table(name: str) -> str:
     'a.b.wav'
     """
     return _BETWEEN.sub("", os.path.splitext(name)[0])
+
+
+def folded(name: str) -> str:
+    """A name without the differences that disks and programs do not keep: case, and how accents are composed.
+
+    >>> folded("Ma\u0308rz.WAV") == folded("M\u00e4rz.wav")
+    True
+    """
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 class SoundFiles:
@@ -141,15 +151,15 @@ def _listed(folder: Path) -> list[Path]:
 def _by_stem(files: Iterable[Path]) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = defaultdict(list)
     for file in files:
-        found[file.stem.casefold()].append(file)
+        found[folded(file.stem)].append(file)
     return found
 
 
 def _nearest(asked: PurePosixPath, files: dict[str, list[Path]]) -> Sequence[Path]:
     """The files that match a name best; several if they match equally."""
-    same = {os.path.realpath(file): file for file in files.get(without_sound_suffix(asked.name).casefold(), ())}
+    same = {os.path.realpath(file): file for file in files.get(folded(without_sound_suffix(asked.name)), ())}
     found = list(same.values())
-    alike = [file for file in found if file.name.casefold() == asked.name.casefold()]
+    alike = [file for file in found if folded(file.name) == folded(asked.name)]
     found = alike or found
     for key in (lambda file: _common(file.parts[:-1], asked.parts[:-1]), lambda file: file.name == asked.name):
         best = max(map(key, found), default=0)
@@ -160,7 +170,16 @@ def _nearest(asked: PurePosixPath, files: dict[str, list[Path]]) -> Sequence[Pat
 def _common(folders: Sequence[str], others: Sequence[str]) -> int:
     """How many folders have the same names, from the innermost."""
     pairs = zip(reversed(folders), reversed(others), strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0].casefold() == pair[1].casefold(), pairs))
+    return sum(1 for _ in takewhile(lambda pair: folded(pair[0]) == folded(pair[1]), pairs))
+
+
+def parts_in_common(path: Path, other: Path) -> int:
+    """How many parts of two paths are the same, from the name of the file.
+
+    >>> parts_in_common(Path("/a/night/1.wav"), Path("/b/Night/1.wav"))
+    2
+    """
+    return _common(path.parts, other.parts)
 
 
 # ------------------------------------------------------------------------ names
@@ -181,7 +200,7 @@ class RecordingName:
         >>> RecordingName.of(r"D:\\night\\A.WAV")
         RecordingName(folders=('d:', 'night'), stem='a', suffix='.wav')
         """
-        path = PurePosixPath(as_named(text).replace("\\", "/").casefold())
+        path = PurePosixPath(folded(as_named(text).replace("\\", "/")))
         stem = without_sound_suffix(path.name)
         return cls(path.parts[:-1], stem, path.name[len(stem) :])
 

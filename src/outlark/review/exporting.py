@@ -1,15 +1,15 @@
 """Annotation files of a project in every format that outlark writes, and annotations from every format it reads."""
 
 import io
-import os
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from outlark.annotations import FORMATS, About, Annotation, read_annotations, write_annotations
+from outlark.audio.sound_files import folded
 from outlark.batch.facts import Facts
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.scores_file import load_scores
@@ -39,12 +39,14 @@ def export(project: Project, *, format: str, scope: str, recordings: Sequence[Re
     if format not in FORMATS or not FORMATS[format].writes:
         raise InputError(f"{format!r} is not a format that can be written; choose one of {writable_formats()}")
     with TemporaryDirectory() as folder:
+        names = _export_names(project.recordings())
         for recording in recordings:
-            _write(project, Path(folder), recording, format, scope)
+            _write(project, Path(folder), recording, names[recording.id], format, scope)
         files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
         tables = [path for path in files if path.name.endswith(FORMATS[format].suffix)]
         if len(recordings) == 1 and len(tables) == 1:
-            return tables[0].name, tables[0].read_bytes()
+            name = _alone(names[recordings[0].id], names.values()) + FORMATS[format].suffix
+            return name, tables[0].read_bytes()
         archive = io.BytesIO()
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
             for path in files:
@@ -116,10 +118,37 @@ def import_table(project: Project, name: str, content: bytes, recording: Recordi
     return {**outcome(project, action.changes, "import"), "added": added, "remarks": list(table.remarks)}
 
 
-def _write(project: Project, folder: Path, recording: Recording, format: str, scope: str) -> None:
-    path = folder / (recording.name + FORMATS[format].suffix)
-    if not Path(os.path.abspath(path)).is_relative_to(folder):  # a name from a project file that was tampered with
-        path = folder / f"{recording.id}{FORMATS[format].suffix}"
+def _export_names(recordings: Sequence[Recording]) -> dict[int, str]:
+    """Names of annotation files that no disk takes for one another, and that stay within the folder of an export."""
+    names: dict[int, str] = {}
+    seen = set[str]()
+    for recording in recordings:
+        parts = PurePosixPath(recording.name.replace("\\", "/")).parts
+        safe = ".." not in parts and not recording.name.startswith("/")  # a project file may have been tampered with
+        name = recording.name if safe else str(recording.id)
+        names[recording.id] = f"{name} ({recording.id})" if folded(name) in seen else name
+        seen.add(folded(names[recording.id]))
+    return names
+
+
+def _alone(name: str, names: Iterable[str]) -> str:
+    """The name of a file that is exported by itself: with folders only if others are called the same.
+
+    >>> _alone("night/1.wav", ["night/1.wav", "day/2.wav"]), _alone("A/1.wav", ["A/1.wav", "B/1.wav"])
+    ('1.wav', 'A_1.wav')
+    """
+    last = PurePosixPath(name).name
+    same = sum(folded(PurePosixPath(other).name) == folded(last) for other in names)
+    return last if same < 2 else one_name(name)
+
+
+def one_name(name: str) -> str:
+    """A name with folders as the name of a single file."""
+    return name.replace("/", "_")
+
+
+def _write(project: Project, folder: Path, recording: Recording, name: str, format: str, scope: str) -> None:
+    path = folder / (name + FORMATS[format].suffix)
     path.parent.mkdir(parents=True, exist_ok=True)
     found = annotations_of(project, recording, scope)
     write_annotations(path, found, format=format, about=_about(project, recording))

@@ -62,6 +62,12 @@ STEPS = (
     CREATE INDEX review_place ON review (run_id, recording_id, t0);
     CREATE INDEX annotation_class ON annotation (class_id);
     """,
+    # where a recording is relative to the project, a digest of its sound, the folder of what is computed from it
+    """
+    ALTER TABLE recording ADD COLUMN place TEXT;
+    ALTER TABLE recording ADD COLUMN sound TEXT;
+    ALTER TABLE recording ADD COLUMN key TEXT;
+    """,
 )
 
 
