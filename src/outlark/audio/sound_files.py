@@ -233,6 +233,49 @@ def full_names(names: Sequence[str]) -> dict[str, str]:
     return found
 
 
+@dataclass(frozen=True)
+class Meant:
+    """The paths that a name may mean: none, one, or several that match equally; and whether its folders contradict."""
+
+    paths: tuple[str, ...] = ()
+    elsewhere: bool = False
+
+
+def meant_by(names: Iterable[str], paths: Iterable[str]) -> dict[str, Meant]:
+    """For each name in an annotation file the recording that it means, by the longest common end of their paths.
+
+    Recorders at several sites give their files the same names, so folders count. Folders of another computer agree with
+    none here; such a name can mean the only recording of that name, unless other names of the file agree with folders.
+
+    >>> here = ["/data/A/1.flac", "/data/B/1.flac", "/data/B/2.flac"]
+    >>> [meant_by([name], here)[name].paths for name in (r"D:\\A\\1.wav", "1.flac", "B/2.flac", "C/1.flac")]
+    [('/data/A/1.flac',), ('/data/A/1.flac', '/data/B/1.flac'), ('/data/B/2.flac',), ()]
+    >>> meant_by(["C/2.flac"], here), meant_by(["C/2.flac", "A/1.flac"], here)["C/2.flac"]
+    ({'C/2.flac': Meant(paths=('/data/B/2.flac',), elsewhere=True)}, Meant(paths=(), elsewhere=False))
+    """
+    of_stem = _names_by_stem(paths)
+    found: dict[str, Meant] = {}
+    strangers: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        own = RecordingName.of(name)
+        same = of_stem.get(own.stem, {})
+        near = {path: its for path, its in same.items() if not own.folders or own.folders[-1:] == its.folders[-1:]}
+        found[name] = Meant(_most_alike(own, near))
+        if own.folders and not near:
+            strangers[name] = _most_alike(own, same)
+    if any(found[name].paths for name in found if RecordingName.of(name).folders):
+        return found
+    claimed = Counter(path for several in strangers.values() for path in several)
+    alone = {name: several for name, several in strangers.items() if len(several) == 1 == claimed[several[0]]}
+    return found | {name: Meant(several, elsewhere=True) for name, several in alone.items()}
+
+
+def _most_alike(own: RecordingName, paths: dict[str, RecordingName]) -> tuple[str, ...]:
+    likeness = {path: own.likeness(its)[::-1] for path, its in paths.items()}
+    best = max(likeness.values(), default=None)
+    return tuple(path for path, value in likeness.items() if value == best)
+
+
 def pair_names(names: Sequence[str], others: Sequence[str]) -> dict[str, str | None]:
     """For each name the one of the others that means the same recording, or None; an error if several match equally.
 

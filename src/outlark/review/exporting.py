@@ -1,4 +1,4 @@
-"""Annotation files of a project in every format that outlark writes, and annotations from every format it reads."""
+"""Annotation files of a project, in every format that outlark writes."""
 
 import io
 import zipfile
@@ -8,14 +8,13 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from outlark.annotations import FORMATS, About, Annotation, read_annotations, write_annotations
+from outlark.annotations import FORMATS, About, Annotation, write_annotations
 from outlark.audio.sound_files import folded
 from outlark.batch.facts import Facts
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.scores_file import load_scores
 from outlark.errors import InputError
-from outlark.review.actions import outcome
-from outlark.review.project import Project, Recording, clean_name
+from outlark.review.project import Project, Recording
 from outlark.review.queues import REJECTED, RELABELLED, with_statuses
 from outlark.review.store import Row
 from outlark.review.training import SCORES
@@ -30,8 +29,6 @@ SCOPES = {
     "reviewed": "only what you annotated, confirmed or relabelled",
 }
 SOUND = (KNOWN, AMBIGUOUS, UNKNOWN)
-#: Bytes of a file name that every disk takes, with room for a suffix.
-LONGEST_NAME = 200
 
 
 def export(project: Project, *, format: str, scope: str, recordings: Sequence[Recording]) -> tuple[str, bytes]:
@@ -80,42 +77,6 @@ def annotations_of(project: Project, recording: Recording, scope: str) -> list[A
     return [
         facts.on(annotation) for annotation in sorted([*kept, *said], key=lambda m: (m.start_s, m.end_s, str(m.label)))
     ]
-
-
-def import_table(project: Project, name: str, content: bytes, recording: Recording) -> Row:
-    """Annotations from a file of any format, as examples in the recordings it names, or in the one that is open."""
-    safe = PurePosixPath(name.replace("\\", "/")).name or "table.txt"
-    if safe == ".." or "\0" in safe or len(safe.encode()) > LONGEST_NAME:
-        raise InputError(f"{name!r:.80} is not the name of a file; rename it to something like table.txt")
-    with TemporaryDirectory() as folder:
-        path = Path(folder, safe)
-        path.write_bytes(content)
-        table = read_annotations(path)
-    by_name = {Path(r.name).stem.casefold(): r for r in project.recordings()}
-    ids = project.class_ids()
-    with project.store.action(f"import {safe}") as action:
-        for annotation in table.annotations:
-            target = recording
-            if annotation.recording is not None:
-                stem = Path(annotation.recording.replace("\\", "/")).stem.casefold()
-                if stem not in by_name:
-                    continue
-                target = by_name[stem]
-            if annotation.label is not None and annotation.label not in ids:
-                ids[annotation.label] = action.insert(
-                    "class", name=clean_name(annotation.label, ()), colour=len(ids) % 8
-                )
-            t0, t1 = (
-                min(target.n_samples, round(t * target.sample_rate)) for t in (annotation.start_s, annotation.end_s)
-            )
-            if t1 > t0:
-                action.insert(
-                    "annotation", recording_id=target.id,
-                    class_id=None if annotation.label is None else ids[annotation.label],
-                    t0=t0, t1=t1, role="truth" if annotation.label is None else "example", origin="imported",
-                )  # fmt: skip
-    added = sum(change["table"] == "annotation" for change in action.changes)
-    return {**outcome(project, action.changes, "import"), "added": added, "remarks": list(table.remarks)}
 
 
 def _export_names(recordings: Sequence[Recording]) -> dict[int, str]:

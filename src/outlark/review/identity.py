@@ -230,7 +230,7 @@ def located(row: Row, folder: Path, taken: Container[Path]) -> tuple[Path, bool]
             return path, False
     expected = places[0]
     if expected in taken or expected.is_file():
-        return expected.with_name(f"{expected.name} (recording {row['id']}, in whose place there is another)"), True
+        return expected.parent / f"missing (recording {row['id']})" / expected.name, True
     return expected, False
 
 

@@ -38,8 +38,11 @@ def register(store: Store, folder: Path, files: Sequence[tuple[Path, str]]) -> l
         matches = match(rows, found, folder)
         _store(db, rows, matches, found, folder)
     known = {row["name"] for row in rows}
-    absent = [{"name": name, "message": f"{path} does not exist"} for path, name in found.absent if name not in known]
-    return [*absent, *matches.problems]
+    absent = [(path, name) for path, name in found.absent if name not in known]
+    told = [
+        {"name": name, "message": f"{path} does not exist; put it back, or open its folder"} for path, name in absent
+    ]
+    return [*told, *matches.problems]
 
 
 def add(store: Store, folder: Path, path: Path, name: str) -> Problem | None:
