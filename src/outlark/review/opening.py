@@ -104,7 +104,7 @@ def _opened(
     title: str, folder: Path, files: Sequence[tuple[Path, str]], problems: Sequence[dict[str, str]] = ()
 ) -> Opened:
     opened = Project(folder)
-    found = [*problems, *opened.register(files)]
+    found = [*problems, *opened.remarks, *opened.register(files)]
     if not opened.recordings():
         opened.close()
         raise InputError(f"no recording can be opened: {found[0]['message']}" if found else "no recordings given")

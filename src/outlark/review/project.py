@@ -15,6 +15,7 @@ from outlark.commands.excerpt import Sound
 from outlark.errors import AudioError, InputError, OutlarkError
 from outlark.plain_text import number_of, visible, writable
 from outlark.review import registering
+from outlark.review.backup import secured
 from outlark.review.identity import Problem, path_of
 from outlark.review.store import Row, Store
 from outlark.review.tiles import Levels, Pyramid
@@ -63,6 +64,8 @@ class Project:
             raise InputError(
                 f"{folder} cannot be written to ({error.strerror}); give a folder for the project with --project"
             ) from None
+        #: What users should know about the project file.
+        self.remarks = secured(folder / FILE)
         self.store = Store(folder / FILE)
         self.jobs = Jobs()
         self._pyramids: dict[int, Pyramid] = {}

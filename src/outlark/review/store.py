@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from outlark.errors import InputError
+from outlark.review.backup import Damaged, is_damage
 
 #: What each version added; the `user_version` of a file is the number of steps that it has seen.
 STEPS = (
@@ -258,7 +259,12 @@ class Store:
             self._opened.append(local.opened)
         db, in_use = local.opened
         with in_use:
-            yield db
+            try:
+                yield db
+            except sqlite3.DatabaseError as error:
+                if is_damage(error):
+                    raise Damaged(self.path, error) from error
+                raise
 
 
 def put(db: sqlite3.Connection, table: str, row_id: int, row: Row | None) -> None:
