@@ -1,6 +1,7 @@
 """Which recording a table is about."""
 
 import os
+import unicodedata
 
 import pytest
 
@@ -100,3 +101,11 @@ def test_links_that_lead_back_do_not_go_round(tmp_path):
     touched(tmp_path, "a/1.wav", ".hidden/2.wav")
     os.symlink(tmp_path, tmp_path / "a/up")
     assert [path.name for path in sounds_within(tmp_path)] == ["1.wav"]
+
+
+def test_accents_are_found_however_they_are_composed(tmp_path):
+    """Disks of a Mac decompose them, and tables are written elsewhere."""
+    name = "Dösen/Frühling.wav"
+    touched(tmp_path, unicodedata.normalize("NFC", name), "B/Frühling.wav")
+    found = SoundFiles([tmp_path]).named(unicodedata.normalize("NFD", name), tmp_path / "t.csv")
+    assert found == tmp_path / unicodedata.normalize("NFC", name)

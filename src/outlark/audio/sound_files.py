@@ -5,6 +5,7 @@ Annotation files name recordings with or without folders and endings, or not at 
 
 import os
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -52,6 +53,15 @@ def recording_of_table(name: str) -> str:
     'a.b.wav'
     """
     return _BETWEEN.sub("", os.path.splitext(name)[0])
+
+
+def folded(name: str) -> str:
+    """A name without the differences that disks and programs do not keep: case, and how accents are composed.
+
+    >>> folded("Ma\u0308rz.WAV") == folded("M\u00e4rz.wav")
+    True
+    """
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 class SoundFiles:
@@ -141,15 +151,15 @@ def _listed(folder: Path) -> list[Path]:
 def _by_stem(files: Iterable[Path]) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = defaultdict(list)
     for file in files:
-        found[file.stem.casefold()].append(file)
+        found[folded(file.stem)].append(file)
     return found
 
 
 def _nearest(asked: PurePosixPath, files: dict[str, list[Path]]) -> Sequence[Path]:
     """The files that match a name best; several if they match equally."""
-    same = {os.path.realpath(file): file for file in files.get(without_sound_suffix(asked.name).casefold(), ())}
+    same = {os.path.realpath(file): file for file in files.get(folded(without_sound_suffix(asked.name)), ())}
     found = list(same.values())
-    alike = [file for file in found if file.name.casefold() == asked.name.casefold()]
+    alike = [file for file in found if folded(file.name) == folded(asked.name)]
     found = alike or found
     for key in (lambda file: _common(file.parts[:-1], asked.parts[:-1]), lambda file: file.name == asked.name):
         best = max(map(key, found), default=0)
@@ -160,7 +170,16 @@ def _nearest(asked: PurePosixPath, files: dict[str, list[Path]]) -> Sequence[Pat
 def _common(folders: Sequence[str], others: Sequence[str]) -> int:
     """How many folders have the same names, from the innermost."""
     pairs = zip(reversed(folders), reversed(others), strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0].casefold() == pair[1].casefold(), pairs))
+    return sum(1 for _ in takewhile(lambda pair: folded(pair[0]) == folded(pair[1]), pairs))
+
+
+def parts_in_common(path: Path, other: Path) -> int:
+    """How many parts of two paths are the same, from the name of the file.
+
+    >>> parts_in_common(Path("/a/night/1.wav"), Path("/b/Night/1.wav"))
+    2
+    """
+    return _common(path.parts, other.parts)
 
 
 # ------------------------------------------------------------------------ names
@@ -181,7 +200,7 @@ class RecordingName:
         >>> RecordingName.of(r"D:\\night\\A.WAV")
         RecordingName(folders=('d:', 'night'), stem='a', suffix='.wav')
         """
-        path = PurePosixPath(as_named(text).replace("\\", "/").casefold())
+        path = PurePosixPath(folded(as_named(text).replace("\\", "/")))
         stem = without_sound_suffix(path.name)
         return cls(path.parts[:-1], stem, path.name[len(stem) :])
 
@@ -212,6 +231,49 @@ def full_names(names: Sequence[str]) -> dict[str, str]:
         longest = [other for other in longer if not any(parts[other].shortens(parts[more]) for more in longer)]
         found[name] = longest[0] if len(longest) == 1 else name
     return found
+
+
+@dataclass(frozen=True)
+class Meant:
+    """The paths that a name may mean: none, one, or several that match equally; and whether its folders contradict."""
+
+    paths: tuple[str, ...] = ()
+    elsewhere: bool = False
+
+
+def meant_by(names: Iterable[str], paths: Iterable[str]) -> dict[str, Meant]:
+    """For each name in an annotation file the recording that it means, by the longest common end of their paths.
+
+    Recorders at several sites give their files the same names, so folders count. Folders of another computer agree with
+    none here; such a name can mean the only recording of that name, unless other names of the file agree with folders.
+
+    >>> here = ["/data/A/1.flac", "/data/B/1.flac", "/data/B/2.flac"]
+    >>> [meant_by([name], here)[name].paths for name in (r"D:\\A\\1.wav", "1.flac", "B/2.flac", "C/1.flac")]
+    [('/data/A/1.flac',), ('/data/A/1.flac', '/data/B/1.flac'), ('/data/B/2.flac',), ()]
+    >>> meant_by(["C/2.flac"], here), meant_by(["C/2.flac", "A/1.flac"], here)["C/2.flac"]
+    ({'C/2.flac': Meant(paths=('/data/B/2.flac',), elsewhere=True)}, Meant(paths=(), elsewhere=False))
+    """
+    of_stem = _names_by_stem(paths)
+    found: dict[str, Meant] = {}
+    strangers: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        own = RecordingName.of(name)
+        same = of_stem.get(own.stem, {})
+        near = {path: its for path, its in same.items() if not own.folders or own.folders[-1:] == its.folders[-1:]}
+        found[name] = Meant(_most_alike(own, near))
+        if own.folders and not near:
+            strangers[name] = _most_alike(own, same)
+    if any(found[name].paths for name in found if RecordingName.of(name).folders):
+        return found
+    claimed = Counter(path for several in strangers.values() for path in several)
+    alone = {name: several for name, several in strangers.items() if len(several) == 1 == claimed[several[0]]}
+    return found | {name: Meant(several, elsewhere=True) for name, several in alone.items()}
+
+
+def _most_alike(own: RecordingName, paths: dict[str, RecordingName]) -> tuple[str, ...]:
+    likeness = {path: own.likeness(its)[::-1] for path, its in paths.items()}
+    best = max(likeness.values(), default=None)
+    return tuple(path for path, value in likeness.items() if value == best)
 
 
 def pair_names(names: Sequence[str], others: Sequence[str]) -> dict[str, str | None]:

@@ -63,7 +63,7 @@ def command(
     except BaseException:
         address.socket.close()
         raise
-    for problem in opened.problems:
+    for problem in (*opened.problems, *opened.project.missing()):
         say(f"Warning: {problem['name']}: {problem['message']}", err=True)
 
     def started() -> None:

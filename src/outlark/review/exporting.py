@@ -1,22 +1,21 @@
-"""Annotation files of a project in every format that outlark writes, and annotations from every format it reads."""
+"""Annotation files of a project, in every format that outlark writes."""
 
 import io
-import os
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from outlark.annotations import FORMATS, About, Annotation, read_annotations, write_annotations
+from outlark.annotations import FORMATS, About, Annotation, write_annotations
 from outlark.annotations.provenance import BY_HAND
+from outlark.audio.sound_files import folded
 from outlark.batch.facts import Facts
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.scores_file import load_scores
 from outlark.errors import InputError
-from outlark.review.actions import outcome
-from outlark.review.project import Project, Recording, clean_name
+from outlark.review.project import Project, Recording
 from outlark.review.queues import REJECTED, RELABELLED, with_statuses
 from outlark.review.store import Row
 from outlark.review.training import SCORES
@@ -31,8 +30,6 @@ SCOPES = {
     "reviewed": "only what you annotated, confirmed or relabelled",
 }
 SOUND = (KNOWN, AMBIGUOUS, UNKNOWN)
-#: Bytes of a file name that every disk takes, with room for a suffix.
-LONGEST_NAME = 200
 
 
 def export(project: Project, *, format: str, scope: str, recordings: Sequence[Recording]) -> tuple[str, bytes]:
@@ -40,12 +37,14 @@ def export(project: Project, *, format: str, scope: str, recordings: Sequence[Re
     if format not in FORMATS or not FORMATS[format].writes:
         raise InputError(f"{format!r} is not a format that can be written; choose one of {writable_formats()}")
     with TemporaryDirectory() as folder:
+        names = _export_names(project.recordings())
         for recording in recordings:
-            _write(project, Path(folder), recording, format, scope)
+            _write(project, Path(folder), recording, names[recording.id], format, scope)
         files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
         tables = [path for path in files if path.name.endswith(FORMATS[format].suffix)]
         if len(recordings) == 1 and len(tables) == 1:
-            return tables[0].name, tables[0].read_bytes()
+            name = _alone(names[recordings[0].id], names.values()) + FORMATS[format].suffix
+            return name, tables[0].read_bytes()
         archive = io.BytesIO()
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
             for path in files:
@@ -81,46 +80,37 @@ def annotations_of(project: Project, recording: Recording, scope: str) -> list[A
     ]
 
 
-def import_table(project: Project, name: str, content: bytes, recording: Recording) -> Row:
-    """Annotations from a file of any format, as examples in the recordings it names, or in the one that is open."""
-    safe = PurePosixPath(name.replace("\\", "/")).name or "table.txt"
-    if safe == ".." or "\0" in safe or len(safe.encode()) > LONGEST_NAME:
-        raise InputError(f"{name!r:.80} is not the name of a file; rename it to something like table.txt")
-    with TemporaryDirectory() as folder:
-        path = Path(folder, safe)
-        path.write_bytes(content)
-        table = read_annotations(path)
-    by_name = {Path(r.name).stem.casefold(): r for r in project.recordings()}
-    ids = project.class_ids()
-    with project.store.action(f"import {safe}") as action:
-        for annotation in table.annotations:
-            target = recording
-            if annotation.recording is not None:
-                stem = Path(annotation.recording.replace("\\", "/")).stem.casefold()
-                if stem not in by_name:
-                    continue
-                target = by_name[stem]
-            if annotation.label is not None and annotation.label not in ids:
-                ids[annotation.label] = action.insert(
-                    "class", name=clean_name(annotation.label, ()), colour=len(ids) % 8
-                )
-            t0, t1 = (
-                min(target.n_samples, round(t * target.sample_rate)) for t in (annotation.start_s, annotation.end_s)
-            )
-            if t1 > t0:
-                action.insert(
-                    "annotation", recording_id=target.id,
-                    class_id=None if annotation.label is None else ids[annotation.label],
-                    t0=t0, t1=t1, role="truth" if annotation.label is None else "example", origin="imported",
-                )  # fmt: skip
-    added = sum(change["table"] == "annotation" for change in action.changes)
-    return {**outcome(project, action.changes, "import"), "added": added, "remarks": list(table.remarks)}
+def _export_names(recordings: Sequence[Recording]) -> dict[int, str]:
+    """Names of annotation files that no disk takes for one another, and that stay within the folder of an export."""
+    names: dict[int, str] = {}
+    seen = set[str]()
+    for recording in recordings:
+        parts = PurePosixPath(recording.name.replace("\\", "/")).parts
+        safe = ".." not in parts and not recording.name.startswith("/")  # a project file may have been tampered with
+        name = recording.name if safe else str(recording.id)
+        names[recording.id] = f"{name} ({recording.id})" if folded(name) in seen else name
+        seen.add(folded(names[recording.id]))
+    return names
 
 
-def _write(project: Project, folder: Path, recording: Recording, format: str, scope: str) -> None:
-    path = folder / (recording.name + FORMATS[format].suffix)
-    if not Path(os.path.abspath(path)).is_relative_to(folder):  # a name from a project file that was tampered with
-        path = folder / f"{recording.id}{FORMATS[format].suffix}"
+def _alone(name: str, names: Iterable[str]) -> str:
+    """The name of a file that is exported by itself: with folders only if others are called the same.
+
+    >>> _alone("night/1.wav", ["night/1.wav", "day/2.wav"]), _alone("A/1.wav", ["A/1.wav", "B/1.wav"])
+    ('1.wav', 'A_1.wav')
+    """
+    last = PurePosixPath(name).name
+    same = sum(folded(PurePosixPath(other).name) == folded(last) for other in names)
+    return last if same < 2 else one_name(name)
+
+
+def one_name(name: str) -> str:
+    """A name with folders as the name of a single file."""
+    return name.replace("/", "_")
+
+
+def _write(project: Project, folder: Path, recording: Recording, name: str, format: str, scope: str) -> None:
+    path = folder / (name + FORMATS[format].suffix)
     path.parent.mkdir(parents=True, exist_ok=True)
     found = annotations_of(project, recording, scope)
     paths = {recording.name: str(recording.path)}

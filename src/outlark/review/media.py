@@ -1,5 +1,6 @@
 """Audio for the page: excerpts, and a virtual WAV that is computed by byte range."""
 
+import hashlib
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ AT_ONCE = 2**16
 LONGEST_CLIP_S = 30.0
 #: Longest virtual WAV, in samples: its size must fit into 32 bits.
 MOST_SAMPLES = 2**31 - 18
+#: Excerpts of a recording by which its sound is recognised, and samples of each.
+EXCERPTS, EXCERPT_SAMPLES = 16, 2**12
 
 
 def true_length(path: Path) -> tuple[int, int, int]:
@@ -36,6 +39,28 @@ def true_length(path: Path) -> tuple[int, int, int]:
     if n_samples > MOST_SAMPLES:
         raise AudioError(f"{path} is longer than {MOST_SAMPLES} samples; cut it into shorter files")
     return audio.sample_rate, audio.channels, n_samples
+
+
+def sound_print(path: Path) -> str:
+    """A digest of samples all over the recording, or of the first ones where seeking is slow; "" if they are silent.
+
+    Metadata, lossless compression and the name of the file do not change it.
+
+    >>> import soundfile
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     for name in ("a.wav", "a.flac"):
+    ...         soundfile.write(f"{folder}/{name}", np.arange(30_000, dtype=np.int16), 8000)
+    ...     sound_print(Path(folder, "a.wav")) == sound_print(Path(folder, "a.flac"))
+    True
+    """
+    sound = Sound(path)
+    n, most = sound.n_samples, EXCERPTS * EXCERPT_SAMPLES
+    places = [(i * (n - EXCERPT_SAMPLES) // (EXCERPTS - 1), EXCERPT_SAMPLES) for i in range(EXCERPTS)]
+    if n <= most or not AudioFile(path).seekable:
+        places = [(0, most)]
+    samples = np.concatenate([sound.part(start, start + length) for start, length in places])
+    return hashlib.sha256(samples.astype("<f4").tobytes()).hexdigest() if np.ptp(samples) else ""
 
 
 def wav_header(n_samples: int, sample_rate: int) -> bytes:

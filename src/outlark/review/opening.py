@@ -12,11 +12,13 @@ from typing import Any
 from outlark.annotations import Annotation, read_annotations
 from outlark.batch.journal import DONE, NAME, Journal
 from outlark.batch.sources import Source, common_folder, find
-from outlark.batch.task import WORKSHOP, sha256_of
+from outlark.batch.task import WORKSHOP, fingerprint, sha256_of
 from outlark.errors import InputError, OutlarkError
 from outlark.experiment.demo_recordings import write_sound
 from outlark.files.places import cache_folder
-from outlark.review.project import FOLDER, Project, Recording, insert_detections
+from outlark.plain_text import writable
+from outlark.review.identity import content
+from outlark.review.project import FILE, FOLDER, Project, Recording, insert_detections
 from outlark.storage.model_file import load
 from outlark.verdict_names import KNOWN, SILENCE, UNKNOWN
 
@@ -45,8 +47,11 @@ def open_project(
 
     Paths are recordings, folders of them, or one output folder of `outlark detect`; for the latter, `model` is the
     model that made the results, and `audio` are folders with the recordings that it was trained on. The project is kept
-    in `project`, by default a folder "outlark-review" beside the recordings.
+    in `project`, by default a folder "outlark-review" beside the recordings. Its own folder alone opens a project, too.
     """
+    kept = Path(paths[0]) if len(paths) == 1 else project if not paths else None
+    if kept is not None and (kept / FILE).is_file():
+        return _opened(kept.name, kept, [])
     if not paths:
         folder = (cache_folder() / "demo") if project is None else project
         return _opened("Demonstration", folder / FOLDER, [(path, path.name) for path in make_demo(folder)])
@@ -78,25 +83,33 @@ def _results(folder: Path, project: Path | None, model: Path | None, audio: Sequ
     done = {name: entry for name, entry in entries.items() if entry.get("state") == DONE}
     if not done:
         raise InputError(f"{folder} holds no finished results; run 'outlark detect' again, or review the recordings")
-    opened = _opened(folder.name, project or folder / FOLDER, [(Path(e["path"]), name) for name, e in done.items()])
+    files = [(_moved_along(Path(entry["path"]), folder, entry["file"]), name) for name, entry in done.items()]
+    opened = _opened(folder.name, project or folder / FOLDER, files)
     if opened.project.run() is None:
         opened.problems.extend(import_found(opened.project, folder, done, model, audio))
     return opened
 
 
+def _moved_along(path: Path, folder: Path, print: Mapping[str, Any]) -> Path:
+    """Where a recording of a run is now, if it was moved together with the results; else where it was."""
+    if path.exists():
+        return path
+    ends = [Path(*path.parts[-n:]) for n in range(1, len(path.parts))]
+    near = (above / end for above in folder.absolute().parents for end in reversed(ends))
+    found = (one for one in near if one.is_file() and content(fingerprint(one) or print) == content(print))
+    return next(found, path)
+
+
 def _opened(
     title: str, folder: Path, files: Sequence[tuple[Path, str]], problems: Sequence[dict[str, str]] = ()
 ) -> Opened:
-    opened, found = Project(folder), list(problems)
-    for path, name in files:
-        try:
-            opened.add(path, name)
-        except (OutlarkError, OSError) as error:
-            found.append({"name": name, "message": str(error)})
+    opened = Project(folder)
+    found = [*problems, *opened.remarks, *opened.register(files)]
     if not opened.recordings():
         opened.close()
         raise InputError(f"no recording can be opened: {found[0]['message']}" if found else "no recordings given")
-    return Opened(opened, title, found)
+    said = [{key: writable(text) for key, text in problem.items()} for problem in found]
+    return Opened(opened, writable(title), said)
 
 
 def import_found(

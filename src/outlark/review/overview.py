@@ -53,9 +53,9 @@ def _recordings(project: Project, run: Row | None) -> list[Row]:
             "sample_rate": r.sample_rate,
             "began": r.facts.began, "remarks": list(r.facts.all_remarks), "searched": r.id in scanned,
             "known": counts.get(r.id, {}).get("known", 0), "unknown": counts.get(r.id, {}).get("unknown", 0),
-            "missing": not r.path.is_file(),
+            "missing": r.missing,
         }
-        for r in project.recordings()
+        for r in sorted(project.recordings(), key=lambda recording: recording.missing)  # the page opens the first
     ]  # fmt: skip
 
 

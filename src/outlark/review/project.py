@@ -1,6 +1,5 @@
 """A project: its recordings, its classes, and where everything is."""
 
-import hashlib
 import json
 import os
 import sqlite3
@@ -11,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from outlark.audio.sound import AudioFile
 from outlark.batch.facts import Facts
-from outlark.batch.task import fingerprint
 from outlark.commands.excerpt import Sound
 from outlark.errors import AudioError, InputError, OutlarkError
-from outlark.plain_text import visible, writable
-from outlark.review.media import true_length
+from outlark.plain_text import number_of, visible, writable
+from outlark.review import registering
+from outlark.review.backup import secured
+from outlark.review.identity import Problem, path_of
 from outlark.review.store import Row, Store
 from outlark.review.tiles import Levels, Pyramid
 
@@ -39,17 +38,17 @@ class Recording:
     sample_rate: int
     channels: int
     n_samples: int
-    print: str
     facts: Facts
+    #: Names the folder of what is computed from the recording, and changes with its sound.
+    key: str
 
     @property
     def seconds(self) -> float:
         return self.n_samples / self.sample_rate
 
     @property
-    def key(self) -> str:
-        """Unique to this recording as it is; changes with the file."""
-        return hashlib.sha256(f"{self.path}|{self.print}".encode(errors="surrogateescape")).hexdigest()[:16]
+    def missing(self) -> bool:
+        return not self.path.is_file()
 
 
 class Project:
@@ -65,6 +64,8 @@ class Project:
             raise InputError(
                 f"{folder} cannot be written to ({error.strerror}); give a folder for the project with --project"
             ) from None
+        #: What users should know about the project file.
+        self.remarks = secured(folder / FILE)
         self.store = Store(folder / FILE)
         self.jobs = Jobs()
         self._pyramids: dict[int, Pyramid] = {}
@@ -73,32 +74,26 @@ class Project:
 
     # ------------------------------------------------------------ recordings
 
+    def register(self, files: Sequence[tuple[Path, str]]) -> list[Problem]:
+        """Find the recordings of the project among these files and elsewhere, and add new ones; what went wrong."""
+        return registering.register(self.store, self.folder, files)
+
     def add(self, path: Path, name: str) -> Recording:
-        """Register a recording, unless it is registered already."""
+        """Add a recording, unless it is there already."""
+        problem = registering.add(self.store, self.folder, path, name)
+        if problem is not None:
+            raise AudioError(problem["message"])
         path = Path(os.path.realpath(path))
-        known = self.store.row("SELECT * FROM recording WHERE path = ?", str(path))
-        now = json.dumps(fingerprint(path), sort_keys=True)
-        if known is not None and known["print"] == now:
-            return _recording(known)
-        rate, channels, n_samples = true_length(path)
-        facts = json.dumps(Facts.of_file(AudioFile(path)).as_dict())
-        with self.store.writing() as db:
-            if known is None:
-                db.execute(
-                    "INSERT INTO recording (path, name, sample_rate, channels, n_samples, print, facts) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (str(path), writable(name), rate, channels, n_samples, now, facts),
-                )
-            else:
-                if known["sample_rate"] != rate or known["n_samples"] != n_samples:
-                    raise AudioError(
-                        f"{path} is not the recording that this project knows: {known['n_samples']} samples at "
-                        f"{known['sample_rate']} Hz then, {n_samples} at {rate} Hz now; give it another name"
-                    )
-                db.execute("UPDATE recording SET print = ?, facts = ? WHERE id = ?", (now, facts, known["id"]))
-        found = self.store.row("SELECT * FROM recording WHERE path = ?", str(path))
-        assert found is not None
-        return _recording(found)
+        return next(recording for recording in self.recordings() if recording.path == path)
+
+    def missing(self) -> list[Problem]:
+        """Says which recordings are not there, if any."""
+        names = [recording.name for recording in self.recordings() if recording.missing]
+        if not names:
+            return []
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        message = f"{shown}; what you did to them is kept and exported. Put the files back, or open their new folder"
+        return [{"name": f"{number_of(len(names), 'recording')} missing", "message": message}]
 
     def recordings(self) -> list[Recording]:
         """All recordings, by name."""
@@ -192,8 +187,8 @@ def clean_name(name: str, taken: Sequence[str]) -> str:
 
 
 def _recording(row: Row) -> Recording:
-    facts = Facts.of_dict(json.loads(row["facts"]))
-    return Recording(**{**row, "path": Path(row["path"]), "facts": facts})
+    same = {name: row[name] for name in ("id", "name", "sample_rate", "channels", "n_samples", "key")}
+    return Recording(path=path_of(row), facts=Facts.of_dict(json.loads(row["facts"])), **same)
 
 
 # ------------------------------------------------------------ jobs

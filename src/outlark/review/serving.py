@@ -28,6 +28,7 @@ from starlette.staticfiles import StaticFiles
 from outlark.errors import AudioError, InputError, OutlarkError
 from outlark.review.actions import Gone
 from outlark.review.api import Token, annotations, recordings, runs
+from outlark.review.backup import Damaged
 from outlark.review.opening import Opened
 from outlark.version import __version__
 
@@ -260,7 +261,8 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(OutlarkError)
     def of_outlark(request: Request, error: Exception) -> JSONResponse:
-        code = 404 if isinstance(error, Gone) else 409 if isinstance(error, AudioError) else 400
+        codes = {Gone: 404, AudioError: 409, Damaged: 503}
+        code = next((code for kind, code in codes.items() if isinstance(error, kind)), 400)
         return JSONResponse({"detail": str(error)}, code)
 
     @app.exception_handler(RequestValidationError)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from outlark.errors import InputError
+from outlark.review.backup import Damaged, is_damage
 
 #: What each version added; the `user_version` of a file is the number of steps that it has seen.
 STEPS = (
@@ -61,6 +62,12 @@ STEPS = (
     CREATE INDEX event_state ON event (state, id);
     CREATE INDEX review_place ON review (run_id, recording_id, t0);
     CREATE INDEX annotation_class ON annotation (class_id);
+    """,
+    # where a recording is relative to the project, a digest of its sound, the folder of what is computed from it
+    """
+    ALTER TABLE recording ADD COLUMN place TEXT;
+    ALTER TABLE recording ADD COLUMN sound TEXT;
+    ALTER TABLE recording ADD COLUMN key TEXT;
     """,
 )
 
@@ -252,7 +259,12 @@ class Store:
             self._opened.append(local.opened)
         db, in_use = local.opened
         with in_use:
-            yield db
+            try:
+                yield db
+            except sqlite3.DatabaseError as error:
+                if is_damage(error):
+                    raise Damaged(self.path, error) from error
+                raise
 
 
 def put(db: sqlite3.Connection, table: str, row_id: int, row: Row | None) -> None:

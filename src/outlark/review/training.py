@@ -99,8 +99,9 @@ def _retrained(project: Project, given: dict[str, Any], new: Examples) -> Learnt
     """As `outlark train --from`: the examples of the given model, and the corrections."""
     file, path = project.folder / given["file"], Path(given["path"])
     parent = Parent(path=path if path.parent.is_dir() else file, sha256=sha256_of(file), detector=load(file))
-    folders = {recording.path.parent for recording in project.recordings()}
-    return retrain(parent, new, audio=[*map(Path, given["audio"]), *sorted(folders)], max_examples=MOST_EXAMPLES)
+    near = sorted({recording.path.parent for recording in project.recordings()})
+    folders = [folder for folder in (*map(Path, given["audio"]), *near) if folder.is_dir()]  # some may have moved
+    return retrain(parent, new, audio=folders, max_examples=MOST_EXAMPLES)
 
 
 def scan(project: Project, job: Job, run_id: int, detector: NoteDetector, first: int | None = None) -> None:

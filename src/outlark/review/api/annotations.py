@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from outlark.review import actions
 from outlark.review.api import ChangedAnnotation, Id, Name, NewAnnotation, NewName, Promotion, Verdict, Verdicts
 from outlark.review.api.recordings import found
-from outlark.review.exporting import import_table
+from outlark.review.importing import import_table
 from outlark.review.project import Project
 
 Answer = dict[str, Any]

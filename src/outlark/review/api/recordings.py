@@ -17,7 +17,7 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from outlark.audio.sound_files import is_sound
-from outlark.plain_text import visible
+from outlark.plain_text import visible, writable
 from outlark.review import media
 from outlark.review.api import Id, Seconds, Small
 from outlark.review.exporting import SCOPES, export, writable_formats
@@ -69,7 +69,7 @@ def _drawn_routes(project: Project) -> APIRouter:
             "built": pyramid.done / max(1, levels.columns(5)), "error": pyramid.error, "low": low, "high": high,
             "rows": ROWS, "tile_columns": COLUMNS, "lowest_db": LOWEST_DB, "db_per_step": DB_PER_STEP,
             "began": facts.began, "expansion": facts.expansion, "remarks": list(facts.all_remarks),
-            "missing": None if recording.path.is_file() else f"{recording.path} no longer exists; put it back",
+            "missing": writable(f"{recording.path} no longer exists; put it back") if recording.missing else None,
         }  # fmt: skip
 
     @routes.get("/tiles/{level}/{number}", response_class=Response)

@@ -35,7 +35,7 @@ def _project_routes(project: Project, title: str, problems: list[dict[str, str]]
 
     @routes.get("/project")
     def whole() -> Answer:
-        return {"title": title, "problems": problems, **overview(project)}
+        return {"title": title, "problems": [*problems, *project.missing()], **overview(project)}
 
     @routes.get("/revision")
     def revision() -> Answer:

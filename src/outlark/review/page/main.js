@@ -78,8 +78,9 @@ async function importTable() {
   try {
     const response = await request("POST", `/api/recordings/${state.recording.id}/import?name=${encodeURIComponent(file.name)}`, undefined, { body: file });
     const outcome = await response.json();
-    say(`${outcome.added} annotations from ${file.name}${outcome.remarks.length ? `: ${outcome.remarks[0]}` : ""}`);
+    say(`${outcome.added} annotations from ${file.name}${outcome.remarks.length ? `: ${outcome.remarks.join("; ")}` : ""}`);
     await loadProject(); await loadFound(); apply(outcome);
+    for (const text of outcome.refused) alertUser(`${file.name}: ${text}`);
   } catch (error) { alertUser(error.message); }
   $("import").value = "";
 }
