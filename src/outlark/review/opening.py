@@ -16,7 +16,8 @@ from outlark.batch.task import WORKSHOP, sha256_of
 from outlark.errors import InputError, OutlarkError
 from outlark.experiment.demo_recordings import write_sound
 from outlark.files.places import cache_folder
-from outlark.review.project import FOLDER, Project, Recording, insert_detections
+from outlark.review import runs, training
+from outlark.review.project import FOLDER, SHOWN, Project, Recording, insert_detections
 from outlark.storage.model_file import load
 from outlark.verdict_names import KNOWN, SILENCE, UNKNOWN
 
@@ -88,6 +89,7 @@ def _opened(
     title: str, folder: Path, files: Sequence[tuple[Path, str]], problems: Sequence[dict[str, str]] = ()
 ) -> Opened:
     opened, found = Project(folder), list(problems)
+    runs.sweep(opened)
     for path, name in files:
         try:
             opened.add(path, name)
@@ -96,6 +98,9 @@ def _opened(
     if not opened.recordings():
         opened.close()
         raise InputError(f"no recording can be opened: {found[0]['message']}" if found else "no recordings given")
+    run = opened.run()
+    if run is not None and run["state"] == SHOWN and run["model"] is not None:
+        training.afterwards(opened, run["id"])  # what a killed process did not get to
     return Opened(opened, title, found)
 
 

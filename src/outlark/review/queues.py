@@ -57,15 +57,15 @@ def _said(detection: Row, annotation: Row) -> str:
     return CONFIRMED if same else RELABELLED
 
 
-def queue(project: Project, *, order: str, of: str, limit: int) -> dict[str, Any]:
+def queue(project: Project, *, order: str, of: str, limit: int, run: int | None = None) -> dict[str, Any]:
     """The first `limit` detections in the order of review, over all recordings; counts are of all."""
-    run = project.run()
-    if run is None:
+    shown = project.run(run)
+    if shown is None:
         return {"items": [], "total": 0, "reviewed": 0}
-    found = _found(project, run, of)
+    found = _found(project, shown, of)
     rows = with_statuses(project, found)
     key = {"uncertain": _uncertainty, "random": _shuffled, "time": _time}[order]
-    thresholds = {row["id"]: run["thresholds"].get(row["name"], 1.0) for row in project.classes()}
+    thresholds = {row["id"]: shown["thresholds"].get(row["name"], 1.0) for row in project.classes()}
     names = {recording.id: number for number, recording in enumerate(project.recordings())}
     for row in rows:
         row["ratio"] = row["score"] / _threshold(row, thresholds)
@@ -90,12 +90,11 @@ def with_statuses(project: Project, detections: Sequence[Row]) -> list[Row]:
     return [{**row, "status": said[row["id"]]} for row in detections]
 
 
-def precision(project: Project) -> dict[str, dict[str, Any]]:
+def precision(project: Project, run: Row | None) -> dict[str, dict[str, Any]]:
     """Class id → share of right detections among those reviewed in random order, with its 95 % limits.
 
-    Only what was found by the current model and still reaches the threshold counts; "cannot tell" is not a verdict.
+    Only what was found by this run and still reaches the threshold counts; "cannot tell" is not a verdict.
     """
-    run = project.run()
     if run is None:
         return {}
     names = {row["id"]: row["name"] for row in project.classes()}
@@ -111,9 +110,8 @@ def precision(project: Project) -> dict[str, dict[str, Any]]:
     return found
 
 
-def missed(project: Project) -> dict[str, Any] | None:
+def missed(project: Project, run: Row | None) -> dict[str, Any] | None:
     """How many of the unknown sounds reviewed in random order were notes of a class that the model missed."""
-    run = project.run()
     if run is None:
         return None
     rows = project.store.rows(
