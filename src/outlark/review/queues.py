@@ -13,6 +13,11 @@ from outlark.review.store import Row
 SAME = 0.5
 #: 95 % of a normal distribution.
 Z = 1.959964
+#: What was judged is still among the results: they may have been replaced since.
+STILL_FOUND = (
+    "EXISTS (SELECT 1 FROM detection d WHERE d.run_id = review.run_id AND d.recording_id = review.recording_id "
+    "AND d.t0 = review.t0 AND d.t1 = review.t1)"
+)
 PENDING, CONFIRMED, REJECTED, RELABELLED, UNSURE = "pending", "confirmed", "rejected", "relabelled", "unsure"
 
 
@@ -98,7 +103,9 @@ def precision(project: Project, run: Row | None) -> dict[str, dict[str, Any]]:
     if run is None:
         return {}
     names = {row["id"]: row["name"] for row in project.classes()}
-    rows = project.store.rows("SELECT * FROM review WHERE run_id = ? AND queue = 'random'", run["id"])
+    rows = project.store.rows(
+        f"SELECT * FROM review WHERE run_id = ? AND queue = 'random' AND {STILL_FOUND}", run["id"]
+    )
     found: dict[str, dict[str, Any]] = {}
     for class_id, name in names.items():
         least = run["thresholds"].get(name, 0.0)
@@ -115,7 +122,8 @@ def missed(project: Project, run: Row | None) -> dict[str, Any] | None:
     if run is None:
         return None
     rows = project.store.rows(
-        "SELECT * FROM review WHERE run_id = ? AND queue = 'random' AND class_id IS NULL AND verdict != 'unsure'",
+        "SELECT * FROM review WHERE run_id = ? AND queue = 'random' AND class_id IS NULL AND verdict != 'unsure' "
+        f"AND {STILL_FOUND}",
         run["id"],
     )
     if not rows:

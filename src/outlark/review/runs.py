@@ -126,10 +126,12 @@ def replace_detections(db: sqlite3.Connection, run_id: int, recording_id: int | 
     )
 
 
-def mark_searched(db: sqlite3.Connection, run_id: int, recording: Recording, remarks: Sequence[str]) -> None:
-    """A run has searched a recording, with these remarks on it."""
+def mark_searched(
+    db: sqlite3.Connection, run_id: int, recording: Recording, remarks: Sequence[str], *, scores: bool = True
+) -> None:
+    """A run has searched a recording, with these remarks on it; without `scores`, it is still to be searched."""
     scanned, heard = map(json.loads, db.execute("SELECT scanned, heard FROM run WHERE id = ?", (run_id,)).fetchone())
-    scanned = sorted({*scanned, recording.id})
+    scanned = sorted({*scanned, recording.id} if scores else {*scanned} - {recording.id})
     heard = {
         **{k: v for k, v in heard.items() if k != str(recording.id)},
         **({recording.id: remarks} if remarks else {}),
