@@ -96,13 +96,19 @@ class Visit:
         self.saved()
 
     def job(self, number: int) -> None:
-        """Until the job of this number has ended and its results are shown."""
+        """Until the job of this number has ended, and its results and the groups of unknown sounds are shown."""
         self.page.wait_for_selector(f"body[data-jobs='{number}']")
+        self.page.wait_for_selector("#clusters[aria-busy='false']", state="attached")
         self.settled()
 
     def get(self, path: str) -> object:
         """What the server says."""
         return self.page.evaluate("(path) => fetch(path).then((answer) => answer.json())", path)
+
+    def statuses(self, run: int | None = None) -> dict[int, str]:
+        """Of all detections, as the server knows them."""
+        of = "" if run is None else f"&run={run}"
+        return {i["id"]: i["status"] for i in self.get(f"/api/queue?order=time&limit=20000{of}")["items"]}
 
     def shot(self, folder: Path, name: str) -> None:
         """A screenshot."""

@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 from starlette.testclient import TestClient
 
 from outlark.experiment.demo_recordings import demo_sound
 from outlark.experiment.synthetic import SAMPLE_RATE
 from outlark.review.opening import Opened, open_project
 from outlark.review.serving import make_app
+from tests.review.browsing import FLAGS, Visit, chromium
 
 HOST = "127.0.0.1:8000"
 #: Classes that are marked, in the order of their keys.
@@ -33,6 +35,7 @@ class Client(TestClient):
         answer = self.post(path, json=body)
         assert answer.status_code == 202, answer.text
         self.opened.project.jobs.wait()
+        self.opened.project.chores.wait()
         return self.get(f"/api/jobs/{answer.json()['id']}").json()
 
 
@@ -129,3 +132,38 @@ def serving() -> Iterator[Callable[[Opened], str]]:
     for server, thread in started:
         server.should_exit = server.force_exit = True
         thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opens():
+    """Opens projects, which are closed after the pages that show them."""
+    every = []
+
+    def open_one(*paths) -> Opened:
+        every.append(open_project(paths))
+        return every[-1]
+
+    yield open_one
+    for opened in every:
+        opened.project.close()
+
+
+@pytest.fixture
+def visit(browser, serving, opens):
+    visits = []
+
+    def to(opened, **more) -> Visit:
+        visits.append(Visit(browser, serving(opened), **more))
+        return visits[-1]
+
+    yield to
+    for one in visits:
+        one.close()

@@ -3,60 +3,22 @@
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 
 import numpy as np
 import pytest
 import soundfile
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, sync_playwright
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from outlark.experiment.demo_recordings import demo_sound
 from outlark.experiment.synthetic import SAMPLE_RATE
-from outlark.review.opening import Opened, open_project
 from outlark.review.tiles import Pyramid
 from tests.recordings_on_disk import outlark
-from tests.review.browsing import FLAGS, Visit, chromium
+from tests.review.browsing import Visit, chromium
 from tests.review.conftest import KNOWN, limited
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here: apt-get install chromium")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def opens():
-    """Opens projects, which are closed after the pages that show them."""
-    every = []
-
-    def open_one(*paths) -> Opened:
-        every.append(open_project(paths))
-        return every[-1]
-
-    yield open_one
-    for opened in every:
-        opened.project.close()
-
-
-@pytest.fixture
-def visit(browser, serving, opens):
-    visits = []
-
-    def to(opened, **more) -> Visit:
-        visits.append(Visit(browser, serving(opened), **more))
-        return visits[-1]
-
-    yield to
-    for one in visits:
-        one.close()
 
 
 def statuses(page: Visit) -> dict[int, str]:

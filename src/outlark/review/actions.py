@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from outlark.errors import InputError
-from outlark.review.project import Project, Recording, clean_name
+from outlark.review.project import RUN, Project, Recording, clean_name
 from outlark.review.queues import SAME, overlap, with_statuses
 from outlark.review.store import Action, Row
 
@@ -171,12 +171,14 @@ def outcome(project: Project, changes: Sequence[Row], kind: str | None) -> Row:
     spans = [row for c in changes if c["table"] == "annotation" for row in (c["before"], c["after"]) if row]
     settled: dict[tuple[str, int], Row | None] = {(c["table"], c["id"]): c["after"] for c in changes}
     annotations = {number: row for (table, number), row in settled.items() if table == "annotation"}
+    settings = {(c["after"] or c["before"])["name"] for c in changes if c["table"] == "setting"}
     return {
         "kind": kind,
         "annotations": [row for row in annotations.values() if row is not None],
         "removed": [number for number, row in annotations.items() if row is None],
         "classes": any(c["table"] == "class" for c in changes),
-        "thresholds": any(c["table"] == "setting" for c in changes),
+        "thresholds": bool(settings - {RUN}),
+        "run": RUN in settings,
         "statuses": _statuses_near(project, spans),
         "revision": project.store.revision(),
     }
@@ -187,8 +189,7 @@ def _statuses_near(project: Project, spans: Sequence[Row]) -> dict[str, str]:
     found: dict[int, Row] = {}
     for place in {(span["recording_id"], span["t1"], span["t0"]) for span in spans}:
         rows = project.store.rows(
-            "SELECT * FROM detection "
-            "WHERE run_id = (SELECT max(id) FROM run) AND recording_id = ? AND t0 < ? AND t1 > ?",
+            "SELECT * FROM detection WHERE run_id IN (SELECT id FROM run) AND recording_id = ? AND t0 < ? AND t1 > ?",
             *place,
         )
         found |= {row["id"]: row for row in rows}

@@ -1,5 +1,6 @@
 """Groups of similar unknown sounds, which a person can turn into a class."""
 
+import sqlite3
 import string
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ from sklearn.cluster import AgglomerativeClustering
 from outlark.detection.detector import NoteDetector
 from outlark.errors import AudioError
 from outlark.features.note import NoteFrontEnd
-from outlark.review.project import Project, Recording
+from outlark.review.project import Job, Project, Recording
 from outlark.review.store import Row
 from outlark.verdict_names import UNKNOWN
 
@@ -61,15 +62,15 @@ def groups_of(samples: np.ndarray, seconds: np.ndarray) -> list[Group]:
     return sorted(found, key=lambda group: (-len(group.members), int(group.members.min())))[:MOST_GROUPS]
 
 
-def find_clusters(project: Project, run_id: int, detector: NoteDetector) -> None:
-    """Group the unknown sounds of a run; the groups replace earlier ones."""
+def find_clusters(project: Project, run_id: int, detector: NoteDetector, job: Job) -> None:
+    """Group the unknown sounds of a run; the groups replace its earlier ones."""
     sounds = _sounds(project, run_id, detector)
-    described = [(row, x) for row, x in zip(sounds, _descriptions(project, detector, sounds), strict=True) if x.any()]
+    descriptions = _descriptions(project, detector, sounds, job)
+    described = [(row, x) for row, x in zip(sounds, descriptions, strict=True) if x.any()]
     seconds = np.array([row["seconds"] for row, _ in described])
     groups = groups_of(np.array([x for _, x in described]), seconds) if described else []
     with project.store.writing() as db:
-        db.execute("DELETE FROM member")
-        db.execute("DELETE FROM cluster")
+        delete_clusters(db, run_id)
         for name, group in zip(string.ascii_uppercase, groups, strict=False):
             cursor = db.execute("INSERT INTO cluster (run_id, name) VALUES (?, ?)", (run_id, name))
             rows = [(described[i][0], float(d)) for i, d in zip(group.members, group.distances, strict=True)]
@@ -79,6 +80,12 @@ def find_clusters(project: Project, run_id: int, detector: NoteDetector) -> None
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
                 [(cursor.lastrowid, *(row[key] for key in places), distance) for row, distance in rows],
             )
+
+
+def delete_clusters(db: sqlite3.Connection, run_id: int) -> None:
+    """Delete the groups of a run."""
+    db.execute("DELETE FROM member WHERE cluster_id IN (SELECT id FROM cluster WHERE run_id = ?)", (run_id,))
+    db.execute("DELETE FROM cluster WHERE run_id = ?", (run_id,))
 
 
 def _sounds(project: Project, run_id: int, detector: NoteDetector) -> list[Row]:
@@ -95,11 +102,12 @@ def _sounds(project: Project, run_id: int, detector: NoteDetector) -> list[Row]:
     return [fit[i] for i in np.unique(np.linspace(0, len(fit) - 1, MOST).astype(int))] if len(fit) > MOST else fit
 
 
-def _descriptions(project: Project, detector: NoteDetector, sounds: Sequence[Row]) -> list[np.ndarray]:
+def _descriptions(project: Project, detector: NoteDetector, sounds: Sequence[Row], job: Job) -> list[np.ndarray]:
     """Each sound as a vector of length 1, over a wide band; zeros if it cannot be read."""
     ends: dict[int, tuple[Recording, Any, NoteFrontEnd]] = {}
     found = []
-    for row in sounds:
+    for number, row in enumerate(sounds):
+        job.tell(number / len(sounds), "grouping the unknown sounds")
         if row["recording_id"] not in ends:
             recording = project.recording(row["recording_id"])
             assert recording is not None

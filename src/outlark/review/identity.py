@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from outlark.audio.sound_files import parts_in_common
 from outlark.audio.sound import AudioFile
+from outlark.audio.sound_files import parts_in_common
 from outlark.batch.facts import Facts
 from outlark.batch.task import fingerprint
 from outlark.errors import OutlarkError

@@ -1,31 +1,24 @@
 """From the arguments of `outlark review` to a project: recordings, results of a detect run, or the demonstration."""
 
-import json
-import shutil
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from outlark.annotations import Annotation, read_annotations
-from outlark.batch.journal import DONE, NAME, Journal
+from outlark.batch.journal import DONE, FAILED, NAME, Journal
 from outlark.batch.sources import Source, common_folder, find
-from outlark.batch.task import WORKSHOP, fingerprint, sha256_of
-from outlark.errors import InputError, OutlarkError
+from outlark.batch.task import WORKSHOP, fingerprint
+from outlark.errors import InputError
 from outlark.experiment.demo_recordings import write_sound
 from outlark.files.places import cache_folder
 from outlark.plain_text import writable
+from outlark.review import runs, training
 from outlark.review.identity import content
-from outlark.review.project import FILE, FOLDER, Project, Recording, insert_detections
-from outlark.storage.model_file import load
-from outlark.verdict_names import KNOWN, SILENCE, UNKNOWN
+from outlark.review.project import FILE, FOLDER, SHOWN, Project
+from outlark.review.results import import_found
 
 #: Recordings of the demonstration.
 DEMO = ("demo_20240512_053000.wav", "demo_20240512_061500.wav")
-#: Suffixes of annotation files, the most complete formats first.
-ENDINGS = (".jsonl", ".parquet", ".outlark.csv", ".selections.txt", ".birdnet.csv", ".kaleidoscope.csv", ".labels.txt")
 
 
 @dataclass(frozen=True)
@@ -85,8 +78,12 @@ def _results(folder: Path, project: Path | None, model: Path | None, audio: Sequ
         raise InputError(f"{folder} holds no finished results; run 'outlark detect' again, or review the recordings")
     files = [(_moved_along(Path(entry["path"]), folder, entry["file"]), name) for name, entry in done.items()]
     opened = _opened(folder.name, project or folder / FOLDER, files)
-    if opened.project.run() is None:
-        opened.problems.extend(import_found(opened.project, folder, done, model, audio))
+    opened.problems.extend(
+        {"name": name, "message": f"detect could not search it: {entry.get('message', '')}"}
+        for name, entry in entries.items()
+        if entry.get("state") == FAILED
+    )
+    opened.problems.extend(import_found(opened.project, folder, done, model, audio))
     return opened
 
 
@@ -104,132 +101,16 @@ def _opened(
     title: str, folder: Path, files: Sequence[tuple[Path, str]], problems: Sequence[dict[str, str]] = ()
 ) -> Opened:
     opened = Project(folder)
+    runs.sweep(opened)
     found = [*problems, *opened.remarks, *opened.register(files)]
     if not opened.recordings():
         opened.close()
         raise InputError(f"no recording can be opened: {found[0]['message']}" if found else "no recordings given")
+    run = opened.run()
+    if run is not None and run["state"] == SHOWN and run["model"] is not None:
+        training.afterwards(opened, run["id"])  # what a killed process did not get to
     said = [{key: writable(text) for key, text in problem.items()} for problem in found]
     return Opened(opened, writable(title), said)
-
-
-def import_found(
-    project: Project,
-    folder: Path,
-    done: Mapping[str, Mapping[str, Any]],
-    model: Path | None = None,
-    audio: Sequence[Path] = (),
-) -> list[dict[str, str]]:
-    """Store the annotation files of a run as a run of the page; returns those that could not be read.
-
-    With `model`, the recordings have to be searched again, which provides the scores. Without it, a model beside the
-    results is used for retraining only.
-    """
-    problems: list[dict[str, str]] = []
-    recordings = {recording.name: recording for recording in project.recordings()}
-    tables: list[tuple[Recording, list[Annotation]]] = []
-    for name, entry in done.items():
-        table = _table(folder, entry["outputs"])
-        if name not in recordings or table is None:
-            continue
-        try:
-            tables.append((recordings[name], list(read_annotations(table).annotations)))
-        except OutlarkError as error:
-            problems.append({"name": name, "message": str(error)})
-    labels = sorted(
-        {annotation.label for _, annotations in tables for annotation in annotations if annotation.label is not None}
-    )
-    _add_classes(project, labels)
-    thresholds, kept, given = _thresholds(done, labels), None, None
-    nearby = model or _model_nearby(folder, done)
-    if nearby is not None:
-        given, of_model = _model(project, nearby, done, audio)
-        if model is not None:
-            kept, thresholds = given["file"], of_model
-            labels = sorted(thresholds)
-        _add_classes(project, sorted(of_model))
-    with project.store.writing() as db:
-        cursor = db.execute(
-            "INSERT INTO run (at, model, sha256, classes, thresholds, examples, health, remarks, scanned) "
-            "VALUES (?, ?, ?, ?, ?, '[]', ?, ?, ?)",
-            (
-                datetime.now(UTC).isoformat(timespec="seconds"), kept, _sha256(done), json.dumps(labels),
-                json.dumps(thresholds), json.dumps({"priors": thresholds, "notes": {}, "given": given}),
-                json.dumps([f"from the results in {folder}"]), json.dumps([] if kept else [r.id for r, _ in tables]),
-            ),
-        )  # fmt: skip
-        ids = project.class_ids()
-        rows = [
-            _row(int(cursor.lastrowid or 0), recording, annotation, ids)
-            for recording, annotations in tables
-            for annotation in annotations
-        ]
-        insert_detections(db, [row for row in rows if row is not None])
-    return problems
-
-
-def _model_nearby(folder: Path, done: Mapping[str, Mapping[str, Any]]) -> Path | None:
-    """The model that made the results, if it is in their folder or beside it."""
-    files = [*sorted(folder.glob("*.outlark")), *sorted(folder.absolute().parent.glob("*.outlark"))]
-    return next((path for path in files if path.is_file() and sha256_of(path) == _sha256(done)), None)
-
-
-def _model(
-    project: Project, path: Path, done: Mapping[str, Mapping[str, Any]], audio: Sequence[Path]
-) -> tuple[dict[str, Any], dict[str, float]]:
-    """The model, copied into the project (see `training.given_model`), and its thresholds."""
-    if sha256_of(path) != _sha256(done):
-        raise InputError(f"{path} is not the model that made these results; give that one, or none")
-    detector = load(path)
-    target = project.folder / "models" / "given.outlark"
-    shutil.copyfile(path, target)
-    pairs = zip(detector.classes_, detector.layout_.thresholds, strict=True)
-    given = {
-        "file": f"models/{target.name}", "path": str(path.absolute()), "name": path.name,
-        "audio": [str(one.absolute()) for one in audio],
-        "examples": dict(Counter(str(note["label"]) for note in detector.training_)),
-    }  # fmt: skip
-    return given, {str(label): float(threshold) for label, threshold in pairs}
-
-
-def _table(folder: Path, outputs: Mapping[str, str]) -> Path | None:
-    for ending in ENDINGS:
-        for name in outputs:
-            if name.endswith(ending) and (folder / name).is_file():
-                return folder / name
-    return None
-
-
-def _add_classes(project: Project, labels: list[str]) -> None:
-    known = project.class_ids()
-    new = [label for label in labels if label not in known]
-    if new:
-        with project.store.action("classes of the results") as action:
-            for number, label in enumerate(new, start=len(known)):
-                action.insert("class", name=label, colour=number % 8)
-
-
-def _thresholds(done: Mapping[str, Mapping[str, Any]], labels: list[str]) -> dict[str, float]:
-    """As set for the run, else 0: annotation files do not hold them."""
-    given = next((entry["identity"].get("thresholds") for entry in done.values()), None)
-    if given is not None and len(given) == len(labels):
-        return dict(zip(labels, map(float, given), strict=True))
-    return dict.fromkeys(labels, 0.0)
-
-
-def _sha256(done: Mapping[str, Mapping[str, Any]]) -> str | None:
-    return next((entry["identity"].get("model_sha256") for entry in done.values()), None)
-
-
-def _row(run_id: int, recording: Recording, annotation: Annotation, ids: Mapping[str, int]) -> tuple[Any, ...] | None:
-    verdict = annotation.verdict or (UNKNOWN if annotation.label is None else KNOWN)
-    t0, t1 = (
-        min(recording.n_samples, round(t * recording.sample_rate)) for t in (annotation.start_s, annotation.end_s)
-    )
-    if verdict == SILENCE or t1 <= t0:
-        return None
-    label = None if annotation.label is None else ids[annotation.label]
-    return (run_id, recording.id, label, verdict, t0, t1, annotation.score or 0.0, annotation.runner_up,
-            annotation.runner_up_score, annotation.reason, annotation.low_hz, annotation.high_hz)  # fmt: skip
 
 
 def make_demo(folder: Path) -> list[Path]:

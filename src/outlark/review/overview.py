@@ -1,5 +1,6 @@
 """What the page shows besides recordings: the project at a glance, histograms, the examples behind a detection."""
 
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -11,15 +12,15 @@ from outlark.detection.thresholds import BINS, calibrated
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.note import NoteFrontEnd
 from outlark.review import queues
-from outlark.review.project import Project
+from outlark.review.project import MAKING, Project
 from outlark.review.store import Row
 from outlark.review.training import corrections_of, examples_of
 from outlark.storage.model_file import load
 
 
-def overview(project: Project) -> dict[str, Any]:
-    """Recordings, classes with their examples, the model and what is new since it was trained."""
-    run, last = project.run(), project.jobs.last
+def overview(project: Project, number: int | None = None) -> dict[str, Any]:
+    """Recordings, classes with their examples, the model of a run and what is new since it was trained."""
+    run, last = project.run(number), project.jobs.last
     examples = examples_of(project)
     history = project.store.row("SELECT sum(state = 'done') AS done, sum(state = 'undone') AS undone FROM event") or {
         "done": 0,
@@ -34,13 +35,14 @@ def overview(project: Project) -> dict[str, Any]:
         "job": None if last is None else last.as_dict(),
         "undo": history["done"] or 0,
         "redo": history["undone"] or 0,
-        "precision": queues.precision(project),
-        "missed": queues.missed(project),
+        "precision": queues.precision(project, run),
+        "missed": queues.missed(project, run),
+        "grouping": project.chores.running,
     }
 
 
 def _recordings(project: Project, run: Row | None) -> list[Row]:
-    scanned = set() if run is None else set(run["scanned"])
+    scanned, heard = (set(), {}) if run is None else (set(run["scanned"]), run["heard"])
     rows = project.store.rows(
         "SELECT recording_id, sum(class_id IS NOT NULL) AS known, sum(class_id IS NULL) AS unknown "
         "FROM detection WHERE run_id = ? GROUP BY recording_id",
@@ -51,7 +53,8 @@ def _recordings(project: Project, run: Row | None) -> list[Row]:
         {
             "id": r.id, "name": r.name, "short": without_sound_suffix(r.name), "seconds": r.seconds,
             "sample_rate": r.sample_rate,
-            "began": r.facts.began, "remarks": list(r.facts.all_remarks), "searched": r.id in scanned,
+            "began": r.facts.began, "remarks": list(dict.fromkeys([*r.facts.all_remarks, *heard.get(str(r.id), ())])),
+            "searched": r.id in scanned,
             "known": counts.get(r.id, {}).get("known", 0), "unknown": counts.get(r.id, {}).get("unknown", 0),
             "missing": r.missing,
         }
@@ -73,7 +76,7 @@ def _classes(project: Project, run: Row | None, examples: list[Row]) -> list[Row
             "SELECT class_id, count(*) AS n FROM annotation WHERE role = 'negative' GROUP BY class_id"
         )
     }
-    health = {} if run is None else run["health"]["notes"]
+    health, said = ({}, []) if run is None else (run["health"]["notes"], run["remarks"])
     given = ({} if run is None else run["health"].get("given")) or {"examples": {}}
     listed = []
     for row in project.classes():
@@ -86,9 +89,19 @@ def _classes(project: Project, run: Row | None, examples: list[Row]) -> list[Row
         listed.append(
             {**row, "examples": len(own), "found": found.get(row["id"], 0), "negatives": negatives.get(row["id"], 0),
              "odd": odd, "of_model": given["examples"].get(row["name"], 0),
-             "in_model": run is not None and row["name"] in run["classes"]}
+             "in_model": run is not None and row["name"] in run["classes"],
+             "remarks": [remark for remark in said if names_class(remark, row["name"])]}
         )  # fmt: skip
     return listed
+
+
+def names_class(remark: str, name: str) -> bool:
+    """Whether a remark of the training is about a class.
+
+    >>> [names_class(f"class {name} has a single note", "song") for name in ("'song'", "song", "songs")]
+    [True, True, False]
+    """
+    return re.search(rf"(?<!\w)(['\"(]{re.escape(name)}['\")]|class {re.escape(name)}(?!\w))", remark) is not None
 
 
 def _run(project: Project, run: Row | None) -> Row | None:
@@ -100,7 +113,8 @@ def _run(project: Project, run: Row | None) -> Row | None:
     names = {row["name"]: row["id"] for row in project.classes()}
     wanted = project.wanted_thresholds(run)
     return {
-        "id": run["id"], "at": run["at"], "has_model": run["model"] is not None, "remarks": run["remarks"],
+        "id": run["id"], "at": run["at"], "has_model": run["model"] is not None, "making": run["state"] == MAKING,
+        "remarks": [remark for remark in run["remarks"] if not any(names_class(remark, name) for name in names)],
         "class_ids": [names.get(name) for name in run["classes"]],
         "priors": {str(names[name]): value for name, value in run["health"]["priors"].items() if name in names},
         "thresholds": {str(names[name]): value for name, value in run["thresholds"].items() if name in names},
@@ -119,9 +133,9 @@ def _clusters(project: Project, run: Row | None) -> list[Row]:
     )
 
 
-def histograms(project: Project) -> list[dict[str, Any]]:
+def histograms(project: Project, number: int | None = None) -> list[dict[str, Any]]:
     """For each class: edges and counts of the histogram, thresholds, the valley, and the reviewed scores."""
-    run = project.run()
+    run = project.run(number)
     if run is None or run["model"] is None:
         return []
     ids, found = project.class_ids(), []
@@ -157,7 +171,7 @@ def speaking_for(project: Project, detection: Row) -> list[dict[str, Any]]:
 
     None for models without examples in the project, or without note-level `MDDKM`.
     """
-    run = project.run()
+    run = project.run(detection["run_id"])
     if run is None or run["model"] is None or not run["health"].get("ids"):
         return []
     detector = _detector(str(project.folder / run["model"]), run["sha256"])

@@ -26,6 +26,10 @@ FOLDER = "outlark-review"
 LONGEST_NAME = 60
 #: States of a job.
 RUNNING, DONE, FAILED, CANCELLED = "running", "done", "failed", "cancelled"
+#: States of a run: being made beside the one that is shown; shown (now or before); its unknown sounds are grouped, too.
+MAKING, SHOWN, GROUPED = "making", "shown", "grouped"
+#: The setting that says which run is shown; without it, the first one.
+RUN = "run"
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ class Project:
         self.remarks = secured(folder / FILE)
         self.store = Store(folder / FILE)
         self.jobs = Jobs()
+        self.chores = Jobs()  # what nobody has to wait for
         self._pyramids: dict[int, Pyramid] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -126,9 +131,8 @@ class Project:
     def close(self) -> None:
         """Stop what runs in the background and close the file."""
         self._stop.set()
-        if self.jobs.last is not None:
-            self.jobs.last.cancel()
-        self.jobs.wait(10.0)
+        self.jobs.stop(10.0)
+        self.chores.stop(10.0)
         self.store.close()
 
     # --------------------------------------------------------------- classes
@@ -143,12 +147,15 @@ class Project:
 
     # ------------------------------------------------------------------ runs
 
-    def run(self) -> Row | None:
-        """The current run of a model, or None before training."""
-        row = self.store.row("SELECT * FROM run ORDER BY id DESC LIMIT 1")
+    def run(self, number: int | None = None) -> Row | None:
+        """The run of this number, else the one that is shown; None before training."""
+        row = self.store.row(
+            "SELECT * FROM run WHERE state != ? OR id = ? ORDER BY id = ? DESC, id = ? DESC, id LIMIT 1",
+            MAKING, number, number or 0, self.setting(RUN) or 0,
+        )  # fmt: skip
         if row is None:
             return None
-        parsed = ("classes", "thresholds", "examples", "health", "remarks", "scanned")
+        parsed = ("classes", "thresholds", "examples", "health", "remarks", "scanned", "heard")
         return row | {name: json.loads(row[name]) for name in parsed}
 
     def run_folder(self, run_id: int, recording: Recording) -> Path:
@@ -200,13 +207,19 @@ class Cancelled(Exception):
 
 @dataclass
 class Job:
-    """A piece of work in the background; `message` says what it is doing, or why it failed."""
+    """A piece of work in the background; `message` says what it is doing, or why it failed.
+
+    `searched` counts the `recordings` that it has searched for the run of number `run`.
+    """
 
     id: int
     kind: str
     state: str = RUNNING
     progress: float = 0.0
     message: str = ""
+    run: int | None = None
+    searched: int = 0
+    recordings: int = 0
     _stop: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def tell(self, progress: float, message: str) -> None:
@@ -220,7 +233,7 @@ class Job:
         self._stop.set()
 
     def as_dict(self) -> dict[str, Any]:
-        shown = ("id", "kind", "state", "progress", "message")
+        shown = ("id", "kind", "state", "progress", "message", "run", "searched", "recordings")
         return {name: getattr(self, name) for name in shown}
 
 
@@ -244,12 +257,19 @@ class Jobs:
         """The running job, or the last one."""
         return self._jobs[max(self._jobs)] if self._jobs else None
 
+    @property
+    def running(self) -> bool:
+        return self.last is not None and self.last.state == RUNNING
+
+    def check_idle(self) -> None:
+        """An error while a job is running."""
+        if self.last is not None and self.last.state == RUNNING:
+            raise InputError(f"{self.last.kind} is still running; wait for it, or cancel it")
+
     def start(self, kind: str, work: Callable[[Job], None]) -> Job:
         """Start a job; an error while another is running."""
         with self._lock:
-            last = self.last
-            if last is not None and last.state == RUNNING:
-                raise InputError(f"{last.kind} is still running; wait for it, or cancel it")
+            self.check_idle()
             job = Job(len(self._jobs) + 1, kind)
             self._jobs[job.id] = job
             self._thread = threading.Thread(target=_run, args=(job, work), daemon=True, name=f"job {job.id}: {kind}")
@@ -263,6 +283,12 @@ class Jobs:
         """Until the running job has ended."""
         if self._thread is not None:
             self._thread.join(timeout_s)
+
+    def stop(self, timeout_s: float | None = None) -> None:
+        """Cancel the running job, and wait for its end."""
+        if self.last is not None:
+            self.last.cancel()
+        self.wait(timeout_s)
 
 
 def _run(job: Job, work: Callable[[Job], None]) -> None:

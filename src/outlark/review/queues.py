@@ -12,6 +12,11 @@ from outlark.review.store import Row
 
 #: An annotation and a detection are the same note if they share at least this much of their union.
 SAME = 0.5
+#: What was judged is still among the results: they may have been replaced since.
+STILL_FOUND = (
+    "EXISTS (SELECT 1 FROM detection d WHERE d.run_id = review.run_id AND d.recording_id = review.recording_id "
+    "AND d.t0 = review.t0 AND d.t1 = review.t1)"
+)
 PENDING, CONFIRMED, REJECTED, RELABELLED, UNSURE = "pending", "confirmed", "rejected", "relabelled", "unsure"
 
 
@@ -56,15 +61,15 @@ def _said(detection: Row, annotation: Row) -> str:
     return CONFIRMED if same else RELABELLED
 
 
-def queue(project: Project, *, order: str, of: str, limit: int) -> dict[str, Any]:
+def queue(project: Project, *, order: str, of: str, limit: int, run: int | None = None) -> dict[str, Any]:
     """The first `limit` detections in the order of review, over all recordings; counts are of all."""
-    run = project.run()
-    if run is None:
+    shown = project.run(run)
+    if shown is None:
         return {"items": [], "total": 0, "reviewed": 0}
-    found = _found(project, run, of)
+    found = _found(project, shown, of)
     rows = with_statuses(project, found)
     key = {"uncertain": _uncertainty, "random": _shuffled, "time": _time}[order]
-    thresholds = {row["id"]: run["thresholds"].get(row["name"], 1.0) for row in project.classes()}
+    thresholds = {row["id"]: shown["thresholds"].get(row["name"], 1.0) for row in project.classes()}
     names = {recording.id: number for number, recording in enumerate(project.recordings())}
     for row in rows:
         row["ratio"] = row["score"] / _threshold(row, thresholds)
@@ -89,16 +94,17 @@ def with_statuses(project: Project, detections: Sequence[Row]) -> list[Row]:
     return [{**row, "status": said[row["id"]]} for row in detections]
 
 
-def precision(project: Project) -> dict[str, dict[str, Any]]:
+def precision(project: Project, run: Row | None) -> dict[str, dict[str, Any]]:
     """Class id → share of right detections among those reviewed in random order, with its 95 % limits.
 
-    Only what was found by the current model and still reaches the threshold counts; "cannot tell" is not a verdict.
+    Only what was found by this run and still reaches the threshold counts; "cannot tell" is not a verdict.
     """
-    run = project.run()
     if run is None:
         return {}
     names = {row["id"]: row["name"] for row in project.classes()}
-    rows = project.store.rows("SELECT * FROM review WHERE run_id = ? AND queue = 'random'", run["id"])
+    rows = project.store.rows(
+        f"SELECT * FROM review WHERE run_id = ? AND queue = 'random' AND {STILL_FOUND}", run["id"]
+    )
     found: dict[str, dict[str, Any]] = {}
     for class_id, name in names.items():
         least = run["thresholds"].get(name, 0.0)
@@ -110,13 +116,13 @@ def precision(project: Project) -> dict[str, dict[str, Any]]:
     return found
 
 
-def missed(project: Project) -> dict[str, Any] | None:
+def missed(project: Project, run: Row | None) -> dict[str, Any] | None:
     """How many of the unknown sounds reviewed in random order were notes of a class that the model missed."""
-    run = project.run()
     if run is None:
         return None
     rows = project.store.rows(
-        "SELECT * FROM review WHERE run_id = ? AND queue = 'random' AND class_id IS NULL AND verdict != 'unsure'",
+        "SELECT * FROM review WHERE run_id = ? AND queue = 'random' AND class_id IS NULL AND verdict != 'unsure' "
+        f"AND {STILL_FOUND}",
         run["id"],
     )
     if not rows:

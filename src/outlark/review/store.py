@@ -69,6 +69,12 @@ STEPS = (
     ALTER TABLE recording ADD COLUMN sound TEXT;
     ALTER TABLE recording ADD COLUMN key TEXT;
     """,
+    # of earlier runs only these rows were left, without any results
+    """
+    DELETE FROM run WHERE id < (SELECT max(id) FROM run);
+    ALTER TABLE run ADD COLUMN state TEXT NOT NULL DEFAULT 'grouped';
+    ALTER TABLE run ADD COLUMN heard TEXT NOT NULL DEFAULT '{}';
+    """,
 )
 
 
@@ -106,14 +112,14 @@ class Action:
     """The changes of one action; made by `Store.action`."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        self._db, self.changes = db, list[Row]()
+        self.db, self.changes = db, list[Row]()
 
     def insert(self, table: str, **values: Any) -> int:
         """A new row; its id."""
         self._check(table)
         names = ", ".join(f'"{name}"' for name in values)
         places = ", ".join("?" * len(values))
-        cursor = self._db.execute(f'INSERT INTO "{table}" ({names}) VALUES ({places})', tuple(values.values()))
+        cursor = self.db.execute(f'INSERT INTO "{table}" ({names}) VALUES ({places})', tuple(values.values()))
         row_id = int(cursor.lastrowid or 0)
         self.changes.append({"table": table, "id": row_id, "before": None, "after": self._row(table, row_id)})
         return row_id
@@ -125,7 +131,7 @@ class Action:
         if before is None:
             raise InputError(f"there is no {table} {row_id} any more; reload the page")
         names = ", ".join(f'"{name}" = ?' for name in values)
-        self._db.execute(f'UPDATE "{table}" SET {names} WHERE id = ?', (*values.values(), row_id))
+        self.db.execute(f'UPDATE "{table}" SET {names} WHERE id = ?', (*values.values(), row_id))
         self.changes.append({"table": table, "id": row_id, "before": before, "after": self._row(table, row_id)})
 
     def delete(self, table: str, row_id: int) -> None:
@@ -134,11 +140,11 @@ class Action:
         before = self._row(table, row_id)
         if before is None:
             raise InputError(f"there is no {table} {row_id} any more; reload the page")
-        self._db.execute(f'DELETE FROM "{table}" WHERE id = ?', (row_id,))
+        self.db.execute(f'DELETE FROM "{table}" WHERE id = ?', (row_id,))
         self.changes.append({"table": table, "id": row_id, "before": before, "after": None})
 
     def _row(self, table: str, row_id: int) -> Row | None:
-        found = self._db.execute(f'SELECT * FROM "{table}" WHERE id = ?', (row_id,)).fetchone()
+        found = self.db.execute(f'SELECT * FROM "{table}" WHERE id = ?', (row_id,)).fetchone()
         return None if found is None else dict(found)
 
     @staticmethod
@@ -219,7 +225,8 @@ class Store:
         row = self.row(
             "SELECT (SELECT coalesce(max(id), 0) FROM event) AS last, "
             "(SELECT coalesce(sum(id), 0) FROM event WHERE state = 'done') AS done, "
-            "(SELECT coalesce(max(id), 0) FROM run) AS run, (SELECT coalesce(max(id), 0) FROM detection) AS found"
+            "(SELECT coalesce(max(id), 0) FROM run) AS run, (SELECT coalesce(max(id), 0) FROM detection) AS found, "
+            "(SELECT coalesce(max(id), 0) FROM cluster) AS grouped"
         )
         assert row is not None
         return "-".join(str(value) for value in row.values())

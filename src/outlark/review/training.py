@@ -1,11 +1,9 @@
 """From annotations to a trained model, and from a model to what it finds in all recordings of a project."""
 
 import json
-import shutil
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,9 @@ from outlark.annotations import Annotation
 from outlark.audio.resampling import resampled_length
 from outlark.audio.sound import AudioFile
 from outlark.batch.analysis import analyse
+from outlark.batch.facts import Facts
 from outlark.batch.task import fingerprint, sha256_of
+from outlark.commands.doctor import PROBLEM, examine
 from outlark.commands.train.examples import Example, Examples
 from outlark.commands.train.learning import Learnt, learn
 from outlark.commands.train.retraining import Parent, retrain
@@ -25,8 +25,9 @@ from outlark.detection.stream import Found
 from outlark.detection.thresholds import FROM
 from outlark.errors import AudioError, InputError
 from outlark.estimators.mddkm import MDDKM
+from outlark.review import runs
 from outlark.review.clusters import find_clusters
-from outlark.review.project import Job, Project, Recording, insert_detections
+from outlark.review.project import GROUPED, Job, Project, Recording, insert_detections
 from outlark.review.store import Row
 from outlark.review.tiles import CurveKeeper, save_levels
 from outlark.segments import Segment
@@ -65,26 +66,45 @@ def corrections_of(project: Project) -> list[Row]:
 def train(project: Project, job: Job, first: int | None = None) -> None:
     """Train on all annotations, then find notes in all recordings, starting with the one on the screen.
 
-    If the project reviews the results of a known model, the examples of that model count as well.
+    If the project reviews the results of a known model, the examples of that model count as well. Until all recordings
+    are searched, the results of the model before are shown.
     """
+    with runs.alone(project):
+        job.tell(0.02, "learning from the examples")
+        learnt, begun = _learn(project)
+        job.run = runs.begin(project, learnt.detector, **begun)
+        job.tell(0.15, "learnt; the model is saved")
+        try:
+            failures = _search_all(project, job, job.run, learnt.detector, first)
+            if failures and job.searched == 0:
+                raise AudioError(_in_words(failures, job))
+        except BaseException:
+            runs.discard(project, job.run)
+            raise
+        runs.show(project, job.run)
+    afterwards(project, job.run)
+    if failures:
+        raise AudioError(_in_words(failures, job))
+
+
+def _learn(project: Project) -> tuple[Learnt, dict[str, Any]]:
+    """A model of all annotations, and what its run says about it: the examples, their health, and remarks."""
     rows, rejected, given = examples_of(project), _annotations(project, [NOT_THIS]), given_model(project)
     if not rows and not (given and rejected):
         raise InputError("there is nothing to learn from yet; mark a few notes of each class first")
     recordings = {recording.id: recording for recording in project.recordings()}
-    job.tell(0.02, "learning from the examples")
+    known = {row["label"] for row in rows} | set(given["examples"] if given else ())
+    notes = _notes(rows, recordings)
+    negatives = _notes([row for row in rejected if row["label"] in known], recordings)
+    new = Examples(notes=notes, clips=False, negatives=negatives)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        known = {row["label"] for row in rows} | set(given["examples"] if given else ())
-        notes = _notes(rows, recordings)
-        negatives = _notes([row for row in rejected if row["label"] in known], recordings)
-        new = Examples(notes=notes, clips=False, negatives=negatives)
         learnt = learn(new.at_most(MOST_EXAMPLES)) if given is None else _retrained(project, given, new)
     numbers = {id(note): row["id"] for row, note in zip(rows, notes, strict=True)}
     ids = [numbers.get(id(note)) for note in learnt.examples.notes]
-    job.tell(0.15, "learnt; saving the model")
     said = [*learnt.remarks, *(str(one.message) for one in caught if issubclass(one.category, UserWarning))]
-    run_id = _save_run(project, learnt, {"notes": health_of(learnt.detector, ids), "ids": ids, "given": given}, said)
-    scan(project, job, run_id, learnt.detector, first)
+    health = {"notes": health_of(learnt.detector, ids), "ids": ids, "given": given}
+    return learnt, {"examples": [*rows, *rejected], "health": health, "remarks": list(dict.fromkeys(said))}
 
 
 def given_model(project: Project) -> dict[str, Any] | None:
@@ -105,26 +125,56 @@ def _retrained(project: Project, given: dict[str, Any], new: Examples) -> Learnt
 
 
 def scan(project: Project, job: Job, run_id: int, detector: NoteDetector, first: int | None = None) -> None:
-    """Find notes in the recordings that have not been searched yet, and group the unknown sounds."""
-    run = project.run()
+    """Find notes in the recordings that this run has not searched yet."""
+    job.run = run_id
+    failures = _search_all(project, job, run_id, detector, first)
+    afterwards(project, run_id)
+    if failures:
+        raise AudioError(_in_words(failures, job))
+
+
+def _search_all(project: Project, job: Job, run_id: int, detector: NoteDetector, first: int | None) -> list[str]:
+    """Search what has not been searched; why some recordings cannot be."""
+    run = project.run(run_id)
     assert run is not None
     waiting = [r for r in project.recordings() if r.id not in run["scanned"]]
     waiting.sort(key=lambda r: r.id != first)
     total = sum(r.n_samples for r in waiting) or 1
-    done, failures = 0, []
+    done, failures, job.recordings = 0, list[str](), len(waiting)
     for recording in waiting:
-        share = 0.75 * recording.n_samples / total
-        start = 0.15 + 0.75 * done / total
+        share = 0.85 * recording.n_samples / total
+        start = 0.15 + 0.85 * done / total
         try:
             segments, kept = search(project, run_id, detector, recording, _part(job, start, share, recording.name))
-            store_found(project, run_id, detector, recording, segments, kept)
+            store_found(project, run, detector, recording, segments, kept)
+            job.searched += 1
         except AudioError as error:
             failures.append(str(error))
         done += recording.n_samples
-    job.tell(0.92, "grouping the unknown sounds")
-    find_clusters(project, run_id, detector)
-    if failures:
-        raise AudioError(f"{len(failures)} of {len(waiting)} recordings could not be searched: {failures[0]}")
+    return failures
+
+
+def _in_words(failures: Sequence[str], job: Job) -> str:
+    return f"{len(failures)} of {job.recordings} recordings could not be searched: {failures[0]}"
+
+
+def afterwards(project: Project, run_id: int) -> None:
+    """In the background: group the unknown sounds of a run, and look for mistakes that its model is likely to make."""
+
+    def work(job: Job) -> None:
+        run = project.run(run_id)
+        if run is None or run["id"] != run_id:
+            return
+        detector = load(project.folder / run["model"])
+        find_clusters(project, run_id, detector, job)
+        job.tell(0.9, "testing the model on sounds that are not notes")
+        problems = [str(finding) for finding in examine(detector) if finding.severity == PROBLEM]
+        with project.store.writing() as db:
+            said = json.dumps(list(dict.fromkeys([*run["remarks"], *problems])))
+            db.execute("UPDATE run SET remarks = ?, state = ? WHERE id = ?", (said, GROUPED, run_id))
+
+    project.chores.stop()
+    project.chores.start("grouping", work)
 
 
 def _part(job: Job, start: float, share: float, name: str) -> Callable[[float], None]:
@@ -155,25 +205,27 @@ def search(
 
 
 def store_found(
-    project: Project, run_id: int, detector: NoteDetector, recording: Recording,
-    segments: Sequence[Segment], kept: KeptScores | None,
+    project: Project, run: Row, detector: NoteDetector, recording: Recording,
+    segments: Sequence[Segment], kept: KeptScores, *, decided: bool = False,
 ) -> None:  # fmt: skip
-    """Replace the detections of a recording by these segments, and its candidates by those in its scores."""
-    ids = project.class_ids()
+    """Replace the detections of a recording by these segments, and its candidates by those in its scores.
+
+    `decided`: with other thresholds, which change neither the scores nor the candidates.
+    """
+    run_id, ids = run["id"], {**project.class_ids(), **run["health"].get("class_ids", {})}
     rows = [_detection(run_id, recording.id, ids, segment) for segment in segments if segment.verdict != SILENCE]
-    possible = [] if kept is None else candidates(detector, kept)
+    possible = [] if decided else candidates(detector, kept)
+    facts = Facts.of_dict(kept.facts).and_also(kept.remark_on_edges(detector) if decided else None)
     with project.store.writing() as db:
-        db.execute("DELETE FROM detection WHERE run_id = ? AND recording_id = ?", (run_id, recording.id))
+        runs.replace_detections(db, run_id, recording.id)
         insert_detections(db, rows)
-        if kept is not None:
+        if not decided:
             db.execute("DELETE FROM candidate WHERE run_id = ? AND recording_id = ?", (run_id, recording.id))
             db.executemany(
                 "INSERT INTO candidate (run_id, recording_id, class_id, t0, t1, score) VALUES (?, ?, ?, ?, ?, ?)",
                 [(run_id, recording.id, ids[str(s.label)], s.start, s.end, float(s.score)) for s in possible],
             )
-        (scanned,) = db.execute("SELECT scanned FROM run WHERE id = ?", (run_id,)).fetchone()
-        every = sorted({*json.loads(scanned), recording.id})
-        db.execute("UPDATE run SET scanned = ? WHERE id = ?", (json.dumps(every), run_id))
+        runs.mark_searched(db, run_id, recording, facts.all_remarks)
 
 
 def candidates(detector: NoteDetector, kept: KeptScores) -> list[Segment]:
@@ -198,7 +250,7 @@ def decide_again(project: Project, job: Job) -> None:
         kept = load_scores(project.run_folder(run["id"], recording) / SCORES)
         layout = replace(kept.scores.layout, thresholds=detector.layout_.thresholds)
         now = replace(kept, scores=replace(kept.scores, layout=layout))
-        store_found(project, run["id"], detector, recording, now.decide(detector), None)
+        store_found(project, run, detector, recording, now.decide(detector), now, decided=True)
     path = project.folder / run["model"]
     save(detector, path)
     with project.store.writing() as db:
@@ -227,33 +279,6 @@ def _detection(run_id: int, recording_id: int, ids: dict[str, int], s: Segment) 
     label = None if s.label is None else ids[str(s.label)]
     return (run_id, recording_id, label, s.verdict, s.start, s.end, float(s.score), rival, float(s.runner_up_score),
             s.reason, s.low_hz, s.high_hz)  # fmt: skip
-
-
-def _save_run(project: Project, learnt: Learnt, health: dict[str, Any], remarks: Sequence[str]) -> int:
-    """Save the model, and replace the run by a new one that has not searched anything yet."""
-    detector = learnt.detector
-    priors = {str(c): float(t) for c, t in zip(detector.classes_, detector.layout_.thresholds, strict=True)}
-    before = project.run()
-    path = project.folder / "models" / f"run-{(0 if before is None else before['id']) + 1}.outlark"
-    save(detector, path)
-    health = {"priors": priors, **health}
-    with project.store.writing() as db:
-        for table in ("detection", "candidate", "cluster", "member"):
-            db.execute(f"DELETE FROM {table}")
-        cursor = db.execute(
-            "INSERT INTO run (at, model, sha256, classes, thresholds, examples, health, remarks) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                datetime.now(UTC).isoformat(timespec="seconds"), f"models/{path.name}", sha256_of(path),
-                json.dumps([str(c) for c in detector.classes_]), json.dumps(priors),
-                json.dumps([[r["id"], r["class_id"], r["t0"], r["t1"]] for r in corrections_of(project)]),
-                json.dumps(health),
-                json.dumps(list(remarks)),
-            ),
-        )  # fmt: skip
-    if before is not None:
-        shutil.rmtree(project.folder / "cache" / f"run-{before['id']}", ignore_errors=True)
-    return int(cursor.lastrowid or 0)
 
 
 def health_of(detector: NoteDetector, ids: Sequence[int | None]) -> dict[str, dict[str, Any]]:

@@ -181,7 +181,11 @@ def _learn_clips(examples: Examples, detector: NoteDetector, channel: int | str,
         detector=detector,
         examples=replace(examples, notes=tuple(clip.note for clip in used)),
         seconds=sum(len(clip.used) / clip.rate for clip in used),
-        remarks=(*_on_silence(clips), *_on_margins(clips, trimmed, trim), *_on_rates(rates)),
+        remarks=(
+            *_on_silence(clips),
+            *_on_margins(clips, trimmed, trim),
+            *_on_rates(rates, [[c.note.label] for c in clips]),
+        ),
         unread=tuple(unread),
     )
 
@@ -255,7 +259,7 @@ def _learn_annotations(examples: Examples, detector: NoteDetector, channel: int 
     seconds = sum(len(own) / rate for own, rate in zip(samples, rates, strict=True))
     said = f"used {seconds:.0f} s around the annotations, out of {sound.there_s:.0f} s of recordings"
     part = [said] if _margin(sound.there_s, len(examples.notes)) is not None else []
-    remarks = (*sound.beyond, *part, *_on_rates(rates))
+    remarks = (*sound.beyond, *part, *_on_rates(rates, [[str(s.label) for s in own] for own in notes]))
     return Learnt(detector=detector, examples=examples, seconds=seconds, remarks=remarks)
 
 
@@ -382,10 +386,18 @@ def _reject_annotations(
 # -------------------------------------------------------------------- remarks
 
 
-def _on_rates(rates: Sequence[int]) -> list[str]:
-    if len(set(rates)) < 2:
+def _on_rates(rates: Sequence[int], labels: Sequence[Sequence[str]]) -> list[str]:
+    """What is lost by resampling; `labels` are those of the notes at each rate.
+
+    >>> _on_rates([8000, 250000], [["song"], ["bat"]])
+    ["sample rates from 8000 to 250000 Hz; everything is resampled to 8000 Hz: nothing above 4000 Hz is heard of 'bat'"]
+    """
+    least = min(rates)
+    cut = sorted({label for rate, own in zip(rates, labels, strict=True) if rate > least for label in own})
+    if not cut:
         return []
-    return [f"sample rates from {min(rates)} to {max(rates)} Hz; everything is resampled to {min(rates)} Hz"]
+    said = f"sample rates from {least} to {max(rates)} Hz; everything is resampled to {least} Hz"
+    return [f"{said}: nothing above {least // 2} Hz is heard of {', '.join(map(repr, cut))}"]
 
 
 def _on_files(examples: Examples) -> Iterator[str]:

@@ -6,13 +6,15 @@ from fastapi import APIRouter, HTTPException, Query, Response
 
 from outlark.errors import InputError
 from outlark.review import actions, queues, training
-from outlark.review.api import Id, Start, Thresholds
+from outlark.review.api import MOST, Id, Start, Thresholds
 from outlark.review.api.recordings import found
 from outlark.review.overview import histograms, overview, speaking_for
 from outlark.review.project import Job, Project
 from outlark.storage.model_file import load
 
 Answer = dict[str, Any]
+#: The number of a run; without it, or if there is none of this number any more, the one that is shown.
+Run = Annotated[int | None, Query(ge=0, le=MOST)]
 
 
 def router(project: Project, title: str, problems: list[dict[str, str]]) -> APIRouter:
@@ -34,14 +36,15 @@ def _project_routes(project: Project, title: str, problems: list[dict[str, str]]
     routes = APIRouter(prefix="/api", tags=["model"])
 
     @routes.get("/project")
-    def whole() -> Answer:
-        return {"title": title, "problems": [*problems, *project.missing()], **overview(project)}
+    def whole(run: Run = None) -> Answer:
+        return {"title": title, "problems": [*problems, *project.missing()], **overview(project, run)}
 
     @routes.get("/revision")
     def revision() -> Answer:
-        """Changes when another tab has changed something; with the running job."""
+        """Changes when another tab has changed something; with the running job, and whether grouping is under way."""
         last = project.jobs.last
-        return {"revision": project.store.revision(), "job": None if last is None else last.as_dict()}
+        job = None if last is None else last.as_dict()
+        return {"revision": project.store.revision(), "job": job, "grouping": project.chores.running}
 
     @routes.post("/train", status_code=202)
     def train(body: Start) -> Answer:
@@ -75,6 +78,7 @@ def _project_routes(project: Project, title: str, problems: list[dict[str, str]]
     @routes.put("/thresholds")
     def thresholds(body: Thresholds) -> Answer:
         """Move thresholds; `decide` applies them."""
+        project.jobs.check_idle()
         return actions.set_thresholds(project, body.values)
 
     @routes.post("/decide", status_code=202)
@@ -99,23 +103,23 @@ def _detection_routes(project: Project) -> APIRouter:
     routes = APIRouter(prefix="/api", tags=["model"])
 
     @routes.get("/recordings/{recording_id}/detections")
-    def detections(recording_id: Id) -> list[Answer]:
+    def detections(recording_id: Id, run: Run = None) -> list[Answer]:
         found(project, recording_id)
-        run = project.run()
-        if run is None:
+        shown = project.run(run)
+        if shown is None:
             return []
         rows = project.store.rows(
-            "SELECT * FROM detection WHERE run_id = ? AND recording_id = ? ORDER BY t0", run["id"], recording_id
+            "SELECT * FROM detection WHERE run_id = ? AND recording_id = ? ORDER BY t0", shown["id"], recording_id
         )
         return queues.with_statuses(project, rows)
 
     @routes.get("/recordings/{recording_id}/candidates")
-    def candidates(recording_id: Id) -> list[list[float]]:
+    def candidates(recording_id: Id, run: Run = None) -> list[list[float]]:
         """What lower thresholds would find: class, start, end, score."""
-        run = project.run()
+        shown = project.run(run)
         rows = project.store.rows(
             "SELECT class_id, t0, t1, score FROM candidate WHERE run_id = ? AND recording_id = ? ORDER BY t0",
-            -1 if run is None else run["id"], recording_id,
+            -1 if shown is None else shown["id"], recording_id,
         )  # fmt: skip
         return [list(row.values()) for row in rows]
 
@@ -132,12 +136,13 @@ def _detection_routes(project: Project) -> APIRouter:
         order: Literal["uncertain", "random", "time"] = "uncertain",
         of: Annotated[str, Query(pattern=r"^(known|unknown|[0-9]{1,15})$")] = "known",
         limit: Annotated[int, Query(ge=1, le=20000)] = 2000,
+        run: Run = None,
     ) -> Answer:
-        return queues.queue(project, order=order, of=of, limit=limit)
+        return queues.queue(project, order=order, of=of, limit=limit, run=run)
 
     @routes.get("/calibration")
-    def calibration() -> list[Answer]:
+    def calibration(run: Run = None) -> list[Answer]:
         """The distribution of the scores of each class of the model."""
-        return histograms(project)
+        return histograms(project, run)
 
     return routes

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { $, alertUser, el, say } from "./dom.js";
 import { clearScores } from "./scores.js";
-import { changed, duration, state } from "./state.js";
+import { changed, duration, ofRun, state } from "./state.js";
 import { clearTiles } from "./tiles.js";
 import { show, showAll } from "./view.js";
 
@@ -16,7 +16,9 @@ const told = new Set();
 
 /** The classes, the run and its thresholds. The revision is adopted only if everything else is loaded as well: another tab may have changed something. */
 export async function loadProject(all = false) {
-  const project = await get("/api/project");
+  const asked = state.run, project = await get(ofRun("/api/project"));
+  if (state.run !== asked) return loadProject(all);  // another one was asked for meanwhile
+  if (!project.run?.making) state.run = null;  // it is complete, or was cancelled
   state.project = project;
   if (all || !revision) revision = project.revision;
   const { run } = project;
@@ -87,8 +89,8 @@ async function fetchFound(id) {
   const { run } = state.project;
   const [annotations, detections, candidates, levels] = await Promise.all([
     get(`/api/recordings/${id}/annotations`),
-    get(`/api/recordings/${id}/detections`),
-    get(`/api/recordings/${id}/candidates`),
+    get(ofRun(`/api/recordings/${id}/detections`)),
+    get(ofRun(`/api/recordings/${id}/candidates`)),
     run ? get(`/api/recordings/${id}/score_levels/${run.id}`) : { levels: 0 },
   ]);
   return { detections, candidates, scoreLevels: levels, annotations: byId(annotations), detectionOf: byId(detections) };
@@ -96,23 +98,32 @@ async function fetchFound(id) {
 
 export async function loadQueue() {
   const { order, of } = state.queue;
-  const found = await get(`/api/queue?order=${order}&of=${of}`);
+  const found = await get(ofRun(`/api/queue?order=${order}&of=${of}`));
   Object.assign(state.queue, found, { itemOf: byId(found.items) });
   state.queue.at = found.items.findIndex((item) => item.id === state.current);
   changed("queue");
 }
 
 export async function reloadAll() {
+  const before = state.queue.items[state.queue.at];
   await loadProject(true);
   clearScores();
   await loadFound();
   await loadQueue();
+  if (before && state.queue.at < 0) stayAt(before);
   changed("calibration");
+}
+
+/** The note under review in results that are new: review goes on where it was. */
+function stayAt(before) {
+  state.queue.at = state.queue.items.findIndex((item) => item.recording_id === before.recording_id && item.t0 < before.t1 && item.t1 > before.t0);
+  state.current = state.queue.items[state.queue.at]?.id ?? null;
+  changed("queue");
 }
 
 /** Put what an action has changed into what is shown. */
 export function apply(outcome) {
-  if (!outcome) { reloadAll(); return; }
+  if (!outcome || outcome.run) { reloadAll(); return; }
   for (const row of outcome.annotations) known.get(row.recording_id)?.found.annotations.set(row.id, row);
   for (const { found } of known.values()) for (const id of outcome.removed) found.annotations.delete(id);
   setStatuses(outcome.statuses);
@@ -147,19 +158,39 @@ export function watch(job) {
 async function poll(job) {
   $("job").hidden = false;
   $("job").dataset.id = job.id;
+  let shown = 0;
   while (job.state === "running") {
-    $("job-bar").value = job.progress;
-    $("job-text").textContent = `${job.kind}: ${job.message}`;
-    changed("job");
+    drawJob(job);
     await new Promise((done) => setTimeout(done, POLL_MS));
     job = await get(`/api/jobs/${job.id}`).catch(() => ({ ...job, state: "failed", message: "outlark does not answer" }));
+    if (job.searched > shown && isShown(job) && !(document.body.dataset.waiting > "0")) { shown = job.searched; await reloadAll(); }
   }
   $("job").hidden = true;
+  state.run = null;
   if (job.state === "failed") alertUser(`${job.kind}: ${job.message}`);
   say(`${job.kind}: ${job.state}`);
   await reloadAll();
   document.body.dataset.jobs = String(job.id);
   changed("job");
+}
+
+/** Whether the results of a job are those that are shown: of the first model, or if they were asked for. */
+const isShown = (job) => job.run !== null && (!state.project.run || state.project.run.id === job.run);
+
+function drawJob(job) {
+  $("job-bar").value = job.progress;
+  const button = $("job-new"), making = Boolean(state.project.run?.making);
+  $("job-text").textContent = making ? `model ${job.run} so far: ${job.searched} of ${job.recordings} recordings` : `${job.kind}: ${job.message}`;
+  button.hidden = !making && (isShown(job) || !job.searched);
+  button.textContent = making ? "Back to the model before" : `See ${job.searched} of ${job.recordings} new`;
+  button.dataset.run = making ? "" : String(job.run);
+  changed("job");
+}
+
+/** Look at the new results so far, or at those that they are going to replace. */
+export async function turnRun() {
+  state.run = Number($("job-new").dataset.run) || null;
+  await reloadAll();
 }
 
 /** Another tab may have changed something. */
@@ -169,6 +200,6 @@ export function keepUpToDate() {
     const now = await get("/api/revision").catch(() => null);
     if (!now || document.body.dataset.waiting > "0") return;
     if (now.job?.state === "running") watch(now.job);
-    else if (now.revision !== revision) { revision = now.revision; await reloadAll(); }
+    else if (now.revision !== revision || now.grouping !== state.project.grouping) { revision = now.revision; await reloadAll(); }
   }, IDLE_MS);
 }

@@ -7,7 +7,7 @@ import { showExport, showKeys } from "./dialogs.js";
 import { openGallery } from "./gallery.js";
 import { playCurrent, startKeys } from "./keys.js";
 import { drawLanes, drawOverview, layOutLanes, renewOverview } from "./lanes.js";
-import { apply, keepUpToDate, loadFound, loadProject, loadQueue, openRecording } from "./load.js";
+import { apply, keepUpToDate, loadFound, loadProject, loadQueue, openRecording, turnRun } from "./load.js";
 import { newClass } from "./actions.js";
 import { startPanels } from "./panels.js";
 import { drawClock, playPause, startPlayer } from "./player.js";
@@ -57,6 +57,7 @@ function startControls() {
   $("new-class").addEventListener("click", () => newClass());
   $("gallery-open").addEventListener("click", () => openGallery());
   $("job-cancel").addEventListener("click", () => request("DELETE", `/api/jobs/${$("job").dataset.id}`).catch((error) => alertUser(error.message)));
+  $("job-new").addEventListener("click", turnRun);
   $("import").addEventListener("change", importTable);
   $("upload").addEventListener("change", () => upload([...$("upload").files]));
   window.addEventListener("beforeunload", (event) => { if (unsaved()) event.preventDefault(); });

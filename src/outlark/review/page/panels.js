@@ -11,12 +11,14 @@ import { chip, className, keyText } from "./theme.js";
 import { showNote } from "./view.js";
 
 const ENOUGH = 3;
+const NO_GROUPS = $("no-clusters").textContent;
 const many = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
 
 export function startPanels() {
   on("project", drawHeader);
   on("project", drawClasses);
   on("project", drawClusters);
+  on("project", drawRemarks);
   on("project", drawSteps);
   on("job", drawHeader);
 }
@@ -55,10 +57,11 @@ function classRow(c) {
   if (c.negatives) parts.push(`${c.negatives} rejected`);
   if (estimate) parts.push(`precision ${Math.round((100 * estimate.right) / estimate.n)} % (${Math.round(100 * estimate.low)}–${Math.round(100 * estimate.high)})`);
   const odd = c.odd.map((o) => el("button", { class: "odd", type: "button", onclick: () => showExample(o.annotation) }, `example ${o.number} ${o.problem}`));
+  const remarks = c.remarks.map((remark) => el("p", { class: "remark" }, remark));
   const key = keyText(c.id);
   return el("li", {}, el("div", { class: "line" }, chip(c.id), el("span", { class: "name", title: c.name }, c.name), key ? el("kbd", {}, key) : null,
     el("button", { class: "more", type: "button", "aria-label": `Rename or delete ${c.name}`, onclick: () => editClass(c) }, "…")),
-  el("small", {}, ...parts.flatMap((part, k) => [k ? " · " : null, el("span", {}, part)])), ...odd);
+  el("small", {}, ...parts.flatMap((part, k) => [k ? " · " : null, el("span", {}, part)])), ...odd, ...remarks);
 }
 
 /** Show the example that is odd, in its recording. */
@@ -88,10 +91,24 @@ async function editClass(c) {
   await loadQueue();
 }
 
+/** What was noticed in training, besides what concerns one class, and in searching: each once, with its recordings. */
+function drawRemarks() {
+  const { project } = state;
+  if (!project) return;
+  const recordings = new Map();
+  for (const r of project.recordings) for (const remark of r.remarks) recordings.set(remark, [...(recordings.get(remark) ?? []), r.short]);
+  const heard = [...recordings].map(([remark, names]) => `${names.length === 1 ? names[0] : many(names.length, "recording")}: ${remark}`);
+  const all = [...(project.run?.remarks ?? []), ...heard];
+  $("remarks").hidden = !all.length;
+  $("remark-list").replaceChildren(...all.map((remark) => el("li", { class: "remark" }, remark)));
+}
+
 function drawClusters() {
   const { project } = state;
   if (!project) return;
   $("no-clusters").hidden = project.clusters.length > 0;
+  $("no-clusters").textContent = project.grouping ? "The unknown sounds are being grouped…" : NO_GROUPS;
+  $("clusters").setAttribute("aria-busy", String(project.grouping));
   $("gallery-open").disabled = !project.clusters.length;
   $("clusters").replaceChildren(...project.clusters.map((c) =>
     el("li", {}, el("button", { type: "button", onclick: () => openGallery(c.id) }, chip(null), `Unknown ${c.name}`, el("small", {}, `${c.size} alike`)))));

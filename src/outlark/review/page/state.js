@@ -2,6 +2,7 @@
 
 export const state = {
   /** @type {any} */ project: null,
+  /** @type {number | null} */ run: null,      // the run that is looked at, if it is not the one that the project shows
   /** @type {any} */ recording: null,          // details of the recording that is open
   /** @type {Map<number, any>} */ annotations: new Map(),
   /** @type {any[]} */ detections: [],         // by time
@@ -35,6 +36,8 @@ export function changed(...names) {
 export const seconds = (sample) => sample / state.recording.sample_rate;
 export const samples = (time) => Math.round(time * state.recording.sample_rate);
 export const duration = () => state.recording.n_samples / state.recording.sample_rate;
+/** A request for results: those of the run that is looked at. */
+export const ofRun = (path) => (state.run === null ? path : `${path}${path.includes("?") ? "&" : "?"}run=${state.run}`);
 export const classOf = (id) => state.project.classes.find((c) => c.id === id) ?? null;
 export const keyOf = (id) => state.project.classes.findIndex((c) => c.id === id) + 1;
 export const priorOf = (id) => state.project.run?.priors[id] || 1;

@@ -3,7 +3,7 @@
 import { setThresholds } from "./actions.js";
 import { get } from "./api.js";
 import { $, colour, el, fitted, say } from "./dom.js";
-import { changed, on, state } from "./state.js";
+import { changed, ofRun, on, state } from "./state.js";
 import { chip, classColour, className } from "./theme.js";
 import { valueAt } from "./scores.js";
 
@@ -71,7 +71,7 @@ async function release() {
 
 async function load() {
   if ($("panel-thresholds").hidden) return;
-  found = await get("/api/calibration");
+  found = await get(ofRun("/api/calibration"));
   draw();
 }
 

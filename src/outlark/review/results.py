@@ -1,0 +1,211 @@
+"""Results of `outlark detect` as a run of the page, which follows them when `detect` is resumed or repeated."""
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from outlark.annotations import Annotation, read_annotations
+from outlark.batch.facts import Facts
+from outlark.batch.task import file_sha256, sha256_of
+from outlark.errors import InputError, OutlarkError
+from outlark.review import runs
+from outlark.review.project import SHOWN, Project, Recording, insert_detections
+from outlark.review.store import Row
+from outlark.storage.model_file import load
+from outlark.verdict_names import KNOWN, SILENCE, UNKNOWN
+
+#: Suffixes of annotation files, the most complete formats first.
+ENDINGS = (".jsonl", ".parquet", ".outlark.csv", ".selections.txt", ".birdnet.csv", ".kaleidoscope.csv", ".labels.txt")
+#: Finished recordings by name: their lines in the journal.
+Done = Mapping[str, Mapping[str, Any]]
+#: How the remarks of a run from results begin.
+ORIGIN = "from the results in"
+
+
+def import_found(
+    project: Project, folder: Path, done: Done, model: Path | None = None, audio: Sequence[Path] = ()
+) -> list[dict[str, str]]:
+    """Store the annotation files of a run as a run of the page; returns those that could not be read.
+
+    Only files that have changed since they were stored are read. Results of another model, or with other settings,
+    become a run of their own, which is shown from then on. With `model`, the recordings have to be searched again,
+    which provides the scores. Without it, a model beside the results is used for retraining only.
+    """
+    known = _known(project, done)
+    before: dict[str, str] = {} if known is None else known["health"].get("results", {}).get("tables", {})
+    tables = {name: table for name, entry in done.items() if (table := _table(folder, entry["outputs"])) is not None}
+    digests = {name: file_sha256(table) for name, table in tables.items()}
+    if known is not None and digests == before:
+        _show(project, known["id"])
+        return []
+    recordings = {recording.name: recording for recording in project.recordings()}
+    changed = {name: tables[name] for name in tables if digests[name] != before.get(name) and name in recordings}
+    read, problems = _read(changed)
+    labels = sorted({note.label for notes in read.values() for note in notes if note.label is not None})
+    _add_classes(project, labels)
+    run_id = _new_run(project, folder, done, labels, model, audio) if known is None else known["id"]
+    stored = {name: digests[name] for name in tables if name in read or digests[name] == before.get(name)}
+    gone = [name for name in before if name not in tables and name in recordings]
+    found = {recordings[name]: read.get(name, []) for name in (*read, *gone)}
+    _store(project, run_id, found, done, labels, {"identity": _identity(done), "tables": stored})
+    _show(project, run_id, new=known is None)
+    return problems
+
+
+def _show(project: Project, run_id: int, *, new: bool = False) -> None:
+    """Show these results, unless the page has trained a model since: then those of that model stay."""
+    shown = project.run()
+    if new or (shown is not None and _is_import(shown)):
+        runs.show(project, run_id, "results of detect")
+
+
+def _is_import(run: Row) -> bool:
+    return any(said.startswith(ORIGIN) for said in run["remarks"])
+
+
+def _known(project: Project, done: Done) -> Row | None:
+    """The run that holds results of this model with these settings, or None."""
+    for row in project.store.rows("SELECT id FROM run ORDER BY id DESC"):
+        run = project.run(row["id"])
+        assert run is not None
+        results = run["health"].get("results")
+        earlier = results is None and _is_import(run)
+        if run["sha256"] == _sha256(done) if earlier else (results or {}).get("identity") == _identity(done):
+            return run
+    return None
+
+
+def _identity(done: Done) -> str:
+    """Of the model and the settings."""
+    return json.dumps(next(iter(done.values()))["identity"], sort_keys=True)
+
+
+def _read(tables: Mapping[str, Path]) -> tuple[dict[str, list[Annotation]], list[dict[str, str]]]:
+    """The annotations in files, by name, and which could not be read."""
+    read, problems = {}, []
+    for name, table in tables.items():
+        try:
+            read[name] = list(read_annotations(table).annotations)
+        except OutlarkError as error:
+            problems.append({"name": name, "message": str(error)})
+    return read, problems
+
+
+def _new_run(
+    project: Project, folder: Path, done: Done, labels: list[str], model: Path | None, audio: Sequence[Path]
+) -> int:
+    """A run without results yet; its number."""
+    thresholds, kept, given = _thresholds(done, labels), None, None
+    nearby = model or _model_nearby(folder, done)
+    if nearby is not None:
+        given, of_model = _model(project, nearby, done, audio)
+        if model is not None:
+            kept, thresholds = given["file"], of_model
+        _add_classes(project, sorted(of_model))
+    with project.store.writing() as db:
+        cursor = db.execute(
+            "INSERT INTO run (at, model, sha256, classes, thresholds, examples, health, remarks, state) "
+            "VALUES (?, ?, ?, ?, ?, '[]', ?, ?, ?)",
+            (
+                datetime.now(UTC).isoformat(timespec="seconds"), kept, _sha256(done), json.dumps(sorted(thresholds)),
+                json.dumps(thresholds), json.dumps({"priors": thresholds, "notes": {}, "given": given}),
+                json.dumps([f"{ORIGIN} {folder}"]), SHOWN,
+            ),
+        )  # fmt: skip
+    return int(cursor.lastrowid or 0)
+
+
+def _store(
+    project: Project, run_id: int, found: Mapping[Recording, Sequence[Annotation]], done: Done, labels: Sequence[str],
+    results: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """Replace what a run holds of these recordings, and remember which files that was; verdicts stay as they are."""
+    run, ids = project.run(run_id), project.class_ids()
+    assert run is not None
+    more = dict.fromkeys(set(labels) - set(run["classes"]), 0.0) if run["model"] is None else {}
+    health = {**run["health"], "priors": {**run["health"]["priors"], **more}, "results": results}
+    with project.store.writing() as db:
+        for recording, annotations in found.items():
+            runs.replace_detections(db, run_id, recording.id)
+            rows = [_row(run_id, recording, annotation, ids) for annotation in annotations]
+            insert_detections(db, [row for row in rows if row is not None])
+            entry = done.get(recording.name)
+            remarks = () if entry is None else _facts(entry).all_remarks
+            runs.mark_searched(db, run_id, recording, remarks, scores=entry is not None and run["model"] is None)
+        db.execute(
+            "UPDATE run SET health = ?, classes = ?, thresholds = ? WHERE id = ?",
+            (json.dumps(health), json.dumps(sorted({*run["classes"], *more})),
+             json.dumps({**run["thresholds"], **more}), run_id),
+        )  # fmt: skip
+
+
+def _facts(entry: Mapping[str, Any]) -> Facts:
+    """What `detect` noticed about a recording."""
+    return Facts(partial=entry.get("partial"), remarks=tuple(entry.get("remarks") or ()))
+
+
+def _model_nearby(folder: Path, done: Done) -> Path | None:
+    """The model that made the results, if it is in their folder or beside it."""
+    files = [*sorted(folder.glob("*.outlark")), *sorted(folder.absolute().parent.glob("*.outlark"))]
+    return next((path for path in files if path.is_file() and sha256_of(path) == _sha256(done)), None)
+
+
+def _model(project: Project, path: Path, done: Done, audio: Sequence[Path]) -> tuple[dict[str, Any], dict[str, float]]:
+    """The model, copied into the project (see `training.given_model`), and its thresholds."""
+    if sha256_of(path) != _sha256(done):
+        raise InputError(f"{path} is not the model that made these results; give that one, or none")
+    detector = load(path)
+    target = project.folder / "models" / "given.outlark"
+    shutil.copyfile(path, target)
+    pairs = zip(detector.classes_, detector.layout_.thresholds, strict=True)
+    given = {
+        "file": f"models/{target.name}", "path": str(path.absolute()), "name": path.name,
+        "audio": [str(one.absolute()) for one in audio],
+        "examples": dict(Counter(str(note["label"]) for note in detector.training_)),
+    }  # fmt: skip
+    return given, {str(label): float(threshold) for label, threshold in pairs}
+
+
+def _table(folder: Path, outputs: Mapping[str, str]) -> Path | None:
+    for ending in ENDINGS:
+        for name in outputs:
+            if name.endswith(ending) and (folder / name).is_file():
+                return folder / name
+    return None
+
+
+def _add_classes(project: Project, labels: list[str]) -> None:
+    known = project.class_ids()
+    new = [label for label in labels if label not in known]
+    if new:
+        with project.store.action("classes of the results") as action:
+            for number, label in enumerate(new, start=len(known)):
+                action.insert("class", name=label, colour=number % 8)
+
+
+def _thresholds(done: Done, labels: list[str]) -> dict[str, float]:
+    """As set for the run, else 0: annotation files do not hold them."""
+    given = next((entry["identity"].get("thresholds") for entry in done.values()), None)
+    if given is not None and len(given) == len(labels):
+        return dict(zip(labels, map(float, given), strict=True))
+    return dict.fromkeys(labels, 0.0)
+
+
+def _sha256(done: Done) -> str | None:
+    return next((entry["identity"].get("model_sha256") for entry in done.values()), None)
+
+
+def _row(run_id: int, recording: Recording, annotation: Annotation, ids: Mapping[str, int]) -> tuple[Any, ...] | None:
+    verdict = annotation.verdict or (UNKNOWN if annotation.label is None else KNOWN)
+    t0, t1 = (
+        min(recording.n_samples, round(t * recording.sample_rate)) for t in (annotation.start_s, annotation.end_s)
+    )
+    if verdict == SILENCE or t1 <= t0:
+        return None
+    label = None if annotation.label is None else ids[annotation.label]
+    return (run_id, recording.id, label, verdict, t0, t1, annotation.score or 0.0, annotation.runner_up,
+            annotation.runner_up_score, annotation.reason, annotation.low_hz, annotation.high_hz)  # fmt: skip

@@ -1,0 +1,151 @@
+"""Runs of models over the recordings of a project: the one that is shown, and the one that is being made.
+
+A new run is made beside the one that is shown, which people go on reviewing, and takes its place when it is complete.
+This is an action like any other: undo returns to the run before, whose results are therefore kept. Whatever stops the
+work on a new run, it vanishes and nothing else changes. If nothing is shown yet, a new run is shown from its start.
+"""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from outlark.batch.journal import TakenError, lock
+from outlark.batch.task import sha256_of
+from outlark.detection.detector import NoteDetector
+from outlark.errors import InputError
+from outlark.review.clusters import delete_clusters
+from outlark.review.project import MAKING, RUN, SHOWN, Project, Recording
+from outlark.review.store import Row
+from outlark.storage.model_file import save
+
+#: The number of no run: detections that were replaced have it, so that a verdict on its way to them is still stored.
+NONE = 0
+
+
+@contextmanager
+def alone(project: Project) -> Iterator[None]:
+    """While no other process makes a run of this project; the system ends this with the process, however that ends."""
+    try:
+        with lock(project.folder / "training.lock"):
+            yield
+    except TakenError:
+        raise InputError("this project is being trained by another outlark review; wait for it, or cancel it") from None
+
+
+def begin(
+    project: Project, detector: NoteDetector, examples: Sequence[Row], health: Mapping[str, Any], remarks: Sequence[str]
+) -> int:
+    """A new run, in which nothing has been searched yet; `examples` are the annotations that its model has learnt."""
+    labels = [str(label) for label in detector.classes_]
+    priors = dict(zip(labels, map(float, detector.layout_.thresholds), strict=True))
+    ids = project.class_ids()
+    health = {"priors": priors, "class_ids": {label: ids[label] for label in labels if label in ids}, **health}
+    before = project.run()
+    with project.store.writing() as db:
+        cursor = db.execute(
+            "INSERT INTO run (at, classes, thresholds, examples, health, remarks, state) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                datetime.now(UTC).isoformat(timespec="seconds"), json.dumps(labels), json.dumps(priors),
+                json.dumps([[r["id"], r["class_id"], r["t0"], r["t1"]] for r in examples]), json.dumps(health),
+                json.dumps(list(remarks)), SHOWN if before is None else MAKING,
+            ),
+        )  # fmt: skip
+        run_id = int(cursor.lastrowid or 0)
+        name = f"models/run-{run_id}.outlark"
+        save(detector, project.folder / name)
+        db.execute(
+            "UPDATE run SET model = ?, sha256 = ? WHERE id = ?", (name, sha256_of(project.folder / name), run_id)
+        )
+    if before is not None and not _has_results(project, before):
+        show(project, run_id)
+    return run_id
+
+
+def _has_results(project: Project, run: Row) -> bool:
+    found = project.store.row("SELECT 1 FROM detection WHERE run_id = ? LIMIT 1", run["id"])
+    return bool(run["scanned"]) or found is not None
+
+
+def show(project: Project, run_id: int, kind: str = "train again") -> None:
+    """Show this run from now on: an action that can be undone. The results that undo returns to are kept."""
+    before = project.run()
+    if before is None or before["id"] == run_id:
+        return
+    known = project.store.row("SELECT id FROM setting WHERE name = ?", RUN)
+    with project.store.action(kind) as action:
+        if known is None:
+            action.insert("setting", name=RUN, value=json.dumps(run_id))
+        else:
+            action.update("setting", known["id"], value=json.dumps(run_id))
+        action.db.execute("UPDATE run SET state = ? WHERE id = ?", (SHOWN, run_id))
+    _forget_but(project, [run_id, before["id"]])
+
+
+def _forget_but(project: Project, kept: Sequence[int]) -> None:
+    """Delete the results of all other runs that their models can find again."""
+    old = project.store.rows(
+        f"SELECT id FROM run WHERE id NOT IN ({', '.join('?' * len(kept))}) AND model IS NOT NULL", *kept
+    )
+    with project.store.writing() as db:
+        for row in old:
+            db.execute("DELETE FROM detection WHERE run_id = ?", (row["id"],))
+            _delete_computed(db, row["id"])
+            db.execute("UPDATE run SET scanned = '[]' WHERE id = ?", (row["id"],))
+    for row in old:
+        shutil.rmtree(project.folder / "cache" / f"run-{row['id']}", ignore_errors=True)
+
+
+def discard(project: Project, run_id: int) -> None:
+    """Delete a run that was not completed, unless it is shown."""
+    run = project.run(run_id)
+    if run is None or run["id"] != run_id or run["state"] != MAKING:
+        return
+    with project.store.writing() as db:
+        replace_detections(db, run_id)
+        _delete_computed(db, run_id)
+        db.execute("DELETE FROM run WHERE id = ?", (run_id,))
+    shutil.rmtree(project.folder / "cache" / f"run-{run_id}", ignore_errors=True)
+    if run["model"] is not None:
+        (project.folder / run["model"]).unlink(missing_ok=True)
+
+
+def _delete_computed(db: sqlite3.Connection, run_id: int) -> None:
+    db.execute("DELETE FROM candidate WHERE run_id = ?", (run_id,))
+    delete_clusters(db, run_id)
+
+
+def replace_detections(db: sqlite3.Connection, run_id: int, recording_id: int | None = None) -> None:
+    """Take the detections of a recording, or of all, out of a run."""
+    db.execute(
+        "UPDATE detection SET run_id = ? WHERE run_id = ? AND (? IS NULL OR recording_id = ?)",
+        (NONE, run_id, recording_id, recording_id),
+    )
+
+
+def mark_searched(
+    db: sqlite3.Connection, run_id: int, recording: Recording, remarks: Sequence[str], *, scores: bool = True
+) -> None:
+    """A run has searched a recording, with these remarks on it; without `scores`, it is still to be searched."""
+    scanned, heard = map(json.loads, db.execute("SELECT scanned, heard FROM run WHERE id = ?", (run_id,)).fetchone())
+    scanned = sorted({*scanned, recording.id} if scores else {*scanned} - {recording.id})
+    heard = {
+        **{k: v for k, v in heard.items() if k != str(recording.id)},
+        **({recording.id: remarks} if remarks else {}),
+    }
+    db.execute("UPDATE run SET scanned = ?, heard = ? WHERE id = ?", (json.dumps(scanned), json.dumps(heard), run_id))
+
+
+def sweep(project: Project) -> None:
+    """Delete runs that no process will complete, because it was killed, and what was replaced."""
+    try:
+        with lock(project.folder / "training.lock"):
+            for row in project.store.rows("SELECT id FROM run WHERE state = ?", MAKING):
+                discard(project, row["id"])
+            with project.store.writing() as db:
+                db.execute("DELETE FROM detection WHERE run_id = ?", (NONE,))
+    except TakenError:
+        pass  # another process is at work
