@@ -1,6 +1,7 @@
 """Which recording a table is about."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -100,3 +101,15 @@ def test_links_that_lead_back_do_not_go_round(tmp_path):
     touched(tmp_path, "a/1.wav", ".hidden/2.wav")
     os.symlink(tmp_path, tmp_path / "a/up")
     assert [path.name for path in sounds_within(tmp_path)] == ["1.wav"]
+
+
+def test_a_recording_has_one_path_however_it_is_named(tmp_path, monkeypatch):
+    """Otherwise it would be learnt from twice, each time without the notes of the other."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wood/a").mkdir(parents=True)
+    (tmp_path / "wood/a/x.wav").touch()
+    sounds = SoundFiles(["wood"])
+    table = tmp_path / "t.csv"
+    assert {sounds.named(name, table) for name in ("a/x.wav", "x", str(tmp_path / "wood/a/x.wav"))} == {
+        Path("wood/a/x.wav")
+    }

@@ -208,6 +208,15 @@ def test_folders(tmp_path):
         convert_folder(source, source, to="audacity", replace_target=True)
 
 
+def test_the_file_of_all_rows_of_a_run_is_not_converted_beside_the_others(tmp_path):
+    source = tmp_path / "in"
+    source.mkdir()
+    for name in ("a.wav.outlark.csv", "combined.csv"):
+        write_annotations(source / name, ANNOTATIONS, format="csv", about=ABOUT)
+    done, failed = convert_folder(source, tmp_path / "out", to="raven")
+    assert ([one.source.name for one in done], failed) == (["a.wav.outlark.csv"], [])
+
+
 def test_of_two_formats_the_most_complete_is_converted(tmp_path):
     write_annotations(tmp_path / "a.labels.txt", ANNOTATIONS, format="audacity", about=ABOUT)
     write_annotations(tmp_path / "a.outlark.csv", ANNOTATIONS, format="csv", about=ABOUT)
