@@ -1,6 +1,7 @@
 """A model and short recordings in files, for tests of the command line and of runs over many files."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -94,6 +95,11 @@ def contents(folder: Path) -> dict[str, bytes]:
     files = (path for path in folder.rglob("*") if path.is_file())
     named = {path.relative_to(folder).as_posix(): path for path in files}
     return {name: path.read_bytes() for name, path in sorted(named.items()) if not name.startswith(".outlark/")}
+
+
+def without_paths(found: dict[str, bytes]) -> dict[str, bytes]:
+    """The same with the names of recordings only in Raven's Begin Path."""
+    return {name: re.sub(rb"\t[^\t\n]*/([^/\t\n]+\.(wav|flac)\t)", rb"\t\1", blob) for name, blob in found.items()}
 
 
 def outlark(*args: object, **more: object) -> subprocess.CompletedProcess[str]:

@@ -2,6 +2,7 @@
 
 import os
 import unicodedata
+from pathlib import Path
 
 import pytest
 
@@ -109,3 +110,15 @@ def test_accents_are_found_however_they_are_composed(tmp_path):
     touched(tmp_path, unicodedata.normalize("NFC", name), "B/Frühling.wav")
     found = SoundFiles([tmp_path]).named(unicodedata.normalize("NFD", name), tmp_path / "t.csv")
     assert found == tmp_path / unicodedata.normalize("NFC", name)
+
+
+def test_a_recording_has_one_path_however_it_is_named(tmp_path, monkeypatch):
+    """Otherwise it would be learnt from twice, each time without the notes of the other."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wood/a").mkdir(parents=True)
+    (tmp_path / "wood/a/x.wav").touch()
+    sounds = SoundFiles(["wood"])
+    table = tmp_path / "t.csv"
+    assert {sounds.named(name, table) for name in ("a/x.wav", "x", str(tmp_path / "wood/a/x.wav"))} == {
+        Path("wood/a/x.wav")
+    }

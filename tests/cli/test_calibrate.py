@@ -8,6 +8,7 @@ import soundfile
 from click.testing import CliRunner
 
 from outlark.cli.main import main
+from outlark.detection.detector import NoteDetector
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.storage.model_file import load, save
 from tests.recordings_on_disk import contents, outlark
@@ -55,7 +56,8 @@ def test_what_cannot_be_read_is_told_and_the_rest_counts(model, tmp_path):
 
 def test_scores_of_another_model_do_not_count(model, tmp_path):
     folder, found, other = songs(tmp_path / "songs", 1), tmp_path / "found", tmp_path / "other.outlark"
-    save(load(model).set_thresholds([0.5] * len(load(model).classes_)), other)
+    known = notes(counts={"tuti-F": 3, "cach-Z": 3})
+    save(NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE), other)
     done = CliRunner().invoke(main, ["detect", str(other), str(folder), "-o", str(found), "--keep-scores", "-q"])
     assert done.exit_code == 0, done.stderr
     (kept,) = found.glob("*.scores")
@@ -64,6 +66,21 @@ def test_scores_of_another_model_do_not_count(model, tmp_path):
     assert "song0.wav.scores: scores of another model (sha256 " in done.stderr
     done = CliRunner().invoke(main, ["calibrate", str(other), str(kept), "-o", str(tmp_path / "m")])
     assert done.exit_code == 0, done.stderr
+
+
+def test_scores_are_decided_with_other_thresholds_of_the_same_model(model, tmp_path):
+    """Only thresholds have changed, whether by calibration or by hand; the audio is not needed again."""
+    folder, found, other = songs(tmp_path / "songs", 1), tmp_path / "found", tmp_path / "other.outlark"
+    run = CliRunner().invoke(main, ["detect", str(model), str(folder), "-o", str(found), "--keep-scores", "-q"])
+    assert run.exit_code == 0, run.stderr
+    calibrated = CliRunner().invoke(main, ["calibrate", str(model), str(folder), "-o", str(other), "-q"])
+    assert calibrated.exit_code == 0, calibrated.stderr
+    save(load(other).set_thresholds([0.5] * len(load(other).classes_)), other)
+    decided, detected = tmp_path / "decided", tmp_path / "detected"
+    again = CliRunner().invoke(main, ["decide", str(other), str(found), "-o", str(decided), "-q"])
+    assert again.exit_code == 0, again.stderr
+    CliRunner().invoke(main, ["detect", str(other), str(folder), "-o", str(detected), "-q"])
+    assert contents(decided)["song0.wav.outlark.csv"] == contents(detected)["song0.wav.outlark.csv"]
 
 
 def test_the_channel_that_is_searched_is_the_one_that_counts(model, tmp_path):

@@ -15,6 +15,7 @@ from outlark.cli.main import main
 from outlark.commands.curve import ClassCurve, Point
 from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.storage.model_file import load, save
+from tests.recordings_on_disk import save_model
 
 
 def invoke(*args):
@@ -135,7 +136,8 @@ def test_recordings_of_the_training_are_told(model, folder, found, tmp_path):
     for curve in (["--curve"], []):
         done = ran("evaluate", tmp_path / "out", folder, "--model", tmp_path / "m", *curve)
         assert "Note: the model was trained on song0.wav, where notes score higher than elsewhere" in done.stderr
-    other = invoke("evaluate", found, folder, "--model", tmp_path / "m", "--curve")
+    another = save_model(tmp_path / "o", ("tuti-D", "cach-Z"))
+    other = invoke("evaluate", found, folder, "--model", another, "--curve")
     assert other.exit_code == 1
     assert "scores of another model" in other.stderr
 

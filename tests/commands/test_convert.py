@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from outlark.annotations import FORMATS, About, Annotation, read_annotations, write_annotations
 from outlark.annotations.write import ANNOTATIONS, example
+from outlark.audio.sound import read
+from outlark.audio.sound_files import SoundFiles
+from outlark.commands.clips import choose, cut
 from outlark.commands.convert import convert, convert_folder, format_of_name, losses
 from outlark.errors import AnnotationError, InputError
 
@@ -208,6 +211,15 @@ def test_folders(tmp_path):
         convert_folder(source, source, to="audacity", replace_target=True)
 
 
+def test_the_file_of_all_rows_of_a_run_is_not_converted_beside_the_others(tmp_path):
+    source = tmp_path / "in"
+    source.mkdir()
+    for name in ("a.wav.outlark.csv", "combined.csv"):
+        write_annotations(source / name, ANNOTATIONS, format="csv", about=ABOUT)
+    done, failed = convert_folder(source, tmp_path / "out", to="raven")
+    assert ([one.source.name for one in done], failed) == (["a.wav.outlark.csv"], [])
+
+
 def test_of_two_formats_the_most_complete_is_converted(tmp_path):
     write_annotations(tmp_path / "a.labels.txt", ANNOTATIONS, format="audacity", about=ABOUT)
     write_annotations(tmp_path / "a.outlark.csv", ANNOTATIONS, format="csv", about=ABOUT)
@@ -242,3 +254,16 @@ def test_examples_are_read_as_what_they_are(tmp_path):
         path = tmp_path / f"x{format.suffix}"
         path.write_text(text, encoding="utf-8")
         assert read_annotations(path).format == name
+
+
+def test_clips_from_a_raven_table_hold_what_was_analysed(tmp_path):
+    """The first channel is silent: a clip of that one alone would teach silence."""
+    sound = np.random.default_rng(0).normal(size=8000) / 10
+    soundfile.write(tmp_path / "night.wav", np.column_stack([np.zeros(8000), sound]), 8000)
+    found = [replace(ANNOTATIONS[0], start_s=0.2, end_s=0.4, sample_rate=8000)]
+    write_annotations(tmp_path / "night.wav.outlark.csv", found, format="csv", about=ABOUT)
+    target = convert(tmp_path / "night.wav.outlark.csv", tmp_path / "night.Table.1.selections.txt").target
+    chosen = choose([read_annotations(target)], SoundFiles())
+    (clip,), uncut = cut(chosen.choices, tmp_path / "clips")
+    assert not uncut
+    assert read(tmp_path / "clips" / clip.file)[0].std() > 0.01  # the mean of both, as training reads it

@@ -105,7 +105,7 @@ class SoundFiles:
         for folder in (*self.folders, table.parent):
             path = folder / asked  # `asked` itself if that is an absolute path
             if is_sound(path.name) and path.is_file():
-                return path
+                return self._within_folder(path) if asked.is_absolute() else path
         for files in (self._all_within(), self._all_beside(table.parent)):
             found = _nearest(asked, files)
             if len(found) > 1:
@@ -120,6 +120,14 @@ class SoundFiles:
             f"{' or '.join(map(str, [*self.folders, table.parent]))}; put it beside the annotation file, or "
             "name its folder (--audio)"
         )
+
+    def _within_folder(self, path: Path) -> Path:
+        """The path as a search of the folders gives it, so that a recording has one path, however it was named."""
+        for folder in self.folders:
+            whole = Path(os.path.abspath(folder))
+            if path.is_relative_to(whole):
+                return folder / path.relative_to(whole)
+        return path
 
     def _all_within(self) -> dict[str, list[Path]]:
         if self._within is None:

@@ -28,7 +28,7 @@ from outlark.errors import InputError, ModelFileError
 from outlark.files.aside import sync_folders
 from outlark.files.places import is_url
 from outlark.segments import Segment
-from outlark.storage.model_file import load
+from outlark.storage.model_file import load, scoring_sha256
 from outlark.version import __version__
 
 #: Annotations written to disk together, and bytes up to which they stay in memory.
@@ -138,6 +138,7 @@ class Engine:
                     "later; omit --keep-scores, and run detect again to try other options"
                 )
             stage.try_out(self._detector.sample_rate_)
+        self._scoring = scoring_sha256(self._detector) if task.keep_scores or task.verb == DECIDE else None
         self._try_formats()
 
     @property
@@ -181,6 +182,7 @@ class Engine:
         task, source, audio = self.task, unit.source, opened(unit.source.path, self.task.channel)
         before = unit.before if unit.parts else fingerprint(source.path)
         whose: dict[str, Any] = {"recording": source.name, "channel": task.channel, "model_sha256": task.model_sha256}
+        whose["scoring_sha256"] = self._scoring
         keeper = ScoreKeeper(self._detector.layout_, audio.sample_rate, **whose) if task.keep_scores else None
 
         def take(found: Found) -> None:
@@ -201,7 +203,7 @@ class Engine:
 
     def _decide(self, unit: Unit, progress: Progress, annotations: Spool) -> dict[str, Any]:
         source, before = unit.source, fingerprint(unit.source.path)
-        kept = load_scores(source.path, self.task.model_sha256)
+        kept = load_scores(source.path, self.task.model_sha256, self._scoring)
         annotations.extend(self._annotations(kept.decide(self._detector), kept.recording or source.name, kept.channel))
         facts = Facts.of_dict(kept.facts).and_also(kept.remark_on_edges(self._detector))
         seconds = kept.n_samples / kept.sample_rate

@@ -128,10 +128,12 @@ def _found(
     from outlark.batch.engine import opened
     from outlark.detection.scores_file import load_scores
     from outlark.detection.thresholds import swept
+    from outlark.storage.model_file import scoring_sha256
 
     heard: Any
     if recording.name in kept:
-        heard = load_scores(kept[recording.name], sha256_of(given["model"])).scores
+        digests = sha256_of(given["model"]), scoring_sha256(detector)
+        heard = load_scores(kept[recording.name], *digests).scores
     elif recording.sound is not None:
         heard = opened(recording.sound, None if given["channel"] == "mix" else given["channel"])
     else:

@@ -70,13 +70,15 @@ def _calibrated(
     """Calibrate on all recordings, or stored scores, that can be read; the names of the others, and why."""
     from outlark.batch.analysis import opened
     from outlark.detection.scores_file import load_scores
+    from outlark.storage.model_file import scoring_sha256
 
+    digests = model_sha256, scoring_sha256(detector)
     peaks, failures = [], [(failure.name, failure.message) for failure in sources.failures]
     with counted(quiet, "recordings analysed") as progress:
         for number, source in enumerate(sources.files, start=1):
             try:
                 stored = str(source.path).endswith(SCORES)
-                heard: Any = load_scores(source.path, model_sha256).scores if stored else opened(source.path, channel)
+                heard: Any = load_scores(source.path, *digests).scores if stored else opened(source.path, channel)
                 peaks.append(detector.peaks(heard))
             except OutlarkError as error:
                 failures.append((source.name, str(error)))

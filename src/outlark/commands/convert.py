@@ -14,7 +14,7 @@ from outlark.annotations.write import OPENING
 from outlark.audio.sound import AudioFile
 from outlark.audio.sound_files import RecordingName, SoundFiles, recording_of_table
 from outlark.commands import recording_of
-from outlark.commands.matching import without_copies
+from outlark.commands.matching import COMBINED, without_copies
 from outlark.errors import AnnotationError, AudioError, InputError, OutlarkError
 from outlark.plain_text import number_of
 from outlark.verdict_names import KNOWN
@@ -100,6 +100,8 @@ def convert_folder(
     sounds = SoundFiles(audio)
     of_name: dict[str, list[Table]] = defaultdict(list)
     for table in found.tables:
+        if table.path.name == COMBINED and table.about and len(found.tables) > 1:
+            continue  # repeats the rows of the other files of a run
         of_name[recording_of_table(table.path.relative_to(source).as_posix()) + FORMATS[to].suffix].append(table)
     targets = {name: _only(tables, name) for name, tables in of_name.items()}
     for name in targets:

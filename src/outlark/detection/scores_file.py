@@ -55,8 +55,9 @@ class KeptScores:
     recording: str | None = None
     #: Counted from 1; None for the mean of all.
     channel: int | None = None
-    #: Of the model file that gave the scores.
+    #: Of the model file that gave the scores, and of all in it that scores depend on (`storage.scoring_sha256`).
     model_sha256: str | None = None
+    scoring_sha256: str | None = None
     #: Further facts about the recording, as JSON values; see `outlark.batch.facts.Facts`.
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -112,6 +113,7 @@ class ScoreKeeper:
         recording: str | None = None,
         channel: int | None = None,
         model_sha256: str | None = None,
+        scoring_sha256: str | None = None,
     ) -> None:
         self._layout = layout
         self._header = {
@@ -120,6 +122,7 @@ class ScoreKeeper:
             "channel": channel,
             "rate": int(sample_rate),
             "model_sha256": model_sha256,
+            "scoring_sha256": scoring_sha256,
             "versions": {"outlark": __version__},
         }
         self._parts: list[dict[str, np.ndarray]] = []
@@ -157,13 +160,17 @@ class ScoreKeeper:
         write(path, header, {**fields.arrays, **joined, "scored": np.packbits(joined["scored"]), **spans})
 
 
-def load_scores(path: str | os.PathLike[str], model_sha256: str | None = None) -> KeptScores:
+def load_scores(
+    path: str | os.PathLike[str], model_sha256: str | None = None, scoring_sha256: str | None = None
+) -> KeptScores:
     """The scores that were saved, to the last bit.
 
-    With the digest of a model, scores of any other model are refused: its thresholds say nothing about them.
+    With the digest of a model, scores of any other model are refused, unless it gives the same scores: one with other
+    thresholds, such as a calibrated one, has the same `scoring_sha256`.
     """
     kept = _loaded(path)
-    if model_sha256 is not None and kept.model_sha256 != model_sha256:
+    same = scoring_sha256 is not None and kept.scoring_sha256 == scoring_sha256
+    if model_sha256 is not None and kept.model_sha256 != model_sha256 and not same:
         raise InputError(
             f"{path}: scores of another model (sha256 {kept.model_sha256!s:.12}…), not of this one "
             f"({model_sha256:.12}…); give that model, or detect again"
@@ -205,6 +212,7 @@ def _kept(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> KeptScores:
         recording=_text(header, "recording"),
         channel=None if header["channel"] is None else _count(header, "channel"),
         model_sha256=_text(header, "model_sha256"),
+        scoring_sha256=_text(header, "scoring_sha256") if "scoring_sha256" in header else None,  # not in earlier files
         facts=dict(header.get("facts", {})),  # files of earlier versions have none
     )
 

@@ -4,6 +4,8 @@ Numbers and text only (`files.container`): nothing in a file is executed. `files
 classes, settings, the training notes with their digests, and the versions of the libraries.
 """
 
+import hashlib
+import json
 import os
 from functools import partial
 from typing import Any, cast
@@ -57,6 +59,22 @@ def save(model: NoteDetector | MDDKM | PKNN, path: str | os.PathLike[str]) -> No
     libraries = {module.__name__: module.__version__ for module in (numpy, scipy)}
     versions = {"outlark": __version__, **libraries, "scikit-learn": sklearn.__version__}
     write(path, {**header, "versions": versions}, arrays)
+
+
+#: What a model file says beside all that scores depend on.
+_NOT_SCORING = {"choice", "decisions", "threshold_sources", "training", "negatives", "lineage", "calibration"}
+
+
+def scoring_sha256(detector: NoteDetector) -> str:
+    """Identifies all of a detector that scores depend on: the same whatever its thresholds and decisions."""
+    header, arrays = state_of(detector)
+    kept = {name: value for name, value in header.items() if name not in _NOT_SCORING}
+    digest = hashlib.sha256(json.dumps(kept, sort_keys=True).encode())
+    for name, array in sorted(arrays.items()):
+        if name != "layout/thresholds" and array is not None:
+            digest.update(f"{name} {array.dtype} {array.shape}".encode())
+            digest.update(numpy.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def load(path: str | os.PathLike[str], embedding: Embedding | None = None) -> NoteDetector:
