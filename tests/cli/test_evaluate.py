@@ -113,7 +113,7 @@ def test_predictions_without_labels(tmp_path):
     ("args", "code", "message"),
     [
         (["--class", "wren"], 1, "no annotation has the label 'wren'; the labels are a, b, x"),
-        (["--class", "a", "--unknown", "x"], 2, "give only one of --class, --model and --unknown"),
+        (["--class", "a", "--unknown", "x"], 2, "--unknown does not go with --class or --model"),
         (
             ["--unknown", "a", "--unknown", "b", "--unknown", "x"],
             1,

@@ -5,9 +5,10 @@ Annotation files name recordings with or without folders and endings, or not at 
 
 import os
 import re
+import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product, takewhile
 from pathlib import Path, PurePosixPath
 from typing import Self
@@ -141,15 +142,15 @@ def _listed(folder: Path) -> list[Path]:
 def _by_stem(files: Iterable[Path]) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = defaultdict(list)
     for file in files:
-        found[file.stem.casefold()].append(file)
+        found[folded(file.stem)].append(file)
     return found
 
 
 def _nearest(asked: PurePosixPath, files: dict[str, list[Path]]) -> Sequence[Path]:
     """The files that match a name best; several if they match equally."""
-    same = {os.path.realpath(file): file for file in files.get(without_sound_suffix(asked.name).casefold(), ())}
+    same = {os.path.realpath(file): file for file in files.get(folded(without_sound_suffix(asked.name)), ())}
     found = list(same.values())
-    alike = [file for file in found if file.name.casefold() == asked.name.casefold()]
+    alike = [file for file in found if folded(file.name) == folded(asked.name)]
     found = alike or found
     for key in (lambda file: _common(file.parts[:-1], asked.parts[:-1]), lambda file: file.name == asked.name):
         best = max(map(key, found), default=0)
@@ -168,11 +169,15 @@ def _common(folders: Sequence[str], others: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class RecordingName:
-    """The parts of a name in lower case; without a suffix unless it is that of a sound file."""
+    """The parts of a name as `folded`; without a suffix unless it is that of a sound file.
+
+    `written` is the stem as written: files of some disks differ in case alone.
+    """
 
     folders: tuple[str, ...]
     stem: str
     suffix: str
+    written: str = field(default="", compare=False, repr=False)
 
     @classmethod
     def of(cls, text: str) -> Self:
@@ -181,20 +186,40 @@ class RecordingName:
         >>> RecordingName.of(r"D:\\night\\A.WAV")
         RecordingName(folders=('d:', 'night'), stem='a', suffix='.wav')
         """
-        path = PurePosixPath(as_named(text).replace("\\", "/").casefold())
+        whole = as_named(text).replace("\\", "/")
+        path = PurePosixPath(folded(whole))
         stem = without_sound_suffix(path.name)
-        return cls(path.parts[:-1], stem, path.name[len(stem) :])
+        return cls(path.parts[:-1], stem, path.name[len(stem) :], without_sound_suffix(PurePosixPath(whole).name))
 
-    def likeness(self, other: Self) -> tuple[int, int]:
-        """Similarity of two names with one stem: endings (2 equal, 1 missing in one, 0 different), then folders."""
+    def likeness(self, other: Self) -> tuple[int, int, bool]:
+        """How alike two names with one stem are: endings (2 equal, 1 missing in one, 0 different), folders, case."""
         endings = 2 if self.suffix == other.suffix else int(not self.suffix or not other.suffix)
-        return endings, _common(self.folders, other.folders)
+        return endings, _common(self.folders, other.folders), self.written == other.written
 
     def shortens(self, other: Self) -> bool:
         """Whether this is the other name without some of its folders or its ending."""
         there = len(other.folders) - len(self.folders)
         said_less = there >= 0 and self.folders == other.folders[there:] and self.suffix in ("", other.suffix)
         return self != other and self.stem == other.stem and said_less
+
+
+def folded(name: str) -> str:
+    """A name without differences in case, and in how accented letters are stored (NFC on Linux, NFD on older Macs).
+
+    >>> folded("E\u0301.WAV") == folded("\u00e9.wav")
+    True
+    """
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
+
+
+def spelt_differently(names: Mapping[str, str | None]) -> list[tuple[str, str]]:
+    """Pairs of names taken for one recording that differ in case, or in how accented letters are stored.
+
+    >>> spelt_differently({"x/A.wav": "a.wav", "b": "b.wav"})
+    [('x/A.wav', 'a.wav')]
+    """
+    pairs = [(name, other) for name, other in names.items() if other is not None]
+    return [(name, other) for name, other in pairs if RecordingName.of(name).written != RecordingName.of(other).written]
 
 
 def full_names(names: Sequence[str]) -> dict[str, str]:
