@@ -73,7 +73,7 @@ def test_what_is_not_ready_is_refused_for_a_release_only(wheel, monkeypatch, tmp
     monkeypatch.setattr(check_dist, "ROOT", tmp_path)
     (tmp_path / "CHANGELOG.md").write_text("## 0.1.0 (unreleased)\n")
     assert "placeholder" in check_dist.check_release(wheel, release=False)
-    with pytest.raises(check_dist.WrongError, match="placeholder.*CHANGELOG"):
+    with pytest.raises(check_dist.WrongError, match=r"placeholder.*CHANGELOG"):
         check_dist.check_release(wheel, release=True)
     (tmp_path / "CHANGELOG.md").write_text("## 0.1.0 (2027-01-31)\n")
     at_home = changed(wheel, replace=("https://example.org/outlark", "https://git.example.edu/outlark"))

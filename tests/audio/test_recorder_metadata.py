@@ -365,3 +365,21 @@ def test_a_song_meter_writes_its_zone_with_one_digit(tmp_path):
     path = sound(tmp_path / "SMA00646_20201017_130500.wav", guano="Timestamp:2020-10-17 13:05:00+1:00")
     found = recorder_time(path)
     assert (found.source, found.began.isoformat()) == ("guano", "2020-10-17T13:05:00+01:00")
+
+
+@pytest.mark.parametrize(
+    ("name", "began"),
+    [
+        ("2024-05-11T053000Z.wav", "2024-05-11T05:30:00+00:00"),
+        ("site1_2024-05-11_05-30-00.wav", "2024-05-11T05:30:00"),
+        ("2024-05-11T05:30:00+02:00.wav", "2024-05-11T05:30:00+02:00"),
+        ("2024_05_11_05_30_00.wav", "2024-05-11T05:30:00"),
+        ("20240511T053000+1000_REC.flac", "2024-05-11T05:30:00+10:00"),
+        ("SM4_20240511_053000+0200.wav", "2024-05-11T05:30:00+02:00"),
+        ("S4A0_20240511$053000.wav", "2024-05-11T05:30:00"),
+        ("2024-05-11-birdnet-05:30:00.wav", "2024-05-11T05:30:00"),
+        ("20240511_053000-0042.wav", "2024-05-11T05:30:00"),  # a serial number
+    ],
+)
+def test_times_as_recorders_and_people_write_them(name, began):
+    assert time_in_name(name).began.isoformat() == began

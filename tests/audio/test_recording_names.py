@@ -53,3 +53,10 @@ def test_names_below_another_folder_are_all_found(names, folder):
         assert any(name != other and other.endswith(f"/{name}") for name in names for other in names)
         return
     assert all(other is None or other == folder + name for name, other in found.items())
+
+
+def test_names_that_differ_in_case_or_accents_alone():
+    composed, apart = "\u00e9.wav", "e\u0301.wav"
+    assert pair_names(["A.wav", "a.wav"], ["a.wav", "A.wav"]) == {"A.wav": "A.wav", "a.wav": "a.wav"}
+    assert pair_names([composed, "x.wav"], [apart, "x.wav"]) == {composed: apart, "x.wav": "x.wav"}
+    assert pair_names([composed, apart], [apart, composed]) == {composed: composed, apart: apart}

@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 from outlark.annotations import Annotation, write_annotations
-from outlark.batch.results import count, read_results
+from outlark.batch.results import count, overlapping, read_results
 from outlark.errors import InputError
 
 
@@ -89,3 +89,33 @@ def test_no_format_that_holds_labels(tmp_path):
     assert tally.found()["known"].tolist() == [1]  # with a label and without a verdict
     assert [one.name for one in missing] == ["1.wav"]
     assert "it has no annotation file in the format csv or parquet or jsonl" in missing[0].message
+
+
+def test_time_that_recordings_of_a_site_share_counts_once(tmp_path):
+    """The same night twice on the disk, and a recorder whose files overlap by half."""
+    out = journal(
+        tmp_path,
+        line("pond/1.wav"),
+        line("pond/copy of 1.wav"),
+        line("pond/2.wav", began="2024-05-01T05:00:30"),
+        line("ridge/1.wav"),
+    )
+    notes = [Annotation(start_s=t, end_s=t + 1, label="a", verdict="known") for t in (10.0, 40.0)]
+    for name in ("pond/1.wav", "pond/copy of 1.wav", "pond/2.wav", "ridge/1.wav"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write_annotations(tmp_path / f"{name}.outlark.csv", notes, format="csv")
+    results = read_results(out)
+    assert overlapping(results) == {"pond/copy of 1.wav": 60.0, "pond/2.wav": 30.0}
+    tally, missing = count(results)
+    assert missing == []
+    assert tally.effort()["hours"].sum() * 3600 == pytest.approx(60 + 30 + 60)
+    assert tally.found()["known"].sum() == 2 + 1 + 2
+    (tmp_path / "pond/1.wav.outlark.csv").unlink()  # then its copy counts
+    tally, missing = count(results)
+    assert [one.name for one in missing] == ["pond/1.wav"]
+    assert tally.found()["known"].sum() == 2 + 1 + 2
+
+
+def test_files_that_follow_each_other_do_not_overlap(tmp_path):
+    lines = [line(f"pond/{i}.wav", began=f"2024-05-01T05:{i:02}:00", seconds=61.0) for i in range(3)]
+    assert overlapping(read_results(journal(tmp_path, *lines))) == {}

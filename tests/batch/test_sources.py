@@ -92,3 +92,17 @@ def test_other_files_than_sound(tmp_path):
     (tmp_path / "a.wav.scores").unlink()
     with pytest.raises(InputError, match=r"no scores in .*looked for \*\.scores;"):
         find([tmp_path], (".scores",), "scores")
+
+
+def test_one_file_under_several_names_is_one_file(tmp_path):
+    """The same folder twice, a folder and one in it, and links to files and folders."""
+    night = tmp_path / "disk/night"
+    night.mkdir(parents=True)
+    (night / "a.wav").write_bytes(b"a")
+    (night / "0 link.wav").symlink_to(night / "a.wav")
+    (night / "hard.wav").hardlink_to(night / "a.wav")
+    (tmp_path / "elsewhere").symlink_to(night)
+    assert [source.name for source in find([night, night, night / "a.wav"]).files] == ["a.wav"]
+    found = find([tmp_path / "elsewhere", tmp_path / "disk", night])
+    assert len(found.files) == 1
+    assert len(found.same) == 5

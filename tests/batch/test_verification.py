@@ -33,7 +33,7 @@ def ran(out, code):
 def test_all_is_there(out):
     found, said = ran(out, 0)
     assert (found["recordings"], found["files"], found["wrong"]) == (12, 36, [])
-    assert f"48 files of 12 recordings in {out}: all complete and unchanged" in said
+    assert f"36 files of 12 recordings in {out}: all complete and unchanged" in said
 
 
 def test_what_is_missing_or_changed_is_named(out):
@@ -73,3 +73,20 @@ def test_folders_that_cannot_be_verified(out, tmp_path):
     journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(InputError, match=r"holds results of an earlier version of outlark"):
         verify(out)
+
+
+def advised(out):
+    return CliRunner().invoke(main, ["verify", str(out)]).stderr
+
+
+def test_the_advice_loses_no_edits(out):
+    first, second, *_ = sorted(out.rglob("*.outlark.csv"))
+    first.write_bytes(first.read_bytes() + b"\n")
+    assert "same options" not in advised(out)
+    second.unlink()
+    assert "same options" in advised(out)
+    second.touch()
+    first.with_name(first.name.replace(".outlark.csv", ".scores")).unlink()  # detecting again would replace the edits
+    said = advised(out)
+    assert "copy them elsewhere" in said
+    assert "same options" not in said

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -100,3 +101,18 @@ def test_errors(tmp_path, text, args, told):
     assert done.exit_code == 1
     assert re.search(told, done.stderr)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_of_results(found, recordings, tmp_path):
+    """Formats of one run count once, and the run knows where its recordings are."""
+    folder = Path(found).parent
+    whole = ran("clips", found, "-o", tmp_path / "a", "--audio", recordings)
+    assert ran("clips", folder, "-o", tmp_path / "b")["folders"] == whole["folders"]
+
+
+def test_rows_that_cannot_be_read_are_failures(found, recordings, tmp_path):
+    lines = Path(found).read_text().splitlines()
+    (tmp_path / "t.csv").write_text("\n".join([*lines, ",".join(["x.wav", "?"])]) + "\n")
+    told = ran("clips", tmp_path / "t.csv", "-o", tmp_path / "a", "--audio", recordings, code=3)
+    assert f"line {len(lines) + 1}" in told["failures"][0]["message"]
+    assert told["clips"] > 0

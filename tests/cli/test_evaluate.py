@@ -96,6 +96,18 @@ def test_only_what_was_detected(tables):
 
 def test_the_classes_of_a_model(tables, model):
     assert told(*tables, "--model", model)["classes"] == ["cach-Z", "tuti-D", "tuti-F"]
+    assert told(*tables, "--model", model, "--class", "tuti-D")["classes"] == ["tuti-D"]
+    assert "tuti-F" in ran(*tables, "--model", model, "--class", "a", code=1).stderr  # the classes that there are
+
+
+def test_rows_that_cannot_be_read_give_an_exit_code(tables):
+    truth = tables[1]
+    n_lines = len(truth.read_text().splitlines())
+    with truth.open("a") as file:
+        file.write("night.wav,?\n")
+    done = ran(*tables, "--unknown", "x", code=3)
+    assert f"{truth}, line {n_lines + 1}" in done.stderr
+    assert "precision" in done.stdout
 
 
 def test_labels_of_the_truth_from_another_column(tables, tmp_path):
@@ -113,7 +125,7 @@ def test_predictions_without_labels(tmp_path):
     ("args", "code", "message"),
     [
         (["--class", "wren"], 1, "no annotation has the label 'wren'; the labels are a, b, x"),
-        (["--class", "a", "--unknown", "x"], 2, "give only one of --class, --model and --unknown"),
+        (["--class", "a", "--unknown", "x"], 2, "--unknown does not go with --class or --model"),
         (
             ["--unknown", "a", "--unknown", "b", "--unknown", "x"],
             1,

@@ -198,3 +198,26 @@ def test_recordings_that_are_missing(here):
 def test_what_does_not_go_together(made, tmp_path, more, told):
     done = ran("train", *(word.format(old=made / "old.outlark") for word in more), "-o", tmp_path / "m", code=2)
     assert told in done.stderr
+
+
+def test_a_corrected_table_with_a_blank_cell(here):
+    """Somebody added a row in a spreadsheet and filled in its times and label alone."""
+    made, tmp_path = here
+    path = tmp_path / "corrected" / TABLE
+    header, *rows = path.read_text().splitlines()
+    added = foreign(made, "new")
+    for note in added:
+        cells = dict.fromkeys(header.split("\t"), "")
+        cells |= {"Begin Time (s)": str(note.start_s), "End Time (s)": str(note.end_s), "Annotation": "new"}
+        rows.append("\t".join(cells.values()))
+    path.write_text("\n".join([header, *rows]) + "\n")
+    args = ("--from", made / "old.outlark", tmp_path / "corrected", "--found", made / "found")
+    args = (*args, "--audio", made / "audio", "--no-check", "--json")
+    told = json.loads(ran("train", *args, "-o", tmp_path / "new.outlark").stdout)
+    assert sum(note["label"] == "new" for note in told["examples"]) == len(added)
+    path.write_text("\n".join([header, *rows[:-1], rows[-1].replace(str(added[-1].start_s), "?")]) + "\n")
+    done = ran("train", *args, "-o", tmp_path / "again.outlark", code=3)
+    told = json.loads(done.stdout)
+    assert sum(note["label"] == "new" for note in told["examples"]) == len(added) - 1
+    assert f"{path}, line {1 + len(rows)}" in told["refused"][0]
+    assert told["refused"][0] in done.stderr

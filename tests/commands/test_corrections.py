@@ -133,3 +133,15 @@ def test_two_files_that_say_different_things(here):
             settled(files(here, "corrected"), found)
     write(here / "corrected" / "a.other.csv", FOUND[:1])
     assert len(settled(files(here, "corrected"), files(here, "found")).notes) == 1 + 3
+
+
+def test_where_a_row_cannot_be_read_nothing_counts_as_deleted(here):
+    """The row of a note that somebody kept, with a blank cell."""
+    path = here / "corrected" / "a.wav.csv"
+    lines = path.read_text().splitlines()
+    cells = lines[2].split(",")
+    cells[1] = ""
+    path.write_text("\n".join([lines[0], lines[1], ",".join(cells)]) + "\n")
+    rows, remarks = gone(here)
+    assert rows == []
+    assert any("a.wav" in remark for remark in remarks)

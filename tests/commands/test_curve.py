@@ -204,3 +204,13 @@ def test_classes_of_which_nothing_is_found_or_nothing_is_there():
     drawn(none)
     with pytest.raises(InputError, match="no class to plot"):
         curve_figure([], 0.9)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_the_legend_is_within_the_figure(n):
+    points = tuple(Point(0.1 * i, 30 - i, max(0, 20 - 2 * i), i) for i in range(1, 20))
+    figure = curve_figure([ClassCurve(label=f"song {i}", points=points, now=points[3]) for i in range(n)], 0.95)
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
+    assert 0 <= box.y0 < box.y1 <= figure.bbox.y1

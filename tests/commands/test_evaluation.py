@@ -398,3 +398,11 @@ def test_rows_that_cannot_be_read_are_named(tmp_path):
     matched = match_tables(tmp_path / "found.csv", tmp_path / "truth.csv")
     assert len(matched.recordings[0].truth) == 1
     assert f"{tmp_path / 'truth.csv'}, line 3" in matched.refused[0]
+
+
+def test_recordings_of_names_that_differ_in_case_alone_are_reported(tmp_path):
+    write_annotations(tmp_path / "found.csv", [annotation(1, "a", recording="Night.wav")], format="csv")
+    write_annotations(tmp_path / "truth.csv", [annotation(1, "a", recording="night.wav")], format="csv")
+    matched = match_tables(tmp_path / "found.csv", tmp_path / "truth.csv")
+    assert len(matched.recordings[0].found) == 1
+    assert any("'night.wav' and 'Night.wav'" in remark for remark in matched.remarks)

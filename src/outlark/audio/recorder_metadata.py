@@ -26,8 +26,14 @@ AUDIOMOTH = re.compile(
     r"Recorded at (\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,6}))? (\d{1,2})/(\d{1,2})/(\d{4})"
     r"(?: \((UTC)(?:([+-])(\d{1,2})(?::(\d{2}))?)?\))?"
 )
-#: 20231024_123456, also with $, - or T between; Swift adds _-0400, BAR-LT +1000.
-IN_NAME = re.compile(r"(?<!\d)(\d{8})([_$T-])(\d{6})(?!\d)(_?[+-]\d{4}(?!\d)|Z)?", re.IGNORECASE)
+#: 20231024_123456, also with $, - or T between; 2023-10-24T12:34:56, also with other signs between the numbers;
+#: BirdNET-Pi writes 2023-10-24-birdnet-12:34:56. Swift adds _-0400, BAR-LT +1000, others Z.
+IN_NAME = re.compile(
+    r"(?<!\d)(?P<year>\d{4})(?P<in_date>[-_.]?)(?P<month>\d{2})(?P=in_date)(?P<day>\d{2})"
+    r"(?P<between>[_$T -]|-birdnet-)(?P<hour>\d{2})(?P<in_time>[-_.:]?)(?P<minute>\d{2})(?P=in_time)(?P<second>\d{2})"
+    r"(?!\d)(?P<zone>_?[+-]\d{2}:?\d{2}(?!\d)|Z(?![a-z0-9]))?",
+    re.IGNORECASE,
+)
 HEX_NAME = re.compile(r"(?=[0-9]*[a-f])[0-9a-f]{8}", re.IGNORECASE)
 #: Fields of GUANO, in lower case, that hold the name of a site; a Song Meter's prefix, unless it is its serial number.
 FIELDS = ("nabat|site name", "site name", "site", "wa|song meter|prefix", "wa|prefix")
@@ -114,14 +120,18 @@ def time_in_name(name: str) -> RecorderTime | None:
     '2020-04-10T15:00:00+00:00'
     >>> time_in_name("SwiftOne_20220719_000000_-0400.wav").began.isoformat()
     '2022-07-19T00:00:00-04:00'
+    >>> time_in_name("site1_2024-05-11_05-30-00.wav").began.isoformat()
+    '2024-05-11T05:30:00'
     >>> time_in_name("B_20230230_120000.wav")  # no such day
     """
-    for date, between, clock, zone in IN_NAME.findall(name):
-        began = _date_time(date + clock)
+    for found in IN_NAME.finditer(name):
+        began = _date_time("".join(found[part] for part in ("year", "month", "day", "hour", "minute", "second")))
+        zone = found["zone"] or ""
         # a hyphen right after the time may start a serial number; ISO 8601 has a T, Swift an underscore
-        stated = zone if zone.startswith("_") or between in "Tt" else ""
+        stated = "" if zone.startswith("-") and found["between"] not in "Tt" else zone
         if began is not None:
-            return RecorderTime(began=began.replace(tzinfo=_zone(stated.removeprefix("_"))), source=FILE_NAME)
+            zone = stated.removeprefix("_").replace(":", "")
+            return RecorderTime(began=began.replace(tzinfo=_zone(zone)), source=FILE_NAME)
     stem = name.split(".", 1)[0]
     if HEX_NAME.fullmatch(stem):
         began = datetime.fromtimestamp(int(stem, 16), UTC)

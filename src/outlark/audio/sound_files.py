@@ -7,8 +7,8 @@ import os
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product, takewhile
 from pathlib import Path, PurePosixPath
 from typing import Self
@@ -56,12 +56,12 @@ def recording_of_table(name: str) -> str:
 
 
 def folded(name: str) -> str:
-    """A name without the differences that disks and programs do not keep: case, and how accents are composed.
+    """A name without differences in case, and in how accented letters are stored (NFC on Linux, NFD on older Macs).
 
-    >>> folded("Ma\u0308rz.WAV") == folded("M\u00e4rz.wav")
+    >>> folded("E\u0301.WAV") == folded("\u00e9.wav")
     True
     """
-    return unicodedata.normalize("NFC", name).casefold()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
 
 
 class SoundFiles:
@@ -195,11 +195,15 @@ def parts_in_common(path: Path, other: Path) -> int:
 
 @dataclass(frozen=True)
 class RecordingName:
-    """The parts of a name in lower case; without a suffix unless it is that of a sound file."""
+    """The parts of a name as `folded`; without a suffix unless it is that of a sound file.
+
+    `written` is the stem as written: files of some disks differ in case alone.
+    """
 
     folders: tuple[str, ...]
     stem: str
     suffix: str
+    written: str = field(default="", compare=False, repr=False)
 
     @classmethod
     def of(cls, text: str) -> Self:
@@ -208,20 +212,31 @@ class RecordingName:
         >>> RecordingName.of(r"D:\\night\\A.WAV")
         RecordingName(folders=('d:', 'night'), stem='a', suffix='.wav')
         """
-        path = PurePosixPath(folded(as_named(text).replace("\\", "/")))
+        whole = as_named(text).replace("\\", "/")
+        path = PurePosixPath(folded(whole))
         stem = without_sound_suffix(path.name)
-        return cls(path.parts[:-1], stem, path.name[len(stem) :])
+        return cls(path.parts[:-1], stem, path.name[len(stem) :], without_sound_suffix(PurePosixPath(whole).name))
 
-    def likeness(self, other: Self) -> tuple[int, int]:
-        """Similarity of two names with one stem: endings (2 equal, 1 missing in one, 0 different), then folders."""
+    def likeness(self, other: Self) -> tuple[int, int, bool]:
+        """How alike two names with one stem are: endings (2 equal, 1 missing in one, 0 different), folders, case."""
         endings = 2 if self.suffix == other.suffix else int(not self.suffix or not other.suffix)
-        return endings, _common(self.folders, other.folders)
+        return endings, _common(self.folders, other.folders), self.written == other.written
 
     def shortens(self, other: Self) -> bool:
         """Whether this is the other name without some of its folders or its ending."""
         there = len(other.folders) - len(self.folders)
         said_less = there >= 0 and self.folders == other.folders[there:] and self.suffix in ("", other.suffix)
         return self != other and self.stem == other.stem and said_less
+
+
+def spelt_differently(names: Mapping[str, str | None]) -> list[tuple[str, str]]:
+    """Pairs of names taken for one recording that differ in case, or in how accented letters are stored.
+
+    >>> spelt_differently({"x/A.wav": "a.wav", "b": "b.wav"})
+    [('x/A.wav', 'a.wav')]
+    """
+    pairs = [(name, other) for name, other in names.items() if other is not None]
+    return [(name, other) for name, other in pairs if RecordingName.of(name).written != RecordingName.of(other).written]
 
 
 def full_names(names: Sequence[str]) -> dict[str, str]:

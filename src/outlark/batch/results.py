@@ -16,6 +16,7 @@ from outlark.batch.journal import DONE, FAILED, last_lines
 from outlark.batch.partitions import FOLDER, SEGMENTS
 from outlark.batch.sources import Failure
 from outlark.batch.task import SCORES
+from outlark.commands.summary.overlaps import counted_once
 from outlark.commands.summary.tally import Listened, Notes, Tally
 from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import writable
@@ -165,6 +166,8 @@ def count(
 ) -> tuple[Tally, list[Failure]]:
     """Count all recordings whose annotation files can be read; list the others.
 
+    Time that several recordings of a site share counts once, see `overlapping`.
+
     Parameters
     ----------
     format : str, optional
@@ -179,17 +182,45 @@ def count(
     if not set(wanted) <= set(FORMATS_WITH_LABELS):
         raise InputError(f"files in the format {format} do not hold class labels; use {FORMATS_WITH_LABELS[0]}")
     folder = partitioned(results.output) if format is None else None
-    if folder is not None:
-        return count_partitioned(folder, results.listened, results.segments, Tally(zone), watch)
-    tally, missing = Tally(zone), []
-    for number, listened in enumerate(results.listened, start=1):
+    missing: list[Failure] = []
+    while True:
+        listened, shared = _counted_once(results, missing)
+        if folder is not None:
+            tally, more = count_partitioned(folder, listened, results.segments, Tally(zone), watch)
+        else:
+            tally, more = _count_tables(results, listened, wanted, Tally(zone), watch)
+        missing += more
+        if not more or not shared:
+            return tally, missing
+        # what cannot be counted does not cover others: count them again
+
+
+def overlapping(results: Results, missing: Sequence[Failure] = ()) -> dict[str, float]:
+    """Recordings that others of their site cover in time, except those that are missing, and for how many seconds."""
+    return _counted_once(results, missing)[1]
+
+
+def _counted_once(results: Results, missing: Sequence[Failure]) -> tuple[list[Listened], dict[str, float]]:
+    names = {failure.name for failure in missing}
+    return counted_once(one for one in results.listened if one.recording not in names)
+
+
+def _count_tables(
+    results: Results,
+    recordings: Sequence[Listened],
+    wanted: Sequence[str],
+    tally: Tally,
+    watch: Callable[[int, int], None],
+) -> tuple[Tally, list[Failure]]:
+    missing = []
+    for number, listened in enumerate(recordings, start=1):
         try:
             notes = _notes(results.output, results.tables[listened.recording], wanted)
         except AnnotationError as error:
             missing.append(Failure(listened.recording, str(error)))
         else:
             tally.add(listened, notes)
-        watch(number, len(results.listened))
+        watch(number, len(recordings))
     return tally, missing
 
 

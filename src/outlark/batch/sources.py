@@ -50,10 +50,11 @@ class Failure:
 
 @dataclass(frozen=True)
 class Sources:
-    """All files of a run by name, and what is missing or cannot be listed."""
+    """All files of a run by name, what is missing or cannot be listed, and names of one file that are left out."""
 
     files: tuple[Source, ...]
     failures: tuple[Failure, ...] = ()
+    same: tuple[Failure, ...] = ()
 
 
 def find(
@@ -92,7 +93,8 @@ def find(
     found += _found_elsewhere([one for one in asked if is_url(one.path)], tuple(suffixes), failures)
     if not found:
         raise InputError(_nothing([one.path for one in asked], suffixes, what, failures))
-    return Sources(_by_name(found), tuple(failures))
+    files, same = _each_once(_by_name(found))
+    return Sources(files, tuple(failures), same)
 
 
 def _asked(path: str | os.PathLike[str]) -> Iterable[Source]:
@@ -162,6 +164,26 @@ def _by_name(found: Iterable[Source]) -> tuple[Source, ...]:
             source, site=_one(other.site, source.site, source), date=_one(other.date, source.date, source)
         )
     return tuple(of_name[name] for name in sorted(of_name))
+
+
+def _each_once(found: Sequence[Source]) -> tuple[tuple[Source, ...], tuple[Failure, ...]]:
+    """Each file under one name only, that of the file itself rather than of a link to it; and the other names."""
+    of_file: dict[object, Source] = {}
+    same = []
+    for source in sorted(found, key=lambda source: not is_url(source.path) and os.path.islink(source.path)):
+        first = of_file.setdefault(_file(source.path), source)
+        if first is not source:
+            same.append(Failure(source.name, f"{source.path} is the same file as {first.path}: analysed once"))
+    return tuple(sorted(of_file.values(), key=lambda source: source.name)), tuple(same)
+
+
+def _file(path: Path | str) -> object:
+    """Equal for two paths of one file, through links of any kind."""
+    try:
+        found = None if is_url(path) else os.stat(path)
+    except OSError:
+        found = None
+    return path if found is None or not found.st_ino else (found.st_dev, found.st_ino)
 
 
 def _one(first: str | None, second: str | None, source: Source) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from outlark.batch.journal import MISSING, Verified
 from outlark.batch.report import Report
 from outlark.batch.run import run
 from outlark.batch.sources import Failure, Sources, find
@@ -17,6 +18,7 @@ from outlark.cli import options, thresholds
 from outlark.cli.main import UNREADABLE
 from outlark.cli.progress import clock, counted, rate, shown
 from outlark.cli.say import LISTED, answer, say, say_failures
+from outlark.commands import listing
 from outlark.errors import InputError
 from outlark.plain_text import number_of
 from outlark.version import __version__
@@ -100,11 +102,30 @@ def verify(out: str, **given: Any) -> None:
         say(f"  {wrong.file} {wrong.message}", err=True)
     if len(found.wrong) > LISTED:
         say(f"  … and {len(found.wrong) - LISTED} more; --json lists them all", err=True)
-    if found.wrong and not given["quiet"]:
-        say("run 'outlark detect' with the same options to write missing files again", err=True)
+    if not given["quiet"]:
+        for advice in _advice(found):
+            say(advice, err=True)
     if given["as_json"]:
         answer({"output": out, **asdict(found)})
     click.get_current_context().exit(UNREADABLE if found.wrong else 0)
+
+
+def _advice(found: Verified) -> list[str]:
+    """What to do about files that are missing or changed, so that nobody's edits are lost."""
+    missing = {wrong.recording for wrong in found.wrong if wrong.message == MISSING}
+    changed = {wrong.recording for wrong in found.wrong} - missing
+    both = {wrong.recording for wrong in found.wrong if wrong.message != MISSING} & missing
+    said = []
+    if both:
+        said.append(
+            f"{listing(sorted(both))}: some files are missing and others changed. If you edited the latter, copy them "
+            "elsewhere before you detect again, which replaces them"
+        )
+    if missing - both:
+        said.append("run 'outlark detect' with the same options to write missing files again")
+    if changed:
+        said.append("changed files were edited, or are damaged; 'outlark detect' leaves them as they are")
+    return said
 
 
 # ------------------------------------------------------------ a run over files
@@ -146,6 +167,8 @@ def _work_through(paths: Sequence[str], given: Mapping[str, Any], **more: Any) -
         raise
     elapsed_s = time.monotonic() - start
     if not given["quiet"]:
+        for same in sources.same[:LISTED]:
+            say(f"Note: {same.message}", err=True)
         say(_summary(report, elapsed_s, task.output), err=True)
     say_failures(_pairs(report.failures), report.failures_file)
     say_failures(_pairs(report.partial), report.failures_file, "processed in part")

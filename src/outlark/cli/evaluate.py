@@ -78,7 +78,7 @@ def command(detections: str, truth: str, **given: Any) -> None:
     wanted = {name: given[name] for name in ("audio", "label_column", "detected_only", "corrected")}
     matched = match_tables(detections, truth, **wanted)
     detector = _detector(given)
-    classes = _classes(matched, given) if detector is None else [str(label) for label in detector.classes_.tolist()]
+    classes = _classes(matched, given) if detector is None else _classes_of(detector, given["classes"])
     if len(classes) == 1:
         matched = matched.naming_blanks(classes[0])
     tolerance_ms = given["tolerance_ms"]
@@ -107,9 +107,16 @@ def command(detections: str, truth: str, **given: Any) -> None:
 
 
 def _detector(given: Mapping[str, Any]) -> "NoteDetector | None":
-    if sum(bool(given[name]) for name in ("classes", "model", "unknown")) > 1:
-        raise click.UsageError("give only one of --class, --model and --unknown")
+    if given["unknown"] and (given["classes"] or given["model"]):
+        raise click.UsageError("--unknown does not go with --class or --model, which say what the classes are")
     return None if given["model"] is None else read_model(given["model"])
+
+
+def _classes_of(detector: "NoteDetector", asked: Sequence[str]) -> list[str]:
+    """The classes of the model, or those of them that were asked for."""
+    there = [str(label) for label in detector.classes_.tolist()]
+    check_labels(asked, there, "class of the model")
+    return list(dict.fromkeys(asked)) or there
 
 
 def _classes(matched: "Matched", given: Mapping[str, Any]) -> list[str]:

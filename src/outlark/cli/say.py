@@ -84,7 +84,8 @@ def say_refused(refused: Sequence[str]) -> None:
     """List on stderr the rows of annotation files that were left out; the rest is in --json."""
     if not refused:
         return
-    say(f"left out, as {len(refused)} rows or files of annotations cannot be used:", err=True)
+    n = len(refused)
+    say(f"left out: {n} row{'s'[: n > 1]} or file{'s'[: n > 1]} of annotations that cannot be used", err=True)
     for message in refused[:LISTED]:
         say(f"  {message}", err=True)
     if len(refused) > LISTED:

@@ -171,6 +171,8 @@ def _classes(tally: "Tally", of_model: Sequence[str], asked: Sequence[str]) -> l
 def _content(
     results: "Results", tally: "Tally", missing: Sequence["Failure"], given: Mapping[str, Any]
 ) -> dict[str, Any]:
+    from outlark.batch.results import overlapping
+
     return {
         "version": __version__,
         "output": str(results.output),
@@ -181,6 +183,7 @@ def _content(
         "timezone": None if given["timezone"] is None else str(given["timezone"]),
         "zones": dict(_zones(results)),
         "time_unknown": [one.recording for one in results.listened if one.began is None],
+        "overlapping": overlapping(results, missing),
         "failed": _listed(results.failed),
         "partial": _listed(results.partial),
         "not_counted": _listed(results.spoilt),
@@ -199,6 +202,7 @@ def _zones(results: "Results") -> Counter[str]:
 
 
 def _report(results: "Results", tally: "Tally", missing: Sequence["Failure"], given: Mapping[str, Any]) -> None:
+    from outlark.batch.results import overlapping
     from outlark.commands.summary.figure import days_in_words
 
     effort = tally.effort()
@@ -212,6 +216,9 @@ def _report(results: "Results", tally: "Tally", missing: Sequence["Failure"], gi
         "dated by the file name, because the journal is from an earlier version": results.from_name,
         "processed in part, counted as far as they go": [one.name for one in results.partial],
         "in which there is little to hear, not counted (see failures.csv)": [one.name for one in results.spoilt],
+        "that others of their site overlap in time; what was recorded twice counts once": [
+            *overlapping(results, missing)
+        ],
         "that failed, not counted": [one.name for one in results.failed],
         "without a readable annotation file, not counted": [one.name for one in missing],
     }

@@ -219,7 +219,8 @@ def curve_figure(curves: Sequence[ClassCurve], precision: float | None = None) -
     shown: dict[str, Artist] = {}
     for axis in grid.flat[: len(curves)]:
         shown |= dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
-    figure.legend(shown.values(), shown.keys(), loc="outside upper center", ncols=3, frameon=False, fontsize=8)
+    ncols = min(3, columns + 1)  # as many as fit above the panels
+    figure.legend(shown.values(), shown.keys(), loc="outside upper center", ncols=ncols, frameon=False, fontsize=8)
     return figure
 
 

@@ -11,7 +11,14 @@ from outlark.annotations.annotation import is_known, is_sound
 from outlark.annotations.provenance import COMBINED, is_made_by_a_model, passed_over
 from outlark.annotations.read import tables_in
 from outlark.audio.sound import AudioFile
-from outlark.audio.sound_files import SoundFiles, full_names, pair_names, recording_of_table, without_sound_suffix
+from outlark.audio.sound_files import (
+    SoundFiles,
+    full_names,
+    pair_names,
+    recording_of_table,
+    spelt_differently,
+    without_sound_suffix,
+)
 from outlark.commands.evaluation import Compared, is_answer, is_span
 from outlark.errors import AnnotationError, AudioError, InputError
 from outlark.plain_text import number_of
@@ -137,8 +144,9 @@ def _side(path: Path, tables: Sequence[Named], remarks: list[str]) -> _Side:
         for name, annotation in zip(names, table.annotations, strict=True):
             side.annotations[name].append(annotation)
     joined = _Side(by_file={name for name in side.by_file if name in side.annotations})
-    n_twice = 0
-    for name, full in full_names(list(side.annotations)).items():
+    n_twice, full_of = 0, full_names(list(side.annotations))
+    remarks += _twins(full_of)
+    for name, full in full_of.items():
         joined.tables.setdefault(full, side.tables[full])
         both = [*joined.annotations.get(full, []), *side.annotations[name]]
         joined.annotations[full] = list({_place(annotation): annotation for annotation in both}.values())
@@ -253,12 +261,21 @@ def _place(annotation: Annotation) -> tuple[float, float, str | None]:
 
 def _paired(true: _Side, found: _Side, remarks: list[str]) -> dict[str, str | None]:
     partners = pair_names(list(true.annotations), list(found.annotations))
+    remarks += _twins(partners)
     if len(true.annotations) == len(found.annotations) == 1 and None in partners.values():
         (name,), (other,) = true.annotations, found.annotations
         if name in true.by_file or other in found.by_file:
             remarks.append(f"{other!r} and {name!r} are taken as the same recording, because there are no others")
             return {name: other}
     return partners
+
+
+def _twins(names: Mapping[str, str | None]) -> list[str]:
+    """Remarks on names that are taken for one recording although they are spelt differently."""
+    return [
+        f"{one!r} and {other!r} are taken as the same recording: they differ only in case, or in how accents are stored"
+        for one, other in spelt_differently(names)
+    ]
 
 
 def _sound(sounds: SoundFiles, name: str, table: Path) -> Path | None:

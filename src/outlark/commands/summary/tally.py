@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +36,8 @@ TIME_UNKNOWN = ClockHour(-1, -1)
 @dataclass(frozen=True, kw_only=True)
 class Listened:
     """A recording that was analysed: `began` is the time of its first sample, with a zone only if it is known;
-    `seconds` of the file were analysed, and `expansion` of them make one second of real time.
+    `seconds` of the file were analysed, and `expansion` of them make one second of real time. Of these, the first
+    `covered_s` do not count, because other recordings of the site cover them.
 
     >>> began = datetime(2023, 10, 24, 23, 50)
     >>> listened = Listened(recording="a.wav", site="pond", began=began, seconds=1800.0)
@@ -48,13 +50,20 @@ class Listened:
     began: datetime | None
     seconds: float
     expansion: float = 1.0
+    covered_s: float = 0.0
+
+    @property
+    def first_us(self) -> int | None:
+        """When it began, in microseconds since 1970 in UTC, or by its clock if the zone is unknown."""
+        return None if self.began is None else _microseconds(self.began)
 
     def hours(self, zone: tzinfo | None = None) -> dict[ClockHour, float]:
         """The hours of recording in each clock hour, in this zone or else in that of `began`."""
         if self.began is None:
             return {TIME_UNKNOWN: self.seconds / self.expansion / 3600.0}
-        first = _microseconds(self.began)
-        last = first + round(self.seconds / self.expansion * 1e6)
+        first, last = (
+            _microseconds(self.began) + round(at_s / self.expansion * 1e6) for at_s in (self.covered_s, self.seconds)
+        )
         found: dict[ClockHour, float] = {}
         for quarter in range(first // QUARTER_US, -(-last // QUARTER_US)):
             start, end = max(first, quarter * QUARTER_US), min(last, (quarter + 1) * QUARTER_US)
@@ -139,6 +148,10 @@ class Tally:
 
     def find(self, number: int, listened: Listened, notes: Notes) -> None:
         """Count detections in a recording with this number, or in a part of it."""
+        if listened.covered_s:
+            counts = [start_s >= listened.covered_s for start_s in notes.starts_s]
+            kept = (list(compress(column, counts)) for column in (notes.labels, notes.verdicts, notes.starts_s))
+            notes = Notes(*kept)  # type: ignore[arg-type]
         at, which = listened.hours_at(notes.starts_s, self._zone)
         self._count(number, self._sites[listened.site], at, which, notes)
 
