@@ -50,6 +50,14 @@ def test_the_last_line_counts(tmp_path):
     assert [(one.name, one.message) for one in found.failed] == [("a/1.wav", "gone")]
 
 
+def test_recordings_with_little_to_hear_do_not_count(tmp_path):
+    odd = {"quality": ["it is dead"], "counts": False}
+    heard = {"quality": ["9 % of it is clipped"], "counts": True}
+    found = read_results(journal(tmp_path, line("a/1.wav", **odd), line("a/2.wav", **heard), line("a/3.wav")))
+    assert [one.recording for one in found.listened] == ["a/2.wav", "a/3.wav"]
+    assert [(one.name, one.message) for one in found.spoilt] == [("a/1.wav", "it is dead")]
+
+
 def test_the_site_of_the_recorder_goes_before_that_of_the_folder(tmp_path):
     out = journal(tmp_path, line("a/1.wav", site="Upper pond"), line("a/2.wav"))
     assert [one.site for one in read_results(out).listened] == ["Upper pond", "a"]

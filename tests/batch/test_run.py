@@ -268,6 +268,30 @@ def test_a_recording_that_was_cut_short_is_done_in_part(model, four, tmp_path):
     assert (mended.done, mended.partial, mended.failures_file) == (1, [], None)
 
 
+def test_little_to_hear_and_unfinished_headers_are_told(model, tmp_path):
+    folder, sound = tmp_path / "in", np.tile(song(0), 3)
+    folder.mkdir()
+    odd = {"dead": 0 * sound, "clipped": np.clip(1e3 * sound, -1, 1), "cancelling": np.column_stack([sound, -sound])}
+    for name, samples in {**odd, "fine": sound, "unfinished": sound}.items():
+        soundfile.write(folder / f"{name}.wav", samples, SAMPLE_RATE)
+    blob = (folder / "fine.wav").read_bytes()
+    (folder / "unfinished.wav").write_bytes(blob[:4] + bytes(4) + blob[8:40] + bytes(4) + blob[44:])
+    (folder / "header.wav").write_bytes(blob[:40] + bytes(4))
+    for skipped in (0, 5):  # it is told again when nothing is left to do
+        report = go(model, tmp_path / "out", folder)
+        assert report.skipped == skipped
+        assert [one.name for one in report.quality] == ["cancelling.wav", "clipped.wav", "dead.wav"]
+        assert [one.name for one in report.partial] == ["unfinished.wav"]
+        ((name, message),) = [(one.name, one.message) for one in report.failures]
+        assert (name, "holds no sound" in message) == ("header.wav", True)
+        with report.failures_file.open(newline="") as file:
+            rows = {row["recording"]: row["message"] for row in csv.DictReader(file)}
+        assert {name for name, message in rows.items() if message.startswith("remark: ")} == {f"{n}.wav" for n in odd}
+    fine, unfinished = (read_annotations(tmp_path / f"out/{name}.wav.outlark.csv") for name in ("fine", "unfinished"))
+    assert [(m.start_s, m.score) for m in unfinished.annotations] == [(m.start_s, m.score) for m in fine.annotations]
+    assert len(fine.annotations) >= 3
+
+
 @pytest.mark.parametrize(("how", "told"), [(1, "grew"), (-1, "shrank")])
 def test_a_recording_that_changes_while_it_is_read_is_done_in_part(model, tmp_path, how, told):
     path = tmp_path / "a.wav"

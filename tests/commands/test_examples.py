@@ -330,13 +330,41 @@ def test_a_mark_that_reaches_beyond_the_end_of_an_array_is_warned_of():
         NoteDetector().fit_recordings([audio], [annotations], SAMPLE_RATE)
 
 
-def test_a_mark_that_is_shorter_than_a_sample(tmp_path):
-    recording(tmp_path)
-    (tmp_path / "night.labels.txt").write_text("1\t2\ta\n3\t3.000001\ta\n")
-    with pytest.raises(
-        AnnotationError, match=r"labels.txt, line 2: an annotation \('a' at 3.0 s\) has no samples at 22050 Hz"
-    ):
-        learn(find_examples([tmp_path / "night.labels.txt"]))
+def table_of(folder, annotations, name="night.labels.txt"):
+    (folder / name).write_text("".join(f"{m.start_s:.9f}\t{m.end_s:.9f}\t{m.label}\n" for m in annotations))
+    return folder / name
+
+
+@pytest.mark.parametrize("seconds", [1e-6, 1 / SAMPLE_RATE, 0.001, 0.012])
+def test_marks_shorter_than_a_window_are_refused_row_by_row(tmp_path, seconds):
+    annotations = recording(tmp_path)
+    expected = learn(find_examples([table_of(tmp_path, annotations)]))
+    click = Annotation(start_s=0.2, end_s=0.2 + seconds, label=annotations[0].label)
+    table = table_of(tmp_path, [annotations[0], click, *annotations[1:]])
+    learnt = learn(find_examples([table]))
+    same(learnt.detector, expected.detector)
+    assert len(learnt.examples.notes) == len(annotations)
+    (refused,) = learnt.unread
+    assert refused.message.startswith(f"{table}, line 2: ")
+    assert "less than a window" in refused.message
+
+
+def test_a_class_of_clicks_is_refused_and_the_others_are_learnt(tmp_path):
+    annotations = recording(tmp_path)
+    clicks = [dataclasses.replace(m, end_s=m.start_s + 1 / SAMPLE_RATE, label="click") for m in annotations[:3]]
+    learnt = learn(find_examples([table_of(tmp_path, [*annotations, *clicks])]))
+    assert learnt.detector.classes_.tolist() == sorted({m.label for m in annotations})
+    assert len(learnt.unread) == 3
+    with pytest.raises(InputError, match=r"no example is long enough: .*line 3"):
+        learn(find_examples([table_of(tmp_path, clicks)]))
+
+
+def test_clips_shorter_than_a_window_are_refused(tmp_path):
+    folder = clip_folder(tmp_path / "clips")
+    label = sorted(path.name for path in folder.iterdir())[0]
+    soundfile.write(folder / label / "tiny.wav", 0.1 * np.random.default_rng(0).normal(size=20), SAMPLE_RATE)
+    learnt = learn(find_examples([folder]))
+    assert [refused.path.name for refused in learnt.unread] == ["tiny.wav"]
 
 
 def test_one_channel(tmp_path):

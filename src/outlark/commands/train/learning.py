@@ -21,6 +21,7 @@ from outlark.audio.sound import AudioFile, read
 from outlark.commands.excerpt import Sound
 from outlark.commands.train.examples import Example, Examples
 from outlark.detection.detector import NoteDetector
+from outlark.detection.front_end_choice import LEAST_WINDOW
 from outlark.detection.negatives import AsGoodAsNotes, as_good_as_notes
 from outlark.errors import AnnotationError, AudioError, InputError
 from outlark.plain_text import number_of
@@ -32,6 +33,8 @@ WHOLE_S = 600.0
 MARGIN_S = 15.0
 #: Annotation files round times: an annotation that ends this much after its recording ends with it.
 ROUNDING_S = 0.001
+#: Shorter annotations may be too short for any window.
+CLICK_S = 0.005
 #: Notes are rarely longer than this.
 LONG_NOTE_S = 5.0
 #: More sound than this needs gigabytes of memory.
@@ -55,7 +58,7 @@ class ClassSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class Learnt:
-    """A trained detector, the examples it learnt from, the seconds of sound, remarks, and unreadable clips."""
+    """A trained detector, the examples it learnt from, the seconds of sound, remarks, and what could not be learnt."""
 
     detector: NoteDetector
     examples: Examples
@@ -93,21 +96,79 @@ def learn(
     """Train a detector, by default with default settings, on examples from `find_examples`; reject their negatives.
 
     `channel` is "mix" or counted from 0. `trim` removes the quiet margins of clips. Clips that cannot be read are
-    skipped unless a class has no others.
+    skipped unless a class has no others; notes shorter than a window of the model are skipped always.
     """
     detector = NoteDetector() if detector is None else detector
     watch = watch or (lambda done, total: None)
-    if examples.clips:
-        learnt = _learn_clips(examples, detector, channel, trim, watch)
-    elif trim:
+    if trim and not examples.clips:
         raise InputError(
             "--trim applies only to clips; omit it, because annotations already say where notes start and end"
         )
-    else:
-        learnt = _learn_annotations(examples, detector, channel, watch)
-    rejected = reject(detector, examples.negatives, channel, watch)
+    refused: list[Unread] = []
+    examples = replace(examples, notes=_that_fill(examples.notes, *_least(examples.notes), refused))
+    while True:
+        if not examples.notes:
+            raise InputError(f"no example is long enough: {refused[-1].message}")
+        if examples.clips:
+            learnt = _learn_clips(examples, detector, channel, trim, watch)
+        else:
+            learnt = _learn_annotations(examples, detector, channel, watch)
+        window_s = float(getattr(detector.front_end_, "window_s", 0.0))
+        notes = learnt.examples.notes
+        long_enough = _that_fill(notes, _durations(learnt), [window_s] * len(notes), refused)
+        if len(long_enough) == len(notes):
+            break
+        refused += learnt.unread
+        examples = replace(examples, notes=long_enough)  # windows depend on the notes: choose them again
+    negatives = examples.negatives
+    marked_s = [_marked_s(note) for note in negatives]
+    negatives = _that_fill(negatives, marked_s, [window_s] * len(negatives), refused)
+    rejected = reject(detector, negatives, channel, watch)
     remarks = (*examples.remarks, *_on_files(learnt.examples), *learnt.remarks, *rejected, *_odd(learnt))
-    return replace(learnt, remarks=remarks)
+    return replace(learnt, remarks=remarks, unread=(*refused, *learnt.unread))
+
+
+def _least(notes: Sequence[Example]) -> tuple[list[float], list[float]]:
+    """The durations of annotations, and for those that may be too short for any window the shortest of all windows."""
+    marked_s = [_marked_s(note) for note in notes]
+    of_clicks = {note.recording for note, seconds in zip(notes, marked_s, strict=True) if seconds < CLICK_S}
+    least_s = {path: LEAST_WINDOW / AudioFile(path).sample_rate for path in of_clicks}
+    return marked_s, [least_s.get(note.recording, 0.0) for note in notes]
+
+
+def _durations(learnt: Learnt) -> list[float]:
+    """Of the notes, in seconds; clips may be whole files."""
+    if learnt.examples.clips:
+        return [record["end_s"] - record["start_s"] for record in learnt.detector.training_]
+    return [_marked_s(note) for note in learnt.examples.notes]
+
+
+def _marked_s(note: Example) -> float:
+    return np.inf if note.annotation is None else note.annotation.end_s - note.annotation.start_s
+
+
+def _that_fill(
+    notes: Sequence[Example], durations_s: Sequence[float], windows_s: Sequence[float], refused: list[Unread]
+) -> tuple[Example, ...]:
+    """The notes that fill a window. Of the others nothing can be learnt but clicks, which are everywhere."""
+    kept = []
+    for note, duration_s, window_s in zip(notes, durations_s, windows_s, strict=True):
+        if duration_s >= window_s * (1.0 - 1e-9):
+            kept.append(note)
+            continue
+        message = (
+            f"{_where(note)} lasts {1e3 * duration_s:.3g} ms, less than a window of the model ({1e3 * window_s:.3g} "
+            "ms), and was not learnt; mark the note from its start to its end"
+        )
+        refused.append(Unread(note.recording, message))
+    return tuple(kept)
+
+
+def _where(note: Example) -> str:
+    if note.annotation is None:
+        return f"{note.recording} ({note.label!r})"
+    line = "" if note.annotation.line is None else f", line {note.annotation.line}"
+    return f"{note.table}{line}: {note.label!r} at {note.annotation.start_s:.3f} s"
 
 
 # ---------------------------------------------------------------------- clips
