@@ -12,7 +12,7 @@ from outlark.errors import InputError
 from outlark.review.backup import COPY
 from outlark.review.opening import open_project
 from tests.review.conftest import Client, limited
-from tests.review.test_identity import KEPT, looked_at, season
+from tests.review.test_identity import KEPT, as_before, looked_at, season
 
 PAGE = 4096
 
@@ -88,11 +88,7 @@ def test_the_copy_is_of_the_last_good_opening(folder):
 
 def test_an_older_project_file_is_copied_before_it_is_changed(folder):
     path = project(folder)
-    with sqlite3.connect(path) as db:
-        for column in ("place", "sound", "key"):
-            db.execute(f"ALTER TABLE recording DROP COLUMN {column}")
-        db.execute("PRAGMA user_version = 2")
-    db.close()
+    as_before(path.parent, {})
     assert looked_at([folder]) == KEPT
     with sqlite3.connect(path.with_name(COPY)) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (2,)

@@ -364,16 +364,22 @@ def test_results_that_move_with_their_recordings_are_opened(tmp_path, trained_fo
 
 
 def as_before(project: Path, absolute: dict[str, Path]) -> None:
-    """Turn a project file into one of an earlier outlark: absolute paths and no place or sound."""
-    db = sqlite3.connect(project / "project.sqlite", isolation_level=None)
-    for name, path in absolute.items():
-        db.execute("UPDATE recording SET path = ? WHERE name = ?", (str(path), name))
-    for column in ("place", "sound", "key"):
-        db.execute(f"ALTER TABLE recording DROP COLUMN {column}")
-    db.execute("PRAGMA user_version = 2")
-    db.execute("PRAGMA journal_mode = DELETE")
+    """Turn a project file into one of an earlier outlark, which knew recordings by absolute path alone."""
+    path, older = project / "project.sqlite", project / "older.sqlite"
+    db = sqlite3.connect(older, isolation_level=None)
+    db.executescript("".join(STEPS[:2]) + "; PRAGMA user_version = 2")
+    db.execute("ATTACH ? AS now", (str(path),))
+    for (table,) in db.execute(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    ).fetchall():
+        columns = ", ".join(f'"{row[1]}"' for row in db.execute(f'PRAGMA main.table_info("{table}")').fetchall())
+        db.execute(f'INSERT INTO main."{table}" ({columns}) SELECT {columns} FROM now."{table}"')
+    for name, place in absolute.items():
+        db.execute("UPDATE recording SET path = ? WHERE name = ?", (str(place), name))
     db.close()
-    assert len(STEPS) > 2
+    for end in ("-wal", "-shm"):
+        path.with_name(path.name + end).unlink(missing_ok=True)
+    older.replace(path)
 
 
 def doubled(project: Path, name: str, path: Path) -> int:
