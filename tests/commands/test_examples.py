@@ -110,7 +110,7 @@ def test_odd_clips_are_told(tmp_path):
     soundfile.write(folder / "tuti-F" / "low.wav", 0.1 * np.sin(np.arange(4000)), 16000)
     with pytest.warns(UserWarning, match="note 6 of the 6 examples of 'tuti-F' is unlike all the others"):
         remarks = learn(find_examples([folder])).remarks
-    assert remarks[0] == "sample rates from 16000 to 22050 Hz; everything is resampled to 16000 Hz"
+    assert remarks[0].startswith("sample rates from 16000 to 22050 Hz; everything is resampled to 16000 Hz")
     assert remarks[1].startswith("1 clip longer than 5 s: long.wav (tuti-F) 6.0 s")
     assert remarks[2].startswith("the same sound twice: 0.wav at 0.000 s (tuti-F) and again.wav at 0.000 s (tuti-F)")
 

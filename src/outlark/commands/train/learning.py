@@ -235,6 +235,7 @@ def _learn_clips(examples: Examples, detector: NoteDetector, channel: int | str,
         raise AudioError(f"no clip of the class {lost[0]!r} can be read: {why}")
     trimmed = [clip.trimmed for clip in clips]
     used, rates = trimmed if trim else clips, [clip.rate for clip in clips]
+    on_rates = _on_rates(rates, [[clip.note.label] for clip in clips])
     detector.fit([clip.used for clip in used], [clip.note.label for clip in used], rates)
     for record, clip in zip(detector.training_, used, strict=True):
         clip.put_in_place(record)
@@ -245,7 +246,7 @@ def _learn_clips(examples: Examples, detector: NoteDetector, channel: int | str,
         remarks=(
             *_on_silence(clips),
             *_on_margins(clips, trimmed, trim),
-            *_on_rates(rates, [[c.note.label] for c in clips]),
+            *on_rates,
         ),
         unread=tuple(unread),
     )
