@@ -153,7 +153,7 @@ export async function goNext() {
     next = await nextPending();
   }
   if (next >= 0) { go(next); return; }
-  if (next === -1) say(unsaved() ? "Everything in this queue is judged, but not saved yet" : "Everything in this queue is reviewed");
+  if (next === -1) say("End of the queue");
   changed("queue");
 }
 

@@ -42,10 +42,12 @@ function drawChoices() {
 function draw() {
   if (!state.project?.run) return;
   const { total, reviewed, order, of } = state.queue;
-  $("queue-count").replaceChildren(`${reviewed} of ${total} reviewed`, estimate(order, of));
+  $("queue-count").replaceChildren(`${reviewed} of ${total} reviewed`, estimate(order, of), total && reviewed >= total ? ` · ${atEnd()}` : "");
   drawCard();
   drawList();
 }
+
+const atEnd = () => (unsaved() ? "Everything in this queue is judged, but not saved yet." : "Everything in this queue is reviewed.");
 
 /** Only verdicts in random order say how good the model is. */
 function estimate(order, of) {
@@ -108,7 +110,7 @@ function drawCard() {
     const { total, reviewed } = state.queue;
     card.replaceChildren(reviewed < total
       ? el("p", {}, el("button", { class: "primary wide", type: "button", onclick: goNext }, "Start reviewing ", el("kbd", {}, "G")))
-      : el("p", {}, total ? (unsaved() ? "Everything in this queue is judged, but not saved yet." : "Everything in this queue is reviewed.") : "Nothing was found. Lower the threshold, or mark more examples."));
+      : el("p", {}, total ? atEnd() : "Nothing was found. Lower the threshold, or mark more examples."));
     return;
   }
   if (card.dataset.id === String(item.id) && card.dataset.status === item.status && card.dataset.theme === document.documentElement.dataset.theme) return;
