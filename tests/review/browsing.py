@@ -31,7 +31,7 @@ class Visit:
     """A page that is open, with all that it asked for and all that it complained about."""
 
     def __init__(self, browser: Browser, url: str, **more: object) -> None:
-        self.context = browser.new_context(viewport={"width": 1440, "height": 900}, accept_downloads=True, **more)
+        self.context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}, **more})
         self.context.set_default_timeout(PATIENCE)
         self.page: Page = self.context.new_page()
         self.asked: list[str] = []
