@@ -32,6 +32,7 @@ def test_nine_classes_in_a_small_window(trained, visit):
         at = boxed(page, control)
         assert at["y"] + at["height"] <= foot["y"]
     assert boxed(page, "#spectrogram")["height"] >= 100
+    assert boxed(page, "#queue-of")["y"] >= boxed(page, "#tab-review")["y"], "the review panel is not scrolled away"
     lanes = boxed(page, "#lanes")
     assert lanes["y"] + lanes["height"] <= boxed(page, "#play")["y"]
 
@@ -53,7 +54,7 @@ def test_the_header_stays_while_a_job_runs(trained, visit):
     before = [boxed(page, one) for one in ("header", "#train", "#recording", "#spectrogram")]
     page.page.evaluate(
         "() => { document.getElementById('job').hidden = false;"
-        "document.getElementById('job-text').textContent = 'training: searching the second recording of many'.repeat(3); }"
+        "document.getElementById('job-text').textContent = 'training: searching the second recording'.repeat(3); }"
     )
     assert [boxed(page, one) for one in ("header", "#train", "#recording", "#spectrogram")] == before
     assert boxed(page, "#job-cancel")["width"] > 30

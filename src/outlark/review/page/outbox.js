@@ -167,7 +167,7 @@ function draw() {
   $("foot").classList.toggle("trouble", Boolean(trouble));
   document.title = `${n && trouble ? `(${n} not saved) ` : ""}outlark review`;
   if (!trouble) { $("saved").replaceChildren(n ? `Saving ${n}…` : "All changes are saved."); return; }
-  const text = n ? `${many} not saved yet: ${trouble}. This browser keeps ${n === 1 ? "it" : "them"} and tries again.` : `${trouble}. All changes so far are saved.`;
+  const text = n ? `${many} not saved yet, but kept in this browser: ${trouble}.` : `${trouble}. All changes so far are saved.`;
   $("saved").replaceChildren(el("span", {}, text[0].toUpperCase() + text.slice(1)),
     el("button", { type: "button", onclick: tryNow }, "Try again"), n ? el("button", { type: "button", onclick: discard }, "Throw away…") : "");
 }

@@ -93,7 +93,8 @@ function updateRow(row, item, current) {
   if (current === row.hasAttribute("aria-current")) return;
   if (!current) { row.removeAttribute("aria-current"); return; }
   row.setAttribute("aria-current", "true");
-  row.scrollIntoView({ block: "nearest" });
+  const list = $("queue"), top = row.offsetTop - list.offsetTop;  // the list alone is scrolled, not what is above it
+  if (top < list.scrollTop || top + row.offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = top - list.clientHeight / 2;
 }
 
 const shortName = (id) => { const r = state.project.recordings.find((one) => one.id === id); return r ? `…${r.short.slice(-6)}` : ""; };
@@ -130,7 +131,7 @@ function drawCard() {
       button("U", "Unknown", () => judge("unknown")), button("S", "Cannot tell", () => judge("unsure")), button("P", "Play", play)));
 }
 
-const button = (key, text, action, sign = null) => el("button", { type: "button", onclick: action }, el("kbd", {}, key), sign, text);
+const button = (key, text, action, sign = null) => el("button", { type: "button", title: text, onclick: action }, el("kbd", {}, key), sign, text);
 
 /** Why it was decided so, in words. */
 function reason(item) {
