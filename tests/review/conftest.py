@@ -6,8 +6,10 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+import uvicorn
 from playwright.sync_api import Browser, sync_playwright
 from starlette.testclient import TestClient
 
@@ -111,27 +113,41 @@ def trained_client(trained: Opened) -> Iterator[Client]:
         yield client
 
 
-@pytest.fixture
-def serving() -> Iterator[Callable[[Opened], str]]:
+class Serving:
     """Serves projects on loopback; gives the address of each."""
-    import uvicorn
 
-    started: list[tuple[uvicorn.Server, threading.Thread]] = []
+    def __init__(self) -> None:
+        self._started: dict[str, tuple[uvicorn.Server, threading.Thread]] = {}
 
-    def serve(opened: Opened) -> str:
-        bound = socket.create_server(("127.0.0.1", 0))
+    def __call__(self, opened: Opened, port: int = 0) -> str:
+        bound = socket.create_server(("127.0.0.1", port))
         host = f"127.0.0.1:{bound.getsockname()[1]}"
-        config = uvicorn.Config(make_app(opened, [host]), log_level="error", lifespan="off")
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(uvicorn.Config(make_app(opened, [host]), log_level="error", lifespan="off"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
-        started.append((server, thread))
+        self._started[f"http://{host}/"] = (server, thread)
         return f"http://{host}/"
 
-    yield serve
-    for server, thread in started:
+    def stop(self, url: str) -> None:
+        """As if its process had ended: nothing answers there any more."""
+        server, thread = self._started.pop(url)
         server.should_exit = server.force_exit = True
-        thread.join(10)
+        thread.join()
+
+    def again(self, opened: Opened, url: str) -> None:
+        """Serve a project where one was served before."""
+        assert self(opened, urlsplit(url).port) == url
+
+    def close(self) -> None:
+        for url in list(self._started):
+            self.stop(url)
+
+
+@pytest.fixture
+def serving() -> Iterator[Serving]:
+    server = Serving()
+    yield server
+    server.close()
 
 
 @pytest.fixture(scope="module")
@@ -143,11 +159,11 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def opens():
+def opens() -> Iterator[Callable[..., Opened]]:
     """Opens projects, which are closed after the pages that show them."""
     every = []
 
-    def open_one(*paths) -> Opened:
+    def open_one(*paths: Path) -> Opened:
         every.append(open_project(paths))
         return every[-1]
 
@@ -157,11 +173,12 @@ def opens():
 
 
 @pytest.fixture
-def visit(browser, serving, opens):
+def visit(browser: Browser, serving: Serving, opens: object) -> Iterator[Callable[..., Visit]]:
+    """Opens the page of a project, or of an address."""
     visits = []
 
-    def to(opened, **more) -> Visit:
-        visits.append(Visit(browser, serving(opened), **more))
+    def to(what: Opened | str, **more: object) -> Visit:
+        visits.append(Visit(browser, what if isinstance(what, str) else serving(what), **more))
         return visits[-1]
 
     yield to

@@ -1,29 +1,21 @@
 """The page in a real browser. Every visit also checks that no request leaves this computer and the console is empty."""
 
 import json
-import sqlite3
 import threading
-from contextlib import suppress
 
 import numpy as np
 import pytest
 import soundfile
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from outlark.experiment.demo_recordings import demo_sound
 from outlark.experiment.synthetic import SAMPLE_RATE
 from outlark.review.tiles import Pyramid
 from tests.recordings_on_disk import outlark
-from tests.review.browsing import Visit, chromium
-from tests.review.conftest import KNOWN, limited
+from tests.review.browsing import Visit, chromium, statuses
+from tests.review.conftest import KNOWN
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here: apt-get install chromium")
-
-
-def statuses(page: Visit) -> dict[int, str]:
-    """Of all detections, as the server knows them."""
-    return {item["id"]: item["status"] for item in page.get("/api/queue?order=time&limit=20000")["items"]}
 
 
 def test_the_whole_loop(opened, visit, tmp_path):
@@ -315,32 +307,6 @@ def test_trouble_is_told_on_the_page(visit, opens, tmp_path, demo_recordings):
     page.page.evaluate("() => import('/view.js').then((view) => view.show(30, 0.3))")
     page.page.wait_for_selector("#alerts:has-text('does not exist')")
     page.complaints[:] = [c for c in page.complaints if "409" not in c]  # the browser's own line about the answer
-
-
-def test_a_verdict_that_is_not_saved_is_told_and_taken_back(trained, visit, monkeypatch):
-    page = visit(trained)
-    page.review_next()
-    page.page.route("**/api/reviews**", lambda route: route.abort())  # one by one, or together
-    for _ in range(10):  # a key that is pressed while the card is being filled does nothing
-        page.page.keyboard.press("y")
-        with suppress(PlaywrightTimeout):
-            page.page.wait_for_selector("#alerts:has-text('does not answer')", timeout=8_000)
-            break
-    page.page.wait_for_selector("#alerts:has-text('does not answer')")
-    page.page.unroute("**/api/reviews**")
-    page.page.wait_for_selector("#queue-count:has-text('9 of')")
-    store = trained.project.store
-    monkeypatch.setattr(sqlite3, "connect", limited(sqlite3.connect, store.row("PRAGMA page_count")["page_count"]))
-    store.close()  # a disk without a free page, as seen by all connections from now on
-    for _ in range(20):
-        page.page.keyboard.press("y")
-    page.page.wait_for_selector("#alerts:has-text('free some space')")
-    page.saved()
-    stored = list(statuses(page).values()).count("confirmed")
-    assert stored < 29
-    page.page.wait_for_selector(f"#queue-count:has-text('{stored} of')")
-    # the browser's own lines about the answers
-    page.complaints[:] = [c for c in page.complaints if "507" not in c and "ERR_FAILED" not in c]
 
 
 def test_the_spectrogram_is_seen_while_it_is_computed(visit, opens, tmp_path, monkeypatch):

@@ -467,3 +467,26 @@ def test_two_sessions_on_one_project_see_each_other(trained, demo_recordings):
     events = trained.project.store.rows("SELECT * FROM event ORDER BY id")
     assert all(json.loads(event["changes"]) for event in events)
     other.project.close()
+
+
+def test_a_change_that_comes_again_is_stored_once(trained_client):
+    """Its key tells; an undo of a change is refused once something else was changed."""
+    item = next(i for i in trained_client.get("/api/queue").json()["items"] if i["status"] == "pending")
+    body, key = {"detection_id": item["id"], "verdict": "unknown"}, "a" * 32
+    count = "SELECT count(*) AS n FROM event"
+    before = trained_client.opened.project.store.row(count)["n"]
+    first = trained_client.post("/api/reviews", json=body, headers={"idempotency-key": key}).json()
+    assert first["before"] != first["revision"]
+    again = trained_client.post("/api/reviews", json=body, headers={"idempotency-key": key}).json()
+    batch = trained_client.post("/api/reviews/batch", json={"verdicts": [{**body, "key": key}]}).json()["outcomes"]
+    assert again == batch[0] == {"again": True}
+    assert trained_client.opened.project.store.row(count)["n"] == before + 1
+    trained_client.post("/api/classes", json={"name": "another"})
+    assert trained_client.post("/api/undo", json={"of": key}).status_code == 400
+    trained_client.post("/api/undo")
+    undone = [
+        trained_client.post("/api/undo", json={"of": key}, headers={"idempotency-key": "b" * 32}).json()
+        for _ in range(2)
+    ]
+    assert undone[0]["kind"] == "review: unknown"
+    assert undone[1] == {"again": True}

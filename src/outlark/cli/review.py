@@ -36,7 +36,7 @@ from outlark.errors import InputError
     type=click.IntRange(0, 65535),
     default=0,
     metavar="N",
-    help="Port to serve the page at. Default: any free port.",
+    help="Port to serve the page at. Default: the same for a project each time, unless something else uses it.",
 )
 @click.option("--no-browser", is_flag=True, help="Print the address only; do not open a browser.")
 @options.quiet
@@ -55,7 +55,7 @@ def command(
     except ImportError:
         raise InputError("the review page needs two more packages: pip install 'outlark[review]'") from None
     from outlark.review.opening import open_project
-    from outlark.review.serving import bind, serve
+    from outlark.review.serving import at_usual_port, bind, serve
 
     address = bind(given["host"], given["port"])  # first, because it fails at once
     try:
@@ -63,6 +63,8 @@ def command(
     except BaseException:
         address.socket.close()
         raise
+    if given["port"] == 0:
+        address = at_usual_port(address, opened.project.store.identity())
     for problem in (*opened.problems, *opened.project.missing()):
         say(f"Warning: {problem['name']}: {problem['message']}", err=True)
 

@@ -1,13 +1,14 @@
 """Actions of people on the page: annotate, review, name and promote classes, move thresholds, undo."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from outlark.errors import InputError
 from outlark.review.project import RUN, Project, Recording, clean_name
 from outlark.review.queues import SAME, overlap, with_statuses
-from outlark.review.store import Action, Row
+from outlark.review.store import Action, Applied, Row
 
 #: Origins of annotations from verdicts; a second verdict replaces them.
 OF_REVIEWS = ("confirmed", "rejected", "relabelled", "unsure")
@@ -17,6 +18,19 @@ COLOURS = 8
 
 class Gone(InputError):
     """There is nothing with the requested id."""
+
+
+def once(project: Project, key: str | None, change: Callable[[], Row]) -> Row:
+    """The outcome of a change with the revision before it: a page that knows another one has missed something.
+
+    A change whose key is stored already is not made again: {"again": True}.
+    """
+    try:
+        with project.store.once(key):
+            before = project.store.revision()
+            return {**change(), "before": before}
+    except Applied:
+        return {"again": True}
 
 
 def annotate(
@@ -85,9 +99,11 @@ def judge(project: Project, detection_id: int, verdict: str, class_id: int | Non
 def judge_all(project: Project, verdicts: Sequence[Mapping[str, Any]]) -> list[Row]:
     """Verdicts in the order given, each an action of its own; {"error": …} for those that fail."""
     outcomes: list[Row] = []
-    for one in verdicts:
+    for verdict in verdicts:
+        given = dict(verdict)
+        key = given.pop("key", None)
         try:
-            outcomes.append(judge(project, **one))
+            outcomes.append(once(project, key, partial(judge, project, **given)))
         except InputError as error:
             outcomes.append({"error": str(error)})
     return outcomes
@@ -155,9 +171,9 @@ def set_thresholds(project: Project, values: Mapping[int, float]) -> Row:
     return outcome(project, action.changes, "move threshold")
 
 
-def turn(project: Project, *, back: bool) -> Row:
-    """Undo or redo; `kind` is None when there is nothing to undo or redo."""
-    event = project.store.undo() if back else project.store.redo()
+def turn(project: Project, *, back: bool, of: str | None = None) -> Row:
+    """Undo (the change with the key `of`) or redo; `kind` is None when there is nothing to undo or redo."""
+    event = project.store.undo(of) if back else project.store.redo()
     if event is None:
         return {**outcome(project, [], None), "undone": back}
     changes = event["changes"]
@@ -176,12 +192,23 @@ def outcome(project: Project, changes: Sequence[Row], kind: str | None) -> Row:
         "kind": kind,
         "annotations": [row for row in annotations.values() if row is not None],
         "removed": [number for number, row in annotations.items() if row is None],
-        "classes": any(c["table"] == "class" for c in changes),
+        "classes": [c["after"] or c["before"] for c in changes if c["table"] == "class"],
+        "place": _place(changes),
         "thresholds": bool(settings - {RUN}),
         "run": RUN in settings,
         "statuses": _statuses_near(project, spans),
         "revision": project.store.revision(),
     }
+
+
+def _place(changes: Sequence[Row]) -> Row | None:
+    """Where a verdict was given, or an annotation changed; None for changes of several."""
+    rows = {(c["table"], c["id"]): c["after"] or c["before"] for c in changes}
+    reviews = [row for (table, _), row in rows.items() if table == "review"]
+    annotations = [row for (table, _), row in rows.items() if table == "annotation"]
+    if not reviews and len(annotations) != 1:
+        return None
+    return {name: (reviews or annotations)[-1][name] for name in ("recording_id", "t0", "t1")}
 
 
 def _statuses_near(project: Project, spans: Sequence[Row]) -> dict[str, str]:

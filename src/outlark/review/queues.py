@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from outlark.errors import InputError
 from outlark.metrics.intervals import wilson
 from outlark.review.project import Project
 from outlark.review.store import Row
@@ -61,22 +62,40 @@ def _said(detection: Row, annotation: Row) -> str:
     return CONFIRMED if same else RELABELLED
 
 
-def queue(project: Project, *, order: str, of: str, limit: int, run: int | None = None) -> dict[str, Any]:
-    """The first `limit` detections in the order of review, over all recordings; counts are of all."""
+def queue(
+    project: Project,
+    *,
+    order: str,
+    of: str,
+    limit: int,
+    after: int | None = None,
+    through: int | None = None,
+    run: int | None = None,
+) -> dict[str, Any]:
+    """A page of the detections in the order of review, over all recordings; counts are of all.
+
+    It begins after the detection `after`, and reaches beyond `through` if that is not null; `more` says whether
+    anything follows. The order does not depend on verdicts, so that pages fit together while they are being reviewed.
+    """
     shown = project.run(run)
     if shown is None:
-        return {"items": [], "total": 0, "reviewed": 0}
-    found = _found(project, shown, of)
-    rows = with_statuses(project, found)
+        return {"items": [], "total": 0, "reviewed": 0, "more": False}
+    rows = with_statuses(project, _found(project, shown, of))
     key = {"uncertain": _uncertainty, "random": _shuffled, "time": _time}[order]
     thresholds = {row["id"]: shown["thresholds"].get(row["name"], 1.0) for row in project.classes()}
     names = {recording.id: number for number, recording in enumerate(project.recordings())}
     for row in rows:
         row["ratio"] = row["score"] / _threshold(row, thresholds)
         row["place"] = names.get(row["recording_id"], 0)
-    rows.sort(key=key)
+    rows.sort(key=lambda row: (key(row), row["id"]))
+    places = {row["id"]: place for place, row in enumerate(rows)}
+    if after is not None and after not in places:
+        raise InputError("the queue has changed since; reload the page")
+    first = 0 if after is None else places[after] + 1
+    last = max(first, places.get(through, 0)) + limit
     reviewed = sum(row["status"] != PENDING for row in rows)
-    return {"items": [_item(row) for row in rows[:limit]], "total": len(rows), "reviewed": reviewed}
+    items = [_item(row) for row in rows[first:last]]
+    return {"items": items, "total": len(rows), "reviewed": reviewed, "more": last < len(rows)}
 
 
 def with_statuses(project: Project, detections: Sequence[Row]) -> list[Row]:
@@ -135,7 +154,8 @@ def missed(project: Project, run: Row | None) -> dict[str, Any] | None:
 def _found(project: Project, run: Row, of: str) -> list[Row]:
     query = "SELECT * FROM detection WHERE run_id = ?"
     if of == "known":
-        return project.store.rows(f"{query} AND class_id IS NOT NULL", run["id"])
+        # notes of a class that was deleted since are of no class that could be confirmed
+        return project.store.rows(f"{query} AND class_id IN (SELECT id FROM class)", run["id"])
     if of == "unknown":
         return project.store.rows(f"{query} AND class_id IS NULL", run["id"])
     return project.store.rows(f"{query} AND class_id = ?", run["id"], int(of))

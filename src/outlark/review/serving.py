@@ -13,13 +13,13 @@ import json
 import secrets
 import socket
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from importlib.resources import files
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
-from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi import Depends, FastAPI, Header, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
@@ -34,6 +34,8 @@ from outlark.version import __version__
 
 #: Bytes of a token: twice what is needed.
 TOKEN_BYTES = 32
+#: Ports that systems do not hand out by themselves.
+USUAL_PORTS = (20000, 30000)
 Scope: TypeAlias = Mapping[str, Any]
 Message: TypeAlias = dict[str, Any]
 COOKIE, TOKEN_HEADER = "outlark_token", "x-outlark-token"
@@ -108,6 +110,21 @@ def bind(host: str, port: int) -> Address:
         bound.close()
         raise InputError(f"{host}:{port} cannot be served ({error.strerror}); give another --port or --host") from None
     return Address(host, bound, None if is_loopback(host) else secrets.token_urlsafe(TOKEN_BYTES))
+
+
+def at_usual_port(address: Address, project: str) -> Address:
+    """The same address at the port of this project, if that is free.
+
+    A browser keeps changes that were not saved by address: a page that is still open, or opened again, must find the
+    project where it was.
+    """
+    ports = range(*USUAL_PORTS)
+    try:
+        usual = bind(address.host, ports[int(project[:8], 16) % len(ports)])
+    except InputError:
+        return address
+    address.socket.close()
+    return usual
 
 
 def serve(opened: Opened, address: Address, started: Callable[[], None] = lambda: None) -> None:
@@ -225,7 +242,7 @@ def make_app(opened: Opened, hosts: Iterable[str], token: str | None = None) -> 
     """The application for a project."""
     # documentation pages would load scripts from elsewhere
     settings: dict[str, Any] = {"docs_url": None, "redoc_url": None, "openapi_url": "/api/openapi.json"}
-    app = FastAPI(title="outlark review", version=__version__, **settings)
+    app = FastAPI(title="outlark review", version=__version__, dependencies=[Depends(_meant_for(opened))], **settings)
     app.include_router(runs.router(opened.project, opened.title, opened.problems))
     app.include_router(annotations.router(opened.project))
     app.include_router(recordings.router(opened.project))
@@ -234,6 +251,17 @@ def make_app(opened: Opened, hosts: Iterable[str], token: str | None = None) -> 
     page = files("outlark.review") / "page"
     app.mount("/", NoCache(directory=str(page), html=True))
     return Guard(app, hosts, token)
+
+
+def _meant_for(opened: Opened) -> Callable[[str | None], Awaitable[None]]:
+    """A check that a page asks for the project that it shows: an address may serve another one after a restart."""
+    own = opened.project.store.identity()
+
+    async def check(x_outlark_project: Annotated[str | None, Header(max_length=64)] = None) -> None:
+        if x_outlark_project not in (None, own):
+            raise HTTPException(421, "another project is served at this address now; reload the page to see it")
+
+    return check
 
 
 class NoCache(StaticFiles):

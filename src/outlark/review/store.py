@@ -75,6 +75,12 @@ STEPS = (
     ALTER TABLE run ADD COLUMN state TEXT NOT NULL DEFAULT 'grouped';
     ALTER TABLE run ADD COLUMN heard TEXT NOT NULL DEFAULT '{}';
     """,
+    # an identity for what a browser keeps, and the changes that were stored, so that none is stored twice
+    """
+    CREATE TABLE identity (project TEXT NOT NULL);
+    INSERT INTO identity VALUES (lower(hex(randomblob(16))));
+    CREATE TABLE applied (key TEXT PRIMARY KEY, event_id INTEGER) WITHOUT ROWID;
+    """,
 )
 
 
@@ -106,6 +112,10 @@ UNDOABLE = ("class", "annotation", "review", "setting")
 #: Seconds to wait for another process that writes.
 PATIENCE_S = 10.0
 Row = dict[str, Any]
+
+
+class Applied(Exception):
+    """A change is stored already."""
 
 
 class Action:
@@ -188,8 +198,11 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction for what can be computed again, without undo."""
+        """A transaction for what can be computed again, without undo; within another one, a part of it."""
         with self._lock, self._using() as db:
+            if db.in_transaction:
+                yield db
+                return
             db.execute("BEGIN IMMEDIATE")
             try:
                 yield db
@@ -212,13 +225,42 @@ class Store:
                     (datetime.now(UTC).isoformat(timespec="milliseconds"), kind, json.dumps(action.changes)),
                 )
 
-    def undo(self) -> Row | None:
-        """Undo the last action; its event, or None."""
-        return self._turn("done", "undone", "SELECT * FROM event WHERE state = 'done' ORDER BY id DESC LIMIT 1")
+    @contextmanager
+    def once(self, key: str | None) -> Iterator[None]:
+        """A transaction for a change that its sender repeats until it has heard an answer.
+
+        Its key is stored with it; `Applied` if that has happened before.
+        """
+        with self.writing() as db:
+            if db.execute("SELECT 1 FROM applied WHERE key = ?", (key,)).fetchone():
+                raise Applied
+            yield
+            if key is not None:
+                db.execute("INSERT INTO applied SELECT ?, max(id) FROM event", (key,))
+
+    def undo(self, of: str | None = None) -> Row | None:
+        """Undo the last action, which must be the change with the key `of`, if given; its event, or None."""
+        last = "SELECT * FROM event WHERE state = 'done' ORDER BY id DESC LIMIT 1"
+        with self.writing():
+            if of is not None:
+                made = self.row("SELECT event_id FROM applied WHERE key = ?", of)
+                if made is None:
+                    return None
+                if (self.row(last) or {}).get("id") != made["event_id"]:
+                    raise InputError(
+                        "this was not undone: something else has been changed since, perhaps in another tab"
+                    )
+            return self._turn("done", "undone", last)
 
     def redo(self) -> Row | None:
         """Redo the action undone last; its event, or None."""
         return self._turn("undone", "done", "SELECT * FROM event WHERE state = 'undone' ORDER BY id LIMIT 1")
+
+    def identity(self) -> str:
+        """Unique to this project, wherever its folder is."""
+        row = self.row("SELECT project FROM identity")
+        assert row is not None
+        return str(row["project"])
 
     def revision(self) -> str:
         """Changes with every action, undo and redo."""

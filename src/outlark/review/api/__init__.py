@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from fastapi import Path, Query
+from fastapi import Header, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 #: Whole numbers that SQLite, JSON and JavaScript hold alike.
@@ -12,6 +12,9 @@ Id = Annotated[int, Path(ge=0, le=MOST)]
 Small = Annotated[int, Path(ge=0, le=2**31)]
 Hertz = Annotated[float, Field(ge=0, le=1e7, allow_inf_nan=False)]
 Seconds = Annotated[float, Query(ge=0, le=1e8, allow_inf_nan=False)]
+#: The key of a change, by which it is known when it comes again.
+KEY = r"^[0-9a-z-]{8,64}$"
+Key = Annotated[str | None, Header(alias="idempotency-key", pattern=KEY)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -50,10 +53,22 @@ class Verdict(Body):
     queue: Literal["uncertain", "random", "time", "cluster"] = "time"
 
 
+class KeyedVerdict(Verdict):
+    """A verdict with the key of its change."""
+
+    key: str | None = Field(default=None, pattern=KEY)
+
+
 class Verdicts(Body):
     """Verdicts that were given faster than they were sent."""
 
-    verdicts: list[Verdict] = Field(min_length=1, max_length=200)
+    verdicts: list[KeyedVerdict] = Field(min_length=1, max_length=200)
+
+
+class Undo(Body):
+    """What to undo: the change with this key, or the last one."""
+
+    of: str | None = Field(default=None, pattern=KEY)
 
 
 class NewName(Body):

@@ -4,9 +4,10 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Query, Response
 
+from outlark.audio.sound_files import SUFFIXES
 from outlark.errors import InputError
 from outlark.review import actions, queues, training
-from outlark.review.api import MOST, Id, Start, Thresholds
+from outlark.review.api import MOST, Id, Key, Start, Thresholds
 from outlark.review.api.recordings import found
 from outlark.review.overview import histograms, overview, speaking_for
 from outlark.review.project import Job, Project
@@ -37,7 +38,9 @@ def _project_routes(project: Project, title: str, problems: list[dict[str, str]]
 
     @routes.get("/project")
     def whole(run: Run = None) -> Answer:
-        return {"title": title, "problems": [*problems, *project.missing()], **overview(project, run)}
+        found = [*problems, *project.missing()]
+        about = {"id": project.store.identity(), "title": title, "problems": found, "sounds": SUFFIXES}
+        return {**about, **overview(project, run)}
 
     @routes.get("/revision")
     def revision() -> Answer:
@@ -76,10 +79,10 @@ def _project_routes(project: Project, title: str, problems: list[dict[str, str]]
         return running.as_dict()
 
     @routes.put("/thresholds")
-    def thresholds(body: Thresholds) -> Answer:
+    def thresholds(body: Thresholds, key: Key = None) -> Answer:
         """Move thresholds; `decide` applies them."""
         project.jobs.check_idle()
-        return actions.set_thresholds(project, body.values)
+        return actions.once(project, key, lambda: actions.set_thresholds(project, body.values))
 
     @routes.post("/decide", status_code=202)
     def decide() -> Answer:
@@ -135,10 +138,12 @@ def _detection_routes(project: Project) -> APIRouter:
     def queue(
         order: Literal["uncertain", "random", "time"] = "uncertain",
         of: Annotated[str, Query(pattern=r"^(known|unknown|[0-9]{1,15})$")] = "known",
-        limit: Annotated[int, Query(ge=1, le=20000)] = 2000,
+        limit: Annotated[int, Query(ge=1, le=20000)] = 500,
+        after: Annotated[int | None, Query(ge=0, le=MOST)] = None,
+        through: Annotated[int | None, Query(ge=0, le=MOST)] = None,
         run: Run = None,
     ) -> Answer:
-        return queues.queue(project, order=order, of=of, limit=limit, run=run)
+        return queues.queue(project, order=order, of=of, limit=limit, after=after, through=through, run=run)
 
     @routes.get("/calibration")
     def calibration(run: Run = None) -> list[Answer]:

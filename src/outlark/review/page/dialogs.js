@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { $, el } from "./dom.js";
+import { needsServer, unsaved } from "./outbox.js";
 import { state } from "./state.js";
 
 /** Show a dialog; gives what it was closed with. */
@@ -12,27 +13,41 @@ export function open(dialog, ...content) {
   return new Promise((done) => dialog.addEventListener("close", () => done(dialog.returnValue), { once: true }));
 }
 
-/** Ask for a name; names that there are already are offered. */
-export async function askName(question, known = [], proposed = "") {
-  const input = el("input", { type: "text", id: "name", maxlength: 60, list: "known-names", autocomplete: "off", value: proposed, required: true });
-  const form = el("form", { method: "dialog" },
-    el("h2", {}, question), el("label", { for: "name" }, "Name"), input,
-    el("datalist", { id: "known-names" }, ...known.map((name) => el("option", { value: name }))),
-    el("div", { class: "foot" }, el("button", { value: "", formnovalidate: true, type: "button", onclick: () => $("dialog").close("") }, "Cancel"), el("button", { class: "primary", value: "ok" }, "OK")));
-  const shown = open($("dialog"), form);
-  input.focus();
-  input.select();
-  return (await shown) === "ok" ? input.value.trim() : null;
+/** A name as it is stored: without spaces around it, and with single ones within. */
+const tidy = (name) => name.trim().replace(/\s+/g, " ");
+const nameField = (proposed = "") => el("input", { type: "text", id: "name", maxlength: 60, list: "known-names", autocomplete: "off", value: proposed, required: true });
+
+/** Ask with a form; gives the value of the button it was closed with. */
+function asked(question, input, content, ...buttons) {
+  const cancel = el("button", { type: "button", onclick: () => $("dialog").close("") }, "Cancel");
+  const shown = open($("dialog"), el("form", { method: "dialog" }, el("h2", {}, question), ...content, el("div", { class: "foot" }, ...buttons.slice(0, -1), cancel, buttons.at(-1))));
+  input?.focus();
+  input?.select();
+  return shown;
 }
 
-export async function confirmed(question, action) {
-  const shown = open($("dialog"), el("form", { method: "dialog" }, el("h2", {}, question),
-    el("p", {}, "This can be undone (Z)."),
-    el("div", { class: "foot" }, el("button", { value: "" }, "Cancel"), el("button", { class: "primary", value: "ok" }, action))));
-  return (await shown) === "ok";
+/** Ask for a name; names that there are already are offered. */
+export async function askName(question, known = []) {
+  const input = nameField();
+  const offered = el("datalist", { id: "known-names" }, ...known.map((name) => el("option", { value: name })));
+  const said = await asked(question, input, [el("label", { for: "name" }, "Name"), input, offered], el("button", { class: "primary", value: "ok" }, "OK"));
+  return said === "ok" ? tidy(input.value) : null;
+}
+
+/** Rename or delete a class: the new name, or whether to delete it. */
+export async function editName(name) {
+  const input = nameField(name);
+  const remove = el("button", { class: "remove", type: "button", onclick: () => $("dialog").close("delete") }, "Delete class…");
+  const said = await asked(name, input, [el("label", { for: "name" }, "Name"), input], remove, el("button", { class: "primary", value: "ok" }, "Rename"));
+  return { name: said === "ok" ? tidy(input.value) : null, remove: said === "delete" };
+}
+
+export async function confirmed(question, action, consequence = "This can be undone (Z).") {
+  return (await asked(question, null, [el("p", {}, consequence)], el("button", { class: "primary", value: "ok" }, action))) === "ok";
 }
 
 export async function showExport() {
+  if (needsServer("Export")) return;
   const { formats, scopes } = await get("/api/formats");
   const select = (id, values) => el("select", { id }, ...values.map(([value, text]) => el("option", { value }, text)));
   const format = select("export-format", formats.map((name) => [name, name]));
@@ -48,6 +63,7 @@ export async function showExport() {
     el("label", { for: "export-format" }, "Format"), format,
     el("label", { for: "export-scope" }, "What"), scope,
     el("label", { for: "export-which" }, "Of"), which, link,
+    unsaved() ? el("p", {}, "Some changes are not saved yet; they will be missing.") : "",
     el("div", { class: "foot" }, model, save, el("button", { type: "button", onclick: () => $("dialog").close() }, "Close")));
 }
 

@@ -16,11 +16,26 @@ export function el(tag, attributes = {}, ...children) {
 
 export function say(text) { $("status").textContent = text; }
 
+const MOST_ALERTS = 4, ALERT_MS = 20000;
+
+/** Show a message until it is closed, or has been in view for a while: nobody is pointing at it, and the tab is seen. */
 export function alertUser(text) {
+  const alerts = $("alerts");
+  for (const old of [...alerts.children]) if (old.firstChild.textContent === text) old.remove();
   const box = el("p", {}, el("span", {}, text), el("button", { type: "button", onclick: () => box.remove() }, "Close"));
-  $("alerts").append(box);
-  while ($("alerts").children.length > 4) $("alerts").firstChild.remove();
+  alerts.append(box);
+  while (alerts.children.length > MOST_ALERTS) alerts.firstChild.remove();
+  let seen = 0;
+  const timer = setInterval(() => {
+    if (!document.hidden && !box.matches(":hover, :focus-within")) seen += 1000;
+    if (seen < ALERT_MS && box.isConnected) return;
+    clearInterval(timer);
+    box.remove();
+  }, 1000);
 }
+
+/** Tell of an error, unless it is that the server does not answer: that stands in the footer. */
+export function tell(error) { if (error.status !== 0) alertUser(error.message); }
 
 // sizes are remembered: to ask for them in the middle of drawing makes the browser lay out the page each time
 const sizes = new WeakMap();

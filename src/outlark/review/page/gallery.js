@@ -1,20 +1,21 @@
 // Unknown sounds that are alike, as a wall of thumbnails that can become a class.
 
-import { get, send } from "./api.js";
-import { $, el, say } from "./dom.js";
-import { apply, loadFound, loadProject, loadQueue } from "./load.js";
+import { get } from "./api.js";
+import { $, alertUser, el, say } from "./dom.js";
+import { needsServer, send } from "./outbox.js";
 import { playNote, stopNote } from "./player.js";
 import { thumbnail } from "./review.js";
 import { state } from "./state.js";
 
-const CENTRAL = 5, SHOWN = 120;
+const CENTRAL = 5;
 let members = [], aside = new Set(), cluster = null;
 
 export async function openGallery(id = null) {
   const { clusters } = state.project;
   if (!clusters.length) { say("There are no groups of unknown sounds yet; train first"); return; }
   cluster = clusters.find((c) => c.id === id) ?? clusters[0];
-  members = await get(`/api/clusters/${cluster.id}`);
+  if (needsServer("The gallery")) return;
+  try { members = await get(`/api/clusters/${cluster.id}`); } catch (error) { alertUser(error.message); return; }
   aside = new Set();
   draw();
   if (!$("gallery").open) $("gallery").showModal();
@@ -26,7 +27,7 @@ const rate = (m) => state.project.recordings.find((r) => r.id === m.recording_id
 function draw() {
   const pick = state.project.clusters.map((c) =>
     el("button", { type: "button", "aria-pressed": String(c.id === cluster.id), onclick: () => openGallery(c.id) }, `Unknown ${c.name} (${c.size})`));
-  const cards = members.slice(0, SHOWN).map(card);
+  const cards = members.map(card);
   const name = el("input", { type: "text", id: "promote-name", maxlength: 60, autocomplete: "off", placeholder: "name of the new class" });
   const k = el("input", { type: "number", id: "promote-k", min: 1, max: 60, value: Math.min(CENTRAL, members.length) });
   k.addEventListener("input", mark);
@@ -40,9 +41,16 @@ function draw() {
   mark();
 }
 
+/** Pictures are fetched when they come into sight: a group may have thousands. */
+const drawers = new WeakMap();
+const inSight = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) if (isIntersecting) { inSight.unobserve(target); drawers.get(target)(); }
+});
+
 function card(m) {
   const canvas = el("canvas", {});
-  thumbnail(canvas, m.recording_id, m.t0, m.t1, 120);
+  inSight.observe(canvas);
+  drawers.set(canvas, () => thumbnail(canvas, m.recording_id, m.t0, m.t1, 120));
   const r = rate(m), name = state.project.recordings.find((one) => one.id === m.recording_id).short;
   const text = `${((1000 * (m.t1 - m.t0)) / r).toFixed(0)} ms · ${(m.t0 / r).toFixed(1)} s`;
   const button = el("button", { type: "button", "aria-pressed": "true", "data-id": m.id, "aria-label": `Sound at ${(m.t0 / r).toFixed(1)} s of ${name}` },
@@ -73,14 +81,11 @@ function mark() {
 
 async function promote(name, k) {
   if (!name.trim()) { $("promote-name").focus(); return; }
+  if (needsServer("A new class")) return;
   stopNote();
-  const keep = members.filter((m) => !aside.has(m.id)).map((m) => m.id);
+  const keep = members.filter((m) => !aside.has(m.id)).slice(0, k).map((m) => m.id);
   const outcome = await send("POST", `/api/clusters/${cluster.id}/promote`, { name, keep, k });
   if (!outcome) return;
   $("gallery").close();
-  apply(outcome);
-  await loadProject();
-  await loadFound();
-  await loadQueue();
   say(`${name} is a class now; train to find more of it`);
 }

@@ -1,7 +1,7 @@
 // Keys: one for each action, never with Ctrl or Alt, never while something is typed.
 
 import { currentItem, digit, go, goNext, judge, labelAsNew, labelSelection, markHere, moveCursor, moveEdge, notThis, removeAnnotation, train, turn } from "./actions.js";
-import { $, say } from "./dom.js";
+import { say } from "./dom.js";
 import { showExport, showKeys } from "./dialogs.js";
 import { openGallery } from "./gallery.js";
 import { playNote, playPause, toggleLoop } from "./player.js";
@@ -11,7 +11,7 @@ import { pan, show, showAll, span, zoom } from "./view.js";
 /** The note that P plays: the selection, the annotation, or what is under review. */
 export function playCurrent() {
   if (state.selection) { playNote(state.recording.id, state.selection.t0, state.selection.t1); return; }
-  const note = state.annotations.get(state.annotation) ?? currentItem() ?? state.detections.find((d) => d.id === state.current);
+  const note = state.annotations.get(state.annotation) ?? currentItem();
   if (note) playNote(note.recording_id, seconds(note.t0), seconds(note.t1));
   else say("Select a note first");
 }
@@ -48,4 +48,3 @@ export function startKeys() {
 
 const letters = () => localStorage.getItem("outlark letters") !== "off";
 const digitAction = (key) => (/^[1-9]$/.test(key) ? () => digit(Number(key)) : null);
-export { $ };

@@ -5,7 +5,8 @@ import { duration, priorOf, seconds, state } from "./state.js";
 import { classColour, className, onColour } from "./theme.js";
 import { inView, span, x } from "./view.js";
 
-const LANE = 22, DENSITY_FROM = 0.12;
+const WIDEST = 22, NARROWEST = 14, SHARE = 0.28, DENSITY_FROM = 0.12;
+let laneHeight = WIDEST;  // pixels; less where there are many classes and little room
 const SIGNS = { confirmed: "✓", relabelled: "→", rejected: "✗", unsure: "?" };
 
 export function laneIds() {
@@ -16,14 +17,16 @@ export function laneIds() {
 export function layOutLanes() {
   const names = [...laneIds().map((id) => el("span", { title: className(id) }, className(id))), el("span", {}, "my labels")];
   $("lane-names").replaceChildren(...names);
-  document.documentElement.style.setProperty("--lanes", `${LANE * names.length + 2}px`);
+  laneHeight = Math.min(WIDEST, Math.max(NARROWEST, Math.floor((SHARE * window.innerHeight) / names.length)));
+  document.documentElement.style.setProperty("--lane", `${laneHeight}px`);
+  document.documentElement.style.setProperty("--lanes", `${laneHeight * names.length + 2}px`);
 }
 
 export function drawLanes() {
   const { context, width: w, height: h } = fitted($("lanes"));
   const ids = laneIds();
   context.fillStyle = colour("--line");
-  ids.forEach((_, k) => context.fillRect(0, (k + 1) * LANE, w, 1));
+  ids.forEach((_, k) => context.fillRect(0, (k + 1) * laneHeight, w, 1));
   const lane = new Map(ids.map((id, k) => [id, k]));
   const live = state.dragging !== null;
   if (live) drawCandidates(context, lane, w);
@@ -37,23 +40,23 @@ export function drawLanes() {
 function box(context, d, lane) {
   if (lane === undefined) return;
   const a = x(seconds(d.t0)), b = x(seconds(d.t1));
-  const wide = Math.max(2, b - a), top = lane * LANE + 3, ink = classColour(d.class_id), sign = SIGNS[d.status];
+  const wide = Math.max(2, b - a), top = lane * laneHeight + 3, ink = classColour(d.class_id), sign = SIGNS[d.status];
   context.fillStyle = ink;
   context.strokeStyle = ink;
   context.lineWidth = d.verdict === "ambiguous" ? 2 : 1;
-  if (d.status === "rejected" || d.status === "relabelled") context.strokeRect(a + 0.5, top + 0.5, wide - 1, LANE - 7);
+  if (d.status === "rejected" || d.status === "relabelled") context.strokeRect(a + 0.5, top + 0.5, wide - 1, laneHeight - 7);
   else {
     context.globalAlpha = d.status === "confirmed" ? 1 : 0.5;
-    context.fillRect(a, top, wide, LANE - 6);
+    context.fillRect(a, top, wide, laneHeight - 6);
     context.globalAlpha = 1;
-    if (d.verdict === "ambiguous") context.strokeRect(a + 1, top + 1, wide - 2, LANE - 8);
+    if (d.verdict === "ambiguous") context.strokeRect(a + 1, top + 1, wide - 2, laneHeight - 8);
   }
-  if (d.id === state.current) { context.strokeStyle = colour("--text"); context.lineWidth = 2.5; context.strokeRect(a - 1.5, top - 1.5, wide + 3, LANE - 3); }
+  if (d.id === state.current) { context.strokeStyle = colour("--text"); context.lineWidth = 2.5; context.strokeRect(a - 1.5, top - 1.5, wide + 3, laneHeight - 3); }
   if (sign && wide > 11) {
     context.fillStyle = d.status === "confirmed" ? onColour(ink) : colour("--text");
     context.font = "700 12px system-ui, sans-serif";
     context.textAlign = "center"; context.textBaseline = "middle";
-    context.fillText(sign, a + wide / 2, top + (LANE - 6) / 2 + 1);
+    context.fillText(sign, a + wide / 2, top + (laneHeight - 6) / 2 + 1);
   }
 }
 
@@ -66,7 +69,7 @@ function drawCandidates(context, lane, w) {
     if (b < 0 || a > w) continue;
     context.fillStyle = classColour(id);
     context.globalAlpha = 0.6;
-    context.fillRect(a, lane.get(id) * LANE + 3, Math.max(2, b - a), LANE - 6);
+    context.fillRect(a, lane.get(id) * laneHeight + 3, Math.max(2, b - a), laneHeight - 6);
   }
   context.globalAlpha = 1;
 }
@@ -86,8 +89,8 @@ function density(context, lane, w, live) {
     if (!lane.has(id)) continue;
     context.fillStyle = classColour(id);
     for (const [k, n] of row) {
-      const high = (LANE - 5) * (0.25 + (0.75 * n) / most);
-      context.fillRect(k * every, (lane.get(id) + 1) * LANE - 1 - high, every - 1, high);
+      const high = (laneHeight - 5) * (0.25 + (0.75 * n) / most);
+      context.fillRect(k * every, (lane.get(id) + 1) * laneHeight - 1 - high, every - 1, high);
     }
   }
 }
@@ -99,12 +102,12 @@ function drawOwn(context, lane, w) {
     const ink = classColour(a.class_id);
     if (a.role === "negative") {
       context.strokeStyle = ink; context.setLineDash([3, 2]); context.lineWidth = 1;
-      context.strokeRect(from, lane * LANE + 5, Math.max(3, to - from), LANE - 9); context.setLineDash([]);
+      context.strokeRect(from, lane * laneHeight + 5, Math.max(3, to - from), laneHeight - 9); context.setLineDash([]);
       continue;
     }
     context.fillStyle = ink;
-    context.fillRect(from, lane * LANE + 5, Math.max(3, to - from), LANE - 9);
-    if (a.id === state.annotation) { context.strokeStyle = colour("--text"); context.lineWidth = 2; context.strokeRect(from - 1, lane * LANE + 4, Math.max(3, to - from) + 2, LANE - 7); }
+    context.fillRect(from, lane * laneHeight + 5, Math.max(3, to - from), laneHeight - 9);
+    if (a.id === state.annotation) { context.strokeStyle = colour("--text"); context.lineWidth = 2; context.strokeRect(from - 1, lane * laneHeight + 4, Math.max(3, to - from) + 2, laneHeight - 7); }
   }
 }
 

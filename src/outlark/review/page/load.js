@@ -1,7 +1,9 @@
 // Getting what is shown from the server, and keeping it up to date.
 
 import { get } from "./api.js";
-import { $, alertUser, el, say } from "./dom.js";
+import { $, alertUser, el, say, tell } from "./dom.js";
+import { unsaved, unsavedEffects } from "./outbox.js";
+import { loadQueue, recount, setQueued } from "./queue.js";
 import { clearScores } from "./scores.js";
 import { changed, duration, ofRun, state } from "./state.js";
 import { clearTiles } from "./tiles.js";
@@ -10,7 +12,7 @@ import { show, showAll } from "./view.js";
 const POLL_MS = 300, IDLE_MS = 2000;
 let revision = "";
 let lastJob = 0;
-let opening = 0;
+let opening = 0, changes = 0;
 const told = new Set();
 /** @type {Map<number, any>} */ const known = new Map();  // what was found in recordings that were open before
 
@@ -20,7 +22,7 @@ export async function loadProject(all = false) {
   if (state.run !== asked) return loadProject(all);  // another one was asked for meanwhile
   if (!project.run?.making) state.run = null;  // it is complete, or was cancelled
   state.project = project;
-  if (all || !revision) revision = project.revision;
+  if (all) revision = project.revision;
   const { run } = project;
   const ratios = run ? run.class_ids.map((id) => run.wanted[id] / run.priors[id]) : [];
   state.factor = ratios.length ? Math.exp(ratios.reduce((sum, r) => sum + Math.log(r || 1), 0) / ratios.length) : 1;
@@ -34,8 +36,8 @@ export async function loadProject(all = false) {
   return project;
 }
 
-/** Open a recording, at a place if one is given. */
-export async function openRecording(id, place = null) {
+/** Open a recording. */
+export async function openRecording(id) {
   const mine = ++opening;
   if (state.recording?.id !== id) {
     const before = known.get(id);
@@ -49,10 +51,9 @@ export async function openRecording(id, place = null) {
     for (const remark of details.remarks) say(remark);
     Object.assign(state, found);
     changed("recording", "found");
-    if (!place) { if (duration() > 20) show(0, 12); else showAll(); }
+    if (duration() > 20) show(0, 12); else showAll();
     if (!details.whole) waitForPyramid(id);
   }
-  if (place) show(...place);
   return true;
 }
 
@@ -86,22 +87,17 @@ export async function loadFound() {
 const byId = (rows) => new Map(rows.map((row) => [row.id, row]));
 
 async function fetchFound(id) {
-  const { run } = state.project;
+  const { run } = state.project, before = changes;
   const [annotations, detections, candidates, levels] = await Promise.all([
     get(`/api/recordings/${id}/annotations`),
     get(ofRun(`/api/recordings/${id}/detections`)),
     get(ofRun(`/api/recordings/${id}/candidates`)),
     run ? get(`/api/recordings/${id}/score_levels/${run.id}`) : { levels: 0 },
   ]);
-  return { detections, candidates, scoreLevels: levels, annotations: byId(annotations), detectionOf: byId(detections) };
-}
-
-export async function loadQueue() {
-  const { order, of } = state.queue;
-  const found = await get(ofRun(`/api/queue?order=${order}&of=${of}`));
-  Object.assign(state.queue, found, { itemOf: byId(found.items) });
-  state.queue.at = found.items.findIndex((item) => item.id === state.current);
-  changed("queue");
+  if (before !== changes) return fetchFound(id);  // something was stored meanwhile: the answers may be older
+  const found = { detections, candidates, scoreLevels: levels, annotations: byId(annotations), detectionOf: byId(detections) };
+  for (const effect of unsavedEffects()) putInto(found, id, effect);
+  return found;
 }
 
 export async function reloadAll() {
@@ -121,30 +117,54 @@ function stayAt(before) {
   changed("queue");
 }
 
-/** Put what an action has changed into what is shown. */
-export function apply(outcome) {
-  if (!outcome || outcome.run) { reloadAll(); return; }
-  for (const row of outcome.annotations) known.get(row.recording_id)?.found.annotations.set(row.id, row);
-  for (const { found } of known.values()) for (const id of outcome.removed) found.annotations.delete(id);
-  setStatuses(outcome.statuses);
-  revision = outcome.revision;
+/** Put what a change looks like into what was found in a recording. */
+function putInto({ annotations: rows, detectionOf }, recording, { annotations = [], removed = [], statuses = {} }) {
+  for (const row of annotations) if (row.recording_id === recording) rows.set(row.id, row);
+  for (const id of removed) rows.delete(id);
+  for (const [id, status] of Object.entries(statuses)) { const row = detectionOf.get(Number(id)); if (row) row.status = status; }
+}
+
+/** Show what a change looks like. */
+export function put(...effects) {
+  for (const effect of effects) {
+    for (const [recording, { found }] of known) putInto(found, recording, effect);
+    setQueued(effect.statuses ?? {});
+  }
   if (state.annotation !== null && !state.annotations.has(state.annotation)) state.annotation = null;
   changed("found", "queue", "view");
-  refreshSoon();
 }
 
-export function setStatuses(statuses) {
-  for (const [id, status] of Object.entries(statuses))
-    for (const rows of [state.queue.itemOf, ...[...known.values()].map(({ found }) => found.detectionOf)]) {
-      const row = rows.get(Number(id));
-      if (row) row.status = status;
-    }
+/** Show what a change has come to: null if it was refused, and what was shown of it is not true. */
+export function stored(change, outcome) {
+  changes += 1;
+  const sketched = (change.shows?.annotations ?? []).map((row) => row.id).filter((id) => id < 0);
+  if (!outcome || outcome.again) {
+    put({ removed: sketched }, (!outcome && change.was) || {}, ...unsavedEffects());
+    unheard ||= Boolean(outcome);
+    refreshSoon(true);
+    return;
+  }
+  put({ removed: sketched }, outcome, ...unsavedEffects());
+  refreshSoon(outcome.run || outcome.before !== revision || outcome.classes.length > 0, Object.keys(outcome.statuses).some((id) => !state.queue.itemOf.has(Number(id))));
+  revision = outcome.revision;
+  if (outcome.thresholds) changed("thresholds");
 }
 
-let timer = 0;
-function refreshSoon() {
+let timer = 0, everything = false, counts = false, unheard = false;
+/** Load the project soon, once for many changes: all of it if another tab has changed something, too. */
+function refreshSoon(all = false, count = false) {
+  everything ||= all;
+  counts ||= count;
   clearTimeout(timer);
-  timer = setTimeout(() => loadProject().catch((error) => alertUser(error.message)), 150);
+  timer = setTimeout(() => {
+    const load = everything ? reloadAll : loadProject, also = counts && !everything ? recount : () => {};
+    if (everything) revision = "";  // until all of it is there
+    everything = counts = false;
+    load().then(also).then(() => {
+      if (unheard && state.project.run?.undecided) changed("thresholds");  // moved by a change whose answer was lost
+      unheard = false;
+    }).catch(tell);
+  }, 150);
 }
 
 // ------------------------------------------------------------------- jobs
@@ -162,9 +182,10 @@ async function poll(job) {
   while (job.state === "running") {
     drawJob(job);
     await new Promise((done) => setTimeout(done, POLL_MS));
-    job = await get(`/api/jobs/${job.id}`).catch(() => ({ ...job, state: "failed", message: "outlark does not answer" }));
-    if (job.searched > shown && isShown(job) && !(document.body.dataset.waiting > "0")) { shown = job.searched; await reloadAll(); }
+    job = await get(`/api/jobs/${job.id}`).catch((error) => (error.status === 404 ? { ...job, state: "failed", message: "outlark was stopped before this was done; start it again" } : job));
+    if (job.searched > shown && isShown(job) && !unsaved()) { shown = job.searched; await reloadAll().catch(tell); }
   }
+  lastJob = 0;
   $("job").hidden = true;
   state.run = null;
   if (job.state === "failed") alertUser(`${job.kind}: ${job.message}`);
@@ -196,10 +217,10 @@ export async function turnRun() {
 /** Another tab may have changed something. */
 export function keepUpToDate() {
   setInterval(async () => {
-    if (document.hidden || document.body.dataset.waiting > "0") return;
+    if (document.hidden || unsaved()) return;
     const now = await get("/api/revision").catch(() => null);
-    if (!now || document.body.dataset.waiting > "0") return;
+    if (!now || unsaved()) return;
     if (now.job?.state === "running") watch(now.job);
-    else if (now.revision !== revision || now.grouping !== state.project.grouping) { revision = now.revision; await reloadAll(); }
+    else if (now.revision !== revision || now.grouping !== state.project.grouping) await reloadAll().catch(tell);
   }, IDLE_MS);
 }

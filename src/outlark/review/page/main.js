@@ -1,17 +1,19 @@
 // The page: starts everything, and draws when something has changed.
 
-import { train, turn } from "./actions.js";
-import { request, unsaved } from "./api.js";
-import { $, alertUser, el, onResize, say, soon } from "./dom.js";
+import { decide, newClass, train, turn } from "./actions.js";
+import { request } from "./api.js";
+import { $, alertUser, el, onResize, say, soon, tell } from "./dom.js";
 import { showExport, showKeys } from "./dialogs.js";
 import { openGallery } from "./gallery.js";
 import { playCurrent, startKeys } from "./keys.js";
 import { drawLanes, drawOverview, layOutLanes, renewOverview } from "./lanes.js";
-import { apply, keepUpToDate, loadFound, loadProject, loadQueue, openRecording, turnRun } from "./load.js";
-import { newClass } from "./actions.js";
+import { keepUpToDate, loadProject, openRecording, reloadAll, stored, turnRun } from "./load.js";
+import { allSaved, needsServer, startOutbox } from "./outbox.js";
 import { startPanels } from "./panels.js";
+import { keptPlace, restoreView, startPlace } from "./place.js";
 import { drawClock, playPause, startPlayer } from "./player.js";
 import { startPointer } from "./pointer.js";
+import { loadQueue } from "./queue.js";
 import { startReview } from "./review.js";
 import { drawScale, drawScores } from "./scores.js";
 import { drawHertz, drawRuler, drawSpectrogram } from "./spectrogram.js";
@@ -41,9 +43,12 @@ function startControls() {
   onResize(drawSoon);
   for (const name of ["found", "recording", "project", "theme"]) on(name, renewOverview);
   on("project", layOutLanes);
+  window.addEventListener("resize", () => { if (state.project) layOutLanes(); });
   on("recording", topChoices);
+  on("top", () => { $("top").value = String(state.top); });
+  on("thresholds", decide);
   $("top").addEventListener("change", () => { state.top = Number($("top").value); drawSoon(); });
-  $("recording").addEventListener("change", () => openRecording(Number($("recording").value)));
+  $("recording").addEventListener("change", () => openRecording(Number($("recording").value)).catch((error) => { $("recording").value = String(state.recording.id); tell(error); }));
   $("undo").addEventListener("click", () => turn(true));
   $("redo").addEventListener("click", () => turn(false));
   $("train").addEventListener("click", train);
@@ -57,12 +62,10 @@ function startControls() {
   $("new-class").addEventListener("click", () => newClass());
   $("gallery-open").addEventListener("click", () => openGallery());
   $("job-cancel").addEventListener("click", () => request("DELETE", `/api/jobs/${$("job").dataset.id}`).catch((error) => alertUser(error.message)));
-  $("job-new").addEventListener("click", turnRun);
-  $("import").addEventListener("change", importTable);
-  $("upload").addEventListener("change", () => upload([...$("upload").files]));
-  window.addEventListener("beforeunload", (event) => { if (unsaved()) event.preventDefault(); });
+  $("job-new").addEventListener("click", () => turnRun().catch(tell));
+  for (const id of ["import", "upload"]) $(id).addEventListener("change", async () => { await bring([...$(id).files]); $(id).value = ""; });
   document.addEventListener("dragover", (event) => event.preventDefault());
-  document.addEventListener("drop", (event) => { event.preventDefault(); upload([...event.dataTransfer.files]); });
+  document.addEventListener("drop", (event) => { event.preventDefault(); bring([...event.dataTransfer.files]); });
   new ResizeObserver(() => { if (state.recording) show(state.view.t0, Math.min(span(), state.recording.n_samples / state.recording.sample_rate)); }).observe($("tracks"));
 }
 
@@ -73,31 +76,30 @@ function topChoices() {
   $("top").value = String(nyquist);
 }
 
-async function importTable() {
-  const [file] = $("import").files;
-  if (!file) return;
-  try {
-    const response = await request("POST", `/api/recordings/${state.recording.id}/import?name=${encodeURIComponent(file.name)}`, undefined, { body: file });
-    const outcome = await response.json();
-    say(`${outcome.added} annotations from ${file.name}${outcome.remarks.length ? `: ${outcome.remarks.join("; ")}` : ""}`);
-    await loadProject(); await loadFound(); apply(outcome);
-    for (const text of outcome.refused) alertUser(`${file.name}: ${text}`);
-  } catch (error) { alertUser(error.message); }
-  $("import").value = "";
+/** Take in files: recordings are added, all others are read as annotations, after the recordings that they may be about. */
+async function bring(files) {
+  if (!files.length || needsServer("Adding files")) return;
+  if (!(await allSaved())) { alertUser("Files cannot be added yet: changes are not saved."); return; }
+  const isSound = ({ name }) => state.project.sounds.some((suffix) => name.toLowerCase().endsWith(suffix));
+  for (const file of files.filter(isSound)) await upload(file).catch((error) => alertUser(error.message));
+  for (const file of files.filter((one) => !isSound(one))) await importTable(file).catch((error) => alertUser(error.message));
 }
 
-async function upload(files) {
-  for (const file of files) {
-    say(`Adding ${file.name}…`);
-    try {
-      const response = await request("PUT", `/api/uploads/${encodeURIComponent(file.name)}`, undefined, { body: file });
-      const { id } = await response.json();
-      await loadProject();
-      await openRecording(id);
-      say(`${file.name} was added`);
-    } catch (error) { alertUser(error.message); }
-  }
-  $("upload").value = "";
+async function importTable(file) {
+  const response = await request("POST", `/api/recordings/${state.recording.id}/import?name=${encodeURIComponent(file.name)}`, undefined, { body: file });
+  const { added, remarks, refused } = await response.json();
+  await reloadAll();
+  say(`${added} annotations from ${file.name}${remarks.length ? `: ${remarks.join("; ")}` : ""}`);
+  for (const text of refused) alertUser(`${file.name}: ${text}`);
+}
+
+async function upload(file) {
+  say(`Adding ${file.name}…`);
+  const response = await request("PUT", `/api/uploads/${encodeURIComponent(file.name)}`, undefined, { body: file });
+  const { id } = await response.json();
+  await loadProject();
+  await openRecording(id);
+  say(`${file.name} was added`);
 }
 
 /** The token of the address becomes a cookie, and leaves the address. */
@@ -112,9 +114,16 @@ async function start() {
   startPanels(); startReview(); startThresholds(); startControls(); startPlayer(); startKeys(); startPointer(); startTheme();
   try {
     await swapToken();
-    const project = await loadProject();
-    await openRecording(project.recordings[0].id);
+    const project = await loadProject(true);
+    const place = keptPlace(), known = project.recordings.some((r) => r.id === place.recording);
+    Object.assign(state, { current: place.current ?? null });
+    Object.assign(state.queue, { order: place.order ?? "uncertain", of: place.of ?? "known" });
+    startOutbox(stored);
+    await openRecording(known ? place.recording : project.recordings[0].id);
+    restoreView(place);
+    changed("project");
     await loadQueue();
+    startPlace();
     keepUpToDate();
     document.body.dataset.ready = "1";
   } catch (error) { alertUser(error.message); }

@@ -1,13 +1,13 @@
 // What is around the tracks: header, classes, unknown sounds, first steps.
 
 import { train, scanRest } from "./actions.js";
-import { send } from "./api.js";
 import { $, el } from "./dom.js";
-import { askName, confirmed } from "./dialogs.js";
+import { confirmed, editName } from "./dialogs.js";
 import { openGallery } from "./gallery.js";
-import { apply, loadFound, loadProject, loadQueue, openRecording } from "./load.js";
-import { changed, on, seconds, state } from "./state.js";
-import { chip, className, keyText } from "./theme.js";
+import { openRecording } from "./load.js";
+import { needsServer, send } from "./outbox.js";
+import { on, seconds, state } from "./state.js";
+import { chip, keyText } from "./theme.js";
 import { showNote } from "./view.js";
 
 const ENOUGH = 3;
@@ -80,15 +80,11 @@ async function showExample(id) {
 }
 
 async function editClass(c) {
-  const name = await askName(`Rename ${c.name}; a blank name deletes it`, [], c.name);
-  if (name === null || name === c.name) return;
-  if (name) apply(await send("PATCH", `/api/classes/${c.id}`, { name }));
-  else if (await confirmed(`Delete ${c.name} and its ${many(c.examples, "example")}?`, "Delete")) {
-    apply(await send("DELETE", `/api/classes/${c.id}`));
-    await loadFound();
-  }
-  await loadProject();
-  await loadQueue();
+  if (needsServer("Renaming or deleting a class")) return;
+  const { name, remove } = await editName(c.name);
+  if (remove) {
+    if (await confirmed(`Delete ${c.name} and its ${many(c.examples + c.negatives, "annotation")}?`, "Delete")) await send("DELETE", `/api/classes/${c.id}`);
+  } else if (name && name !== c.name) await send("PATCH", `/api/classes/${c.id}`, { name });
 }
 
 /** What was noticed in training, besides what concerns one class, and in searching: each once, with its recordings. */
@@ -131,4 +127,3 @@ function drawSteps() {
     step("4. Discover", "Sounds that belong to no class are grouped; a group can become a class.", false, false)));
   if (marked) $("steps").append(el("p", {}, el("button", { class: "primary wide", type: "button", onclick: train }, "Train now ", el("kbd", {}, "T"))));
 }
-export { changed, className };

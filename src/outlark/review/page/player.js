@@ -1,10 +1,10 @@
 // Sound: running playback by one audio element, single notes to the sample by Web Audio.
 
 import { bytes } from "./api.js";
-import { $, alertUser, timeText } from "./dom.js";
+import { $, alertUser, tell, timeText } from "./dom.js";
 import { changed, duration, state } from "./state.js";
 import { dayTime } from "./spectrogram.js";
-import { show, span, width, x } from "./view.js";
+import { cursorInView, show, span, width, x } from "./view.js";
 
 const AROUND_S = 0.15;
 /** @type {AudioContext | null} */ let context = null;
@@ -25,6 +25,7 @@ export function playPause() {
   const audio = $("audio");
   if (!audio.paused) { audio.pause(); return; }
   stopNote();
+  cursorInView();
   const source = `/api/recordings/${state.recording.id}/audio?v=${state.recording.version}`;
   if (!audio.src.endsWith(source)) audio.src = source;
   audio.currentTime = state.playhead >= duration() - 0.01 ? 0 : state.playhead;
@@ -35,9 +36,10 @@ export function playPause() {
 function follow() {
   const audio = $("audio");
   if (audio.paused) return;
+  const seen = x(state.playhead) >= 0 && x(state.playhead) <= width();  // else people look at something else meanwhile
   state.playhead = audio.currentTime;
   const at = x(state.playhead);
-  if (at > width() * 0.98 || at < 0) show(state.playhead - 0.05 * span(), span());
+  if (seen && (at > width() * 0.98 || at < 0)) show(state.playhead - 0.05 * span(), span());
   changed("playhead", "view");
   requestAnimationFrame(follow);
 }
@@ -69,7 +71,7 @@ export async function playNote(recording, t0, t1) {
     playing.start();
     document.body.dataset.played = `${from.toFixed(3)}-${to.toFixed(3)}`;
   } catch (error) {
-    if (mine === asked) alertUser(error.message);
+    if (mine === asked) tell(error);
   }
 }
 export function toggleLoop() { looping = !looping; if (!looping) stopNote(); return looping; }

@@ -61,7 +61,8 @@ function select(t) {
   const found = state.detections.find((d) => seconds(d.t0) <= t && t <= seconds(d.t1));
   if (!found || state.annotation !== null) return;
   state.current = found.id;
-  state.queue.at = state.queue.items.findIndex((item) => item.id === found.id);
+  const at = state.queue.items.findIndex((item) => item.id === found.id);
+  if (at >= 0) state.queue.at = at;
   changed("queue");
 }
 function clickLane(event) { const t = time(event.offsetX); state.annotation = null; state.selection = null; seek(t); select(t); changed("selection", "view"); }

@@ -2,9 +2,10 @@
 
 import { currentItem, go, goNext, judge } from "./actions.js";
 import { bytes, get } from "./api.js";
-import { $, colour, el, soon, timeText } from "./dom.js";
-import { loadQueue } from "./load.js";
+import { $, colour, el, soon, tell, timeText } from "./dom.js";
+import { unsaved } from "./outbox.js";
 import { playNote } from "./player.js";
+import { loadQueue } from "./queue.js";
 import { classOf, on, state } from "./state.js";
 import { chip, classColour, className, keyText } from "./theme.js";
 import { paint } from "./tiles.js";
@@ -18,25 +19,35 @@ export function startReview() {
   on("queue", drawSoon);
   on("project", drawChoices);
   on("project", drawSoon);
-  $("queue-of").addEventListener("change", () => { state.queue.of = $("queue-of").value; state.current = null; loadQueue(); });
-  $("queue-order").addEventListener("change", () => { state.queue.order = $("queue-order").value; state.current = null; loadQueue(); });
+  for (const name of ["of", "order"]) $(`queue-${name}`).addEventListener("change", () => choose({ [name]: $(`queue-${name}`).value }));
+}
+
+/** Another queue, from its beginning; the old one if it does not come. */
+async function choose(wanted) {
+  const { of, order } = state.queue, { current } = state;
+  Object.assign(state.queue, wanted);
+  state.current = null;
+  try { await loadQueue(); } catch (error) { Object.assign(state.queue, { of, order }); state.current = current; drawChoices(); tell(error); }
 }
 
 function drawChoices() {
   if (!state.project?.run) return;
   const options = [["known", "all notes found"], ...state.project.classes.filter((c) => c.in_model).map((c) => [String(c.id), c.name]), ["unknown", "unknown sounds (missed notes?)"]];
   $("queue-of").replaceChildren(...options.map(([value, text]) => el("option", { value }, text)));
+  if (!options.some(([value]) => value === state.queue.of)) choose({ of: "known" });
   $("queue-of").value = state.queue.of;
+  $("queue-order").value = state.queue.order;
 }
 
 function draw() {
   if (!state.project?.run) return;
-  const { items, total, order, of } = state.queue;
-  const reviewed = items.filter((item) => item.status !== "pending").length;
-  $("queue-count").replaceChildren(`${reviewed} of ${total} reviewed`, estimate(order, of));
+  const { total, reviewed, order, of } = state.queue;
+  $("queue-count").replaceChildren(`${reviewed} of ${total} reviewed`, estimate(order, of), total && reviewed >= total ? ` · ${atEnd()}` : "");
   drawCard();
   drawList();
 }
+
+const atEnd = () => (unsaved() ? "Everything in this queue is judged, but not saved yet." : "Everything in this queue is reviewed.");
 
 /** Only verdicts in random order say how good the model is. */
 function estimate(order, of) {
@@ -63,7 +74,7 @@ function drawList() {
     shown.forEach((item, k) => rows.set(item.id, listRow(item, first + k)));
     $("queue").replaceChildren(...rows.values());
   }
-  shown.forEach((item, k) => updateRow(rows.get(item.id), item, first + k === at));
+  for (const item of shown) updateRow(rows.get(item.id), item, item.id === state.current);
 }
 
 function listRow(item, place) {
@@ -82,7 +93,8 @@ function updateRow(row, item, current) {
   if (current === row.hasAttribute("aria-current")) return;
   if (!current) { row.removeAttribute("aria-current"); return; }
   row.setAttribute("aria-current", "true");
-  row.scrollIntoView({ block: "nearest" });
+  const list = $("queue"), top = row.offsetTop - list.offsetTop;  // the list alone is scrolled, not what is above it
+  if (top < list.scrollTop || top + row.offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = top - list.clientHeight / 2;
 }
 
 const shortName = (id) => { const r = state.project.recordings.find((one) => one.id === id); return r ? `…${r.short.slice(-6)}` : ""; };
@@ -93,13 +105,13 @@ function rateOf(id) {
 }
 
 function drawCard() {
-  const card = $("card"), item = currentItem() ?? state.detections.find((d) => d.id === state.current) ?? null;
+  const card = $("card"), item = currentItem();
   if (!item) {
     delete card.dataset.id;
-    const left = state.queue.items.filter((one) => one.status === "pending").length;
-    card.replaceChildren(left
+    const { total, reviewed } = state.queue;
+    card.replaceChildren(reviewed < total
       ? el("p", {}, el("button", { class: "primary wide", type: "button", onclick: goNext }, "Start reviewing ", el("kbd", {}, "G")))
-      : el("p", {}, state.queue.total ? "Everything in this queue is reviewed." : "Nothing was found. Lower the threshold, or mark more examples."));
+      : el("p", {}, total ? atEnd() : "Nothing was found. Lower the threshold, or mark more examples."));
     return;
   }
   if (card.dataset.id === String(item.id) && card.dataset.status === item.status && card.dataset.theme === document.documentElement.dataset.theme) return;
@@ -119,7 +131,7 @@ function drawCard() {
       button("U", "Unknown", () => judge("unknown")), button("S", "Cannot tell", () => judge("unsure")), button("P", "Play", play)));
 }
 
-const button = (key, text, action, sign = null) => el("button", { type: "button", onclick: action }, el("kbd", {}, key), sign, text);
+const button = (key, text, action, sign = null) => el("button", { type: "button", title: text, onclick: action }, el("kbd", {}, key), sign, text);
 
 /** Why it was decided so, in words. */
 function reason(item) {

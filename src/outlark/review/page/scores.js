@@ -161,5 +161,5 @@ export function drawScale() {
       context.fillRect(w - 6, py - 0.5, 6, 1);
     }
   }
-  axisTitle(context, "score ÷ threshold", h);
+  axisTitle(context, h < 100 ? "score" : "score ÷ threshold", h);
 }

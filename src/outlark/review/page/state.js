@@ -6,6 +6,7 @@ export const state = {
   /** @type {any} */ recording: null,          // details of the recording that is open
   /** @type {Map<number, any>} */ annotations: new Map(),
   /** @type {any[]} */ detections: [],         // by time
+  /** @type {Map<number, any>} */ detectionOf: new Map(),
   /** @type {number[][]} */ candidates: [],
   /** @type {any} */ scoreLevels: { levels: 0 },
   view: { t0: 0, spp: 0.01 },                  // seconds at the left edge, seconds per CSS pixel
@@ -13,7 +14,8 @@ export const state = {
   /** @type {{t0: number, t1: number, low?: number, high?: number} | null} */ selection: null,
   /** @type {number | null} */ annotation: null, // selected annotation
   /** @type {number | null} */ current: null,    // detection under review
-  queue: { items: [], itemOf: new Map(), total: 0, reviewed: 0, order: "uncertain", of: "known", at: -1 },
+  queue: { items: [], itemOf: new Map(), total: 0, reviewed: 0, more: false, order: "uncertain", of: "known", at: -1 },
+  /** @type {string | null} */ trouble: null,    // why the server does not answer
   playhead: 0,
   /** @type {number | null} */ markFrom: null,
   factor: 1,                                   // threshold relative to training

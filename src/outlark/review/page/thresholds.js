@@ -2,7 +2,8 @@
 
 import { setThresholds } from "./actions.js";
 import { get } from "./api.js";
-import { $, colour, el, fitted, say } from "./dom.js";
+import { $, colour, el, fitted, say, tell } from "./dom.js";
+import { needsServer } from "./outbox.js";
 import { changed, ofRun, on, state } from "./state.js";
 import { chip, classColour, className } from "./theme.js";
 import { valueAt } from "./scores.js";
@@ -56,7 +57,7 @@ async function release() {
   if (state.dragging === null) return;
   const factor = state.dragging, { run } = state.project;
   const moved = Math.abs(Math.log(factor / state.factor)) > 1e-3;
-  if (moved) {
+  if (moved && !needsServer("A new threshold")) {
     const scale = factor / state.factor;
     state.factor = factor;
     const values = Object.fromEntries(run.class_ids.map((id) => [id, run.wanted[id] * scale]));
@@ -71,7 +72,7 @@ async function release() {
 
 async function load() {
   if ($("panel-thresholds").hidden) return;
-  found = await get(ofRun("/api/calibration"));
+  try { found = await get(ofRun("/api/calibration")); } catch (error) { tell(error); return; }
   draw();
 }
 
@@ -89,7 +90,12 @@ function histogram(h) {
   const text = el("p");
   const shown = { value: h.threshold };
   const redraw = () => { plot(canvas, h, shown.value); slider.setAttribute("aria-valuenow", shown.value.toFixed(3)); text.textContent = words(h, shown.value); };
-  const set = () => { if (Math.abs(Math.log(shown.value / h.threshold)) > 1e-3) { h.threshold = shown.value; setThresholds({ [h.class_id]: shown.value }); } };
+  const set = () => {
+    if (Math.abs(Math.log(shown.value / h.threshold)) <= 1e-3) return;
+    if (needsServer("A new threshold")) { shown.value = h.threshold; redraw(); return; }
+    h.threshold = shown.value;
+    setThresholds({ [h.class_id]: shown.value });
+  };
   const scale = (event) => { const box = slider.getBoundingClientRect(); return h.edges[0] * (h.edges.at(-1) / h.edges[0]) ** Math.min(1, Math.max(0, (event.clientX - box.left) / box.width)); };
   slider.addEventListener("pointerdown", (event) => { slider.setPointerCapture(event.pointerId); shown.value = scale(event); redraw(); });
   slider.addEventListener("pointermove", (event) => { if (event.buttons & 1) { shown.value = scale(event); redraw(); } });

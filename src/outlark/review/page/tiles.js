@@ -86,9 +86,8 @@ async function load({ key, level, number }) {
     if (response.headers.get("x-incomplete")) setTimeout(() => { tiles.delete(key); changed("view"); }, AGAIN_MS);
     while (tiles.size > MOST_TILES) tiles.delete(tiles.keys().next().value);
   } catch (error) {
-    setTimeout(() => tiles.delete(key), 5000);
-    state.recording.error = error.message;
-    changed("trouble");
+    setTimeout(() => { tiles.delete(key); changed("view"); }, 5000);
+    if (error.status !== 0) { state.recording.error = error.message; changed("trouble"); }
   } finally {
     flying -= 1;
     changed("view");

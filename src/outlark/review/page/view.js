@@ -18,6 +18,11 @@ export function show(t0, seconds) {
   $("span").textContent = wide >= 100 ? timeText(wide, 0) : `${wide.toPrecision(3)} s`;
   changed("view");
 }
+/** The cursor, if it was left behind by panning or zooming, comes to what is in view: nobody wants to be thrown back to it. */
+export function cursorInView() {
+  const at = x(state.playhead);
+  if (at < 0 || at > width()) state.playhead = Math.min(duration(), Math.max(0, state.view.t0));
+}
 export const pan = (share) => show(state.view.t0 + share * span(), span());
 export function zoom(factor, at = width() / 2) {
   const t = time(at), wide = Math.min(Math.max(span() * factor, SHORTEST_S), duration());
