@@ -23,7 +23,7 @@ from playwright.sync_api import Error as BrowserError
 from review_pictures import marked
 from review_speed import FLAGS
 
-from outlark.review.project import Job
+from outlark.review.project import RUNNING, Job
 from outlark.review.training import train
 
 #: Milliseconds; a limit for what hangs, not for what is slow.
@@ -31,6 +31,8 @@ PATIENCE = 300_000
 CURRENT = "() => import('/actions.js').then(({ currentItem }) => currentItem() ?? null)"
 ANOTHER = "(id) => import('/actions.js').then(({ currentItem }) => currentItem()?.id !== id)"
 SAVED = "body:not([data-waiting]), body[data-waiting='0']"
+#: The progress of a training from which on recordings are searched, or nearly.
+SEARCHING = 0.5
 #: Recording and onset of a detection.
 Place = tuple[int, int]
 
@@ -227,8 +229,10 @@ def cancelled(office: Office) -> Iterator[Result]:
         tab = office.tab(url)
         job = desk.ask("POST", "/api/train")["id"]
         tab.confirm(2)  # a verdict meanwhile
+        while (now := desk.ask("GET", f"/api/jobs/{job}"))["progress"] < SEARCHING and now["state"] == RUNNING:
+            pass
         desk.ask("DELETE", f"/api/jobs/{job}")
-        while (state := desk.ask("GET", f"/api/jobs/{job}")["state"]) in ("waiting", "running"):
+        while (state := desk.ask("GET", f"/api/jobs/{job}")["state"]) == RUNNING:
             pass
         tab.saved()
         done = f"Train again, 2 verdicts, Cancel ({state})"

@@ -25,7 +25,7 @@ from outlark.batch.unit import Unit, parts_folder
 from outlark.detection.scores_file import ScoreKeeper, load_scores
 from outlark.detection.stream import Found
 from outlark.errors import InputError, ModelFileError
-from outlark.files.aside import sync_folders
+from outlark.files.aside import flushed_later, sync_folders
 from outlark.files.places import is_url
 from outlark.segments import Segment
 from outlark.storage.model_file import load, scoring_sha256
@@ -161,12 +161,12 @@ class Engine:
 
     @contextmanager
     def finished(self, unit: Unit, progress: Progress) -> Iterator[tuple[dict[str, Any], Path]]:
-        """The result of `work`, and a folder with the files, which is deleted at the end."""
+        """The result of `work`, and a folder with the files, which is emptied at the end."""
+        self._finished.mkdir(parents=True, exist_ok=True)
         self._clean()
-        self._finished.mkdir(parents=True)
         try:
             find = self._part if unit.part is not None else self._decide if self.task.verb == DECIDE else self._detect
-            with Spool(self._scratch) as annotations:
+            with Spool(self._scratch) as annotations, flushed_later():  # by `deliver`
                 done = find(unit, progress, annotations)
             yield done, self._finished
         finally:
@@ -260,7 +260,9 @@ class Engine:
         self._clean()
 
     def _clean(self) -> None:
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        """Remove unfinished files; the folder stays, because making it takes as long as a short recording."""
+        for file in self._finished.iterdir():
+            file.unlink()
 
 
 def _stem(unit: Unit) -> str:

@@ -4,8 +4,25 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO
+
+#: Whether what is written is flushed to disk at once.
+_AT_ONCE = ContextVar("at_once", default=True)
+
+
+@contextmanager
+def flushed_later() -> Iterator[None]:
+    """Files written meanwhile are not flushed to disk: someone else does so before they count.
+
+    Each flush takes milliseconds, for which a run over thousands of short recordings would wait.
+    """
+    before = _AT_ONCE.set(False)
+    try:
+        yield
+    finally:
+        _AT_ONCE.reset(before)
 
 
 @contextmanager
@@ -27,7 +44,8 @@ def written_aside(target: Path) -> Iterator[Path]:
     try:
         yield aside
         os.replace(aside, target)
-        sync_folder(target.parent)
+        if _AT_ONCE.get():
+            sync_folder(target.parent)
     except BaseException:
         with suppress(OSError):
             aside.unlink()
@@ -40,7 +58,8 @@ def opened_aside(target: Path) -> Iterator[BinaryIO]:
     with written_aside(target) as path, open(path, "xb") as file:
         yield file
         file.flush()
-        os.fsync(file.fileno())
+        if _AT_ONCE.get():
+            os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:
