@@ -27,12 +27,12 @@ import speed_tables
 import throughput
 
 from outlark.audio.resampling import resample
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection import absolute_scale, scorers
 from outlark.detection import note_level as whole_notes
 from outlark.detection.detector import NoteDetector
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.experiment.template_matching import TemplateMatching
 from outlark.features.note import NoteFrontEnd
+from outlark.paper.template_matching import TemplateMatching
 from outlark.segments import Segment
 
 

@@ -28,8 +28,8 @@ SOURCE = "OUTLARK_GOLDEN_SOURCE"
 MAKE = """
 from pathlib import Path
 import numpy as np, soundfile
-from outlark.experiment.demo_recordings import demo_sound, write_demo
-from outlark.experiment.synthetic import SAMPLE_RATE
+from outlark.data.demo_recordings import demo_sound, write_demo
+from outlark.data.synthetic import SAMPLE_RATE
 from outlark.audio.resampling import resample
 
 made = write_demo(Path("tables"))

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from outlark.annotations import Annotation, write_annotations
 from outlark.cli.main import main
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.storage.model_file import load, save
 
 

@@ -14,10 +14,10 @@ from click.testing import CliRunner
 
 from outlark.annotations import Annotation, read_annotations, write_annotations
 from outlark.cli.main import main
-from outlark.experiment.great_tits import get
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
-from tests.experiment.test_dataset import clip_folder as clips
-from tests.experiment.test_great_tits import fetched
+from outlark.data.great_tits import get
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
+from tests.data.test_great_tits import fetched
+from tests.paper.test_dataset import clip_folder as clips
 
 FILES = {
     *("results.csv", "results.json", "figure1.png", "report.html", "test_clip.wav"),

@@ -14,9 +14,9 @@ from fuzz.targets import TARGETS, inputs, judge
 from outlark import PKNN, NoteDetector
 from outlark.annotations import read_annotations
 from outlark.commands.train.examples import spread_evenly
+from outlark.data.synthetic import Note, concatenate
 from outlark.detection.decode.decisions import Decisions
 from outlark.errors import AnnotationError, InputError
-from outlark.experiment.synthetic import Note, concatenate
 from outlark.features.array import ArrayFrontEnd
 from outlark.files.container import read, write
 from outlark.storage.model_file import save

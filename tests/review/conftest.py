@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from outlark.experiment.demo_recordings import demo_sound
-from outlark.experiment.synthetic import SAMPLE_RATE
+from outlark.data.demo_recordings import demo_sound
+from outlark.data.synthetic import SAMPLE_RATE
 from outlark.review.opening import Opened, open_project
 from outlark.review.serving import make_app
 

@@ -13,8 +13,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, sync_playwright
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
-from outlark.experiment.demo_recordings import demo_sound
-from outlark.experiment.synthetic import SAMPLE_RATE
+from outlark.data.demo_recordings import demo_sound
+from outlark.data.synthetic import SAMPLE_RATE
 from outlark.review.opening import Opened, open_project
 from outlark.review.tiles import Pyramid
 from tests.recordings_on_disk import outlark

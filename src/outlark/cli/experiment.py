@@ -17,10 +17,10 @@ from outlark.errors import InputError
 from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
-    from outlark.experiment.dataset import Dataset
-    from outlark.experiment.protocol import Protocol
-    from outlark.experiment.results import Results
-    from outlark.experiment.run import Kept, Sweep
+    from outlark.paper.dataset import Dataset
+    from outlark.paper.protocol import Protocol
+    from outlark.paper.results import Results
+    from outlark.paper.run import Kept, Sweep
 
 #: A sweep on synthetic notes has this many more notes of each known class, to train on up to ten and still test.
 MORE_NOTES = 14
@@ -30,7 +30,7 @@ DEMO_METHODS = ("mddkm-paper", "pknn-paper", "mddkm", "pknn", "knn", "templates"
 
 
 def _complete_methods(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from outlark.experiment.methods import METHODS
+    from outlark.paper.methods import METHODS
 
     return [name for name in METHODS if name.startswith(incomplete)]
 
@@ -99,10 +99,10 @@ def command(data: tuple[str, ...], **given: Any) -> None:
         _list_methods(given["as_json"])
         return
     start = time.monotonic()
-    from outlark.experiment.methods import METHODS, method
-    from outlark.experiment.protocol import draw
-    from outlark.experiment.report import write
-    from outlark.experiment.run import Kept, possible_values, run
+    from outlark.paper.methods import METHODS, method
+    from outlark.paper.protocol import draw
+    from outlark.paper.report import write
+    from outlark.paper.run import Kept, possible_values, run
 
     chosen = list(given["methods"]) or list(METHODS)
     protocol, found = _protocol(given), _data_of(data, given)
@@ -143,7 +143,7 @@ def _reported_when_stopped(kept: "Kept | None" = None) -> Iterator[None]:
 
 def _data_of(paths: Sequence[str], given: Mapping[str, Any]) -> "Dataset":
     """The data set that was asked for."""
-    from outlark.experiment.dataset import Dataset
+    from outlark.paper.dataset import Dataset
 
     known, groups, audio = given["known"] or None, given["groups"], given["audio"]
     named = [path for path in paths if path in ("synthetic", "great-tits")]
@@ -153,7 +153,7 @@ def _data_of(paths: Sequence[str], given: Mapping[str, Any]) -> "Dataset":
         data = Dataset.synthetic()
         return data if known is None else data.with_known(known)
     if named == ["great-tits"]:
-        from outlark.experiment.great_tits import get
+        from outlark.data.great_tits import get
 
         tables = sorted(get().glob("*.selections.txt"))
         return Dataset.from_recordings(tables, known=known, groups=groups, name="great-tits")
@@ -176,7 +176,7 @@ def _holds_clips(folder: Path, audio: Sequence[str]) -> bool:
 
 
 def _protocol(given: Mapping[str, Any]) -> "Protocol":
-    from outlark.experiment.protocol import Protocol
+    from outlark.paper.protocol import Protocol
 
     names = ("n_train", "gap_s", "snr_db", "reverb_s", "contamination", "imbalance", "n_known", "n_unknown", "max_test")
     return Protocol(**{name: given[name] for name in names})
@@ -185,7 +185,7 @@ def _protocol(given: Mapping[str, Any]) -> "Protocol":
 def _swept(
     name: str, data: "Dataset", protocol: "Protocol", methods: Sequence[str], given: Mapping[str, Any], kept: "Kept"
 ) -> "Sweep":
-    from outlark.experiment.run import sweep
+    from outlark.paper.run import sweep
 
     seeds = range(1, given["sweep_seeds"] + 1)
     with counted(given["quiet"], f"of the sweep over {name}") as watch, _reported_when_stopped(kept):
@@ -195,7 +195,7 @@ def _swept(
 
 def _more_notes(data: "Dataset") -> "Dataset":
     """For a sweep: more synthetic notes."""
-    from outlark.experiment.dataset import Dataset
+    from outlark.paper.dataset import Dataset
 
     synthetic = data.name == "synthetic" and data.known == Dataset.synthetic().known
     return Dataset.synthetic(more_known=MORE_NOTES) if synthetic else data
@@ -218,7 +218,7 @@ def _new_folder(output: str, data: Sequence[str] = ()) -> Path:
 
 def _report(results: "Results", files: Mapping[str, str], elapsed_s: float, given: Mapping[str, Any]) -> None:
     """The tables, and where everything is."""
-    from outlark.experiment.tables import table_1, table_2, table_tests
+    from outlark.paper.tables import table_1, table_2, table_tests
 
     if given["as_json"]:
         answer({**results.content(), "files": dict(files), "seconds_taken": round(elapsed_s, 3)})
@@ -239,7 +239,7 @@ def _report(results: "Results", files: Mapping[str, str], elapsed_s: float, give
 
 
 def _list_methods(as_json: bool) -> None:
-    from outlark.experiment.methods import METHODS
+    from outlark.paper.methods import METHODS
 
     if as_json:
         answer({"methods": {one.name: one.title for one in METHODS.values()}})
@@ -259,9 +259,9 @@ def demo(output: str, **given: Any) -> None:
     gap. The recordings of the paper are not public: synthetic notes take their place, so the numbers are not those of
     the paper. 'outlark experiment' does the same with more methods, or with your own notes.
     """
-    from outlark.experiment.dataset import Dataset
-    from outlark.experiment.report import write
-    from outlark.experiment.run import run
+    from outlark.paper.dataset import Dataset
+    from outlark.paper.report import write
+    from outlark.paper.run import run
 
     start, folder, seeds = time.monotonic(), _new_folder(output), range(1, given["seeds"] + 1)
     with counted(given["quiet"], "seeds") as watch, _reported_when_stopped():

@@ -13,8 +13,8 @@ from outlark.annotations import Annotation, read_annotations
 from outlark.batch.journal import DONE, NAME, Journal
 from outlark.batch.sources import Source, common_folder, find
 from outlark.batch.task import WORKSHOP, sha256_of
+from outlark.data.demo_recordings import write_sound
 from outlark.errors import InputError, OutlarkError
-from outlark.experiment.demo_recordings import write_sound
 from outlark.files.places import cache_folder
 from outlark.review.project import FOLDER, Project, Recording, insert_detections
 from outlark.storage.model_file import load

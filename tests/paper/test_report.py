@@ -15,12 +15,12 @@ import sklearn
 from matplotlib.image import imread
 
 from outlark.errors import InputError
-from outlark.experiment.figures import figure_1
-from outlark.experiment.protocol import Protocol, draw
-from outlark.experiment.report import SYNTHETIC, changes_in_words, report
-from outlark.experiment.run import Sweep
+from outlark.paper.figures import figure_1
+from outlark.paper.protocol import Protocol, draw
+from outlark.paper.report import SYNTHETIC, changes_in_words, report
+from outlark.paper.run import Sweep
 from outlark.version import __version__
-from tests.experiment.example_results import (
+from tests.paper.example_results import (
     DETECTORS,
     SMALL,
     fitted,

@@ -17,11 +17,11 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from outlark.errors import InputError
-from outlark.experiment.dataset import Dataset
-from outlark.experiment.methods import Method, method
-from outlark.experiment.protocol import Draw, Protocol, draw
-from outlark.experiment.results import Outcome, Results, outcome, write_rows
 from outlark.metrics.windows import ConfusionMatrix, f_of_confusion
+from outlark.paper.dataset import Dataset
+from outlark.paper.methods import Method, method
+from outlark.paper.protocol import Draw, Protocol, draw
+from outlark.paper.results import Outcome, Results, outcome, write_rows
 
 Watch = Callable[[int, int], None]
 
@@ -43,7 +43,7 @@ def run(
     protocol : Protocol, optional
         The paper's by default.
     methods : sequence of str
-        As for `outlark.experiment.methods.method`.
+        As for `outlark.paper.methods.method`.
     seeds : sequence of int
         1 to 50 by default.
     n_jobs : int

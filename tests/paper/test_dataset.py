@@ -5,9 +5,9 @@ import pytest
 import soundfile
 
 from outlark.annotations import Annotation, write_annotations
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.errors import InputError
-from outlark.experiment.dataset import Dataset
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+from outlark.paper.dataset import Dataset
 
 
 def clip_folder(folder, counts, rate=SAMPLE_RATE):

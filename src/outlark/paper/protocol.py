@@ -7,9 +7,9 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from outlark.data.synthetic import Note, concatenate
 from outlark.errors import InputError
-from outlark.experiment.dataset import Dataset
-from outlark.experiment.synthetic import Note, concatenate
+from outlark.paper.dataset import Dataset
 from outlark.plain_text import number_of
 from outlark.segments import Segment
 

@@ -23,11 +23,11 @@ from outlark.commands.plot.panels import (
 )
 from outlark.commands.plot.panels import WIDTH as FIGURE_1_WIDTH
 from outlark.errors import InputError
-from outlark.experiment.protocol import Draw
-from outlark.experiment.results import LEVELS, OOD, OVERALL, Results
-from outlark.experiment.run import SETTINGS, Sweep
-from outlark.experiment.tables import LEVEL_TITLES, standard_error
 from outlark.metrics.windows import mean_of_defined
+from outlark.paper.protocol import Draw
+from outlark.paper.results import LEVELS, OOD, OVERALL, Results
+from outlark.paper.run import SETTINGS, Sweep
+from outlark.paper.tables import LEVEL_TITLES, standard_error
 from outlark.plain_text import visible
 from outlark.segments import Segment
 from outlark.verdict_names import AMBIGUOUS, SILENCE

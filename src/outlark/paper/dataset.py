@@ -13,9 +13,9 @@ import numpy as np
 from outlark.audio.resampling import resample
 from outlark.audio.sound import read
 from outlark.commands.train.examples import Example, find_examples
+from outlark.data import synthetic
+from outlark.data.synthetic import Note
 from outlark.errors import InputError
-from outlark.experiment import synthetic
-from outlark.experiment.synthetic import Note
 from outlark.files.places import NOT_REGULAR, is_endless
 
 #: The category of what is none of the known classes.
@@ -66,7 +66,7 @@ class Dataset:
 
     @classmethod
     def synthetic(cls, seed: int = NOTES_SEED, *, variation: float = 1.0, more_known: int = 0) -> Self:
-        """The notes of `outlark.experiment.synthetic`, with the classes and class sizes of Sec. 4.1.
+        """The notes of `outlark.data.synthetic`, with the classes and class sizes of Sec. 4.1.
 
         `more_known` adds notes to each known class, for experiments that train on more than the paper's two.
         """

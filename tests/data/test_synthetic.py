@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.signal import welch
 
+from outlark.data.synthetic import CLASSES, KNOWN, SAMPLE_RATE, UNKNOWN, Note, concatenate, note, notes
 from outlark.errors import InputError
-from outlark.experiment.synthetic import CLASSES, KNOWN, SAMPLE_RATE, UNKNOWN, Note, concatenate, note, notes
 
 
 def spectrum(samples):

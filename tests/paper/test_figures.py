@@ -9,15 +9,15 @@ from matplotlib import pyplot
 from matplotlib.colors import to_hex
 
 from outlark.commands.plot.panels import COLOURS
+from outlark.data.synthetic import KNOWN
 from outlark.errors import InputError
-from outlark.experiment.figures import bars, chosen_excerpt, curves, figure_1
-from outlark.experiment.methods import METHODS
-from outlark.experiment.protocol import Protocol, draw
-from outlark.experiment.run import Sweep
-from outlark.experiment.synthetic import KNOWN
+from outlark.paper.figures import bars, chosen_excerpt, curves, figure_1
+from outlark.paper.methods import METHODS
+from outlark.paper.protocol import Protocol, draw
+from outlark.paper.run import Sweep
 from outlark.segments import Segment
 from tests.commands.test_plot import overlapping
-from tests.experiment.example_results import DETECTORS, fitted, renamed, run, synthetic, with_mistakes, without_known
+from tests.paper.example_results import DETECTORS, fitted, renamed, run, synthetic, with_mistakes, without_known
 
 ALL = [(one.name, one.title) for one in METHODS.values()]
 

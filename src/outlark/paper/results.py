@@ -12,12 +12,12 @@ import numpy as np
 from scipy.stats import ttest_rel, wilcoxon
 
 from outlark.errors import InputError
-from outlark.experiment.dataset import OOD, Dataset
-from outlark.experiment.methods import Method
-from outlark.experiment.protocol import Draw, Protocol
 from outlark.files.aside import written_aside
 from outlark.metrics import ConfusionMatrix, Events, FScores, event_f, note_f, note_labels, window_f
 from outlark.metrics.windows import mean_of_defined
+from outlark.paper.dataset import OOD, Dataset
+from outlark.paper.methods import Method
+from outlark.paper.protocol import Draw, Protocol
 from outlark.segments import Segment
 
 #: The paper's sliding window and its step, s: 96 and 48 samples at 22,050 Hz, for all methods.
@@ -71,7 +71,7 @@ def outcome(
 
     Examples
     --------
-    >>> from outlark.experiment.protocol import draw
+    >>> from outlark.paper.protocol import draw
     >>> drawn = draw(Dataset.synthetic(), Protocol(), seed=1)
     >>> right = [segment for segment in drawn.truth if segment.label in drawn.known]
     >>> judged = outcome("the truth", 1, drawn, right)

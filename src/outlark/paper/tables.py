@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outlark.experiment.dataset import Dataset
-from outlark.experiment.results import LEVELS, OOD, OVER_ALL, OVER_KNOWN, OVERALL, Outcome, Results
-from outlark.experiment.synthetic import CLASSES, KNOWN
+from outlark.data.synthetic import CLASSES, KNOWN
 from outlark.metrics.windows import mean_of_defined
+from outlark.paper.dataset import Dataset
+from outlark.paper.results import LEVELS, OOD, OVER_ALL, OVER_KNOWN, OVERALL, Outcome, Results
 from outlark.plain_text import number_of, visible
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from outlark.data.synthetic import Note
 from outlark.errors import InputError
-from outlark.experiment.dataset import Dataset
-from outlark.experiment.protocol import Protocol, draw
-from outlark.experiment.synthetic import Note
+from outlark.paper.dataset import Dataset
+from outlark.paper.protocol import Protocol, draw
 
 DATA = Dataset.synthetic()
 

@@ -8,11 +8,11 @@ import pytest
 from scipy.stats import ttest_rel, wilcoxon
 
 from outlark.errors import InputError
-from outlark.experiment import run as module
-from outlark.experiment.dataset import Dataset
-from outlark.experiment.protocol import Protocol, draw
-from outlark.experiment.results import OOD, OVER_ALL, OVER_KNOWN, STEP_S, WINDOW_S, outcome, window_times
-from outlark.experiment.run import SETTINGS, Kept, run, sweep
+from outlark.paper import run as module
+from outlark.paper.dataset import Dataset
+from outlark.paper.protocol import Protocol, draw
+from outlark.paper.results import OOD, OVER_ALL, OVER_KNOWN, STEP_S, WINDOW_S, outcome, window_times
+from outlark.paper.run import SETTINGS, Kept, run, sweep
 from outlark.segments import Segment
 
 SMALL = Protocol(max_test=3)

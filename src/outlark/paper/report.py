@@ -17,13 +17,13 @@ import soundfile
 from outlark.annotations import Annotation, write_annotations
 from outlark.audio.sound import for_decoder
 from outlark.commands.figures import save_figure as save
-from outlark.experiment.figures import bars, curves, figure_1
-from outlark.experiment.methods import method
-from outlark.experiment.protocol import Protocol, draw
-from outlark.experiment.results import Results
-from outlark.experiment.run import SETTINGS, Sweep, fitted
-from outlark.experiment.tables import Table, is_synthetic, table_1, table_2, table_classes, table_learnt, table_tests
 from outlark.files.aside import written_aside
+from outlark.paper.figures import bars, curves, figure_1
+from outlark.paper.methods import method
+from outlark.paper.protocol import Protocol, draw
+from outlark.paper.results import Results
+from outlark.paper.run import SETTINGS, Sweep, fitted
+from outlark.paper.tables import Table, is_synthetic, table_1, table_2, table_classes, table_learnt, table_tests
 from outlark.plain_text import number_of
 from outlark.version import __version__
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
+from outlark.data.synthetic import KNOWN
 from outlark.errors import InputError
-from outlark.experiment.protocol import Protocol, draw
-from outlark.experiment.results import Results, outcome, window_times
-from outlark.experiment.synthetic import KNOWN
-from outlark.experiment.tables import NOTHING, PAPER, table_1, table_2, table_classes, table_learnt, table_tests
-from tests.experiment.example_results import DETECTORS, SMALL, renamed, run, synthetic, with_mistakes, without_known
+from outlark.paper.protocol import Protocol, draw
+from outlark.paper.results import Results, outcome, window_times
+from outlark.paper.tables import NOTHING, PAPER, table_1, table_2, table_classes, table_learnt, table_tests
+from tests.paper.example_results import DETECTORS, SMALL, renamed, run, synthetic, with_mistakes, without_known
 
 
 def called(segments, time_s):

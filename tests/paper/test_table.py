@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from outlark.experiment.protocol import Protocol
-from outlark.experiment.tables import Table, table_1, table_2, table_classes, table_learnt, table_tests
-from tests.experiment.example_results import renamed, run, with_mistakes
+from outlark.paper.protocol import Protocol
+from outlark.paper.tables import Table, table_1, table_2, table_classes, table_learnt, table_tests
+from tests.paper.example_results import renamed, run, with_mistakes
 
 AWKWARD = {"tuti-D": "<b>&", "tuti-F": "a|b*c_d", "cach-E": "[link](x) `y`", "cach-C": '"quoted"'}
 ODD = Table(
