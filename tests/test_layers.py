@@ -45,7 +45,7 @@ THIRD_PARTY = {
     "embeddings": {"numpy", "sklearn", "ai_edge_litert"},
     "commands": {"numpy", "scipy", "sklearn", "soundfile", "matplotlib", "sounddevice"},
     "data": {"numpy", "scipy", "soundfile"},
-    "paper": {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "soundfile", "matplotlib", "rich"},
+    "paper": {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "soundfile", "matplotlib"},
     "batch": {"numpy", "scipy", "sklearn", "soundfile", "soxr", "threadpoolctl", "distributed"},
     "review": {"numpy", "scipy", "sklearn", "soundfile", "fastapi", "starlette", "pydantic", "uvicorn"},
     "cli": {"click", "rich", "fastapi", "uvicorn"},

@@ -65,87 +65,63 @@ class Dataset:
         return all(note.group is not None for note in self.notes)
 
     @classmethod
-    def synthetic(cls, seed: int = NOTES_SEED, *, variation: float = 1.0, more_known: int = 0) -> Self:
-        """The notes of `outlark.data.synthetic`, with the classes and class sizes of Sec. 4.1.
-
-        `more_known` adds notes to each known class, for experiments that train on more than the paper's two.
-        """
-        counts = {name: n + more_known * (name in synthetic.KNOWN) for name, n in synthetic.CLASSES.items()}
-        notes = tuple(synthetic.notes(seed, variation=variation, counts=counts))
+    def synthetic(cls, seed: int = NOTES_SEED) -> Self:
+        """The notes of `outlark.data.synthetic`, with the classes and class sizes of Sec. 4.1."""
+        notes = tuple(synthetic.notes(seed))
         return cls(name="synthetic", notes=notes, sample_rate=synthetic.SAMPLE_RATE, known=tuple(synthetic.KNOWN))
 
     @classmethod
-    def from_folder(
+    def read(
         cls,
-        folder: str | os.PathLike[str],
-        *,
-        groups: str | os.PathLike[str] | None = None,
-        known: Sequence[str] | None = None,
-        name: str | None = None,
-    ) -> Self:
-        """Clips of one note each, in one sub-folder for each class.
-
-        Parameters
-        ----------
-        groups : path, optional
-            A CSV file with the bird, recording or session of each clip, so that training and test share none: columns
-            `file` or `recording` (path within the folder, or name) and `group` or `source_group`. Clips that it does
-            not list are skipped. Rows whose column `role` is `known` define the known classes.
-        known : sequence of str, optional
-            Classes to train on; drawn at random by default.
-        """
-        found = find_examples([folder])
-        if not found.clips:
-            raise InputError(
-                f"{folder} contains annotation files, not a sub-folder of clips for each class; use from_recordings"
-            )
-        notes, remarks = list(found.notes), list(found.remarks)
-        of_clip: Mapping[Path, str] = {}
-        if groups is not None:
-            table = _group_table(Path(groups))
-            of_clip = _groups_of([note.recording for note in notes], table, Path(groups))
-            n_all, notes = len(notes), [note for note in notes if note.recording in of_clip]
-            if len(notes) < n_all:
-                remarks.append(f"{n_all - len(notes)} of {n_all} clips skipped: {groups} does not list them")
-            known = known or _known_in(table, Path(groups), notes)
-        sounds = [read(note.recording) for note in notes]
-        return cls._of(notes, sounds, [of_clip.get(n.recording) for n in notes], remarks, known, name or _name(folder))
-
-    @classmethod
-    def from_recordings(
-        cls,
-        tables: Iterable[str | os.PathLike[str]],
+        paths: Iterable[str | os.PathLike[str]],
         *,
         audio: Iterable[str | os.PathLike[str]] = (),
         groups: str | os.PathLike[str] | None = None,
         known: Sequence[str] | None = None,
         name: str | None = None,
     ) -> Self:
-        """Notes cut out of annotated recordings.
+        """Clips of one note each, in a folder with one subfolder for each class; or notes annotated in recordings.
 
         Parameters
         ----------
-        tables : paths
-            Annotation files in any format, or folders of them.
+        paths : paths
+            A folder of clips, or annotation files in any format and folders of them.
         audio : paths
-            Where the recordings are, if not beside the annotation files.
+            Where the annotated recordings are, if not beside the annotation files.
         groups : path, optional
-            A CSV file with the columns `recording` and `group`; by default every recording is a group of its own.
+            A CSV file with the bird, recording or session of each clip or recording, so that training and test share
+            none: columns `file` or `recording` (path within the folder, or name) and `group` or `source_group`. By
+            default every annotated recording is a group of its own. Clips that it does not list are skipped; clips
+            whose column `role` is `known` define the known classes.
         known : sequence of str, optional
             Classes to train on; drawn at random by default.
         """
-        asked = [Path(table) for table in tables]
+        asked = [Path(path) for path in paths]
         found = find_examples(asked, audio=audio)
-        if found.clips:
-            raise InputError(f"{asked[0]} contains clips, not annotation files; use from_folder")
-        recordings = sorted({note.recording for note in found.notes})
-        of_recording = {path: path.stem for path in recordings}
+        notes, remarks = list(found.notes), list(found.remarks)
+        group_of = {} if found.clips else {note.recording: note.recording.stem for note in notes}
         if groups is not None:
-            of_recording |= _groups_of(recordings, _group_table(Path(groups)), Path(groups))
-        audio_of = {path: read(path) for path in recordings}
-        sounds = [_cut(note, *audio_of[note.recording]) for note in found.notes]
-        of_notes = [of_recording[note.recording] for note in found.notes]
-        return cls._of(found.notes, sounds, of_notes, list(found.remarks), known, name or _name(asked[0]))
+            rows = _group_rows(Path(groups))
+            group_of |= _listed_groups(notes, rows, Path(groups))
+            notes = [note for note in notes if note.recording in group_of]
+            known = known or (_known_clips(notes, rows, Path(groups)) if found.clips else None)
+        if n_skipped := len(found.notes) - len(notes):
+            remarks.append(f"{n_skipped} of {len(found.notes)} clips skipped: {groups} does not list them")
+        sounds = {path: read(path) for path in dict.fromkeys(note.recording for note in notes)}
+        cut = [(note, *_cut(note, *sounds[note.recording])) for note in notes]
+        rate = min(own for *_, own in cut)
+        data = cls(
+            name=name or asked[0].resolve().name,
+            notes=tuple(
+                Note(note.label, _at_rate(samples, own, rate), group_of.get(note.recording))
+                for note, samples, own in cut
+            ),
+            sample_rate=rate,
+            remarks=tuple(remarks),
+        )
+        if OOD in data.counts:
+            raise InputError(f"{data.name} has a class {OOD!r}, the name for unknown notes here; rename it")
+        return data if known is None else data.with_known(known)
 
     def with_known(self, known: Sequence[str]) -> Self:
         """The same notes, with these classes to train on."""
@@ -158,38 +134,16 @@ class Dataset:
             raise InputError(f"a known class is named twice: {', '.join(known)}")
         return replace(self, known=tuple(known))
 
-    @classmethod
-    def _of(
-        cls,
-        notes: Sequence[Example],
-        sounds: Sequence[tuple[np.ndarray, int]],
-        groups: Sequence[str | None],
-        remarks: Sequence[str],
-        known: Sequence[str] | None,
-        name: str,
-    ) -> Self:
-        if not notes:
-            raise InputError(f"{name} has no usable notes: {'; '.join(remarks)}")
-        for note, (samples, _) in zip(notes, sounds, strict=True):
-            if not len(samples):
-                raise InputError(f"{note.recording} contains no samples; remove it")
-        rate = min(rate for _, rate in sounds)
-        cut = tuple(
-            Note(note.label, _at_rate(samples, own, rate), group)
-            for note, (samples, own), group in zip(notes, sounds, groups, strict=True)
-        )
-        data = cls(name=name, notes=cut, sample_rate=rate, remarks=tuple(remarks))
-        if OOD in data.counts:
-            raise InputError(f"{name} has a class {OOD!r}, the name for unknown notes here; rename it")
-        return data if known is None else data.with_known(known)
-
 
 def _at_rate(samples: np.ndarray, own: int, rate: int) -> np.ndarray:
     return samples if own == rate else resample(samples, own, rate)
 
 
 def _cut(note: Example, samples: np.ndarray, rate: int) -> tuple[np.ndarray, int]:
-    assert note.annotation is not None
+    if not len(samples):
+        raise InputError(f"{note.recording} contains no samples; remove it")
+    if note.annotation is None:
+        return samples, rate
     start, end = round(note.annotation.start_s * rate), round(note.annotation.end_s * rate)
     if not 0 <= start < min(end, len(samples)):
         raise InputError(
@@ -199,40 +153,35 @@ def _cut(note: Example, samples: np.ndarray, rate: int) -> tuple[np.ndarray, int
     return samples[start:end], rate
 
 
-class _Listed(NamedTuple):
-    """A row of the table of groups."""
-
+class _GroupRow(NamedTuple):
     file: str
     group: str
-    known: bool
+    role: str | None
 
 
-def _group_table(path: Path) -> list[_Listed]:
+def _group_rows(path: Path) -> list[_GroupRow]:
     if is_endless(path):
         raise InputError(f"{path} {NOT_REGULAR}")
     try:
         with path.open(encoding="utf-8-sig", newline="") as opened:
             rows = list(csv.DictReader(opened))
-    except OSError as error:
-        why = error.strerror or error
-        raise InputError(f"{path}: cannot read the groups ({why}); check the path and that you may read it") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot read the groups ({error}); give a CSV file in UTF-8") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot read the groups ({why}); check the path; expected CSV in UTF-8") from None
     columns = list(rows[0]) if rows else []
-    file, group = (
-        next((name for name in names if name in columns), None)
-        for names in (("file", "recording"), ("group", "source_group"))
-    )
+    file = next((name for name in ("file", "recording") if name in columns), None)
+    group = next((name for name in ("group", "source_group") if name in columns), None)
     if file is None or group is None:
         raise InputError(
             f"{path}: expected a CSV file with the columns 'file' (or 'recording') and 'group' (or 'source_group'), "
             f"found {', '.join(map(repr, columns)) or 'no rows'}"
         )
-    return [_Listed(row[file], row[group], row.get("role") == "known") for row in rows]
+    return [_GroupRow(row[file], row[group], row.get("role")) for row in rows]
 
 
-def _groups_of(paths: Sequence[Path], rows: Sequence[_Listed], table: Path) -> dict[Path, str]:
+def _listed_groups(notes: Sequence[Example], rows: Sequence[_GroupRow], table: Path) -> dict[Path, str]:
     """The group of each file that the table lists, by name or by the end of its path."""
+    paths = sorted({note.recording for note in notes})
     listed = {Path(row.file).parts: row.group for row in rows}
     found = {}
     for path in paths:
@@ -245,14 +194,10 @@ def _groups_of(paths: Sequence[Path], rows: Sequence[_Listed], table: Path) -> d
     return found
 
 
-def _known_in(rows: Sequence[_Listed], table: Path, notes: Sequence[Example]) -> list[str] | None:
-    """The classes of the clips whose `role` in the table is known; None without such a column."""
-    chosen = [row for row in rows if row.known]
+def _known_clips(clips: Sequence[Example], rows: Sequence[_GroupRow], table: Path) -> list[str] | None:
+    """The classes of the clips whose role is `known`; None without such a clip."""
+    chosen = [row for row in rows if row.role == "known"]
     if not chosen:
         return None
-    listed = _groups_of([note.recording for note in notes], chosen, table)
-    return sorted({note.label for note in notes if note.recording in listed})
-
-
-def _name(path: str | os.PathLike[str]) -> str:
-    return Path(path).resolve().name
+    listed = _listed_groups(clips, chosen, table)
+    return sorted({clip.label for clip in clips if clip.recording in listed})
