@@ -105,7 +105,7 @@ def _what(results: Results) -> str:
         f'<p>The experiment of Sec. 4 of <a href="{PAPER_LINK}">the paper</a> on {len(data.notes)} notes of '
         f"{len(data.counts)} classes, repeated for {number_of(len(results.seeds), 'seed')}.</p>\n"
         f"<p>{html.escape(' '.join(_protocol_in_words(results)))}</p>\n"
-        + (f"<p>What differs from the paper:</p>\n{_list(changes)}" if changes else "<p>The protocol is its own.</p>\n")
+        + (f"<p>Unlike the paper:</p>\n{_list(changes)}" if changes else "<p>This is the paper's protocol.</p>\n")
         + table_classes(data).html()
         + (f"<p>Remarks on the data:</p>\n{_list(data.remarks)}" if data.remarks else "")
     )
