@@ -3,6 +3,7 @@
 # make lint      style and types                          make format  let ruff put things in order
 # make docs      the site, in build/site                  make examples  the figures of the docs, in demo
 # make bench     the benchmarks of docs/benchmarks.md     make lock    requirements-dev.txt and docs/licences.md anew
+# make golden    do the outputs differ from those in tools/golden.json?
 # make docs-reference   docs/command-line.md from the help of the commands
 # make dist      the wheel and the source distribution, in dist, each installed and tried in an empty environment
 PYTHON ?= python3
@@ -16,7 +17,7 @@ JOBS   ?= 2
 # One BLAS thread for each test process: the processes share the cores.
 BLAS1   = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo examples docs docs-reference test quick coverage lint format bench lock dist clean browser
+.PHONY: demo examples docs docs-reference test quick golden coverage lint format bench lock dist clean browser
 .DEFAULT_GOAL := test
 
 $(VENV)/.base: pyproject.toml
@@ -66,6 +67,10 @@ QUICK = tests/maths tests/metrics tests/annotations tests/files tests/test_layer
 
 quick: $(VENV)/.dev
 	$(BLAS1) $(BIN)/python -m pytest -n $(JOBS) $(QUICK)
+
+# digests of models, annotation files and answers; --write or --against REV: tools/golden.py
+golden: $(VENV)/.base
+	$(BIN)/python tools/golden.py
 
 # lines and branches that the tests reach, also in commands, workers and killed runs (half as slow again)
 coverage: $(VENV)/.dev browser

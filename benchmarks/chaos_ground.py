@@ -20,7 +20,7 @@ import numpy as np
 import soundfile
 
 from outlark import NoteDetector
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.storage import model_file
 
 CLASSES = ("tuti-D", "tuti-F", "cach-Z")

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.fft import dct
 
-from outlark.experiment.template_matching import correlations
 from outlark.features.clip import ClipFrontEnd
 from outlark.features.note import NoteFrontEnd
 from outlark.features.spectrum import Spectrum, SpectrumSettings
+from outlark.paper.template_matching import correlations
 
 #: MFCC: bands, and coefficients of them that are kept.
 N_BANDS, N_COEFFICIENTS = 40, 20

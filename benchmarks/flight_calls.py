@@ -27,8 +27,8 @@ from threadpoolctl import threadpool_limits
 from outlark import PKNN, NoteClassifier
 from outlark.audio.sound import read
 from outlark.embeddings import BirdNET, is_there
-from outlark.experiment.rivals import ClassMahalanobis, ClassSVM, NearestNeighbour
 from outlark.metrics import accuracy_known, auroc, oscr
+from outlark.paper.rivals import ClassMahalanobis, ClassSVM, NearestNeighbour
 
 #: Groups that a species must have, and test clips of each species.
 LEAST_GROUPS, TESTED = 3, 10

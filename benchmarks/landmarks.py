@@ -33,7 +33,7 @@ from sklearn.metrics import roc_auc_score
 
 import outlark
 from outlark import MDDKM
-from outlark.experiment.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, note
+from outlark.data.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, note
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.metrics.windows import aligned_table
 

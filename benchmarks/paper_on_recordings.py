@@ -3,7 +3,7 @@
 Training and test notes are of different recordings (zebra finch), birds or sessions (flight calls), speakers (digits).
 The audio is not part of the repository; see `real_note_tasks` for where it is looked for.
 
-    python benchmarks/paper_on_recordings.py --markdown
+    python benchmarks/paper_on_recordings.py
 """
 
 import argparse
@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 
 from real_note_tasks import data_folder
 
-from outlark.experiment.dataset import Dataset
-from outlark.experiment.methods import METHODS
-from outlark.experiment.protocol import Protocol
-from outlark.experiment.run import run
-from outlark.experiment.tables import Table, table_2, table_tests
+from outlark.paper.dataset import Dataset
+from outlark.paper.methods import METHODS
+from outlark.paper.protocol import Protocol
+from outlark.paper.run import run
+from outlark.paper.tables import Table, table_2, table_tests
 
 #: At most so many test notes of a class: enough, and a run of minutes.
 MAX_TEST = 15
@@ -24,16 +24,16 @@ MAX_TEST = 15
 
 def _flight_calls(table: str) -> Dataset:
     folder = data_folder("clo-flight-calls")
-    return Dataset.from_folder(folder / "clips", groups=folder / table, name=f"clo-flight-calls, {table}")
+    return Dataset.read([folder / "clips"], groups=folder / table, name=f"clo-flight-calls, {table}")
 
 
 def _digits() -> Dataset:
     folder = data_folder("spoken-digits")
-    return Dataset.from_folder(folder / "clips", groups=folder / "clips.csv", name="spoken-digits")
+    return Dataset.read([folder / "clips"], groups=folder / "clips.csv", name="spoken-digits")
 
 
 SETS: dict[str, tuple[Callable[[], Dataset], dict[str, int]]] = {
-    "zebra-finch": (lambda: Dataset.from_recordings([data_folder("zebra-finch-syllables")]), {"max_test": MAX_TEST}),
+    "zebra-finch": (lambda: Dataset.read([data_folder("zebra-finch-syllables")]), {"max_test": MAX_TEST}),
     "flight-calls-56": (lambda: _flight_calls("protocol_56.csv"), {}),
     "flight-calls": (lambda: _flight_calls("clips.csv"), {"n_unknown": 5, "max_test": MAX_TEST}),
     "digits": (_digits, {"max_test": MAX_TEST}),
@@ -41,11 +41,7 @@ SETS: dict[str, tuple[Callable[[], Dataset], dict[str, int]]] = {
 
 
 def markdown(table: Table) -> str:
-    """Headings of blocks in italics, the best cells bold."""
-    rows = [table.head, ["---", *["---:"] * (len(table.head) - 1)]]
-    for i, row in enumerate(table.rows):
-        cells = [f"**{cell}**" if (i, n) in table.best else cell for n, cell in enumerate(row)]
-        rows.append([f"*{cell}*" if cell and i in table.blocks else cell for cell in cells])
+    rows = [table.head, ["---", *["---:"] * (len(table.head) - 1)], *table.rows]
     lines = [f"**{table.title}**", "", *(f"| {' | '.join(row)} |" for row in rows)]
     return "\n".join([*lines, *(f"\n{note}" for note in table.notes)])
 
@@ -57,7 +53,6 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--train", type=int, default=2, help="training notes of each class (default 2)")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--markdown", action="store_true", help="print markdown tables")
     options = parser.parse_args(arguments)
     print(" ".join(["python benchmarks/paper_on_recordings.py", *arguments]), end="\n\n")
     for name in options.sets:
@@ -69,7 +64,7 @@ def main(arguments: Sequence[str]) -> None:
         if "mddkm" in options.methods and len(options.methods) > 1:
             tables.append(table_tests(results, "mddkm"))
         for table in tables:
-            print(markdown(table) if options.markdown else table.text(), end="\n\n", flush=True)
+            print(markdown(table), end="\n\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity, LocalOutlierFactor
 
 from outlark import MDDKM, OCCGP, PKNN
-from outlark.experiment import rivals
 from outlark.maths.pknn import default_counts, possibilities, train
+from outlark.paper import rivals
 
 #: Samples (n, d) to scores (n,) or (n, C), high = member.
 Scorer = Callable[[np.ndarray], np.ndarray]

@@ -36,11 +36,11 @@ import outlark
 from outlark import PKNN
 from outlark.detection.detector import NoteDetector
 from outlark.embeddings import BirdNET, is_there
-from outlark.experiment.methods import method
-from outlark.experiment.results import OOD, events_of, inside, labels_at
-from outlark.experiment.template_matching import TemplateMatching
 from outlark.metrics import EventScores, event_f, match_events, note_f, note_labels, window_f
 from outlark.metrics.windows import aligned_table
+from outlark.paper.methods import method
+from outlark.paper.results import OOD, events_of, inside, labels_at
+from outlark.paper.template_matching import TemplateMatching
 from outlark.segments import Segment
 
 WINDOW_S = 0.005

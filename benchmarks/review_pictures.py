@@ -14,8 +14,8 @@ from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 from review_speed import FLAGS
 
-from outlark.experiment.demo_recordings import demo_sound
-from outlark.experiment.synthetic import SAMPLE_RATE
+from outlark.data.demo_recordings import demo_sound
+from outlark.data.synthetic import SAMPLE_RATE
 from outlark.review.actions import annotate, judge, new_class
 from outlark.review.opening import Opened, open_project
 from outlark.review.project import Job

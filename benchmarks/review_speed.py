@@ -25,8 +25,8 @@ import numpy as np
 import soundfile
 from playwright.sync_api import Page, sync_playwright
 
-from outlark.experiment.demo_recordings import demo_sound
-from outlark.experiment.synthetic import SAMPLE_RATE
+from outlark.data.demo_recordings import demo_sound
+from outlark.data.synthetic import SAMPLE_RATE
 from outlark.review.actions import annotate, new_class
 from outlark.review.opening import open_project
 from outlark.review.project import Job, Project, Recording

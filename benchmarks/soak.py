@@ -25,7 +25,7 @@ import numpy as np
 from scipy.stats import linregress, t
 
 from outlark import NoteDetector
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.storage import model_file
 
 KNOWN = ("tuti-D", "tuti-F", "cach-Z")

@@ -5,7 +5,7 @@
 - ``examples-C-N.npz``: N clips of each of C classes, cut out of the songs; flight calls where there are not enough.
 - ``frames.npz``: training frames of three classes (X, y) and frames to be scored (Z).
 
-Without the data folder (`real_note_tasks.data_folder`) the audio is synthetic, of `outlark.experiment.synthetic`.
+Without the data folder (`real_note_tasks.data_folder`) the audio is synthetic, of `outlark.data.synthetic`.
 """
 
 import csv
@@ -20,7 +20,7 @@ from real_note_tasks import Recording, _annotated, data_folder
 
 from outlark.audio.resampling import resample
 from outlark.audio.sound import read
-from outlark.experiment import synthetic
+from outlark.data import synthetic
 
 RATE = 22_050
 SONGS = ("zebra-finch-syllables", "bengalese-finch-syllables", "canary-syllables")

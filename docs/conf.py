@@ -40,7 +40,7 @@ html_theme_options = {"navigation_with_keys": True}
 def _link_code(app: object, page: str, source: list[str]) -> None:
     """In "From the paper to the code", names of functions lead to their documentation and source."""
     if page == "paper-to-code":
-        pattern = r"(?<![\[`{])`((?:maths|estimators|metrics|features|detection|experiment)(?:\.\w+)+)`"
+        pattern = r"(?<![\[`{])`((?:maths|estimators|metrics|features|detection|paper|data)(?:\.\w+)+)`"
         source[0] = re.sub(pattern, r"{py:obj}`\1 <outlark.\1>`", source[0])
 
 

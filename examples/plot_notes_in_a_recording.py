@@ -13,8 +13,8 @@ import numpy as np
 
 from outlark.commands import figures
 from outlark.commands.plot import figure
+from outlark.data.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
 from outlark.detection.detector import NoteDetector
-from outlark.experiment.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
 from outlark.verdict_names import SILENCE
 
 

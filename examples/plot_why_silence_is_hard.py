@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from outlark import NoteDetector
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 
 CLASSES = ("tuti-D", "tuti-F", "cach-Z")
 NOTE, SILENCE, SHOWN_S = "#0072b2", "#d55e00", 4.0

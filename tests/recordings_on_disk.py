@@ -11,7 +11,7 @@ import soundfile
 
 from outlark import NoteDetector
 from outlark.audio.resampling import resample
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.storage import model_file
 
 OUTLARK = (sys.executable, "-m", "outlark")

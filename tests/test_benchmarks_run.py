@@ -24,15 +24,16 @@ import review_rounds
 import speed
 import speed_data
 import speed_tables
+import sweeps
 import throughput
 
 from outlark.audio.resampling import resample
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection import absolute_scale, scorers
 from outlark.detection import note_level as whole_notes
 from outlark.detection.detector import NoteDetector
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.experiment.template_matching import TemplateMatching
 from outlark.features.note import NoteFrontEnd
+from outlark.paper.template_matching import TemplateMatching
 from outlark.segments import Segment
 
 
@@ -336,11 +337,20 @@ def test_one_recording_is_halved_for_a_review():
 
 def test_the_paper_on_recordings_prints_its_table(folder, capsys):
     arguments = ["--sets", "flight-calls-56", "--seeds", "2", "--jobs", "1", "--methods", "mddkm", "templates"]
-    paper_on_recordings.main([*arguments, "--markdown"])
+    paper_on_recordings.main(arguments)
     printed = capsys.readouterr().out
     assert "python benchmarks/paper_on_recordings.py --sets" in printed
     assert "| AMRE | BTBW | HOWA | OOD |" in printed
     assert printed.count("| template matching |") == 3
+
+
+def test_a_sweep_prints_every_value(capsys):
+    sweeps.main(
+        ["--settings", "snr_db", "n_train", "--values", "1", "--methods", "templates", "--seeds", "1", "--jobs", "1"]
+    )
+    printed = capsys.readouterr().out
+    assert "| snr_db | 1 |" in printed
+    assert printed.count("| templates | 0.") + printed.count("| templates | 1.") == 2
 
 
 @pytest.mark.parametrize("name", list(throughput.SYSTEMS))

@@ -147,7 +147,7 @@ def test_what_the_architecture_names_is_there():
 def test_what_the_paper_to_code_page_names_is_there():
     """Every `room.module` and `room.module.name`, which the site links to its documentation and source."""
     text = (ROOT / "docs" / "paper-to-code.md").read_text(encoding="utf-8")
-    names = set(re.findall(r"`((?:maths|estimators|metrics|features|detection|experiment)(?:\.\w+)+)`", text))
+    names = set(re.findall(r"`((?:maths|estimators|metrics|features|detection|paper|data)(?:\.\w+)+)`", text))
     assert len(names) > 15
     for name in sorted(names):
         assert pkgutil.resolve_name(f"outlark.{name}") is not None

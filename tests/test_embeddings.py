@@ -12,9 +12,9 @@ import pytest
 
 from outlark import MDDKM, InputError, NoteClassifier, embeddings
 from outlark.audio.resampling import resample
+from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.detection.classifier import CLIP_SETTINGS
 from outlark.embeddings import BirdNET, MissingExtraError, kept, windows
-from outlark.experiment.synthetic import SAMPLE_RATE, notes
 
 with_birdnet = pytest.mark.skipif(not embeddings.is_there(), reason=f"BirdNET is not installed: {embeddings.INSTALL}")
 KNOWN = {"tuti-F": 4, "cach-D": 4, "cach-Z": 4}

@@ -8,7 +8,7 @@ import pytest
 import real_note_tasks
 from flight_call_rivals import MfccNeighbour, RememberingFrontEnd, Templates
 
-from outlark.experiment.synthetic import SAMPLE_RATE, notes
+from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.features.clip import ClipFrontEnd
 
 

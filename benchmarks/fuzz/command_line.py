@@ -21,7 +21,7 @@ from outlark import NoteDetector
 from outlark.annotations import Annotation, write_annotations
 from outlark.audio.resampling import resample
 from outlark.cli.main import COMMANDS, main
-from outlark.experiment.synthetic import SAMPLE_RATE, notes
+from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.storage.model_file import save
 
 #: Arguments of an input are separated by this, which none of them can hold.

@@ -10,9 +10,9 @@ from fuzz.mutation import changed_bytes, changed_value
 from fuzz.target import Target, expect
 from outlark import MDDKM, PKNN, NoteDetector
 from outlark.audio.resampling import resample
+from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.detection.decode.decisions import Decisions
 from outlark.errors import InputError, ModelFileError, OutlarkError
-from outlark.experiment.synthetic import SAMPLE_RATE, notes
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd

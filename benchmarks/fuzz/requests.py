@@ -16,8 +16,8 @@ from fuzz.audio import Audio
 from fuzz.mutation import changed_bytes, changed_list, changed_value, odd_text
 from fuzz.tables import OTHERS
 from fuzz.target import Target, expect
-from outlark.experiment.demo_recordings import demo_sound
-from outlark.experiment.synthetic import SAMPLE_RATE
+from outlark.data.demo_recordings import demo_sound
+from outlark.data.synthetic import SAMPLE_RATE
 from outlark.review.opening import open_project
 from outlark.review.serving import make_app
 

@@ -2,9 +2,8 @@
 
 outlark describes each class by its kernel Mahalanobis distance (MDD-KM), all classes on one scale, and says *known*,
 *ambiguous* or *unknown*. `NoteDetector` finds notes in recordings, `NoteClassifier` names those of clips. `MDDKM` is
-inside both, for samples of any kind; `PKNN` and `OCCGP` are the methods it is compared with, `RejectOption` gives any
-other classifier a way to say "none of these", `outlark.metrics` measures all of them alike, `outlark.storage`
-keeps trained models, and `outlark.embeddings` has models of others.
+inside both, for samples of any kind; `PKNN` and `OCCGP` are the methods it is compared with, `outlark.metrics`
+measures all of them alike, `outlark.storage` keeps trained models, and `outlark.embeddings` wraps third-party models.
 """
 
 from importlib import import_module
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from outlark.estimators.mddkm import MDDKM
     from outlark.estimators.occgp import OCCGP
     from outlark.estimators.pknn import PKNN
-    from outlark.estimators.reject import RejectOption
     from outlark.features.array import ArrayFrontEnd
     from outlark.features.hlds import HLDSFrontEnd
     from outlark.features.note import NoteFrontEnd
@@ -42,7 +40,6 @@ __all__ = [
     "NoteDetector",
     "NoteFrontEnd",
     "OutlarkError",
-    "RejectOption",
     "Segment",
     "__version__",
     "embeddings",
@@ -66,7 +63,6 @@ _HOME = {
     "NoteDetector": "detection.detector",
     "NoteFrontEnd": "features.note",
     "OutlarkError": "errors",
-    "RejectOption": "estimators.reject",
     "load": "storage.model_file",
     "load_estimator": "storage.model_file",
     "save": "storage.model_file",

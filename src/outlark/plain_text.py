@@ -10,6 +10,7 @@ import re
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 #: An escaped byte that is not UTF-8, such as \udce9.
 _BYTE = re.compile(r"\\u(dc[89a-f][0-9a-f])")
+_NUMERIC = re.compile(r"[-+±.,/<*–\s\d]*")
 
 
 def visible(text: str) -> str:
@@ -55,6 +56,15 @@ def number_of(n: int, what: str) -> str:
     ('1 class', '2 classes', '0 notes')
     """
     return f"{n} {what}" if n == 1 else f"{n} {what}{'es' if what.endswith('s') else 's'}"
+
+
+def looks_numeric(cell: str) -> bool:
+    """Whether a cell belongs in a column of numbers, which is flush right.
+
+    >>> [looks_numeric(cell) for cell in ("-0.25 ± 0.01*", "3/4", "< 0.001", "–", "", "A4")]
+    [True, True, True, True, True, False]
+    """
+    return _NUMERIC.fullmatch(cell) is not None
 
 
 def first_bytes(blob: bytes) -> str:

@@ -12,8 +12,8 @@ from outlark.audio.sound import AudioFile, read
 from outlark.batch.run import run
 from outlark.batch.sources import find
 from outlark.batch.task import Task, fingerprint, sha256_of
+from outlark.data.synthetic import SAMPLE_RATE
 from outlark.errors import AudioError, InputError
-from outlark.experiment.synthetic import SAMPLE_RATE
 from outlark.files.places import is_url, opened, size_of
 from tests.batch.in_process import InProcess
 from tests.recordings_on_disk import contents, save_long_recording, song, without_paths

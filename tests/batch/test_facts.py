@@ -5,8 +5,8 @@ import soundfile
 
 from outlark.audio.sound import AudioFile
 from outlark.batch.facts import Facts
+from outlark.data.synthetic import SAMPLE_RATE
 from outlark.errors import InputError
-from outlark.experiment.synthetic import SAMPLE_RATE
 from tests.audio.test_recorder_metadata import sound
 from tests.recordings_on_disk import song
 

@@ -13,7 +13,7 @@ from outlark.batch.run import run
 from outlark.batch.sources import find
 from outlark.batch.task import Task, sha256_of
 from outlark.cli.main import main
-from outlark.experiment.synthetic import SAMPLE_RATE
+from outlark.data.synthetic import SAMPLE_RATE
 from outlark.version import __version__
 from tests.batch.in_process import InProcess
 from tests.recordings_on_disk import song

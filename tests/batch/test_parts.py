@@ -16,7 +16,7 @@ from outlark.batch.run import run
 from outlark.batch.sources import Source, find
 from outlark.batch.task import Task, sha256_of
 from outlark.batch.unit import Part, Unit, n_parts
-from outlark.experiment.synthetic import SAMPLE_RATE
+from outlark.data.synthetic import SAMPLE_RATE
 from tests.batch.in_process import InProcess
 from tests.recordings_on_disk import contents, outlark, save_long_recording, save_model, song, start_and
 
@@ -199,7 +199,7 @@ def test_which_recordings_are_worked_on_in_parts(tmp_path, monkeypatch):
 
 def test_models_of_frames_work_in_one_piece(tmp_path, night):
     from outlark import NoteDetector
-    from outlark.experiment.synthetic import notes
+    from outlark.data.synthetic import notes
     from outlark.storage import model_file
 
     known = notes(counts={"tuti-D": 2, "cach-Z": 2})

@@ -18,8 +18,8 @@ from outlark.batch.run import run
 from outlark.batch.sources import Source, find
 from outlark.batch.task import Task, fingerprint, sha256_of
 from outlark.batch.unit import Unit
+from outlark.data.synthetic import SAMPLE_RATE
 from outlark.errors import InputError, ModelFileError
-from outlark.experiment.synthetic import SAMPLE_RATE
 from tests.recordings_on_disk import contents, save_model, song, start_and, without_paths
 
 NAMES = ("a.wav", "b.wav", "c/a.wav", "d.flac")

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from outlark.cli.data import FIRST, SETS, SYNTHETIC
 from outlark.cli.main import main
-from outlark.experiment.great_tits import WHEEL, labels, songs
-from tests.experiment.test_great_tits import fetched
+from outlark.data.great_tits import WHEEL, labels, songs
+from tests.data.test_great_tits import fetched
 from tests.recordings_on_disk import environment
 
 

@@ -15,7 +15,7 @@ from outlark import Decisions
 from outlark.annotations import About, Annotation, read_annotations, write_annotations
 from outlark.audio.resampling import resample
 from outlark.cli.main import main
-from outlark.experiment.synthetic import SAMPLE_RATE
+from outlark.data.synthetic import SAMPLE_RATE
 from outlark.features.bandwidth import remark_on_bandwidth
 from outlark.storage import model_file
 from outlark.version import __version__

@@ -14,10 +14,10 @@ from click.testing import CliRunner
 
 from outlark.annotations import Annotation, read_annotations, write_annotations
 from outlark.cli.main import main
-from outlark.experiment.great_tits import get
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
-from tests.experiment.test_dataset import clip_folder as clips
-from tests.experiment.test_great_tits import fetched
+from outlark.data.great_tits import get
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
+from tests.data.test_great_tits import fetched
+from tests.paper.test_dataset import clip_folder as clips
 
 FILES = {
     *("results.csv", "results.json", "figure1.png", "report.html", "test_clip.wav"),
@@ -112,15 +112,6 @@ def test_a_folder_of_tables_whose_recordings_are_elsewhere(tmp_path):
     assert "--audio" in without.stderr
 
 
-def test_a_sweep(tmp_path):
-    args = ("-m", "templates", "--seeds", 1, "--sweep", "gap", "--sweep-seeds", 1, "--max-test", 1)
-    done = experiment(*args, "-o", tmp_path, "--snr", 30)
-    assert done.exit_code == 0, done.output
-    rows = list(csv.DictReader((tmp_path / "sweep_gap.csv").read_text().splitlines()))
-    assert len({row["gap_s"] for row in rows}) == 6
-    assert (tmp_path / "report.html").read_text().count("<img") >= 3
-
-
 def test_great_tits(tmp_path, tmp_path_factory, monkeypatch):
     monkeypatch.setenv("OUTLARK_CACHE", str(fetched(tmp_path_factory.getbasetemp() / "great_tits_cache")))
     get()
@@ -164,14 +155,6 @@ def test_results_do_not_go_among_the_data(tmp_path):
     assert done.exit_code == 1
     assert "inside the data in" in done.stderr
     assert not (folder / "results").exists()
-
-
-def test_a_sweep_that_cannot_be_done_is_told_before_the_work(tmp_path):
-    folder = clips(tmp_path / "clips", {"tuti-F": 4, "cach-E": 4, "cach-C": 4, "cach-D": 4})
-    done = experiment(folder, "--sweep", "contamination", "-m", "templates", "--seeds", 50, "-o", tmp_path / "out")
-    assert done.exit_code == 1
-    assert "sweep over contamination, which trains on 8 notes per class" in done.stderr
-    assert not (tmp_path / "out").exists()
 
 
 def test_nothing_unknown_is_told(tmp_path):

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from outlark.annotations import Annotation, read_annotations
 from outlark.annotations.exact_formats import annotation_line
 from outlark.cli.main import main
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.storage import model_file
 from tests.recordings_on_disk import OUTLARK, environment, start
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.plain_text import as_named, visible, visible_json, writable
 from tests.recordings_on_disk import OUTLARK, environment
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from outlark import load, save
 from outlark.cli.main import main
-from outlark.experiment.synthetic import SAMPLE_RATE
+from outlark.data.synthetic import SAMPLE_RATE
 from tests.recordings_on_disk import song
 
 #: By name, the songs in it; crossing an hour, crossing midnight, and one in which nothing is.

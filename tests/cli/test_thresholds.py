@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from outlark import NoteDetector
 from outlark.cli.main import main
-from outlark.experiment.synthetic import SAMPLE_RATE, notes
+from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.storage import model_file
 from tests.cli.test_calibrate import songs
 from tests.recordings_on_disk import contents

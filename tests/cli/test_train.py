@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from outlark import NoteDetector
 from outlark.annotations import Annotation, write_annotations
 from outlark.cli.main import main
-from outlark.experiment.synthetic import SAMPLE_RATE, notes
+from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.storage import model_file
 from tests.recordings_on_disk import outlark
 

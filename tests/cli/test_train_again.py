@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from outlark.annotations import Annotation, read_annotations, write_annotations
 from outlark.cli.main import main
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.storage import model_file
 
 COUNTS = {"tuti-D": 3, "cach-Z": 3}

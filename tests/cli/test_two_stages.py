@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from outlark import NoteDetector, embeddings
 from outlark.cli.main import main
-from outlark.experiment.synthetic import SAMPLE_RATE, notes
+from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.storage.model_file import load, save
 from tests.recordings_on_disk import outlark
 

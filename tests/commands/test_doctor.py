@@ -9,9 +9,9 @@ from outlark import MDDKM, PKNN, ArrayFrontEnd, HLDSFrontEnd, NoteDetector, Note
 from outlark.commands.doctor import Finding, examine
 from outlark.commands.doctor_notes import note_scores
 from outlark.commands.doctor_sounds import click, hum, in_background, pink, trials, whistle
+from outlark.data.synthetic import KNOWN, SAMPLE_RATE, concatenate, notes
 from outlark.detection.absolute_scale import note_samples
 from outlark.detection.note_level import NOTE_SETTINGS, annotated_notes
-from outlark.experiment.synthetic import KNOWN, SAMPLE_RATE, concatenate, notes
 from outlark.storage import model_file
 
 SOUNDS = {

@@ -12,8 +12,8 @@ from outlark.annotations import Annotation, write_annotations
 from outlark.commands.train import learning
 from outlark.commands.train.examples import Example, Examples, find_examples
 from outlark.commands.train.learning import learn
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.errors import AnnotationError, AudioError, InputError
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 
 CLASSES = ("tuti-F", "cach-Z")
 

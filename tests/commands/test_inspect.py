@@ -9,9 +9,9 @@ import soundfile
 from outlark import MDDKM, NoteDetector
 from outlark.audio.sound_files import SoundFiles
 from outlark.commands.inspect import content_of, in_words, sound_content
+from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.detection.scores_file import ScoreKeeper
 from outlark.errors import AnnotationError, AudioError, InputError, ModelFileError
-from outlark.experiment.synthetic import SAMPLE_RATE, notes
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.storage import model_file

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from outlark import NoteDetector
 from outlark.audio.sound import mono
 from outlark.commands.listen import KINDS, PCM, PIECE, WAITING, Inlet, Listener, devices, recorded, usual_rate
+from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.errors import AudioError, InputError
-from outlark.experiment.synthetic import SAMPLE_RATE, notes
 from outlark.features.array import ArrayFrontEnd
 from tests.recordings_on_disk import song
 

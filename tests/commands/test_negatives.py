@@ -9,8 +9,8 @@ from outlark.commands.doctor import examine
 from outlark.commands.train.examples import find_examples
 from outlark.commands.train.learning import learn
 from outlark.commands.train.negatives import told_apart, with_negatives
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.errors import InputError
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 
 
 def table(path, *annotations, format="csv", **more):

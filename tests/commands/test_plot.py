@@ -19,9 +19,9 @@ from outlark.commands import figures
 from outlark.commands.excerpt import Sound, with_surroundings
 from outlark.commands.plot import figure
 from outlark.commands.plot.numbers import clock_marks, clock_text, curves, level_range, spectrogram, thinned
+from outlark.data.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
 from outlark.detection.scores import ScoreBlock
 from outlark.errors import AudioError, InputError
-from outlark.experiment.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
 from outlark.verdict_names import SILENCE
 
 CLASSES = (*KNOWN, *UNKNOWN)

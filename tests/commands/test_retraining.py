@@ -12,8 +12,8 @@ from outlark.annotations import Annotation, write_annotations
 from outlark.commands.train.examples import find_examples
 from outlark.commands.train.learning import learn
 from outlark.commands.train.retraining import USUAL, Parent, examples_of, retrain, reviewed
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.errors import InputError
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.storage import model_file
 
 COUNTS = {"tuti-D": 3, "cach-Z": 3}

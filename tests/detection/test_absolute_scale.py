@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.detection import absolute_scale
 from outlark.detection.absolute_scale import (
     ENOUGH_TO_JUDGE,
@@ -26,7 +27,6 @@ from outlark.detection.absolute_scale import (
     thresholds,
 )
 from outlark.detection.note_level import trial_lengths
-from outlark.experiment.synthetic import SAMPLE_RATE, notes
 from outlark.features.note import NoteFrontEnd
 
 # ------------------------------------------------------------------- thresholds

@@ -7,9 +7,9 @@ from sklearn.base import clone
 
 from outlark import MDDKM, InputError, NoteClassifier
 from outlark.audio.resampling import resample
+from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.detection.classifier import CLIP_SETTINGS
 from outlark.estimators.open_set import low_end
-from outlark.experiment.synthetic import SAMPLE_RATE, notes
 from outlark.features.clip import ClipFrontEnd
 from outlark.storage import model_file
 

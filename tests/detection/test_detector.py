@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlark.audio.resampling import resample
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.absolute_scale import LENGTH_SCALE, absolute_threshold
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.detector import NoteDetector
@@ -16,7 +17,6 @@ from outlark.detection.note_level import NOTE_SETTINGS
 from outlark.errors import AudioError, InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.estimators.pknn import PKNN
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd

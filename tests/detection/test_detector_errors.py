@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import soundfile
 
+from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.detector import NoteDetector
 from outlark.errors import AudioError, InputError
-from outlark.experiment.synthetic import SAMPLE_RATE, notes
 from outlark.segments import Segment
 
 CLIPS = [note.samples for note in notes(counts={"tuti-F": 2, "cach-Z": 2})]

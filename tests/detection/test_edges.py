@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from outlark import NoteDetector
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.decode.decoders import moved
 from outlark.detection.edges import LOOK, MOST, Edges, edge_patches, learn_edges
 from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.errors import InputError
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 
 
 def naive_moves(spectra, patch, first, edge):

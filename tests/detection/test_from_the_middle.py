@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from outlark import NoteDetector
 from outlark.audio import resampling
 from outlark.audio.resampling import resample
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection import scorers as contrast
 from outlark.detection.scorers import NoteScorer
 from outlark.detection.scores import joined_scores
 from outlark.errors import InputError
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.features.base import joined
 from outlark.features.noise_floor import LevelFloor
 from outlark.features.note import NoteFrontEnd

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from outlark import NoteDetector
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.front_end_choice import choose_front_end
 from outlark.detection.training import at_one_rate, join_clips
 from outlark.errors import ModelFileError
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.features.note import NoteFrontEnd
 from outlark.segments import Segment
 from outlark.storage.model_file import load, save

@@ -7,12 +7,12 @@ import pytest
 import soundfile
 
 from outlark.audio.resampling import resample
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.detector import NoteDetector
 from outlark.detection.negatives import AsGoodAsNotes, Spans, nearest_first, spans_within
 from outlark.detection.note_level import NOTE_SETTINGS, WEAK, Rejecting
 from outlark.errors import InputError, ModelFileError
 from outlark.estimators.mddkm import MDDKM
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.files.container import read, write
 from outlark.maths.description import describe
 from outlark.maths.description import scores as description_scores

@@ -5,12 +5,12 @@ import warnings
 import numpy as np
 import pytest
 
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection import learnt_thresholds
 from outlark.detection.detector import NoteDetector
 from outlark.detection.model import DetectorModel
 from outlark.detection.note_level import WEAK, Rejecting, annotated_notes, fit_notes, trial_lengths
 from outlark.estimators.mddkm import MDDKM
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
 from outlark.maths.description import describe

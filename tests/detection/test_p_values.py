@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.detector import NoteDetector
 from outlark.detection.note_level import ENOUGH_NOTES, note_p_values
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.segments import Segment
 from outlark.storage.model_file import load, save

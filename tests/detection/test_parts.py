@@ -6,10 +6,10 @@ import pytest
 from outlark import Decisions, NoteDetector
 from outlark.audio import resampling
 from outlark.audio.resampling import resample
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection import scorers as contrast
 from outlark.detection.scores_file import block_arrays, block_of
 from outlark.detection.stream import PartStream, WholeStream, first_frame
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 
 BLOCK = 50_000
 

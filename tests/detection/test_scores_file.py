@@ -8,10 +8,10 @@ from hypothesis.extra.numpy import arrays
 
 from outlark import Decisions, HLDSFrontEnd, NoteDetector
 from outlark.audio.resampling import resample
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.detection.scores_file import KeptScores, ScoreKeeper, load_scores
 from outlark.errors import ModelFileError
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.files.container import read, write
 
 

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlark import InputError, NoteDetector, embeddings
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.note_level import NOTE_SETTINGS
 from outlark.detection.scores import ScoreBlock
 from outlark.detection.second_stage import LEAST_ALIKE, Memory, SecondStage, joined
 from outlark.embeddings import BirdNET
 from outlark.errors import ModelFileError
 from outlark.estimators.mddkm import MDDKM
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.storage.model_file import load, save
 

@@ -10,9 +10,9 @@ from functools import cache
 import numpy as np
 import pytest
 
+from outlark.data import synthetic
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.detector import NoteDetector
-from outlark.experiment import synthetic
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.verdict_names import KNOWN, SILENCE, UNKNOWN

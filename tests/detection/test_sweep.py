@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from outlark import NoteDetector
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.thresholds import FACTORS, sweep_thresholds, swept
 from outlark.errors import InputError
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from tests.detection.test_second_stage import bands
 
 CHOSEN = [0, 7, 14, 28, 35, 42, 49, -1]

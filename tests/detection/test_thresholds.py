@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from outlark import HLDSFrontEnd, NoteDetector
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.scorers import LOOKED_AT
 from outlark.errors import InputError, ModelFileError
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.files.container import read, write
 from outlark.storage.model_file import load, save
 from tests.detection.test_second_stage import bands

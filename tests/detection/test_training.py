@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection import learnt_thresholds
 from outlark.detection import note_level as whole_notes
 from outlark.detection.absolute_scale import (
@@ -20,7 +21,6 @@ from outlark.detection.note_level import NOTE_SETTINGS
 from outlark.detection.training import Material, at_one_rate, join_clips
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.features.base import Frames
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd

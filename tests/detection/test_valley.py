@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlark import NoteDetector, Segment
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.thresholds import BINS, LEAST_PEAKS, SMOOTHING, SPAN, WIDTH, calibrated, valley
 from outlark.errors import InputError, ModelFileError
 from outlark.estimators.pknn import PKNN
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.storage.model_file import load, save
 
 T0 = 0.3

@@ -13,8 +13,8 @@ import uvicorn
 from playwright.sync_api import Browser, sync_playwright
 from starlette.testclient import TestClient
 
-from outlark.experiment.demo_recordings import demo_sound
-from outlark.experiment.synthetic import SAMPLE_RATE
+from outlark.data.demo_recordings import demo_sound
+from outlark.data.synthetic import SAMPLE_RATE
 from outlark.review.opening import Opened, open_project
 from outlark.review.serving import make_app
 from tests.review.browsing import FLAGS, Visit, chromium

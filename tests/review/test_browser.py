@@ -8,8 +8,8 @@ import pytest
 import soundfile
 from axe_playwright_python.sync_playwright import Axe
 
-from outlark.experiment.demo_recordings import demo_sound
-from outlark.experiment.synthetic import SAMPLE_RATE
+from outlark.data.demo_recordings import demo_sound
+from outlark.data.synthetic import SAMPLE_RATE
 from outlark.review.tiles import Pyramid
 from tests.recordings_on_disk import outlark
 from tests.review.browsing import Visit, chromium, statuses

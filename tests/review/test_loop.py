@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from outlark.annotations import read_annotations
+from outlark.data.demo_recordings import demo_sound
+from outlark.data.synthetic import SAMPLE_RATE
 from outlark.errors import InputError
-from outlark.experiment.demo_recordings import demo_sound
-from outlark.experiment.synthetic import SAMPLE_RATE
 from outlark.review.opening import open_project
 from outlark.review.project import Job
 from outlark.review.queues import wilson

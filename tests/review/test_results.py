@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark.experiment.demo_recordings import demo_sound
-from outlark.experiment.synthetic import SAMPLE_RATE
+from outlark.data.demo_recordings import demo_sound
+from outlark.data.synthetic import SAMPLE_RATE
 from outlark.review.opening import Opened, open_project
 from outlark.storage.model_file import load, save
 from tests.recordings_on_disk import outlark

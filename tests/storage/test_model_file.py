@@ -17,10 +17,10 @@ from sklearn.exceptions import NotFittedError
 import outlark
 from outlark import MDDKM, OCCGP, PKNN, InputError
 from outlark.commands.inspect import model_content
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.detector import NoteDetector
 from outlark.errors import ModelFileError
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd

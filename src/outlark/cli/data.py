@@ -84,7 +84,7 @@ def _list(as_json: bool) -> None:
 
 def _folder(name: str) -> Path:
     """Where a data set is kept, unless --to says where."""
-    from outlark.experiment.great_tits import usual_folder
+    from outlark.data.great_tits import usual_folder
     from outlark.files.places import cache_folder
 
     return cache_folder() / "synthetic" if name == "synthetic" else usual_folder()
@@ -92,8 +92,8 @@ def _folder(name: str) -> Path:
 
 def _wrong(name: str, folder: Path) -> list[str]:
     """Its files that are missing there, or changed."""
-    from outlark.experiment.demo_recordings import demo_files
-    from outlark.experiment.great_tits import missing_or_changed
+    from outlark.data.demo_recordings import demo_files
+    from outlark.data.great_tits import missing_or_changed
 
     if name == "synthetic":
         return [path.name for pair in demo_files(folder).items() for path in pair if not path.exists()]
@@ -101,7 +101,7 @@ def _wrong(name: str, folder: Path) -> list[str]:
 
 
 def _made(to: str | None) -> Path:
-    from outlark.experiment.demo_recordings import write_demo
+    from outlark.data.demo_recordings import write_demo
 
     folder = _folder("synthetic") if to is None else Path(to)
     write_demo(folder)
@@ -122,7 +122,7 @@ def _where(name: str) -> Path:
 
 def _got(to: str | None, wheel: str | None, quiet: bool) -> tuple[Path, list[str]]:
     """The folder, and the changed files that were replaced in it."""
-    from outlark.experiment.great_tits import get
+    from outlark.data.great_tits import get
 
     target = _folder("great-tits") if to is None else Path(to)
     changed = [name for name in _wrong("great-tits", target) if (target / name).exists()]

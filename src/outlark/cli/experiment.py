@@ -12,25 +12,22 @@ import click
 
 from outlark.cli import options
 from outlark.cli.progress import counted
-from outlark.cli.say import answer, draw, say, show_table
+from outlark.cli.say import answer, say, show_table
 from outlark.errors import InputError
 from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
-    from outlark.experiment.dataset import Dataset
-    from outlark.experiment.protocol import Protocol
-    from outlark.experiment.results import Results
-    from outlark.experiment.run import Kept, Sweep
+    from outlark.paper.dataset import Dataset
+    from outlark.paper.protocol import Protocol
+    from outlark.paper.results import Results
+    from outlark.paper.run import Checkpoint
 
-#: A sweep on synthetic notes has this many more notes of each known class, to train on up to ten and still test.
-MORE_NOTES = 14
-SWEEPS = ("snr", "shots", "gap", "contamination", "imbalance")
 #: Of `outlark demo`.
 DEMO_METHODS = ("mddkm-paper", "pknn-paper", "mddkm", "pknn", "knn", "templates")
 
 
 def _complete_methods(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from outlark.experiment.methods import METHODS
+    from outlark.paper.methods import METHODS
 
     return [name for name in METHODS if name.startswith(incomplete)]
 
@@ -66,25 +63,6 @@ def _complete_methods(ctx: click.Context, param: click.Parameter, incomplete: st
 @options.paths("--audio", "audio", "DIR", "Folder with the annotated recordings. Repeatable.")
 @click.option("--gap", "gap_s", type=options.seconds, default="0", help="Silence between the test notes.")
 @click.option("--snr", "snr_db", type=float, metavar="DB", help="Add white noise to training and test notes.")
-@click.option("--reverb", "reverb_s", type=options.seconds, default="0", help="Add reverberation to the test clip.")
-@options.whole_number(
-    "--contamination",
-    "contamination",
-    least=0,
-    default=0,
-    help="Mislabelled training notes in each class, from unknown classes.",
-)
-@options.whole_number(
-    "--imbalance",
-    "imbalance",
-    default=1,
-    show_default=False,
-    help="Give the first class N times as many training notes.",
-)
-@click.option(
-    "--sweep", "sweeps", multiple=True, type=click.Choice(SWEEPS), help="Also plot F against this setting. Repeatable."
-)
-@options.whole_number("--sweep-seeds", "sweep_seeds", default=10, help="Seeds of a sweep.")
 @options.jobs
 @options.reporting
 def command(data: tuple[str, ...], **given: Any) -> None:
@@ -99,10 +77,10 @@ def command(data: tuple[str, ...], **given: Any) -> None:
         _list_methods(given["as_json"])
         return
     start = time.monotonic()
-    from outlark.experiment.methods import METHODS, method
-    from outlark.experiment.protocol import draw
-    from outlark.experiment.report import write
-    from outlark.experiment.run import Kept, possible_values, run
+    from outlark.paper.methods import METHODS, method
+    from outlark.paper.protocol import draw
+    from outlark.paper.report import write
+    from outlark.paper.run import Checkpoint, run
 
     chosen = list(given["methods"]) or list(METHODS)
     protocol, found = _protocol(given), _data_of(data, given)
@@ -115,27 +93,25 @@ def command(data: tuple[str, ...], **given: Any) -> None:
     for name in chosen:
         method(name)
     draw(found, protocol, 1)
-    for name in given["sweeps"]:
-        possible_values(name, _more_notes(found), protocol, range(1, given["sweep_seeds"] + 1))
-    kept = Kept(_new_folder(given["output"], data))
+    checkpoint = Checkpoint(_new_folder(given["output"], data))
     seeds = range(1, given["seeds"] + 1)
-    with counted(given["quiet"], "seeds") as watch, _reported_when_stopped(kept):
-        results = run(found, protocol, methods=chosen, seeds=seeds, n_jobs=given["jobs"], watch=watch, kept=kept)
-    sweeps = [_swept(name, found, protocol, chosen, given, kept) for name in given["sweeps"]]
-    files = write(kept.path.parent, results, sweeps=sweeps, command=shlex.join(["outlark", *sys.argv[1:]]))
-    kept.remove()
+    with counted(given["quiet"], "seeds") as watch, _reported_when_stopped(checkpoint):
+        how = {"n_jobs": given["jobs"], "watch": watch, "checkpoint": checkpoint}
+        results = run(found, protocol, methods=chosen, seeds=seeds, **how)
+    files = write(checkpoint.path.parent, results, command=shlex.join(["outlark", *sys.argv[1:]]))
+    checkpoint.remove()
     _report(results, files, time.monotonic() - start, given)
 
 
 @contextmanager
-def _reported_when_stopped(kept: "Kept | None" = None) -> Iterator[None]:
+def _reported_when_stopped(checkpoint: "Checkpoint | None" = None) -> Iterator[None]:
     """Report on Ctrl-C what becomes of the work so far."""
     try:
         yield
     except KeyboardInterrupt:
-        if kept:
-            done = "1 seed is" if len(kept) == 1 else f"{len(kept)} seeds are"
-            say(f"\nstopped; {done} kept in {kept.path}: give the same command again to resume", err=True)
+        if checkpoint:
+            done = "1 seed is" if len(checkpoint) == 1 else f"{len(checkpoint)} seeds are"
+            say(f"\nstopped; {done} kept in {checkpoint.path}: give the same command again to resume", err=True)
         else:
             say("\nstopped; nothing was written. Fewer --seeds or methods take less time", err=True)
         raise
@@ -143,7 +119,7 @@ def _reported_when_stopped(kept: "Kept | None" = None) -> Iterator[None]:
 
 def _data_of(paths: Sequence[str], given: Mapping[str, Any]) -> "Dataset":
     """The data set that was asked for."""
-    from outlark.experiment.dataset import Dataset
+    from outlark.paper.dataset import Dataset
 
     known, groups, audio = given["known"] or None, given["groups"], given["audio"]
     named = [path for path in paths if path in ("synthetic", "great-tits")]
@@ -153,52 +129,23 @@ def _data_of(paths: Sequence[str], given: Mapping[str, Any]) -> "Dataset":
         data = Dataset.synthetic()
         return data if known is None else data.with_known(known)
     if named == ["great-tits"]:
-        from outlark.experiment.great_tits import get
+        from outlark.data.great_tits import get
 
         tables = sorted(get().glob("*.selections.txt"))
-        return Dataset.from_recordings(tables, known=known, groups=groups, name="great-tits")
+        return Dataset.read(tables, known=known, groups=groups, name="great-tits")
     for path in paths:
         if not Path(path).exists():
             raise InputError(
                 f"{path} does not exist; give synthetic, great-tits, a folder of clips, or annotation files"
             )
-    if len(paths) > 1 and any(_holds_clips(Path(path), audio) for path in paths):
-        raise InputError("a folder of clips and other data together; give one data set at a time")
-    if len(paths) == 1 and _holds_clips(Path(paths[0]), audio):
-        return Dataset.from_folder(paths[0], groups=groups, known=known)
-    return Dataset.from_recordings(paths, audio=audio, groups=groups, known=known)
-
-
-def _holds_clips(folder: Path, audio: Sequence[str]) -> bool:
-    from outlark.commands.train.examples import find_examples
-
-    return folder.is_dir() and find_examples([folder], audio=audio).clips
+    return Dataset.read(paths, audio=audio, groups=groups, known=known)
 
 
 def _protocol(given: Mapping[str, Any]) -> "Protocol":
-    from outlark.experiment.protocol import Protocol
+    from outlark.paper.protocol import Protocol
 
-    names = ("n_train", "gap_s", "snr_db", "reverb_s", "contamination", "imbalance", "n_known", "n_unknown", "max_test")
+    names = ("n_train", "gap_s", "snr_db", "n_known", "n_unknown", "max_test")
     return Protocol(**{name: given[name] for name in names})
-
-
-def _swept(
-    name: str, data: "Dataset", protocol: "Protocol", methods: Sequence[str], given: Mapping[str, Any], kept: "Kept"
-) -> "Sweep":
-    from outlark.experiment.run import sweep
-
-    seeds = range(1, given["sweep_seeds"] + 1)
-    with counted(given["quiet"], f"of the sweep over {name}") as watch, _reported_when_stopped(kept):
-        how = {"n_jobs": given["jobs"], "watch": watch, "kept": kept}
-        return sweep(name, _more_notes(data), protocol, methods=methods, seeds=seeds, **how)
-
-
-def _more_notes(data: "Dataset") -> "Dataset":
-    """For a sweep: more synthetic notes."""
-    from outlark.experiment.dataset import Dataset
-
-    synthetic = data.name == "synthetic" and data.known == Dataset.synthetic().known
-    return Dataset.synthetic(more_known=MORE_NOTES) if synthetic else data
 
 
 def _new_folder(output: str, data: Sequence[str] = ()) -> Path:
@@ -218,7 +165,7 @@ def _new_folder(output: str, data: Sequence[str] = ()) -> Path:
 
 def _report(results: "Results", files: Mapping[str, str], elapsed_s: float, given: Mapping[str, Any]) -> None:
     """The tables, and where everything is."""
-    from outlark.experiment.tables import table_1, table_2, table_tests
+    from outlark.paper.tables import table_1, table_2, table_tests
 
     if given["as_json"]:
         answer({**results.content(), "files": dict(files), "seconds_taken": round(elapsed_s, 3)})
@@ -226,11 +173,9 @@ def _report(results: "Results", files: Mapping[str, str], elapsed_s: float, give
     tables = [table_1(results, results.ours, results.seeds[0]), table_2(results)]
     if len(results.methods) > 1 and len(results.seeds) > 1:
         tables.append(table_tests(results, results.ours))
-    if sys.stdout.isatty():
-        for table in tables:
-            draw(table.rich())
-    else:
-        say("\n\n".join(table.text() for table in tables))
+    for table in tables:
+        show_table([table.head, *table.rows], table.title)
+        say("\n".join([*table.notes, ""]))
     if not given["quiet"]:
         for what, path in files.items():
             say(f"{what}: {path}", err=True)
@@ -239,7 +184,7 @@ def _report(results: "Results", files: Mapping[str, str], elapsed_s: float, give
 
 
 def _list_methods(as_json: bool) -> None:
-    from outlark.experiment.methods import METHODS
+    from outlark.paper.methods import METHODS
 
     if as_json:
         answer({"methods": {one.name: one.title for one in METHODS.values()}})
@@ -259,9 +204,9 @@ def demo(output: str, **given: Any) -> None:
     gap. The recordings of the paper are not public: synthetic notes take their place, so the numbers are not those of
     the paper. 'outlark experiment' does the same with more methods, or with your own notes.
     """
-    from outlark.experiment.dataset import Dataset
-    from outlark.experiment.report import write
-    from outlark.experiment.run import run
+    from outlark.paper.dataset import Dataset
+    from outlark.paper.report import write
+    from outlark.paper.run import run
 
     start, folder, seeds = time.monotonic(), _new_folder(output), range(1, given["seeds"] + 1)
     with counted(given["quiet"], "seeds") as watch, _reported_when_stopped():

@@ -1,19 +1,14 @@
 """Everything that the program prints goes through here, so that no label or file name reaches a terminal unescaped."""
 
 import json
-import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import click
 
-from outlark.plain_text import visible, visible_json
+from outlark.plain_text import looks_numeric, visible, visible_json
 
-if TYPE_CHECKING:
-    import rich.table
-
-_NUMBER = re.compile(r"[-+.\d]*")
 #: Files or rows that are listed; the rest is in a file or in --json.
 LISTED = 20
 
@@ -43,11 +38,12 @@ def answer(content: Mapping[str, Any]) -> None:
 
 def show_table(rows: Sequence[Sequence[str]], title: str = "") -> None:
     """Print rows of cells, the first of which is the header: ruled on a terminal, plain text elsewhere."""
-    rows = [[visible(cell) for cell in row] for row in rows]
-    numbers = [all(_NUMBER.fullmatch(cell) for cell in column) for column in zip(*rows[1:], strict=True)]
+    rows = [[visible(cell).replace("\n", " ") for cell in row] for row in rows]
+    numbers = [all(map(looks_numeric, column)) for column in zip(*rows[1:], strict=True)]
     if not sys.stdout.isatty():
         say((f"{title}\n" if title else "") + _plain(rows, numbers))
         return
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -56,13 +52,6 @@ def show_table(rows: Sequence[Sequence[str]], title: str = "") -> None:
         table.add_column(Text(cell), justify="right" if number else "left")
     for row in rows[1:]:
         table.add_row(*map(Text, row))
-    draw(table)
-
-
-def draw(table: "rich.table.Table") -> None:
-    """Print a ruled table whose cells are already escaped."""
-    from rich.console import Console
-
     console = Console()
     with console.capture() as captured:
         console.print(table)

@@ -71,7 +71,7 @@ class NoteClassifier(OpenSetMixin, ClassifierMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
+    >>> from outlark.data.synthetic import SAMPLE_RATE, notes
     >>> known = notes(counts={"tuti-F": 4, "cach-D": 4})
     >>> classifier = NoteClassifier().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
     >>> new = notes(seed=1, counts={"tuti-F": 1, "cach-Z": 1})

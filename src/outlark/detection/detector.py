@@ -73,7 +73,7 @@ class NoteDetector(Trained, BaseEstimator):
 
     Examples
     --------
-    >>> from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+    >>> from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
     >>> known = [note for note in notes(counts={"tuti-F": 4, "cach-D": 4})]
     >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
     >>> audio, truth = concatenate(notes(seed=1, counts={"cach-D": 1}), edge_s=0.5, rng=np.random.default_rng(0))
@@ -170,7 +170,7 @@ class NoteDetector(Trained, BaseEstimator):
 
         Examples
         --------
-        >>> from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+        >>> from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
         >>> known = notes(counts={"tuti-D": 3})
         >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
         >>> rng, played = np.random.default_rng(0), notes(seed=1, counts={"tuti-D": 1, "cach-C": 2})
@@ -255,7 +255,7 @@ class NoteDetector(Trained, BaseEstimator):
 
         Examples
         --------
-        >>> from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+        >>> from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
         >>> known = notes(counts={"tuti-F": 4, "cach-D": 4})
         >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
         >>> audio, _ = concatenate(notes(seed=1), gap_s=0.2, rng=np.random.default_rng(0))
@@ -322,7 +322,7 @@ class NoteDetector(Trained, BaseEstimator):
 
         Examples
         --------
-        >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
+        >>> from outlark.data.synthetic import SAMPLE_RATE, notes
         >>> known = notes(counts={"tuti-F": 2})
         >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
         >>> late = detector.score_stream(SAMPLE_RATE, first=900 * detector.grain)

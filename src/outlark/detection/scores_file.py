@@ -92,7 +92,7 @@ class ScoreKeeper:
     """Collects the scores of a recording block by block, without the frames that have none; as in `KeptScores`.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
+    >>> from outlark.data.synthetic import SAMPLE_RATE, notes
     >>> known = notes(counts={"tuti-F": 3, "cach-Z": 3})
     >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
     >>> scores, segments = detector.scores_and_segments(known[0].samples, SAMPLE_RATE)

@@ -177,7 +177,7 @@ def swept(
     thresholds are those of joined scores, and candidates do not depend on them. Yields the segments with a label, in
     order, for one row of the thresholds (K, C) after the other; the recording may also be `Scores` of this detector.
 
-    >>> from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+    >>> from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
     >>> from outlark import NoteDetector
     >>> known = notes(counts={"tuti-F": 4})
     >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)

@@ -108,7 +108,7 @@ class Trained:
         Examples
         --------
         >>> from outlark import NoteDetector
-        >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
+        >>> from outlark.data.synthetic import SAMPLE_RATE, notes
         >>> known = notes(counts={"tuti-F": 2, "cach-D": 2})
         >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
         >>> detector.set_thresholds({"tuti-F": 0.5}).layout_.thresholds.round(3)
@@ -152,7 +152,7 @@ class Trained:
         Examples
         --------
         >>> from outlark import NoteDetector
-        >>> from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+        >>> from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
         >>> known = notes(counts={"tuti-F": 20, "cach-D": 4})
         >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
         >>> played = notes(seed=1, counts={"tuti-F": 2, "cach-D": 1})

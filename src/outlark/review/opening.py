@@ -8,8 +8,8 @@ from typing import Any
 from outlark.batch.journal import DONE, FAILED, NAME, Journal
 from outlark.batch.sources import Source, common_folder, find
 from outlark.batch.task import WORKSHOP, fingerprint
+from outlark.data.demo_recordings import write_sound
 from outlark.errors import InputError
-from outlark.experiment.demo_recordings import write_sound
 from outlark.files.places import cache_folder
 from outlark.plain_text import writable
 from outlark.review import runs, training

@@ -45,7 +45,7 @@ def save(model: NoteDetector | MDDKM | PKNN, path: str | os.PathLike[str]) -> No
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
-    >>> from outlark.experiment.synthetic import SAMPLE_RATE, notes
+    >>> from outlark.data.synthetic import SAMPLE_RATE, notes
     >>> known = notes(counts={"tuti-F": 3, "cach-Z": 3})
     >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
     >>> with TemporaryDirectory() as folder:

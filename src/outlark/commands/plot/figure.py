@@ -55,7 +55,7 @@ def draw_excerpt(
     default the name of the file.
 
     >>> import numpy as np
-    >>> from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+    >>> from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
     >>> known = notes(counts={"tuti-F": 4, "cach-Z": 4})
     >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
     >>> audio, truth = concatenate(notes(seed=1, counts={"cach-Z": 2}), edge_s=0.5, rng=np.random.default_rng(0))

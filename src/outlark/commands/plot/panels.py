@@ -90,7 +90,7 @@ def draw(excerpt: Excerpt, found: Found, truth: Sequence[Any]) -> "Figure":
     from matplotlib.figure import Figure
 
     columns = _shown(found, truth)
-    looks = _looks(found.scores.layout.classes, columns)
+    looks = looks_of([str(found.scores.layout.classes[column]) for column in columns])
     others = sorted({str(note.label) for note in truth if note.label is not None} - {look.key for look in looks})
     lanes = [*looks, *[Look(key, BLACK) for key in others[:MOST_OTHERS]], Look(None)]
     with matplotlib.style.context("default"):
@@ -120,12 +120,13 @@ def _shown(found: Found, truth: Sequence[Any]) -> list[int]:
     return sorted(by_rank[: max(MOST_CLASSES, n_seen)])
 
 
-def _looks(classes: np.ndarray, columns: Sequence[int]) -> list[Look]:
-    looks = []
-    for place, column in enumerate(columns):
-        again = place // len(COLOURS) % len(LINES)
-        looks.append(Look(str(classes[column]), COLOURS[place % len(COLOURS)], LINES[again], HATCHES[again]))
-    return looks
+def looks_of(labels: Sequence[str]) -> list[Look]:
+    """Each class in a colour of its own; further ones reuse them with other line styles."""
+    again = [place // len(COLOURS) % len(LINES) for place in range(len(labels))]
+    return [
+        Look(label, COLOURS[place % len(COLOURS)], LINES[a], HATCHES[a])
+        for place, (label, a) in enumerate(zip(labels, again, strict=True))
+    ]
 
 
 def draw_spectrogram(axis: "Axes", excerpt: Excerpt) -> None:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
-from scipy.signal import butter, fftconvolve, sosfilt
+from scipy.signal import butter, sosfilt
 
 from outlark.errors import InputError
 from outlark.segments import Segment
@@ -24,7 +24,6 @@ CLASSES: Mapping[str, int] = MappingProxyType(dict(zip(KNOWN + UNKNOWN, (15, 6, 
 SAMPLE_RATE = 22050
 HIGHEST = 0.45 * SAMPLE_RATE  # Hz; keeps clear of the Nyquist frequency
 FLOOR = 3e-4  # rms of the recorder's own noise, about 60 dB below the notes: "nearly noiseless"
-REVERB_DB = -6.0  # energy of the reverberation relative to the direct sound
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +98,6 @@ def concatenate(
     gap_s: float = 0.0,
     edge_s: float = 0.0,
     snr_db: float | None = None,
-    reverb_s: float = 0.0,
     rng: np.random.Generator | None = None,
     sample_rate: int = SAMPLE_RATE,
     floor: float = FLOOR,
@@ -115,9 +113,6 @@ def concatenate(
         Seconds between notes; before the first and after the last. They hold faint noise, never digital silence.
     snr_db : float, optional
         Adds white noise over the whole clip, this far below the mean power within the notes.
-    reverb_s : float
-        Seconds until the reverberation has fallen by 60 dB. The clip grows by as much; the segments stay those of the
-        direct sound.
     rng : numpy.random.Generator
         Needed for everything but plain joining.
     floor : float
@@ -129,7 +124,7 @@ def concatenate(
     >>> spans[0].start, spans[0].end == spans[1].start, spans[1].end == len(audio)
     (0, True, True)
     """
-    lengths = {"gap_s": gap_s, "edge_s": edge_s, "reverb_s": reverb_s}
+    lengths = {"gap_s": gap_s, "edge_s": edge_s}
     for name, value in lengths.items():
         if not 0 <= value < np.inf:
             raise InputError(f"{name}={value!r}: expected a number of seconds, 0 or more")
@@ -139,12 +134,12 @@ def concatenate(
         raise InputError("no notes to join: expected at least one")
     if rng is None:
         if snr_db is not None or any(lengths.values()):
-            raise InputError("gaps, edges, noise and reverberation are random: pass rng=np.random.default_rng(seed)")
+            raise InputError("gaps, edges and noise are random: pass rng=np.random.default_rng(seed)")
         rng = np.random.default_rng(0)  # draws nothing
-    lasts_s = sum(len(n.samples) for n in notes) / sample_rate + (len(notes) - 1) * gap_s + 2 * edge_s + reverb_s
+    lasts_s = sum(len(n.samples) for n in notes) / sample_rate + (len(notes) - 1) * gap_s + 2 * edge_s
     if lasts_s > LONGEST_S:
         raise InputError(f"the notes joined would last {lasts_s:.6g} s, more than {LONGEST_S} s; give shorter gaps")
-    gap, edge, tail = (round(value * sample_rate) for value in lengths.values())
+    gap, edge = (round(value * sample_rate) for value in lengths.values())
     ends = edge + np.cumsum([len(n.samples) + gap for n in notes]) - gap
     segments = [
         Segment(start=int(end) - len(n.samples), end=int(end), sample_rate=sample_rate, label=n.label)
@@ -156,19 +151,11 @@ def concatenate(
         inside[s.start : s.end] = True
         audio[s.start : s.end] = n.samples
     audio[~inside] = floor * rng.standard_normal(np.count_nonzero(~inside))
-    if tail:
-        audio = fftconvolve(audio, _room(tail, rng))
     if snr_db is not None:
         noise = rng.standard_normal(len(audio))
-        power = np.mean(audio[: len(inside)][inside] ** 2)
+        power = np.mean(audio[inside] ** 2)
         audio = audio + noise * np.sqrt(power / np.mean(noise**2) / 10 ** (snr_db / 10))
     return audio / max(1.0, float(np.abs(audio).max())), segments
-
-
-def _room(tail: int, rng: np.random.Generator) -> np.ndarray:
-    """Impulse response of shape (tail + 1,): the direct sound, then noise that falls by 60 dB."""
-    late = rng.standard_normal(tail) * 10 ** (-3 * np.arange(1, tail + 1) / tail)
-    return np.concatenate([[1.0], late * np.sqrt(10 ** (REVERB_DB / 10) / np.sum(late**2))])
 
 
 def _check_class(name: str) -> None:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from outlark.data.synthetic import Note
 from outlark.errors import InputError
-from outlark.experiment.dataset import Dataset
-from outlark.experiment.protocol import Protocol, draw
-from outlark.experiment.synthetic import Note
+from outlark.paper.dataset import Dataset
+from outlark.paper.protocol import Protocol, draw
 
 DATA = Dataset.synthetic()
 
@@ -44,7 +44,7 @@ def test_seeds_decide_everything():
     assert len(orders) == 5
 
 
-def test_silence_noise_and_reverberation():
+def test_silence_and_noise():
     plain, gaps = draw(DATA, Protocol(), 1), draw(DATA, Protocol(gap_s=0.1), 1)
     between = [gaps.audio[a.end : b.start] for a, b in zip(gaps.truth[:-1], gaps.truth[1:], strict=True)]
     assert {len(b) for b in between} == {2205}
@@ -54,7 +54,6 @@ def test_silence_noise_and_reverberation():
     for clean, note in zip(plain.train, noisy.train, strict=True):
         noise = note.samples - clean.samples
         assert 10 * np.log10(np.mean(clean.samples**2) / np.mean(noise**2)) == pytest.approx(10, abs=0.3)
-    assert len(draw(DATA, Protocol(reverb_s=0.3), 1).audio) > len(plain.audio)
 
 
 def grouped(n_groups, n_classes, per_group, only=()):
@@ -102,26 +101,10 @@ def test_at_most_so_many_test_notes():
     assert max(counted(drawn)[1].values()) == 3
 
 
-def test_unequal_classes():
-    train, _ = counted(draw(DATA, Protocol(imbalance=4), 1))
-    assert train == {"tuti-D": 8, "tuti-F": 2, "cach-Z": 2}
-
-
-def test_contamination():
-    drawn = draw(DATA, Protocol(n_train=3, contamination=1), 2)
-    train, test = counted(drawn)
-    assert train == dict.fromkeys(DATA.known, 3)
-    own = {n.label: {o.samples.tobytes() for o in DATA.notes if o.label == n.label} for n in drawn.train}
-    wrong = Counter(n.label for n in drawn.train if n.samples.tobytes() not in own[n.label])
-    assert wrong == dict.fromkeys(DATA.known, 1)
-    assert sum(test.values()) == 56 - 9 - 3  # neither the strangers nor the notes that gave way are tested on
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"n_train": 0}, "n_train=0: expected a whole number, 1 or more"),
-        ({"contamination": 2}, "contamination=2 leaves no correct note among 2"),
         ({"n_known": 0}, "n_known=0"),
     ],
 )

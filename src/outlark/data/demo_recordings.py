@@ -9,7 +9,7 @@ import soundfile
 from scipy.signal import butter, sosfilt
 
 from outlark.annotations import Annotation, write_annotations
-from outlark.experiment.synthetic import SAMPLE_RATE, note
+from outlark.data.synthetic import SAMPLE_RATE, note
 
 #: Kind of note → how many each recording holds. The last two are not annotated: to whoever trains, they are unknown.
 KINDS = {"tuti-D": 12, "tuti-F": 11, "cach-Z": 9, "cach-E": 8, "tuti-A": 7}

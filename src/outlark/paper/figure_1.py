@@ -1,33 +1,26 @@
-"""The figures of the experiment: an excerpt of the test clip (Figure 1), Table 2 as dots, and curves over a setting."""
+"""Figure 1 of the paper: an excerpt of the test clip, the scores of each method, the truth and the decisions."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from outlark.commands.excerpt import Sound
+from outlark.commands.figures import SMALL, TINY
 from outlark.commands.plot.panels import (
-    COLOURS,
-    HATCHES,
-    LINES,
     MOST_CLASSES,
-    SMALL,
-    TINY,
+    WIDTH,
     Excerpt,
     Found,
     Look,
     draw_scores,
     draw_spectrogram,
     legend,
+    looks_of,
 )
-from outlark.commands.plot.panels import WIDTH as FIGURE_1_WIDTH
 from outlark.errors import InputError
-from outlark.experiment.protocol import Draw
-from outlark.experiment.results import LEVELS, OOD, OVERALL, Results
-from outlark.experiment.run import SETTINGS, Sweep
-from outlark.experiment.tables import LEVEL_TITLES, standard_error
-from outlark.metrics.windows import mean_of_defined
+from outlark.paper.dataset import OOD
+from outlark.paper.protocol import Draw
 from outlark.plain_text import visible
 from outlark.segments import Segment
 from outlark.verdict_names import AMBIGUOUS, SILENCE
@@ -39,18 +32,13 @@ if TYPE_CHECKING:
 
 #: Fewest and most notes in the excerpt, and as many unknown classes as are worth having in it.
 FEWEST_NOTES, MOST_NOTES, SEVERAL = 9, 11, 4
-HEIGHTS, LANE = (2.0, 1.7), 0.32
+#: Inches: the spectrogram, a panel of scores, a lane of decisions.
+SPECTROGRAM, SCORES, LANE = 2.0, 1.7, 0.32
 PALE, DARK, LINE = "#d8d8d8", "#222222", "#bbbbbb"
-#: Frame scores fluctuate quickly: finer lines.
-FINER = 0.6
 #: The share of a bar that a name may fill, and the fewest letters worth printing.
 FILLED, FEWEST_LETTERS = 0.94, 3
-WIDTH, PANEL, ROW = 9.0, 2.6, 0.34
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-GREY = "#666666"
-LONGEST = 38
-#: Vertical offsets of the seeds within a row, so that equal ones do not hide each other.
-SPREAD = (0.0, 0.14, -0.14, 0.07, -0.07, 0.21, -0.21)
+#: Letters of a method's title beside its lane.
+LONGEST_TITLE = 24
 
 
 def figure_1(drawn: Draw, detectors: Mapping[str, Any]) -> "Figure":
@@ -76,9 +64,9 @@ def figure_1(drawn: Draw, detectors: Mapping[str, Any]) -> "Figure":
     looks = _looks(drawn, shown)
     scored = {title: one for title, (one, _) in found.items() if one is not None}
     lanes = {"truth": shown} | {title: segments for title, (_, segments) in found.items()}
-    heights = [HEIGHTS[0], *[HEIGHTS[1]] * len(scored), 0.3 + LANE * len(lanes)]
+    heights = [SPECTROGRAM, *[SCORES] * len(scored), 0.3 + LANE * len(lanes)]
     with matplotlib.style.context("default"):
-        figure = Figure(figsize=(FIGURE_1_WIDTH, sum(heights) + 0.35 * len(heights) + 0.4), layout="constrained")
+        figure = Figure(figsize=(WIDTH, sum(heights) + 0.35 * len(heights) + 0.4), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots(len(heights), sharex=True, height_ratios=heights)
         draw_spectrogram(axes[0], seen)
@@ -134,11 +122,7 @@ def _looks(drawn: Draw, shown: Sequence[Segment]) -> dict[str, Look]:
     """Styles of the known classes or, if they are too many for a legend, of those in the excerpt."""
     there = {segment.label for segment in shown}
     known = [label for label in drawn.known if len(drawn.known) <= MOST_CLASSES or label in there]
-    return {
-        label: Look(label, COLOURS[i % len(COLOURS)], LINES[again % len(LINES)], HATCHES[again % len(HATCHES)])
-        for i, label in enumerate(known)
-        for again in [i // len(COLOURS)]
-    }
+    return dict(zip(known, looks_of(known), strict=True))
 
 
 def _draw_class_scores(axis: "Axes", seen: Excerpt, found: Found, looks: Mapping[str, Look]) -> None:
@@ -150,7 +134,7 @@ def _draw_class_scores(axis: "Axes", seen: Excerpt, found: Found, looks: Mapping
         if line.get_linestyle() == ":":
             line.set(zorder=4, linewidth=1.4)  # visible through many lines
         elif frames:
-            line.set_linewidth(FINER * line.get_linewidth())
+            line.set_linewidth(0.6 * line.get_linewidth())  # frame scores fluctuate quickly
 
 
 def _draw_borders(axis: "Axes", shown: Sequence[Segment]) -> None:
@@ -184,7 +168,7 @@ def _draw_lanes(
     kinds = {"unknown": _bar_style(None, False)} | ({"ambiguous: counts\nfor its label": unsure} if unsure else {})
     legend(axis, [Patch(**style) for style in kinds.values()], list(kinds), None)
     axis.set_ylim(len(lanes), 0)
-    axis.set_yticks(np.arange(len(lanes)) + 0.5, [_short(title, most=24) for title in lanes], fontsize=TINY)
+    axis.set_yticks(np.arange(len(lanes)) + 0.5, [_short(title) for title in lanes], fontsize=TINY)
     for tick in axis.get_yticklabels():
         tick.set_parse_math(False)
     axis.tick_params(axis="y", length=0)
@@ -226,105 +210,5 @@ def _title(axis: "Axes", text: str) -> None:
     axis.set_title(visible(text), fontsize=SMALL + 1, loc="left", parse_math=False)
 
 
-# ---------------------------------------------------------------------- dots and curves
-
-
-def curves(sweep: Sweep) -> "Figure":
-    """Overall F by window and by note at each value of a setting: a line for each method, its standard error as a band.
-
-    The values are equally spaced, whatever they are.
-    """
-    figure, axes = _figure(len(LEVELS), PANEL)
-    at = np.arange(len(sweep.values))
-    for axis, level in zip(axes, LEVELS, strict=True):
-        lowest = []
-        for i, method in enumerate(sweep.results[0].methods):
-            values = [results.overall(method.name, level) for results in sweep.results]
-            means = np.array([mean_of_defined(one) for one in values])
-            errors = np.nan_to_num([standard_error(one) for one in values])
-            colour, line = COLOURS[i % len(COLOURS)], LINES[i // len(COLOURS) % len(LINES)]
-            axis.fill_between(at, means - errors, means + errors, color=colour, alpha=0.18, linewidth=0)
-            axis.plot(at, means, color=colour, linestyle=line, marker=MARKERS[i % len(MARKERS)], markersize=4.5)
-            lowest += (means - errors).tolist()
-        axis.set_ylim(*_limits(lowest))
-        _dress(axis, f"{LEVEL_TITLES[level]}: F, {OVERALL[level]}", at, sweep)
-    setting = SETTINGS[sweep.name]
-    axes[-1].set_xlabel(f"{setting.title}{f', {setting.unit}' if setting.unit else ''}", fontsize=SMALL)
-    titles = [_short(method.title) for method in sweep.results[0].methods]
-    key = figure.legend(axes[0].get_lines(), titles, loc="outside right upper", fontsize=TINY, handlelength=3)
-    _plain_text(key.get_texts())
-    return figure
-
-
-def bars(results: Results) -> "Figure":
-    """Overall F of each method by window and by note: the mean, its standard error, and each seed as a faint dot.
-
-    The method with the best F by window is on top.
-    """
-    ranks = sorted(results.methods, key=lambda m: _rank(results.overall(m.name, "window")))
-    figure, axes = _figure(1, 0.9 + ROW * len(ranks), columns=len(LEVELS))
-    for axis, level in zip(axes, LEVELS, strict=True):
-        for row, method in enumerate(ranks):
-            values = results.overall(method.name, level)
-            spread = [row + SPREAD[i % len(SPREAD)] for i in range(len(values))]
-            axis.plot(values, spread, ".", color=GREY, alpha=0.5, markersize=5.5, markeredgewidth=0)
-            error = standard_error(values)
-            axis.errorbar(
-                mean_of_defined(values), row, xerr=None if math.isnan(error) else error, fmt="o", color=COLOURS[0],
-                markersize=6, capsize=3, linewidth=1.6,
-            )  # fmt: skip
-        axis.set_title(LEVEL_TITLES[level], fontsize=SMALL + 1, loc="left")
-        axis.set_xlabel(f"F, {OVERALL[level]}", fontsize=SMALL)
-        axis.set_yticks(range(len(ranks)), [_short(one.title) for one in ranks], fontsize=TINY)
-        axis.set_ylim(-0.6, len(ranks) - 0.4)
-        axis.tick_params(axis="x", labelsize=TINY)
-        axis.locator_params(axis="x", nbins=5)
-        axis.grid(axis="x", color="#dddddd", linewidth=0.6)
-        axis.set_axisbelow(True)
-    for axis in axes[1:]:
-        axis.tick_params(axis="y", labelleft=False)
-    _plain_text(axes[0].get_yticklabels())
-    return figure
-
-
-def _figure(rows: int, height: float, columns: int = 1) -> "tuple[Figure, list[Axes]]":
-    import matplotlib.style
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    with matplotlib.style.context("default"):
-        figure = Figure(figsize=(WIDTH, rows * height + 0.5), layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = figure.subplots(rows, columns, sharex=True, sharey=columns > 1, squeeze=False)
-    return figure, list(axes.ravel())
-
-
-def _dress(axis: "Axes", title: str, at: np.ndarray, sweep: Sweep) -> None:
-    axis.set_title(title, fontsize=SMALL + 1, loc="left")
-    axis.set_ylabel("F", fontsize=SMALL)
-    nothing = "no noise" if sweep.name == "snr" else "none"
-    axis.set_xticks(at, [nothing if value is None else f"{value:g}" for value in sweep.values], fontsize=TINY)
-    axis.set_xlim(-0.15, len(at) - 0.85)
-    axis.tick_params(axis="y", labelsize=TINY)
-    axis.grid(axis="y", color="#dddddd", linewidth=0.6)
-    axis.set_axisbelow(True)
-
-
-def _limits(values: Sequence[float]) -> tuple[float, float]:
-    """From a round number below the lowest to a little above 1."""
-    lowest = min((value for value in values if not math.isnan(value)), default=0.0)
-    return max(-0.02, math.floor(10 * lowest) / 10), 1.02
-
-
-def _rank(values: np.ndarray) -> float:
-    mean = mean_of_defined(values)
-    return -1.0 if math.isnan(mean) else mean
-
-
-def _short(title: str, most: int = LONGEST) -> str:
-    return title if len(title) <= most else f"{title[: most - 1]}…"
-
-
-def _plain_text(texts: Sequence[object]) -> None:
-    for text in texts:
-        text.set_parse_math(False)  # type: ignore[attr-defined]
+def _short(title: str) -> str:
+    return title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 1]}…"

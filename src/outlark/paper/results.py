@@ -12,12 +12,12 @@ import numpy as np
 from scipy.stats import ttest_rel, wilcoxon
 
 from outlark.errors import InputError
-from outlark.experiment.dataset import OOD, Dataset
-from outlark.experiment.methods import Method
-from outlark.experiment.protocol import Draw, Protocol
 from outlark.files.aside import written_aside
 from outlark.metrics import ConfusionMatrix, Events, FScores, event_f, note_f, note_labels, window_f
 from outlark.metrics.windows import mean_of_defined
+from outlark.paper.dataset import OOD, Dataset
+from outlark.paper.methods import Method
+from outlark.paper.protocol import Draw, Protocol
 from outlark.segments import Segment
 
 #: The paper's sliding window and its step, s: 96 and 48 samples at 22,050 Hz, for all methods.
@@ -71,7 +71,7 @@ def outcome(
 
     Examples
     --------
-    >>> from outlark.experiment.protocol import draw
+    >>> from outlark.paper.protocol import draw
     >>> drawn = draw(Dataset.synthetic(), Protocol(), seed=1)
     >>> right = [segment for segment in drawn.truth if segment.label in drawn.known]
     >>> judged = outcome("the truth", 1, drawn, right)
@@ -141,6 +141,10 @@ class Results:
         names = [one.name for one in self.methods]
         return "mddkm" if "mddkm" in names else names[0]
 
+    def title(self, method: str) -> str:
+        """The title of a method that was run."""
+        return {one.name: one.title for one in self.methods}[self.of(method)[0].method]
+
     def of(self, method: str) -> list[Outcome]:
         """The outcomes of a method, seed by seed."""
         found = [one for one in self.outcomes if one.method == method]
@@ -165,21 +169,12 @@ class Results:
         """What the paper calls overall, seed by seed."""
         return self.values(method, level, OVERALL[level])
 
-    def confusion(self, method: str, seed: int | None = None) -> ConfusionMatrix:
-        """Table 1: true by assigned class of the notes, for one seed or summed over all."""
-        found = [one for one in self.of(method) if seed in (None, one.seed)]
+    def confusion(self, method: str, seed: int) -> ConfusionMatrix:
+        """Table 1: true by assigned class of the notes of one seed."""
+        found = [one.f["note"].confusion for one in self.of(method) if one.seed == seed]
         if not found:
             raise InputError(f"seed {seed} was not run; there are {', '.join(map(str, self.seeds))}")
-        columns = self.categories()
-        if len(columns) == 1 and seed is None:
-            raise InputError("the known classes differ from seed to seed; name a seed")
-        matrices = [one.f["note"].confusion for one in found]
-        rows = [label for label in self.data.labels if any(label in m.row_labels for m in matrices)]
-        counts = np.zeros((len(rows), matrices[0].counts.shape[1]), dtype=np.int64)
-        for matrix in matrices:
-            for label, row in zip(matrix.row_labels, matrix.counts, strict=True):
-                counts[rows.index(str(label))] += row
-        return ConfusionMatrix(counts, tuple(rows), matrices[0].column_labels)
+        return found[0]
 
     def compare(self, ours: str, other: str, level: str) -> Comparison:
         """Paired over the seeds. Seeds share notes and are not independent trials: p is a rough guide."""
@@ -196,7 +191,13 @@ class Results:
 
     def write_csv(self, path: str | PathLike[str]) -> None:
         """Every F of every seed: the same bytes for the same data, protocol, methods and seeds."""
-        write_rows(path, ["seed", "method", "level", "category", "f"], self.rows())
+        with (
+            written_aside(Path(path)) as aside,
+            aside.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
+        ):
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["seed", "method", "level", "category", "f"])
+            writer.writerows(self._rows())
 
     def write_json(self, path: str | PathLike[str]) -> None:
         """Everything, with the protocol, what was learnt and the counts of Table 1."""
@@ -219,24 +220,13 @@ class Results:
             "outcomes": [_as_json(one) for one in self.outcomes],
         }
 
-    def rows(self) -> Iterator[tuple[int, str, str, str, str]]:
+    def _rows(self) -> Iterator[tuple[int, str, str, str, str]]:
         """Seed, method, level, category and F, as written to CSV."""
         for one in self.outcomes:
             for level in LEVELS:
                 for category in [*one.known, OOD, OVER_KNOWN, OVER_ALL]:
                     yield one.seed, one.method, level, category, _number(one.category(level, category))
             yield one.seed, one.method, "event", "pooled", _number(one.event_f)
-
-
-def write_rows(path: str | PathLike[str], head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a CSV file atomically."""
-    with (
-        written_aside(Path(path)) as aside,
-        aside.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
-    ):
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(head)
-        writer.writerows(rows)
 
 
 def _number(f: float) -> str:

@@ -1,15 +1,12 @@
-"""Methods × seeds: the experiment of Sec. 4.3, repeated, and at several values of one setting."""
+"""Methods × seeds: the experiment of Sec. 4.3, repeated."""
 
 import hashlib
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from os import PathLike
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,13 +14,11 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from outlark.errors import InputError
-from outlark.experiment.dataset import Dataset
-from outlark.experiment.methods import Method, method
-from outlark.experiment.protocol import Draw, Protocol, draw
-from outlark.experiment.results import Outcome, Results, outcome, write_rows
 from outlark.metrics.windows import ConfusionMatrix, f_of_confusion
-
-Watch = Callable[[int, int], None]
+from outlark.paper.dataset import Dataset
+from outlark.paper.methods import Method, method
+from outlark.paper.protocol import Draw, Protocol, draw
+from outlark.paper.results import Outcome, Results, outcome
 
 
 def run(
@@ -33,8 +28,8 @@ def run(
     methods: Sequence[str],
     seeds: Iterable[int] = range(1, 51),
     n_jobs: int = 1,
-    watch: Watch | None = None,
-    kept: "Kept | None" = None,
+    watch: Callable[[int, int], None] | None = None,
+    checkpoint: "Checkpoint | None" = None,
 ) -> Results:
     """Every method on the draws of every seed.
 
@@ -43,14 +38,14 @@ def run(
     protocol : Protocol, optional
         The paper's by default.
     methods : sequence of str
-        As for `outlark.experiment.methods.method`.
+        As for `outlark.paper.methods.method`.
     seeds : sequence of int
         1 to 50 by default.
     n_jobs : int
         Number of processes. The results do not depend on it.
     watch : function of two numbers, optional
         Called with the number of finished seeds and of all seeds.
-    kept : Kept, optional
+    checkpoint : Checkpoint, optional
         Where each seed is stored as soon as it is finished; stored seeds are not run again.
     """
     if isinstance(methods, str):
@@ -62,13 +57,15 @@ def run(
     if min(seeds) < 0:
         raise InputError(f"seed {min(seeds)}: expected whole numbers, 0 or more")
     protocol = Protocol() if protocol is None else protocol
-    key = key_of(data, protocol, [one.name for one in chosen]) if kept is not None else ""
-    by_seed = {seed: found for seed in seeds if kept is not None and (found := kept.get(key, seed)) is not None}
+    names = [one.name for one in chosen]
+    key = key_of(data, protocol, names) if checkpoint is not None else ""
+    by_seed = {seed: found for seed in seeds if checkpoint is not None and (found := checkpoint.get(key, seed))}
     to_do = [seed for seed in seeds if seed not in by_seed]
-    for seed, found in zip(to_do, _on_each_seed(data, protocol, chosen, to_do, n_jobs), strict=True):
+    calls = (delayed(_seed)(data, protocol, names, seed) for seed in to_do)
+    for seed, found in zip(to_do, Parallel(n_jobs=n_jobs, return_as="generator")(calls), strict=True):
         by_seed[seed] = found
-        if kept is not None:
-            kept.add(key, seed, found)
+        if checkpoint is not None:
+            checkpoint.add(key, seed, found)
         if watch is not None:
             watch(len(by_seed), len(seeds))
     outcomes = [one for seed in seeds for one in by_seed[seed]]
@@ -82,17 +79,6 @@ def fitted(chosen: Method, drawn: Draw) -> Any:
         return chosen.make().fit(
             [note.samples for note in drawn.train], [note.label for note in drawn.train], drawn.sample_rate
         )
-
-
-def _on_each_seed(
-    data: Dataset, protocol: Protocol, chosen: Sequence[Method], seeds: Sequence[int], n_jobs: int
-) -> Iterator[list[Outcome]]:
-    names = [one.name for one in chosen]
-    if n_jobs == 1:
-        yield from (_seed(data, protocol, names, seed) for seed in seeds)
-        return
-    calls = (delayed(_seed)(data, protocol, names, seed) for seed in seeds)
-    yield from Parallel(n_jobs=n_jobs, return_as="generator")(calls)
 
 
 def _seed(data: Dataset, protocol: Protocol, names: Sequence[str], seed: int) -> list[Outcome]:
@@ -120,20 +106,16 @@ def settings(detector: Any) -> dict[str, object]:
     return learnt
 
 
-# ---------------------------------------------------------------------- finished seeds
-
-
-class Kept:
+class Checkpoint:
     """The outcomes of finished seeds, one line of JSON each, so that an interrupted experiment can resume.
 
-    A line only counts for the same notes, protocol, methods and code, so that versions are never mixed.
+    A line only counts for the same notes, protocol, methods and code, so that versions are never mixed. Every line
+    starts with its line feed, so that one that was cut off does not spoil the next.
     """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "seeds_done.jsonl"
-        content = self.path.read_bytes() if self.path.is_file() else b""
-        self._found = dict(_stored(content))
-        self._truncated = content != b"" and not content.endswith(b"\n")
+        self._found = dict(_stored(self.path.read_bytes())) if self.path.is_file() else {}
 
     def __len__(self) -> int:
         return len(self._found)
@@ -146,12 +128,12 @@ class Kept:
         line = json.dumps({"key": key, "seed": seed, "outcomes": [_as_row(one) for one in outcomes]})
         try:
             with open(self.path, "ab") as file:
-                file.write(b"\n" * self._truncated + line.encode() + b"\n")
+                file.write(b"\n" + line.encode())
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
             raise InputError(f"cannot write {self.path} ({error.strerror}); choose another --output") from None
-        self._found[key, seed], self._truncated = list(outcomes), False
+        self._found[key, seed] = list(outcomes)
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)
@@ -201,115 +183,3 @@ def _from_row(row: dict[str, Any]) -> Outcome:
 
 def _matrix(counts: list[list[int]], rows: list[str], columns: list[str]) -> ConfusionMatrix:
     return ConfusionMatrix(np.reshape(counts, (len(rows), len(columns))).astype(np.int64), tuple(rows), tuple(columns))
-
-
-# ---------------------------------------------------------------------- sweeps
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """A setting of the protocol that can be swept: its name in `Protocol`, default values, and what goes with it."""
-
-    parameter: str
-    title: str
-    unit: str = ""
-    values: tuple[Any, ...]
-    base: Mapping[str, Any] = field(default_factory=dict)
-
-
-#: Name on the command line → what is swept.
-SETTINGS: Mapping[str, Setting] = MappingProxyType(
-    {
-        "snr": Setting(
-            parameter="snr_db",
-            title="signal-to-noise ratio",
-            unit="dB",
-            values=(40.0, 30.0, 20.0, 15.0, 10.0, 5.0, 0.0),
-        ),
-        "shots": Setting(parameter="n_train", title="training notes per class", values=(1, 2, 3, 4, 5, 6, 8, 10)),
-        "gap": Setting(
-            parameter="gap_s", title="silence between notes", unit="s", values=(0.0, 0.02, 0.05, 0.1, 0.2, 0.5)
-        ),
-        "contamination": Setting(
-            parameter="contamination",
-            title="mislabelled notes among 8 training notes per class",
-            values=(0, 1, 2, 3),
-            base={"n_train": 8},
-        ),
-        "imbalance": Setting(
-            parameter="imbalance",
-            title="training notes of the first class relative to the others",
-            values=(1, 2, 3, 5, 8),
-        ),
-    }
-)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Sweep:
-    """The results at each value of a setting."""
-
-    name: str
-    values: tuple[Any, ...]
-    results: tuple[Results, ...]
-
-    def write_csv(self, path: str | PathLike[str]) -> None:
-        """Every F of every seed at every value."""
-        found = zip(self.values, self.results, strict=True)
-        rows = ((value, *row) for value, results in found for row in results.rows())
-        write_rows(path, [SETTINGS[self.name].parameter, "seed", "method", "level", "category", "f"], rows)
-
-
-def sweep(
-    name: str,
-    data: Dataset,
-    protocol: Protocol | None = None,
-    *,
-    methods: Sequence[str],
-    seeds: Sequence[int],
-    values: Sequence[Any] | None = None,
-    n_jobs: int = 1,
-    watch: Watch | None = None,
-    kept: Kept | None = None,
-) -> Sweep:
-    """Run the experiment at each value of one of `SETTINGS` that the data set has enough notes for."""
-    base, chosen = possible_values(name, data, protocol, seeds, values)
-    found = []
-    for number, value in enumerate(chosen):
-
-        def report(done: int, total: int, before: int = number) -> None:
-            if watch is not None:
-                watch(before * total + done, len(chosen) * total)
-
-        changed = replace(base, **{SETTINGS[name].parameter: value})
-        found.append(run(data, changed, methods=methods, seeds=seeds, n_jobs=n_jobs, watch=report, kept=kept))
-    return Sweep(name=name, values=chosen, results=tuple(found))
-
-
-def possible_values(
-    name: str,
-    data: Dataset,
-    protocol: Protocol | None,
-    seeds: Sequence[int],
-    values: Sequence[Any] | None = None,
-) -> tuple[Protocol, tuple[Any, ...]]:
-    """The protocol of a sweep, and the values for which there are enough notes."""
-    if name not in SETTINGS:
-        raise InputError(f"{name!r} cannot be swept; choose one of {', '.join(SETTINGS)}")
-    setting = SETTINGS[name]
-    base = replace(Protocol() if protocol is None else protocol, **setting.base)
-    asked = setting.values if values is None else values
-    chosen = tuple(value for value in asked if _can_be_drawn(data, base, setting, value, seeds))
-    if not chosen:
-        with_base = f", which trains on {base.n_train} notes per class" if setting.base else ""
-        raise InputError(f"{data.name} has too few notes for any value of the sweep over {name}{with_base}")
-    return base, chosen
-
-
-def _can_be_drawn(data: Dataset, base: Protocol, setting: Setting, value: Any, seeds: Sequence[int]) -> bool:
-    try:
-        for seed in seeds:
-            draw(data, replace(base, **{setting.parameter: value}), seed)
-    except InputError:
-        return False
-    return True

@@ -5,9 +5,9 @@ import pytest
 import soundfile
 
 from outlark.annotations import Annotation, write_annotations
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.errors import InputError
-from outlark.experiment.dataset import Dataset
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
+from outlark.paper.dataset import Dataset
 
 
 def clip_folder(folder, counts, rate=SAMPLE_RATE):
@@ -35,7 +35,7 @@ def test_made_up_notes_are_those_of_the_paper():
 
 
 def test_a_folder_of_clips(tmp_path):
-    data = Dataset.from_folder(clip_folder(tmp_path, {"tuti-F": 3, "cach-E": 2}), known=["tuti-F"])
+    data = Dataset.read([clip_folder(tmp_path, {"tuti-F": 3, "cach-E": 2})], known=["tuti-F"])
     assert data.counts == {"tuti-F": 3, "cach-E": 2}
     assert (data.known, data.name, data.grouped) == (("tuti-F",), tmp_path.name, False)
     made = notes(1, counts={"cach-E": 2})
@@ -46,7 +46,7 @@ def test_clips_of_several_rates_come_at_the_lowest(tmp_path):
     clip_folder(tmp_path, {"tuti-F": 1})
     (tmp_path / "other").mkdir()
     soundfile.write(tmp_path / "other" / "a.wav", np.sin(np.arange(8000)), 16000)
-    data = Dataset.from_folder(tmp_path)
+    data = Dataset.read([tmp_path])
     assert data.sample_rate == 16000
     assert [len(n.samples) / data.sample_rate for n in data.notes] == pytest.approx([0.5, 0.165], rel=0.04)
 
@@ -60,7 +60,7 @@ def test_groups_choose_the_clips_and_tell_what_is_known(tmp_path, head):
     table.write_text(
         f"{head}\nclips/cach-E/3.wav,cach-E,known,x\nclips/tuti-F/0.wav,tuti-F,unknown,y\n2.wav,tuti-F,unknown,z\n"
     )
-    data = Dataset.from_folder(clips, groups=table)
+    data = Dataset.read([clips], groups=table)
     assert [(n.label, n.group) for n in data.notes] == [("cach-E", "x"), ("tuti-F", "y"), ("tuti-F", "z")]
     assert data.known == ("cach-E",)
     assert data.grouped
@@ -70,14 +70,14 @@ def test_groups_choose_the_clips_and_tell_what_is_known(tmp_path, head):
 def test_a_role_needs_no_column_of_labels(tmp_path):
     folder = clip_folder(tmp_path, {"tuti-F": 2, "cach-E": 2})
     (tmp_path / "groups.csv").write_text("file,group,role\n0.wav,x,known\n1.wav,y,\n2.wav,x,unknown\n3.wav,y,\n")
-    assert Dataset.from_folder(folder, groups=tmp_path / "groups.csv").known == ("tuti-F",)
+    assert Dataset.read([folder], groups=tmp_path / "groups.csv").known == ("tuti-F",)
 
 
 def test_an_empty_clip_is_named(tmp_path):
     folder = clip_folder(tmp_path, {"tuti-F": 2})
     soundfile.write(folder / "tuti-F" / "none.wav", np.zeros(0), SAMPLE_RATE)
     with pytest.raises(InputError, match=r"none.wav contains no samples"):
-        Dataset.from_folder(folder)
+        Dataset.read([folder])
 
 
 def test_marks_in_recordings_are_cut_out(tmp_path):
@@ -89,34 +89,32 @@ def test_marks_in_recordings_are_cut_out(tmp_path):
             Annotation(start_s=s.start_s, end_s=s.end_s, label=s.label, recording=f"{name}.wav") for s in truth
         ]
         write_annotations(tmp_path / f"{name}.Table.1.selections.txt", annotations, format="raven")
-    data = Dataset.from_recordings([tmp_path])
+    data = Dataset.read([tmp_path])
     assert data.counts == {"tuti-D": 4, "cach-Z": 2}
     assert {n.group for n in data.notes} == {"a", "b"}  # every recording is a group
     for note, span in zip(data.notes[:3], truth, strict=True):
         assert note.label == span.label
         np.testing.assert_allclose(note.samples, audio[span.start : span.end], atol=1e-6)
     (tmp_path / "birds.csv").write_text("recording,group\na.wav,one\nb.wav,one\n")
-    birds = Dataset.from_recordings(sorted(tmp_path.glob("*.txt")), groups=tmp_path / "birds.csv")
+    birds = Dataset.read(sorted(tmp_path.glob("*.txt")), groups=tmp_path / "birds.csv")
     assert {n.group for n in birds.notes} == {"one"}
 
 
 def test_what_cannot_be_used_is_told(tmp_path):
     folder = clip_folder(tmp_path, {"tuti-F": 1})
     with pytest.raises(InputError, match=r"has no class 'song'; it has tuti-F"):
-        Dataset.from_folder(folder, known=["song"])
+        Dataset.read([folder], known=["song"])
     with pytest.raises(InputError, match="named twice: tuti-F, tuti-F"):
-        Dataset.from_folder(folder, known=["tuti-F", "tuti-F"])
-    with pytest.raises(InputError, match="contains clips, not annotation files"):
-        Dataset.from_recordings([folder])
+        Dataset.read([folder], known=["tuti-F", "tuti-F"])
     table = tmp_path / "groups.csv"
     with pytest.raises(InputError, match=r"cannot read the groups \(.*No such file"):
-        Dataset.from_folder(folder, groups=table)
+        Dataset.read([folder], groups=table)
     table.write_text("clip,bird\na,b\n")
     with pytest.raises(InputError, match=r"columns 'file' \(or 'recording'\) and 'group'.*found 'clip', 'bird'"):
-        Dataset.from_folder(folder, groups=table)
+        Dataset.read([folder], groups=table)
     table.write_text("file,group\nnowhere.wav,b\n")
     with pytest.raises(InputError, match=r"lists none of the 1 files, such as .*0.wav; it names nowhere.wav"):
-        Dataset.from_folder(folder, groups=table)
+        Dataset.read([folder], groups=table)
 
 
 def test_a_mark_outside_its_recording_is_told(tmp_path):
@@ -125,4 +123,4 @@ def test_a_mark_outside_its_recording_is_told(tmp_path):
         tmp_path / "a.csv", [Annotation(start_s=2.0, end_s=3.0, label="x", recording="a.wav")], format="csv"
     )
     with pytest.raises(InputError, match=r"'x' from 2.000 to 3.000 s is not within a.wav, which lasts 1.000 s"):
-        Dataset.from_recordings([tmp_path / "a.csv"])
+        Dataset.read([tmp_path / "a.csv"])

@@ -11,7 +11,9 @@ from outlark.detection.detector import GAP_S, UNIT_SETTINGS, NoteDetector
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.estimators.pknn import PKNN
-from outlark.experiment.rivals import (
+from outlark.features.hlds import HLDSFrontEnd
+from outlark.features.note import NoteFrontEnd
+from outlark.paper.rivals import (
     LEARNT,
     ClassMahalanobis,
     ClassSVM,
@@ -20,9 +22,7 @@ from outlark.experiment.rivals import (
     NearestNeighbour,
     PlattReject,
 )
-from outlark.experiment.template_matching import TemplateMatching
-from outlark.features.hlds import HLDSFrontEnd
-from outlark.features.note import NoteFrontEnd
+from outlark.paper.template_matching import TemplateMatching
 
 FRONTS: Mapping[str, Callable[[], Any]] = MappingProxyType(
     {"note": NoteFrontEnd, "hlds": HLDSFrontEnd, "hlds-top": HLDSFrontEnd.paper}

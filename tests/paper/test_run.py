@@ -1,4 +1,4 @@
-"""Outcomes, results and sweeps: against naive counts and scipy; the number of processes changes nothing."""
+"""Outcomes and results: against naive counts and scipy; the number of processes changes nothing."""
 
 import csv
 import json
@@ -8,11 +8,11 @@ import pytest
 from scipy.stats import ttest_rel, wilcoxon
 
 from outlark.errors import InputError
-from outlark.experiment import run as module
-from outlark.experiment.dataset import Dataset
-from outlark.experiment.protocol import Protocol, draw
-from outlark.experiment.results import OOD, OVER_ALL, OVER_KNOWN, STEP_S, WINDOW_S, outcome, window_times
-from outlark.experiment.run import SETTINGS, Kept, run, sweep
+from outlark.paper import run as module
+from outlark.paper.dataset import Dataset
+from outlark.paper.protocol import Protocol, draw
+from outlark.paper.results import OOD, OVER_ALL, OVER_KNOWN, STEP_S, WINDOW_S, outcome, window_times
+from outlark.paper.run import Checkpoint, run
 from outlark.segments import Segment
 
 SMALL = Protocol(max_test=3)
@@ -88,12 +88,11 @@ def test_comparison_is_scipy_s(results):
 
 
 def test_confusion_counts_every_note(results):
-    one, every = results.confusion("templates", 2), results.confusion("templates")
+    one = results.confusion("templates", 2)
     truth = [s.label for s in draw(results.data, SMALL, 2).truth]
     assert dict(zip(one.row_labels, one.counts.sum(axis=1).tolist(), strict=True)) == {
         label: truth.count(label) for label in results.data.labels
     }
-    assert every.counts.sum() == sum(len(draw(results.data, SMALL, s).truth) for s in (1, 2, 3))
     with pytest.raises(InputError, match="seed 9 was not run; there are 1, 2, 3"):
         results.confusion("templates", 9)
     with pytest.raises(InputError, match="no method 'none' was run; there are mddkm-paper"):
@@ -124,38 +123,6 @@ def test_processes_change_nothing(results, tmp_path):
     assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
 
 
-def test_a_sweep_takes_every_value(tmp_path):
-    told = []
-    found = sweep(
-        "snr",
-        Dataset.synthetic(),
-        SMALL,
-        methods=["templates"],
-        seeds=(1, 2),
-        values=(40.0, -10.0),
-        watch=lambda done, total: told.append((done, total)),
-    )
-    assert [r.protocol.snr_db for r in found.results] == [40.0, -10.0]
-    clear, drowned = (r.overall("templates", "window").mean() for r in found.results)
-    assert clear > drowned + 0.2
-    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    found.write_csv(tmp_path / "a.csv")
-    lines = (tmp_path / "a.csv").read_text().splitlines()
-    assert lines[0] == "snr_db,seed,method,level,category,f"
-    assert {line.split(",")[0] for line in lines[1:]} == {"40.0", "-10.0"}
-
-
-def test_a_sweep_leaves_out_what_cannot_be_drawn():
-    data = Dataset.synthetic()
-    found = sweep("shots", data, SMALL, methods=["templates"], seeds=(1,), values=(2, 3, 4, 50))
-    assert found.values == (2, 3)  # of cach-Z there are four, one of which must be left to test on
-    with pytest.raises(InputError, match="synthetic has too few notes for any value of the sweep over shots"):
-        sweep("shots", data, SMALL, methods=["templates"], seeds=(1,), values=(50,))
-    with pytest.raises(InputError, match=r"'loudness' cannot be swept; choose one of snr, shots, gap"):
-        sweep("loudness", data, methods=["templates"], seeds=(1,))
-    assert SETTINGS["contamination"].base == {"n_train": 8}
-
-
 def test_nothing_to_run():
     with pytest.raises(InputError, match="at least one method and one seed"):
         run(Dataset.synthetic(), methods=[])
@@ -164,26 +131,26 @@ def test_nothing_to_run():
 
 
 def test_seeds_that_are_kept_are_not_run_again(results, tmp_path, monkeypatch):
-    run(Dataset.synthetic(), SMALL, methods=METHODS, seeds=(1, 3), kept=Kept(tmp_path))
+    run(Dataset.synthetic(), SMALL, methods=METHODS, seeds=(1, 3), checkpoint=Checkpoint(tmp_path))
     with open(tmp_path / "seeds_done.jsonl", "ab") as file:
-        file.write(b'{"key": "cut sho')  # killed while it wrote
+        file.write(b'\n{"key": "cut sho')  # killed while it wrote
     ran, seed_of = [], module._seed
     monkeypatch.setattr(module, "_seed", lambda *args: ran.append(args[-1]) or seed_of(*args))
-    resumed = run(Dataset.synthetic(), SMALL, methods=METHODS, seeds=(1, 2, 3), kept=Kept(tmp_path))
+    resumed = run(Dataset.synthetic(), SMALL, methods=METHODS, seeds=(1, 2, 3), checkpoint=Checkpoint(tmp_path))
     assert ran == [2]
     for name in ("fresh", "resumed"):
         (results if name == "fresh" else resumed).write_json(tmp_path / name)
         (results if name == "fresh" else resumed).write_csv(tmp_path / f"{name}.csv")
     assert (tmp_path / "fresh").read_bytes() == (tmp_path / "resumed").read_bytes()
     assert (tmp_path / "fresh.csv").read_bytes() == (tmp_path / "resumed.csv").read_bytes()
-    again = Kept(tmp_path)
+    again = Checkpoint(tmp_path)
     assert len(again) == 3
-    run(Dataset.synthetic(), SMALL, methods=METHODS, seeds=(1, 2, 3), kept=again)
+    run(Dataset.synthetic(), SMALL, methods=METHODS, seeds=(1, 2, 3), checkpoint=again)
     assert ran == [2]
     # other notes, another protocol and other methods are other experiments
-    run(Dataset.synthetic(seed=5), SMALL, methods=METHODS[2:], seeds=(1,), kept=again)
-    run(Dataset.synthetic(), Protocol(max_test=2), methods=METHODS[2:], seeds=(1,), kept=again)
-    run(Dataset.synthetic(), SMALL, methods=METHODS[2:], seeds=(1,), kept=again)
+    run(Dataset.synthetic(seed=5), SMALL, methods=METHODS[2:], seeds=(1,), checkpoint=again)
+    run(Dataset.synthetic(), Protocol(max_test=2), methods=METHODS[2:], seeds=(1,), checkpoint=again)
+    run(Dataset.synthetic(), SMALL, methods=METHODS[2:], seeds=(1,), checkpoint=again)
     assert ran == [2, 1, 1, 1]
     again.remove()
-    assert len(Kept(tmp_path)) == 0
+    assert len(Checkpoint(tmp_path)) == 0

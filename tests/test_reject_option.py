@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from reject_option import RejectOption
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_iris
@@ -17,7 +18,6 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from outlark.errors import InputError
-from outlark.estimators.reject import RejectOption
 
 X, Y = load_iris(return_X_y=True)
 TWO = Y < 2

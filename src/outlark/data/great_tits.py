@@ -101,7 +101,7 @@ def songs() -> list[str]:
 @cache
 def labels() -> list[dict[str, str]]:
     """The rows of the selection table of all notes."""
-    text = files("outlark.experiment").joinpath(LABELS).read_text(encoding="utf-8")
+    text = files("outlark.data").joinpath(LABELS).read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines(), delimiter="\t"))
 
 
@@ -130,7 +130,7 @@ def _table(rows: list[dict[str, str]]) -> bytes:
 def _own_files() -> dict[str, bytes]:
     """What outlark adds to the songs: a selection table for each, which bird sings, and a README."""
     groups = "".join(f"{song},{song.split('-')[1]}\n" for song in songs())
-    readme = files("outlark.experiment").joinpath("great_tits.README.md").read_bytes()
+    readme = files("outlark.data").joinpath("great_tits.README.md").read_bytes()
     return {"groups.csv": f"recording,group\n{groups}".encode(), "README.md": readme, **tables()}
 
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 from functools import cache
 
 from outlark import NoteDetector
-from outlark.experiment.dataset import Dataset
-from outlark.experiment.methods import Method
-from outlark.experiment.protocol import Protocol, draw
-from outlark.experiment.results import Results, outcome
-from outlark.experiment.synthetic import Note
-from outlark.experiment.template_matching import TemplateMatching
+from outlark.data.synthetic import Note
+from outlark.paper.dataset import Dataset
+from outlark.paper.methods import Method
+from outlark.paper.protocol import Protocol, draw
+from outlark.paper.results import Results, outcome
+from outlark.paper.template_matching import TemplateMatching
 
 DETECTORS = (
     Method("mddkm-paper", "literal", NoteDetector.paper),

@@ -12,7 +12,7 @@ from sklearn.svm import SVC, OneClassSVM
 from outlark import OCCGP
 from outlark.errors import InputError
 from outlark.estimators.open_set import low_end
-from outlark.experiment.rivals import (
+from outlark.paper.rivals import (
     GP_SAMPLES,
     ClassMahalanobis,
     ClassSVM,

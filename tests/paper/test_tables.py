@@ -3,18 +3,19 @@
 import math
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
+from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
+from outlark.data.synthetic import KNOWN
 from outlark.errors import InputError
-from outlark.experiment.protocol import Protocol, draw
-from outlark.experiment.results import Results, outcome, window_times
-from outlark.experiment.synthetic import KNOWN
-from outlark.experiment.tables import NOTHING, PAPER, table_1, table_2, table_classes, table_learnt, table_tests
-from tests.experiment.example_results import DETECTORS, SMALL, renamed, run, synthetic, with_mistakes, without_known
+from outlark.paper.protocol import Protocol, draw
+from outlark.paper.results import Results, outcome, window_times
+from outlark.paper.tables import MISSING, PAPER, Table, table_1, table_2, table_classes, table_tests
+from outlark.plain_text import visible
+from tests.paper.example_results import DETECTORS, SMALL, renamed, run, synthetic, with_mistakes, without_known
 
 
 def called(segments, time_s):
@@ -42,12 +43,14 @@ def f_of(pairs, label):
     return 2 * hits / (2 * hits + wrong) if hits + wrong else math.nan
 
 
-def cells_of(table, name, block=0):
-    """The cells of the row with this name in the block of this number, by head."""
-    starts = [*sorted(table.blocks), len(table.rows)] if table.blocks else [0, len(table.rows)]
-    rows = table.rows[starts[block] : starts[block + 1]]
-    (row,) = [row for row in rows if row[0] == name]
-    return dict(zip(table.head, row, strict=True))
+def cells_of(table, level, name):
+    """The cells of the row of a method at a level, by head; without the mark of the best."""
+    (row,) = [row for row in table.rows if row[:2] == (level, name)]
+    return {head: cell.rstrip(" *") for head, cell in zip(table.head, row, strict=True)}
+
+
+def is_of_the_paper(row):
+    return row[1].startswith("the paper")
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------
@@ -59,11 +62,11 @@ def test_table_1_counts_the_notes(method):
     table = table_1(results, method, 2)
     counts = Counter(note_pairs(*found[method, 2]))
     totals = Counter(note.label for note in found[method, 2][0].truth)
-    assert table.head == ("true class", *KNOWN, "OOD")
-    assert [row[0] for row in table.rows[: min(table.lines)]] == list(KNOWN)
+    assert table.head == ("true class", "role", *KNOWN, "OOD")
+    assert [row[0] for row in table.rows if row[1] == "known"] == list(KNOWN)
     for row in table.rows:
         right = row[0] if row[0] in KNOWN else "OOD"
-        for column, cell in zip(table.head[1:], row[1:], strict=True):
+        for column, cell in zip(table.head[2:], row[2:], strict=True):
             n = counts[row[0], column]
             assert cell == (f"{n}/{totals[row[0]]}" if column == right else str(n))
 
@@ -72,8 +75,8 @@ def test_table_1_counts_the_notes(method):
 def test_table_2_holds_the_means_over_the_seeds(method):
     results, found = run()
     table = table_2(results)
-    for block, pairs in enumerate((window_pairs, note_pairs)):
-        row = cells_of(table, method.title, block)
+    for level, pairs in {"window": window_pairs, "note": note_pairs}.items():
+        row = cells_of(table, level, method.title)
         by_seed = []
         for seed in results.seeds:
             drawn, segments = found[method.name, seed]
@@ -88,19 +91,17 @@ def test_table_2_holds_the_means_over_the_seeds(method):
 
 def test_the_best_of_each_column_is_marked_and_the_paper_is_never_the_best():
     table = table_2(run()[0])
-    edges = [*sorted(table.blocks), len(table.rows)]
-    for start, end in pairwise(edges):
-        ours = [i for i in range(start + 1, end) if i not in table.apart]
-        for c in range(1, len(table.head)):
-            numbers = {i: float(table.rows[i][c].split(" ")[0]) for i in ours}
-            assert {i for i in numbers if (i, c) in table.best} == {
-                i for i, n in numbers.items() if n == max(numbers.values())
-            }
-    assert not {i for i, _ in table.best} & table.apart
+    for level in ("window", "note"):
+        ours = [row for row in table.rows if row[0] == level and not is_of_the_paper(row)]
+        for cells in list(zip(*ours, strict=True))[2:]:
+            numbers = [float(cell.split(" ")[0].rstrip("*")) for cell in cells]
+            assert [cell.endswith("*") for cell in cells] == [n == max(numbers) for n in numbers]
+    assert "*" not in "".join(cell for row in table.rows if is_of_the_paper(row) for cell in row)
 
 
 def test_one_method_alone_is_not_called_the_best():
-    assert not table_2(with_mistakes(synthetic(), methods=[("mddkm", "ours")])).best
+    table = table_2(with_mistakes(synthetic(), methods=[("mddkm", "ours")]))
+    assert "*" not in "".join(cell for row in table.rows for cell in row)
 
 
 def test_paired_tests():
@@ -117,17 +118,10 @@ def test_paired_tests():
             assert t_p == ("< 0.001" if p < 0.001 else f"{p:.3f}")
 
 
-def test_learnt_settings_have_median_and_range():
-    table = table_learnt(with_mistakes(synthetic(), seeds=(1, 2, 6)))
-    assert ("ℓ", "4", "2", "12", "3") in table.rows
-    assert ("threshold, tuti-F", "2.25", "1.25", "6.25", "3") in table.rows
-    assert [table.rows[i][0] for i in sorted(table.blocks)] == ["ours", "theirs"]
-
-
 def test_classes_have_counts_roles_and_groups():
     data = synthetic()
-    assert ("tuti-D", "known", "15") in table_classes(data).rows
-    assert ("cach-E", "unknown", "10") in table_classes(data).rows
+    assert ("tuti-D", "known", "15", MISSING) in table_classes(data).rows
+    assert ("cach-E", "unknown", "10", MISSING) in table_classes(data).rows
     grouped = replace(data, notes=tuple(replace(note, group=f"bird {i % 4}") for i, note in enumerate(data.notes)))
     assert ("cach-E", "unknown", "10", "4") in table_classes(grouped).rows
 
@@ -137,28 +131,24 @@ def test_classes_have_counts_roles_and_groups():
 
 def test_the_figures_of_the_paper_stand_apart():
     table = table_2(with_mistakes(synthetic(), Protocol()))
-    for block, (level, overall, other) in enumerate(
-        [("window", "macro, with OOD", "macro, known"), ("note", "macro, known", "macro, with OOD")]
-    ):
+    for level, overall, other in [
+        ("window", "macro, with OOD", "macro, known"),
+        ("note", "macro, known", "macro, with OOD"),
+    ]:
         for name, (*classes, whole) in PAPER[level].items():
-            row = cells_of(table, f"the paper, {name} (its own recordings)", block)
-            assert [row[label] for label in (*KNOWN, "OOD")] == [NOTHING if f is None else f"{f:.2f}" for f in classes]
-            assert (row[overall], row[other]) == (f"{whole:.2f}", NOTHING)
-    assert {table.rows[i][0] for i in table.apart} == {
-        f"the paper, {n} (its own recordings)" for n in ("MDD-KM", "PKNN")
-    }
+            row = cells_of(table, level, f"the paper, {name} (its own recordings)")
+            assert [row[label] for label in (*KNOWN, "OOD")] == [MISSING if f is None else f"{f:.2f}" for f in classes]
+            assert (row[overall], row[other]) == (f"{whole:.2f}", MISSING)
     assert "not public" in " ".join(table.notes)
 
 
 def test_other_classes_have_only_the_overall_of_the_paper():
-    row = cells_of(table_2(with_mistakes(without_known())), "the paper, MDD-KM (its own recordings)")
-    assert (row["OOD"], row["macro, with OOD"]) == (NOTHING, "0.85")
+    row = cells_of(table_2(with_mistakes(without_known())), "window", "the paper, MDD-KM (its own recordings)")
+    assert (row["OOD"], row["macro, with OOD"]) == (MISSING, "0.85")
 
 
 def test_other_data_are_not_shown_beside_the_paper():
-    assert not table_2(with_mistakes(renamed({}))).apart
-    assert not table_2(with_mistakes(renamed({}), Protocol())).apart
-    assert table_2(with_mistakes(synthetic(), Protocol())).apart
+    assert not any(map(is_of_the_paper, table_2(with_mistakes(renamed({}), Protocol())).rows))
     changed = table_2(with_mistakes(synthetic()))
     assert "without the changes" in " ".join(changed.notes)
     assert "without the changes" not in " ".join(table_2(with_mistakes(synthetic(), Protocol())).notes)
@@ -170,12 +160,12 @@ def test_other_data_are_not_shown_beside_the_paper():
 def test_known_classes_that_differ_from_seed_to_seed():
     results = with_mistakes(without_known(), seeds=(1, 2, 3))
     assert len({one.known for one in results.outcomes}) > 1
-    assert table_2(results).head == ("method", "OOD", "macro, known", "macro, with OOD")
+    assert table_2(results).head == ("level", "method", "OOD", "macro, known", "macro, with OOD")
     table = table_1(results, "mddkm", 2)
     known = next(one.known for one in results.outcomes if one.seed == 2)
-    assert table.head[1:] == (*known, "OOD")
+    assert table.head[2:] == (*known, "OOD")
     assert [row[0] for row in table.rows[:3]] == list(known)
-    assert table.lines == {3}
+    assert [row[1] for row in table.rows].count("known") == 3
     assert {row[1] for row in table_classes(results.data).rows} == {"drawn anew for each seed"}
 
 
@@ -183,8 +173,8 @@ def test_a_single_seed_has_no_error_and_no_test():
     results = with_mistakes(synthetic(), seeds=(5,))
     assert "±" not in "".join(cell for row in table_2(results).rows for cell in row)
     (row,) = table_tests(results, "mddkm").rows
-    assert row[2] == row[3] == row[5] == row[6] == NOTHING
-    assert row[1] != NOTHING
+    assert row[2] == row[3] == row[5] == row[6] == MISSING
+    assert row[1] != MISSING
 
 
 def test_a_category_without_notes_prints_a_dash():
@@ -196,12 +186,11 @@ def test_a_category_without_notes_prints_a_dash():
         outcomes += [outcome(one.name, seed, drawn, drawn.truth) for one in DETECTORS]
     results = Results(data=only_known, protocol=SMALL, methods=DETECTORS, seeds=(1, 2), outcomes=outcomes)
     table = table_2(results)
-    for block in (0, 1):
-        row = cells_of(table, "literal", block)
-        assert row["OOD"] == NOTHING
+    for level in ("window", "note"):
+        row = cells_of(table, level, "literal")
+        assert row["OOD"] == MISSING
         assert row["macro, known"] == "1.000 ± 0.000"
-    assert table.head.index("OOD") not in {c for _, c in table.best}
-    assert not table_1(results, "mddkm", 1).lines
+    assert {row[1] for row in table_1(results, "mddkm", 1).rows} == {"known"}
 
 
 def test_what_was_not_run_is_told():
@@ -210,3 +199,43 @@ def test_what_was_not_run_is_told():
         table_tests(results, "knn")
     with pytest.raises(InputError, match="seed 9 was not run"):
         table_1(results, "mddkm", 9)
+
+
+# --- HTML -----------------------------------------------------------------------------------------------------------
+
+
+class Cells(HTMLParser):
+    """The rows of cells of a page with one table."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.rows, self.open = [], False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.open = tag in ("td", "th")
+        if tag == "tr":
+            self.rows.append([])
+        elif self.open:
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        self.open = False
+
+    def handle_data(self, text):
+        if self.open:
+            self.rows[-1][-1] += text
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        table_2(with_mistakes(renamed({"tuti-D": "<b>&", "cach-E": '"quoted" a|b'}))),
+        Table("<b>title", ("<b>head", "c"), [("<b>&", "x\x1by"), ("", "-0.1 ± 2")], ("<b>note",)),
+    ],
+    ids=["2", "odd"],
+)
+def test_html_has_the_cells_escaped(table):
+    text = table.html()
+    assert Cells(text).rows == [[visible(cell) for cell in row] for row in (table.head, *table.rows)]
+    assert "<b>" not in text

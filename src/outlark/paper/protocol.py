@@ -7,9 +7,9 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from outlark.data.synthetic import Note, concatenate
 from outlark.errors import InputError
-from outlark.experiment.dataset import Dataset
-from outlark.experiment.synthetic import Note, concatenate
+from outlark.paper.dataset import Dataset
 from outlark.plain_text import number_of
 from outlark.segments import Segment
 
@@ -31,12 +31,6 @@ class Protocol:
         Silence between the test notes.
     snr_db : float, optional
         White noise in training and test clips alike; None: none.
-    reverb_s : float
-        Seconds of reverberation over the test clip.
-    contamination : int
-        Training notes of each class that are mislabelled: they belong to an unknown class.
-    imbalance : int
-        The first known class has this many times the training notes of the others.
     n_known, n_unknown : int
         Classes to draw where the data set does not name the known ones; 0 unknown: all others.
     max_test : int
@@ -46,25 +40,18 @@ class Protocol:
     n_train: int = 2
     gap_s: float = 0.0
     snr_db: float | None = None
-    reverb_s: float = 0.0
-    contamination: int = 0
-    imbalance: int = 1
     n_known: int = 3
     n_unknown: int = 0
     max_test: int = 0
 
     def __post_init__(self) -> None:
-        least = {"n_train": 1, "imbalance": 1, "n_known": 1, "contamination": 0, "n_unknown": 0, "max_test": 0}
+        least = {"n_train": 1, "n_known": 1, "n_unknown": 0, "max_test": 0}
         for name, low in least.items():
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < low:
                 raise InputError(f"{name}={value!r}: expected a whole number, {low} or more")
         if self.snr_db is not None and not (isinstance(self.snr_db, Real) and np.isfinite(self.snr_db)):
             raise InputError(f"snr_db={self.snr_db!r}: expected a number of decibels, or None for no noise")
-        if self.contamination >= self.n_train > 0 and self.contamination:
-            raise InputError(
-                f"contamination={self.contamination} leaves no correct note among {self.n_train} training notes"
-            )
 
     def changes(self) -> dict[str, object]:
         """What differs from the experiment of the paper."""
@@ -79,7 +66,7 @@ class Draw:
     Attributes
     ----------
     train : list of Note
-        With the labels that a method sees, wrong ones included.
+        A few of each known class.
     audio : ndarray (n,)
         The test clip.
     truth : list of Segment
@@ -107,11 +94,9 @@ def draw(data: Dataset, protocol: Protocol, seed: int) -> Draw:
     rng = np.random.default_rng(seed)
     known, labels = _classes(data, protocol, rng)
     notes = [note for note in data.notes if note.label in labels]
-    wanted = {label: protocol.n_train * (protocol.imbalance if label == known[0] else 1) for label in known}
-    train_side, test_side = _sides(notes, wanted, rng, data)
-    train, left = _training(train_side, wanted, rng)
+    train_side, test_side = _sides(notes, known, protocol.n_train, rng, data)
+    train, left = _training(train_side, known, protocol.n_train, rng)
     test = test_side if data.grouped else left
-    train, test = _contaminated(train, test, known, protocol, rng)
     missing = [label for label in known if all(note.label != label for note in test)]
     if missing:
         raise InputError(
@@ -123,7 +108,6 @@ def draw(data: Dataset, protocol: Protocol, seed: int) -> Draw:
         [tested[i] for i in order],
         gap_s=protocol.gap_s,
         edge_s=protocol.gap_s,
-        reverb_s=protocol.reverb_s,
         snr_db=protocol.snr_db,
         rng=rng,
         sample_rate=data.sample_rate,
@@ -159,7 +143,7 @@ def _can_be_known(data: Dataset, label: str, protocol: Protocol) -> bool:
 
 
 def _sides(
-    notes: Sequence[Note], wanted: dict[str, int], rng: np.random.Generator, data: Dataset
+    notes: Sequence[Note], known: Sequence[str], n_train: int, rng: np.random.Generator, data: Dataset
 ) -> tuple[list[Note], list[Note]]:
     """Notes that may train and notes that may test: all for both without groups, else from different groups.
 
@@ -169,16 +153,16 @@ def _sides(
     if not data.grouped:
         return list(notes), list(notes)
     groups = rng.permutation(sorted({str(note.group) for note in notes})).tolist()
-    left = {label: {note.group for note in notes if note.label == label} for label in wanted}
+    left = {label: {note.group for note in notes if note.label == label} for label in known}
     there: Counter[str] = Counter()
     chosen: set[str] = set()
     for group in groups:
-        own = Counter(note.label for note in notes if note.group == group and note.label in wanted)
-        enough = all(there[label] >= n for label, n in wanted.items())
-        last = any(left[label] == {group} for label in wanted)
+        own = Counter(note.label for note in notes if note.group == group and note.label in known)
+        enough = all(there[label] >= n_train for label in known)
+        last = any(left[label] == {group} for label in known)
         if (enough and len(chosen) >= TRAIN_SHARE * len(groups)) or last:
             continue
-        useful = any(there[label] < wanted[label] for label in own)
+        useful = any(there[label] < n_train for label in own)
         if useful or len(chosen) < TRAIN_SHARE * len(groups):
             chosen.add(group)
             there.update(own)
@@ -187,10 +171,12 @@ def _sides(
     return [note for note in notes if note.group in chosen], [note for note in notes if note.group not in chosen]
 
 
-def _training(notes: Sequence[Note], wanted: dict[str, int], rng: np.random.Generator) -> tuple[list[Note], list[Note]]:
+def _training(
+    notes: Sequence[Note], known: Sequence[str], n: int, rng: np.random.Generator
+) -> tuple[list[Note], list[Note]]:
     """Random training notes of each class, and those that are left."""
     chosen: list[int] = []
-    for label, n in wanted.items():
+    for label in known:
         own = [i for i, note in enumerate(notes) if note.label == label]
         if len(own) < n or (len(own) == n == len(notes)):
             raise InputError(
@@ -198,29 +184,6 @@ def _training(notes: Sequence[Note], wanted: dict[str, int], rng: np.random.Gene
             )
         chosen += rng.choice(own, n, replace=False).tolist()
     return [notes[i] for i in chosen], [note for i, note in enumerate(notes) if i not in chosen]
-
-
-def _contaminated(
-    train: list[Note], test: list[Note], known: tuple[str, ...], protocol: Protocol, rng: np.random.Generator
-) -> tuple[list[Note], list[Note]]:
-    """Replace the last training notes of each class by notes of unknown classes, which are then not tested on."""
-    if not protocol.contamination:
-        return train, test
-    of_class: dict[str, list[Note]] = defaultdict(list)
-    for note in train:
-        of_class[note.label].append(note)
-    strangers = [i for i, note in enumerate(test) if note.label not in known]
-    n = protocol.contamination * len(known)
-    if len(strangers) <= n:
-        raise InputError(f"{len(strangers)} notes of unknown classes, expected more than {n} to contaminate with")
-    used = rng.choice(strangers, n, replace=False).tolist()
-    wrong = iter(used)
-    mixed = [
-        note if i < len(own) - protocol.contamination else Note(label, test[next(wrong)].samples)
-        for label, own in of_class.items()
-        for i, note in enumerate(own)
-    ]
-    return mixed, [note for i, note in enumerate(test) if i not in used]
 
 
 def _at_most(notes: Sequence[Note], n: int, rng: np.random.Generator) -> list[Note]:

@@ -6,11 +6,11 @@ from itertools import product
 import numpy as np
 import pytest
 
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.detector import NoteDetector
 from outlark.errors import InputError
-from outlark.experiment.methods import CLASS_MODELS, DECISIONS, FRONTS, METHODS, Method, method
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.features.note import NoteFrontEnd
+from outlark.paper.methods import CLASS_MODELS, DECISIONS, FRONTS, METHODS, Method, method
 
 CLASSES = ("tuti-D", "tuti-F", "cach-Z")
 WHOLE_NOTES = ("mddkm", "pknn", "occgp", "knn", "svm", "mahalanobis", "gp-reject", "platt-reject", "templates")

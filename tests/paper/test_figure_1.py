@@ -1,42 +1,26 @@
-"""Pictures of the experiment: right numbers, nothing that overlaps, the same each time."""
+"""Figure 1: the right notes and scores, nothing that overlaps, the same each time."""
 
 import io
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from matplotlib import pyplot
 from matplotlib.colors import to_hex
 
 from outlark.commands.plot.panels import COLOURS
+from outlark.data.synthetic import KNOWN
 from outlark.errors import InputError
-from outlark.experiment.figures import bars, chosen_excerpt, curves, figure_1
-from outlark.experiment.methods import METHODS
-from outlark.experiment.protocol import Protocol, draw
-from outlark.experiment.run import Sweep
-from outlark.experiment.synthetic import KNOWN
+from outlark.paper.figure_1 import chosen_excerpt, figure_1
+from outlark.paper.protocol import Protocol, draw
 from outlark.segments import Segment
 from tests.commands.test_plot import overlapping
-from tests.experiment.example_results import DETECTORS, fitted, renamed, run, synthetic, with_mistakes, without_known
-
-ALL = [(one.name, one.title) for one in METHODS.values()]
+from tests.paper.example_results import DETECTORS, fitted, renamed, synthetic, without_known
 
 
 def png(figure):
     file = io.BytesIO()
     figure.savefig(file, format="png", metadata={"Software": None})
     return file.getvalue()
-
-
-def swept(values, results, name="snr"):
-    return Sweep(name=name, values=values, results=tuple(results))
-
-
-def named(figure):
-    return [text.get_text() for text in figure.legends[0].get_texts()]
-
-
-# --- Figure 1 -------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -150,75 +134,3 @@ def test_known_classes_of_a_seed_are_drawn():
 def test_no_detector_is_an_error(drawn):
     with pytest.raises(InputError, match="no detectors"):
         figure_1(drawn, {})
-
-
-# --- Table 2 as dots ------------------------------------------------------------------------------------------------
-
-
-def test_dots_are_the_means_and_the_seeds():
-    results, _ = run()
-    figure = bars(results)
-    for axis, level in zip(figure.axes, ("window", "note"), strict=True):
-        names = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
-        for row, name in enumerate(names):
-            (method,) = [one.name for one in results.methods if one.title == name]
-            values = [one.overall(level) for one in results.outcomes if one.method == method]
-            faint = [
-                line for line in axis.lines if line.get_marker() == "." and abs(np.mean(line.get_ydata()) - row) < 0.4
-            ]
-            np.testing.assert_allclose(np.concatenate([line.get_xdata() for line in faint]), values)
-            (mean,) = [line for line in axis.lines if line.get_marker() == "o" and line.get_ydata()[0] == row]
-            assert mean.get_xdata()[0] == pytest.approx(np.mean(values))
-            (whisker,) = [c.get_segments()[0] for c in axis.collections if c.get_segments()[0][0, 1] == row]
-            assert np.diff(whisker[:, 0])[0] == pytest.approx(2 * np.std(values, ddof=1) / np.sqrt(3))
-    means = [
-        np.mean([one.overall("window") for one in results.outcomes if one.method == m.name]) for m in results.methods
-    ]
-    best = results.methods[int(np.argmax(means))].title
-    assert figure.axes[0].get_yticklabels()[-1].get_text() == best
-
-
-@pytest.mark.parametrize("seeds", [(1, 2), (4,)])
-def test_dots_of_all_methods_do_not_overlap(seeds):
-    assert overlapping(bars(with_mistakes(synthetic(), seeds=seeds, methods=ALL))) == []
-
-
-# --- curves ---------------------------------------------------------------------------------------------------------
-
-
-def test_curves_hold_the_means_with_bands():
-    at = [with_mistakes(synthetic(), Protocol(gap_s=gap, max_test=2)) for gap in (0.0, 0.1, 0.2)]
-    figure = curves(swept((0.0, 0.1, None), at))
-    for axis, level in zip(figure.axes, ("window", "note"), strict=True):
-        for line, method in zip(axis.lines, at[0].methods, strict=True):
-            expected = [np.mean([o.overall(level) for o in one.outcomes if o.method == method.name]) for one in at]
-            np.testing.assert_allclose(line.get_ydata(), expected)
-        for band, method in zip(axis.collections, at[0].methods, strict=True):
-            spread = [np.std([o.overall(level) for o in one.outcomes if o.method == method.name], ddof=1) for one in at]
-            box = band.get_paths()[0].vertices
-            assert np.ptp(box[box[:, 0] == 0.0, 1]) == pytest.approx(2 * spread[0] / np.sqrt(2))
-    assert [tick.get_text() for tick in figure.axes[1].get_xticklabels()] == ["0", "0.1", "no noise"]
-    assert figure.axes[1].get_xlabel() == "signal-to-noise ratio, dB"
-    assert named(figure) == [one.title for one in at[0].methods]
-
-
-@pytest.mark.parametrize("seeds", [(1, 2), (3,)])
-def test_fourteen_curves_have_names_that_do_not_overlap(seeds):
-    one = with_mistakes(synthetic(), seeds=seeds, methods=ALL)
-    figure = curves(swept((1, 2), [one, one], name="shots"))
-    assert overlapping(figure) == []
-    assert len(named(figure)) == len(ALL)
-    figure.canvas.draw()
-    for text in figure.legends[0].get_texts():
-        box = text.get_window_extent()
-        assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
-        assert 0 <= box.y0 < box.y1 <= figure.bbox.y1
-    styles = {(line.get_color(), line.get_marker()) for line in figure.axes[0].lines}
-    assert len(styles) == len(ALL)
-
-
-def test_a_long_name_leaves_room_for_the_curves():
-    one = with_mistakes(synthetic(), methods=[("mddkm", "long " * 60)])
-    for figure in (curves(swept((1, 2), [one, one])), bars(one)):
-        figure.canvas.draw()
-        assert sum(axis.bbox.width for axis in figure.axes[:2]) > 0.5 * figure.bbox.width

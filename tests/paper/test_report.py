@@ -2,7 +2,6 @@
 
 import base64
 import io
-import os
 import platform
 import re
 from dataclasses import replace
@@ -15,12 +14,11 @@ import sklearn
 from matplotlib.image import imread
 
 from outlark.errors import InputError
-from outlark.experiment.figures import figure_1
-from outlark.experiment.protocol import Protocol, draw
-from outlark.experiment.report import SYNTHETIC, changes_in_words, report
-from outlark.experiment.run import Sweep
+from outlark.paper.figure_1 import figure_1
+from outlark.paper.protocol import Protocol, draw
+from outlark.paper.report import SYNTHETIC, changes_in_words, report
 from outlark.version import __version__
-from tests.experiment.example_results import (
+from tests.paper.example_results import (
     DETECTORS,
     SMALL,
     fitted,
@@ -39,7 +37,7 @@ class Page(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.stack, self.tags, self.sources, self.links, self.ids, self.words = [], [], [], [], [], []
+        self.stack, self.tags, self.sources, self.links, self.words = [], [], [], [], []
         self.images = []
         self.feed(text)
         self.close()
@@ -51,7 +49,6 @@ class Page(HTMLParser):
         self.stack += [tag] if tag not in EMPTY else []
         self.sources += [given["src"]] if "src" in given else []
         self.links += [given["href"]] if "href" in given else []
-        self.ids += [given["id"]] if "id" in given else []
         self.images += [given] if tag == "img" else []
 
     def handle_endtag(self, tag):
@@ -72,17 +69,15 @@ def whole():
     results, _ = run()
     drawn = draw(results.data, SMALL, seed=1)
     figure = figure_1(drawn, {one.title: fitted(one, drawn) for one in DETECTORS[:2]})
-    at = [with_mistakes(results.data, replace(SMALL, snr_db=snr)) for snr in (None, 10.0)]
-    one = Sweep(name="snr", values=(None, 10.0), results=tuple(at))
-    return report(results, sweeps=[one], figure=figure, command="outlark experiment --seeds 3 > a & b")
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png")
+    return report(results, figure_1=picture.getvalue(), command="outlark experiment --seeds 3 > a & b")
 
 
-def test_it_parses_and_every_entry_of_the_contents_leads_somewhere(whole):
+def test_it_parses_and_has_its_sections(whole):
     page = Page(whole)
-    inner = [link[1:] for link in page.links if link.startswith("#")]
-    assert inner == page.ids == ["what", "table-2", "tests", "table-1", "figure-1", "curves", "learnt", "versions"]
     assert page.tags.count("h1") == 1
-    assert page.tags.count("h2") == len(inner)
+    assert page.tags.count("h2") == 6
 
 
 def test_nothing_comes_from_the_network(whole):
@@ -90,23 +85,18 @@ def test_nothing_comes_from_the_network(whole):
     assert page.sources
     assert all(source.startswith("data:image/png;base64,") for source in page.sources)
     assert not {"script", "link", "iframe", "object", "embed"} & set(page.tags)
-    assert [link for link in page.links if not link.startswith("#")] == ["https://arxiv.org/abs/2108.12857"]
+    assert page.links == ["https://arxiv.org/abs/2108.12857"]
     assert "url(" not in whole
     assert "@import" not in whole
     without_links = re.sub(r'<a href="[^"]*">', "", whole)
     assert "http" not in re.sub(r'src="data:[^"]*"', "", without_links)
 
 
-def test_pictures_are_sharp_and_of_sensible_size(whole):
-    page = Page(whole)
-    assert len(page.images) == 3
-    for given in page.images:
-        pixels = imread(io.BytesIO(base64.b64decode(given["src"].partition(",")[2])), format="png")
-        assert pixels.shape[:2] == pytest.approx((2 * int(given["height"]), 2 * int(given["width"])), abs=2)
-        assert 150 < int(given["height"]) < 1200
-        assert 600 < int(given["width"]) <= 1100
-        assert np.ptp(pixels[..., :3]) > 0.5
-        assert given["alt"]
+def test_the_picture_is_the_figure(whole):
+    (given,) = Page(whole).images
+    pixels = imread(io.BytesIO(base64.b64decode(given["src"].partition(",")[2])), format="png")
+    assert np.ptp(pixels[..., :3]) > 0.5
+    assert given["alt"]
 
 
 def test_it_tells_what_was_done(whole):
@@ -121,9 +111,8 @@ def test_it_tells_what_was_done(whole):
         ("numpy", np.__version__),
         ("scipy", scipy.__version__),
         ("scikit-learn", sklearn.__version__),
-        ("platform", platform.platform()),
-        ("processors", str(os.cpu_count())),
-        ("seeds", "1 to 3"),
+        ("on", platform.platform()),
+        ("seeds", "1, 2, 3"),
     ]:
         assert f"{name} {version}" in text
     for title in ("whole notes, seed 1", "literal, seed 1"):
@@ -131,7 +120,7 @@ def test_it_tells_what_was_done(whole):
 
 
 def test_made_up_notes_are_called_so_on_top_and_others_are_not(whole):
-    assert whole.index(SYNTHETIC.replace("'", "&#x27;")) < whole.index("<nav")
+    assert whole.index(SYNTHETIC.replace("'", "&#x27;")) < whole.index("<h2")
     other = Page(report(with_mistakes(renamed({})))).text
     assert "synthetic, and" not in other
     assert "Experiment on renamed" in other
@@ -155,8 +144,8 @@ def test_names_are_escaped():
 
 def test_what_was_not_asked_for_has_no_section():
     page = Page(report(with_mistakes(synthetic(), methods=[("mddkm", "ours")])))
-    assert page.ids == ["what", "table-2", "table-1", "learnt", "versions"]
-    assert "To repeat it" not in page.text
+    assert page.tags.count("h2") == 4
+    assert not {"img", "pre"} & set(page.tags)
 
 
 @pytest.mark.parametrize("make", [without_known, synthetic], ids=["drawn", "named"])
@@ -171,16 +160,13 @@ def test_every_change_of_the_protocol_is_told():
         n_train=4,
         gap_s=0.25,
         snr_db=12.5,
-        reverb_s=0.75,
-        contamination=3,
-        imbalance=7,
         n_known=6,
         n_unknown=9,
         max_test=8,
     )
     words = changes_in_words(other)
     assert len(words) == len(vars(other))
-    for number, said in zip(("4", "0.25", "12.5", "0.75", "3", "7", "6", "9", "8"), words, strict=True):
+    for number, said in zip(("4", "0.25", "12.5", "6", "9", "8"), words, strict=True):
         assert re.search(rf"(?<![\d.]){re.escape(number)}(?![\d.])", said)
     assert changes_in_words(Protocol()) == []
 

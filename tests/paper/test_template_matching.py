@@ -5,9 +5,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.errors import InputError
-from outlark.experiment.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.experiment.template_matching import TemplateMatching, correlations
+from outlark.paper.template_matching import TemplateMatching, correlations
 
 KNOWN = {"tuti-F": 3, "cach-D": 3}
 

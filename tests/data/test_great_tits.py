@@ -22,9 +22,8 @@ import soundfile
 from outlark.annotations import read_annotations
 from outlark.commands.train.examples import find_examples
 from outlark.commands.train.learning import learn
-from outlark.errors import InputError
-from outlark.experiment import great_tits
-from outlark.experiment.great_tits import (
+from outlark.data import great_tits
+from outlark.data.great_tits import (
     TABLE_ENDING,
     WHEEL,
     WHEEL_SHA256,
@@ -35,6 +34,7 @@ from outlark.experiment.great_tits import (
     tables,
     usual_folder,
 )
+from outlark.errors import InputError
 from outlark.files.places import cache_folder
 from outlark.metrics import Events, event_f
 
@@ -226,7 +226,7 @@ def test_without_pip(tmp_path):
     venv.create(tmp_path / "bare", with_pip=False)
     python = tmp_path / "bare" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     code = (
-        f"import sys\nsys.path.insert(0, {str(SOURCE)!r})\nfrom outlark.experiment.great_tits import get\n"
+        f"import sys\nsys.path.insert(0, {str(SOURCE)!r})\nfrom outlark.data.great_tits import get\n"
         "try: get()\nexcept ValueError as error: print(error)"
     )
     environment = {**os.environ, "OUTLARK_CACHE": str(tmp_path / "cache"), "PYTHONPATH": ""}

@@ -1,1 +1,0 @@
-"""The experiment of the paper, on notes that anyone can make."""
