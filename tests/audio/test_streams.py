@@ -61,6 +61,17 @@ def test_everything_that_reads_sees_the_same_samples(tmp_path, kind):
             assert np.array_equal(np.concatenate(list(audio.blocks(1000, first=first))), whole[first:])
 
 
+def test_a_header_alone_before_a_recording_shifts_nothing(tmp_path):
+    second = saved(tmp_path / "a.wav", 1.0, 0)
+    (tmp_path / "b.wav").write_bytes(second[:4] + (36).to_bytes(4, "little") + second[8:40] + bytes(4) + second)
+    audio, whole = AudioFile(tmp_path / "b.wav"), read(tmp_path / "a.wav")[0]
+    assert np.array_equal(np.concatenate(list(audio.blocks(1000, first=5000))), whole[5000:])
+
+
+def test_a_damaged_chain_is_left_to_the_decoder():
+    assert contents(io.BytesIO(b"OggS" + bytes(200))) == ((), None)
+
+
 @pytest.mark.parametrize(("kind", "channels", "rate"), [("flac", 2, RATE), ("ogg", 1, 8000), ("wav", 1, 8000)])
 def test_what_cannot_be_joined_is_told(tmp_path, kind, channels, rate):
     first = saved(tmp_path / f"a.{kind}", 1.0, 0)

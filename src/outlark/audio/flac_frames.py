@@ -54,9 +54,9 @@ def _announced(header: bytes) -> tuple[int, int, int]:
 
 def _cut(file: BinaryIO, start: int, end: int, announced: int, block_size: int, rate: int) -> str | None:
     frames = list(_frames(file, max(start, end - SEEN), end, block_size))
-    if not frames or not announced or any(frame.end == announced for frame in frames):
+    if not frames or not announced or not rate or any(frame.end == announced for frame in frames):
         return None
-    there = max(frame.first for frame in frames if frame.first < announced) if rate else 0
+    there = max((frame.first for frame in frames if frame.first < announced), default=0)
     return (
         f"cut short: its header announces {announced / rate:.3f} s, but it ends after {there / rate:.3f} s; get a "
         "complete copy if there is one"

@@ -27,6 +27,8 @@ def contents(file: BinaryIO) -> Contents:
         if last.flags & FIRST and not before.flags & FIRST:
             starts.append(last.start)
         before = last
+    if not starts:
+        return Contents()  # the decoder says what is wrong
     # several streams side by side end one by one: any last page at the end will do
     complete = last.complete and bool(last.flags & LAST)
     partial = None if complete else "cut short: its last page is missing; get a complete copy if there is one"

@@ -269,7 +269,7 @@ class AudioFile:
         Otherwise always the same pieces from the start, because what Opus decodes to depends on them.
         """
         for number, n_samples in enumerate(self._lengths):
-            if first >= n_samples > 0 and number + 1 < len(self._lengths):
+            if 0 < first >= n_samples and number + 1 < len(self._lengths):
                 first -= n_samples
                 continue
             before = sum(self._lengths[:number])
@@ -317,18 +317,25 @@ class AudioFile:
     @contextmanager
     def _bytes(self) -> Iterator[BinaryIO]:
         """The file itself. The decoder takes an error of the network for the end of the file; here it is raised."""
+        wrong: Exception | None = None
         try:
             if is_endless(self.path):
                 raise AudioError(f"{self.path} {NOT_REGULAR}")
             with opened(self.path) as file:
-                fetching = Fetching(file) if is_url(self.path) else None
-                yield fetching or file  # type: ignore[misc]
-                if fetching is not None and fetching.error is not None:
-                    raise fetching.error
+                source: Any = Fetching(file) if is_url(self.path) else file
+                try:
+                    yield source
+                except AudioError as error:
+                    wrong = error  # what is wrong with the sound is no error of the network
+                if getattr(source, "error", None) is not None:
+                    raise source.error
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise AudioError(f"{self.path} does not exist; check the path") from error
+            where = "URL" if is_url(self.path) else "path"
+            raise AudioError(f"{self.path} does not exist; check the {where}") from error
         except OSError as error:
             raise self._not_opened(error) from error
+        if wrong is not None:
+            raise wrong
 
     def _contents(self, file: BinaryIO) -> Contents:
         if not file.read(1):
