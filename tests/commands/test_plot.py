@@ -328,7 +328,7 @@ def test_what_cannot_be_drawn(detector, tmp_path):
         figure.draw_excerpt(series, np.zeros((100, 2)), sample_rate=100)
     holes = tmp_path / "holes.wav"
     soundfile.write(holes, np.where(np.arange(9000) == 8000, np.nan, 0.0), 8000, subtype="FLOAT")
-    with pytest.raises(AudioError, match=r"holes\.wav: cannot be read from 0\.000 to"):
+    with pytest.raises(AudioError, match=r"holes\.wav: sample 8000, at 1\.000 s"):
         figure.draw_excerpt(detector, holes)
 
 

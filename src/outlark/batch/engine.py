@@ -19,7 +19,6 @@ from outlark.annotations.provenance import FOLDER_ABOUT
 from outlark.audio.resampling import resampled_length
 from outlark.batch.analysis import Progress, analyse, analyse_part, join_parts, opened
 from outlark.batch.facts import Facts
-from outlark.batch.sources import Source
 from outlark.batch.task import DECIDE, SCORES, Task, fingerprint, sha256_of
 from outlark.batch.unit import Unit, parts_folder
 from outlark.detection.scores_file import ScoreKeeper, load_scores
@@ -181,8 +180,9 @@ class Engine:
     def _detect(self, unit: Unit, progress: Progress, annotations: Spool) -> dict[str, Any]:
         task, source, audio = self.task, unit.source, opened(unit.source.path, self.task.channel)
         before = unit.before if unit.parts else fingerprint(source.path)
-        whose: dict[str, Any] = {"recording": source.name, "channel": task.channel, "model_sha256": task.model_sha256}
-        whose["scoring_sha256"] = self._scoring
+        where = None if is_url(source.path) else str(source.path)
+        whose: dict[str, Any] = {"recording": source.name, "path": where, "channel": task.channel}
+        whose |= {"model_sha256": task.model_sha256, "scoring_sha256": self._scoring}
         keeper = ScoreKeeper(self._detector.layout_, audio.sample_rate, **whose) if task.keep_scores else None
 
         def take(found: Found) -> None:
@@ -199,29 +199,33 @@ class Engine:
             path = self._finished / (_stem(unit) + SCORES)
             keeper.save(path, n_samples=n, n_model_samples=n_model, facts=facts.as_dict())
         seconds = n / audio.sample_rate
-        return {"file": before, "seconds": seconds, **self._written(unit, annotations, facts, task.channel)}
+        written = self._written(unit, annotations, facts, task.channel, {source.name: where})
+        return {"file": before, "seconds": seconds, **written}
 
     def _decide(self, unit: Unit, progress: Progress, annotations: Spool) -> dict[str, Any]:
         source, before = unit.source, fingerprint(unit.source.path)
         kept = load_scores(source.path, self.task.model_sha256, self._scoring)
-        annotations.extend(self._annotations(kept.decide(self._detector), kept.recording or source.name, kept.channel))
+        name = kept.recording or source.name
+        annotations.extend(self._annotations(kept.decide(self._detector), name, kept.channel))
         facts = Facts.of_dict(kept.facts).and_also(kept.remark_on_edges(self._detector))
         seconds = kept.n_samples / kept.sample_rate
-        return {"file": before, "seconds": seconds, **self._written(unit, annotations, facts, kept.channel)}
+        written = self._written(unit, annotations, facts, kept.channel, {name: kept.path})
+        return {"file": before, "seconds": seconds, **written}
 
-    def _written(self, unit: Unit, annotations: Spool, facts: Facts, channel: int | None) -> dict[str, Any]:
-        """Write all annotation files; what the journal says about them."""
+    def _written(
+        self, unit: Unit, annotations: Spool, facts: Facts, channel: int | None, places: Mapping[str, str | None]
+    ) -> dict[str, Any]:
+        """Write all annotation files; what the journal says about them.
+
+        `places` says where the recording is, if that is known, for programs that open it.
+        """
         annotations.finish = facts.on
-        about, paths = self._about(facts, channel), self._paths(unit.source)
+        about, paths = self._about(facts, channel), {name: place for name, place in places.items() if place is not None}
         for name in self.task.formats:
             target = self._finished / (_stem(unit) + FORMATS[name].suffix)
             write_annotations(target, annotations, format=name, about=about, paths=paths)
         counts = Counter(str(annotation.verdict) for annotation in annotations)
         return {"segments": counts, **facts.for_journal()}
-
-    def _paths(self, source: Source) -> dict[str, str]:
-        """Where the recording is, for programs that open it; kept scores do not say."""
-        return {} if self.task.verb == DECIDE or is_url(source.path) else {source.name: str(source.path)}
 
     def _set_thresholds(self) -> dict[str, float]:
         """Set those of the task, and return them by name."""

@@ -51,8 +51,9 @@ class KeptScores:
     #: Of the recording itself.
     sample_rate: int
     n_samples: int
-    #: Its name.
+    #: Its name, and where it was.
     recording: str | None = None
+    path: str | None = None
     #: Counted from 1; None for the mean of all.
     channel: int | None = None
     #: Of the model file that gave the scores, and of all in it that scores depend on (`storage.scoring_sha256`).
@@ -111,6 +112,7 @@ class ScoreKeeper:
         sample_rate: int,
         *,
         recording: str | None = None,
+        path: str | None = None,
         channel: int | None = None,
         model_sha256: str | None = None,
         scoring_sha256: str | None = None,
@@ -119,6 +121,7 @@ class ScoreKeeper:
         self._header = {
             "kind": KIND,
             "recording": recording,
+            "path": path,
             "channel": channel,
             "rate": int(sample_rate),
             "model_sha256": model_sha256,
@@ -210,6 +213,7 @@ def _kept(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> KeptScores:
         sample_rate=_count(header, "rate"),
         n_samples=_count(header, "samples"),
         recording=_text(header, "recording"),
+        path=_text(header, "path") if "path" in header else None,  # not in earlier files
         channel=None if header["channel"] is None else _count(header, "channel"),
         model_sha256=_text(header, "model_sha256"),
         scoring_sha256=_text(header, "scoring_sha256") if "scoring_sha256" in header else None,  # not in earlier files

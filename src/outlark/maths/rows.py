@@ -19,12 +19,13 @@ BLOCK_ROWS = 4096
 IN_MEMORY = 2**26
 
 
-def blocks(n: int, n_rows: int = BLOCK_ROWS) -> Iterator[slice]:
-    """The rows of a table, `n_rows` at a time.
+def blocks(n: int, n_rows: int | None = None) -> Iterator[slice]:
+    """The rows of a table, `n_rows` at a time, by default `BLOCK_ROWS`.
 
     >>> [(block.start, block.stop) for block in blocks(5000)]
     [(0, 4096), (4096, 5000)]
     """
+    n_rows = BLOCK_ROWS if n_rows is None else n_rows
     return (slice(start, min(start + n_rows, n)) for start in range(0, n, n_rows))
 
 

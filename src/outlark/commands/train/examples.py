@@ -306,7 +306,7 @@ def clip_folders(folder: Path, tables: Sequence[str], remarks: list[str]) -> dic
     if not classes and not tables and loose:
         raise InputError(
             f"{folder} contains {number_of(len(loose), 'sound file')} ({loose[0]}), but neither subfolders nor "
-            f"annotation files that label them; {EXPECTED}"
+            f"annotation files that label them{_because(remarks)}; {EXPECTED}"
         )
     if len(classes) == 1:
         _check_depth(folder, next(iter(classes)))
