@@ -28,6 +28,7 @@ ANNOTATIONS = (
     Annotation(start_s=2.0, end_s=2.0, recording="b c.wav", label='=a "b",\tc', verdict="ambiguous", runner_up="d",
                sample_rate=8000),
 )  # fmt: skip
+DURATIONS = {"night.wav": 60.0, "b c.wav": 30.0}
 #: Formats that are only read, and tables of other programs.
 OTHERS = {
     "textgrid": b'File type = "ooTextFile"\nObject class = "TextGrid"\n\nxmin = 0\nxmax = 2\ntiers? <exists>\n'
@@ -54,7 +55,7 @@ class Tables(Target):
         found = []
         for name in WRITTEN:
             path = self.folder / f"seed{FORMATS[name].suffix}"
-            write_annotations(path, ANNOTATIONS, format=name, about=About(version="0"))
+            write_annotations(path, ANNOTATIONS, format=name, about=About(version="0"), durations=DURATIONS)
             found.append((name, path.read_bytes()))
         found += OTHERS.items()
         kinds = [(bytes([k]), name, body) for name, body in found for k in _kinds(name)]

@@ -312,7 +312,7 @@ def test_settings_that_are_refused(parameters, message):
         (np.zeros((4, 2)), r"shape \(4, 2\); HLDSFrontEnd takes one channel, \(n,\): reduce the channels"),
         (np.zeros((4, 1)), r"shape \(4, 1\); HLDSFrontEnd takes one channel"),
         (np.float64(1.0), r"shape \(\); HLDSFrontEnd"),
-        ([0.0, np.nan], "NaN or infinite"),
+        ([0.0, np.nan], "NaN, infinite"),
         (np.zeros(3, complex), "type complex128"),
     ],
 )

@@ -324,7 +324,7 @@ def test_a_sample_rate_that_holds_none_of_the_bands_is_refused():
     [
         (np.zeros((4, 2)), r"shape \(4, 2\); spectra need one channel, \(n,\): reduce the channels"),
         (np.float64(1.0), r"shape \(\); spectra"),
-        ([0.0, np.nan], "NaN or infinite"),
+        ([0.0, np.nan], "NaN, infinite"),
         (np.zeros(3, complex), "type complex128"),
     ],
 )
