@@ -244,3 +244,19 @@ def test_frequencies_that_nobody_knows_fill_the_band_and_say_so(tmp_path):
     ]
     write_annotations(tmp_path / "a.txt", annotations[1:2], format="raven")
     assert (tmp_path / "a.txt").read_text().split("\n")[1].split("\t")[6] == "11025.0"
+
+
+def test_a_blank_verdict_in_our_own_table_makes_no_class_of_unknown(tmp_path):
+    path = tmp_path / "x.Table.1.selections.txt"
+    notes = [
+        Annotation(start_s=0.0, end_s=0.1, verdict="unknown"),
+        Annotation(start_s=0.2, end_s=0.3, label="a", verdict="ambiguous", runner_up="b"),
+        Annotation(start_s=0.4, end_s=0.5, label="a", verdict="known"),
+    ]
+    write_annotations(path, notes, format="raven")
+    header, *rows = [line.split("\t") for line in path.read_text().splitlines()]
+    for cells in rows:
+        cells[header.index("Verdict")] = ""  # as a spreadsheet may leave it
+    path.write_text("".join("\t".join(cells) + "\n" for cells in (header, *rows)))
+    read = read_annotations(path).annotations
+    assert [(one.label, one.verdict) for one in read] == [(None, "unknown"), ("a", "ambiguous"), ("a", None)]

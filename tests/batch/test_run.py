@@ -95,7 +95,7 @@ def test_everything_is_done_once(model, four, tmp_path):
     assert again.segments == first.segments
     assert contents(tmp_path / "out") == before
     assert not changed(tmp_path / "out", at)
-    assert sorted(os.listdir(tmp_path / "out/.outlark")) == ["journal.jsonl", "lock", "workers"]
+    assert sorted(os.listdir(tmp_path / "out/.outlark")) == ["combined.csv.sha256", "journal.jsonl", "lock", "workers"]
 
 
 def test_the_combined_table_has_the_rows_of_earlier_runs(model, four, tmp_path):
@@ -139,6 +139,44 @@ def test_rows_of_several_runs_still_say_which(model, four, tmp_path):
         told = {row["settings"] for row in csv.DictReader(file)}
     assert len(told) == 2
     assert not (tmp_path / "out/combined.csv.about.json").exists()
+
+
+@pytest.mark.parametrize("why", ["no-resume", "one missing", "another format", "recording changed"])
+def test_an_edited_table_is_kept_when_its_recording_is_done_again(model, four, done, why):
+    edited = done / "a.wav.Table.1.selections.txt"
+    mine = edited.read_bytes().replace(b"tuti-D", b"mine")
+    edited.write_bytes(mine)
+    more = {}
+    if why == "no-resume":
+        more = {"resume": False}
+    elif why == "one missing":
+        (done / "a.wav.outlark.csv").unlink()
+    elif why == "another format":
+        more = {"formats": ("csv", "raven", "audacity")}
+    else:
+        soundfile.write(four / "a.wav", np.concatenate([song(0), song(1)]), SAMPLE_RATE)
+    report = go(model, done, four, **more)
+    assert report.edited == ["a.wav.Table.1.selections.txt.edited"]
+    assert (done / report.edited[0]).read_bytes() == mine
+    assert b"mine" not in edited.read_bytes()
+    edited.write_bytes(b"again")
+    assert go(model, done, four, resume=False).edited == ["a.wav.Table.1.selections.txt.2.edited"]
+    assert (done / report.edited[0]).read_bytes() == mine
+
+
+def test_nothing_counts_as_edited_that_nobody_has_edited(model, four, done):
+    assert go(model, done, four, combined=True).edited == []
+    assert go(model, done, four, combined=True, resume=False).edited == []
+    assert not list(done.rglob("*.edited"))
+
+
+def test_an_edited_combined_table_is_kept(model, four, done):
+    combined = go(model, done, four, combined=True).combined
+    written = combined.read_bytes()
+    combined.write_bytes(mine := written + b"mine\n")
+    report = go(model, done, four, combined=True)
+    assert report.edited == ["combined.csv.edited"]
+    assert ((done / "combined.csv.edited").read_bytes(), combined.read_bytes()) == (mine, written)
 
 
 def test_a_combined_table_without_rows(model, tmp_path):

@@ -376,9 +376,13 @@ def test_swapped_arguments_are_noticed(tmp_path):
     truth = tmp_path / "1.txt"
     write_annotations(truth, [annotation(1, "a")], format="raven")
     for swapped in (out, out / "1.wav.Table.1.selections.txt"):
-        with pytest.raises(InputError, match="swapped") as told:
+        with pytest.raises(InputError, match="seem to be swapped") as told:
             match_tables(truth, swapped)
         assert f"outlark evaluate {swapped} {truth}" in str(told.value)
+    with pytest.raises(InputError, match="seem to be swapped"):
+        match_tables(tmp_path, out)  # the output folder lies within that of the annotations
+    with pytest.raises(InputError, match="no truth"):
+        match_tables(out, out)
 
 
 def test_a_folder_that_somebody_corrected_is_truth_if_they_say_so(tmp_path):

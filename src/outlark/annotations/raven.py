@@ -25,6 +25,7 @@ from outlark.annotations.delimited import (
 from outlark.annotations.files import encoded
 from outlark.annotations.outlark_csv import other_columns
 from outlark.errors import InputError
+from outlark.verdict_names import AMBIGUOUS, UNKNOWN
 
 NAMES: Names = {
     "start_s": ("begin_time_s", "begin_time"),
@@ -67,8 +68,9 @@ def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None)
         columns.need("end_s", NAMES, "the end")
     if "file_offset_s" not in columns.at and "recording" in columns.at:
         _check_one_clock(sheet, columns)
-    annotations = columns.annotations(label_column, guess=not set(OURS) <= set(sheet.columns))
-    return [_behind(annotation) for annotation in annotations]
+    ours = set(OURS) <= set(sheet.columns)
+    annotations = columns.annotations(label_column, guess=not ours)
+    return [_behind(annotation, ours) for annotation in annotations]
 
 
 def write(annotations: Collection[Annotation], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
@@ -98,10 +100,19 @@ def write(annotations: Collection[Annotation], about: About, durations: Mapping[
 # ---------------------------------------------------------------------- reading
 
 
-def _behind(annotation: Annotation) -> Annotation:
-    """An annotation whose label is the text from `shown`."""
-    cells = (annotation.label, annotation.verdict, annotation.runner_up)
+def _behind(annotation: Annotation, ours: bool) -> Annotation:
+    """An annotation whose label is the text from `shown`, in a table of `ours` or another."""
+    verdict = _verdict_in_label(annotation) if ours and annotation.verdict is None else annotation.verdict
+    cells = (annotation.label, verdict, annotation.runner_up)
     return replace(annotation, label=label_behind(*cells), verdict=verdict_behind(*cells))
+
+
+def _verdict_in_label(annotation: Annotation) -> str | None:
+    """The verdict that the label spells out, where a spreadsheet left its own cell blank: "unknown" is no class."""
+    text, runner_up = annotation.label or "", annotation.runner_up
+    if text in (UNKNOWN, AMBIGUOUS):
+        return text
+    return AMBIGUOUS if runner_up is not None and text.endswith(f" or {runner_up}?") else None
 
 
 def _without_waveforms(sheet: Sheet) -> Sheet:

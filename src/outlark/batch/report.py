@@ -10,10 +10,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
+from outlark.batch.edited import keep_if_edited
 from outlark.batch.journal import DONE, Journal
 from outlark.batch.partitions import write_partitions
 from outlark.batch.sources import Failure, Sources
-from outlark.batch.task import ROWS, Task
+from outlark.batch.task import ROWS, Task, file_sha256
 from outlark.errors import InputError
 from outlark.files.aside import sync_folder
 
@@ -44,6 +45,8 @@ class State:
         Recordings with digital silence, clipping, or channels that cancel each other.
     changed : list of str
         Files that were done before, and again because they have changed.
+    edited : list of str
+        Files that somebody had edited, under the names that they have now because others replace them.
     segments : Counter
         How many of each verdict, including files that were done before.
     """
@@ -60,6 +63,7 @@ class State:
     remarks: list[Failure] = field(default_factory=list)
     quality: list[Failure] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
+    edited: list[str] = field(default_factory=list)
     segments: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -91,7 +95,22 @@ def write_combined(task: Task, outputs: Iterable[str]) -> Path:
         for table in tables:
             header = _copy_rows(table, combined, header, with_run=len(runs) > 1)
         _write_run(target, tables, runs)
+    _digest_of_combined(task).write_text(file_sha256(target), encoding="ascii")
     return target
+
+
+def keep_edited_combined(task: Task) -> list[str]:
+    """Rename the combined file if somebody has edited it; its new name, if so."""
+    noted = _digest_of_combined(task)
+    if not noted.is_file():
+        return []
+    kept = keep_if_edited(Path(task.output, COMBINED), {noted.read_text(encoding="ascii")})
+    noted.unlink()  # until the file is written anew, so that after a crash it is not taken for an edited one
+    return [path.name for path in kept]
+
+
+def _digest_of_combined(task: Task) -> Path:
+    return task.workshop / f"{COMBINED}.sha256"
 
 
 @contextmanager
@@ -180,6 +199,8 @@ def report_of(task: Task, sources: Sources, journal: Journal, state: State, *, c
     for found in (state.failures, state.partial, state.remarks, state.quality):
         found.sort(key=_name)
     state.segments = Counter({verdict: state.segments[verdict] for verdict in task.verdicts})
+    if combined:
+        state.edited += keep_edited_combined(task)
     failed = {failure.name for failure in state.failures}
     listed = {source.name: source.listed for source in sources.files}
     # of this run and of earlier ones, as far as they are still there; the manifest of this run counts

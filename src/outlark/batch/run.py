@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from outlark.batch.crew import Crew
+from outlark.batch.edited import keep_edited
 from outlark.batch.journal import DONE, FAILED, NAME, PART, Journal, TakenError, check_same, is_done, lock, prints_of
 from outlark.batch.report import Report, State, report_of
 from outlark.batch.sources import Failure, Source, Sources
@@ -45,7 +46,8 @@ def run(
         Number of these worker processes.
     resume : bool
         Skip what was done with the same model and settings, if the recording is unchanged (see `fingerprint`) and its
-        annotation files are still there. False: do everything again.
+        annotation files are still there. False: do everything again. Files that somebody has edited since are kept
+        under another name before they are replaced.
     combined : bool
         Write one annotation file for all; needs the format "csv".
     parquet : bool
@@ -58,12 +60,16 @@ def run(
     """
     with _workshop(task.workshop):
         journal = Journal(task.workshop / NAME)
+        kept: list[str] = []
         if not resume:
+            again = [journal.entries.get(source.name, {}) for source in sources.files]
+            kept = keep_edited(task, again)  # the journal knows what was written, so it is cleared afterwards
             journal.clear()
         forget_parts(task, journal)
         prints = prints_of(sources, journal)
         check_same(task, sources, journal, prints)
         running = _Run(task, sources, journal, prints, watch, part_s)
+        running.state.edited += kept
         running.work(Crew(task, jobs) if driver is None else driver)
         return report_of(task, sources, journal, running.state, combined=combined, parquet=parquet)
 
@@ -112,6 +118,7 @@ class _Run:
         self._counted: dict[Unit, tuple[float, float]] = {}  # bytes and seconds of a unit that are in the state
         for source in sources.files:
             self._sort_in(source, prints.get(source.name))
+        self.state.edited += keep_edited(task, (journal.entries.get(name, {}) for name in self._to_do))
 
     def work(self, driver: Driver) -> None:
         self.state.bytes_total = float(sum(self._to_do.values()))

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from outlark.batch.edited import SUFFIX as EDITED
 from outlark.batch.journal import MISSING, Verified
 from outlark.batch.report import Report
 from outlark.batch.run import run
@@ -118,8 +119,8 @@ def _advice(found: Verified) -> list[str]:
     said = []
     if both:
         said.append(
-            f"{listing(sorted(both))}: some files are missing and others changed. If you edited the latter, copy them "
-            "elsewhere before you detect again, which replaces them"
+            f"{listing(sorted(both))}: some files are missing and others changed; 'outlark detect' with the same "
+            f"options writes all of them anew and keeps the changed ones as NAME{EDITED}"
         )
     if missing - both:
         said.append("run 'outlark detect' with the same options to write missing files again")
@@ -170,6 +171,8 @@ def _work_through(paths: Sequence[str], given: Mapping[str, Any], **more: Any) -
         for same in sources.same[:LISTED]:
             say(f"Note: {same.message}", err=True)
         say(_summary(report, elapsed_s, task.output), err=True)
+    for name in report.edited:
+        say(f"Note: {name}: a file edited since it was written, kept under this name; the run wrote it anew", err=True)
     say_failures(_pairs(report.failures), report.failures_file)
     say_failures(_pairs(report.partial), report.failures_file, "processed in part")
     if not given["quiet"]:
@@ -229,6 +232,7 @@ def _content(report: Report, task: Task, elapsed_s: float) -> Mapping[str, Any]:
         "quality": _listed(report.quality),
         "remarks": _listed(report.remarks),
         "changed": list(report.changed),
+        "edited": list(report.edited),
         "segments": dict(report.segments),
         "seconds_of_sound": round(report.seconds, 3),
         "seconds_taken": round(elapsed_s, 3),

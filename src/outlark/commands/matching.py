@@ -207,13 +207,15 @@ def _by_origin(tables: Sequence[Named]) -> tuple[list[Named], list[Named]]:
 
 def _check_order(found: Sequence[Named], detections: Path, truth: Path) -> None:
     """Refuse arguments that are swapped: detections of a model in place of the truth, and the other way round."""
-    of_a_program = any(m.score is not None or m.verdict is not None for table, _ in found for m in table.annotations)
-    if of_a_program or _by_origin(found)[0]:
+    # the output folder may lie within that of the annotations
+    others = [one for one in found if not one[0].path.resolve().is_relative_to(truth.resolve())]
+    of_a_program = any(m.score is not None or m.verdict is not None for table, _ in others for m in table.annotations)
+    if not others or of_a_program or _by_origin(others)[0]:
         return
     command = shlex.join(["outlark", "evaluate", str(truth), str(detections)])
     raise InputError(
-        f"the arguments seem to be swapped: a model of outlark made {truth}, and nothing in {detections} has a score; "
-        f"the detections come first: {command} (if a person has corrected {truth}, add --corrected)"
+        f"the arguments seem to be swapped: a model of outlark made {truth}, and nothing else in {detections} has a "
+        f"score; the detections come first: {command} (if a person has corrected {truth}, add --corrected)"
     )
 
 
