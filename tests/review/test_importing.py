@@ -187,6 +187,16 @@ def test_labels_that_differ_in_spaces_only_are_one_class(opens):
         assert [c["name"] for c in client.get("/api/project").json()["classes"]] == ["long song"]
 
 
+def test_a_class_of_an_earlier_version_with_two_spaces_takes_its_labels_once(opens):
+    """Models and their results may hold such a name as well."""
+    with opens("a.wav") as client:
+        with client.opened.project.store.action("classes of the results") as action:
+            action.insert("class", name="long  song", colour=0)
+        table = "recording,start_s,end_s,label\na.wav,0.1,0.2,long  song\na.wav,0.3,0.4,long song\n"
+        assert [taken(client, table)["added"] for _ in range(2)] == [2, 0]
+        assert [c["name"] for c in client.get("/api/project").json()["classes"]] == ["long  song"]
+
+
 def test_what_was_exported_comes_back_to_its_recordings(opens, tmp_path):
     """As one table over both sites, and as the files of each, in a project that has moved."""
     with opens(*SITES) as client:

@@ -88,6 +88,47 @@ def test_a_table_that_changed_is_read_again(trained_folder, demo_recordings, tmp
     assert _known(open_project([folder])) == fewer
 
 
+def test_results_of_two_sites_with_equal_names_in_one_project(trained_folder, demo_recordings, tmp_path):
+    """Each recording keeps what was found in it, whichever results were opened last, and after a change of one."""
+    model, shared = trained_folder / "models" / "run-1.outlark", tmp_path / "shared"
+    for site, wav in zip("AB", sorted(demo_recordings.glob("*.wav")), strict=True):
+        (tmp_path / site).mkdir()
+        shutil.copy(wav, tmp_path / site / "20240501_040000.wav")
+        detect(model, [tmp_path / site], tmp_path / f"found-{site}")
+    alone = [_known(open_project([tmp_path / f"found-{site}"])) for site in "AB"]
+    both = [*alone[0], *((2, *row[1:]) for row in alone[1])]
+    assert _known(open_project([tmp_path / "found-A"], shared)) == alone[0]
+    for site in "BAB":
+        assert _known(open_project([tmp_path / f"found-{site}"], shared)) == both
+    (table,) = (tmp_path / "found-A").glob("*.outlark.csv")
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[:-1]))
+    fewer = _known(open_project([tmp_path / "found-A"], shared))
+    assert [row for row in both if row not in fewer] == [alone[0][-1]]
+
+
+def test_a_verdict_on_results_that_were_replaced_before_it_was_sent(
+    trained_folder, demo_recordings, tmp_path, visit, opens, serving
+):
+    """The page stayed open while outlark was stopped, its tables changed, and outlark was started twice."""
+    folder = tmp_path / "found"
+    detect(trained_folder / "models" / "run-1.outlark", sorted(demo_recordings.glob("*.wav")), folder)
+    first = opens(folder)
+    page = visit(first)
+    page.ignored = "Failed to load resource"
+    page.review_next()
+    serving.stop(page.url)
+    page.page.keyboard.press("y")
+    page.page.wait_for_selector("#foot.trouble #saved:has-text('not saved')")
+    first.project.close()
+    for table in folder.glob("*.outlark.csv"):
+        table.write_text(table.read_text() + "\n")
+    opens(folder).project.close()
+    serving.again(opens(folder), page.url)
+    page.page.wait_for_selector("#saved:has-text('All changes are saved.')")
+    assert page.page.locator("#alerts").inner_text() == ""
+    assert list(rows(page).values()).count("confirmed") == 1
+
+
 def _known(opened: Opened) -> list[tuple]:
     rows = opened.project.store.rows("SELECT * FROM detection WHERE run_id > 0 ORDER BY recording_id, t0, t1")
     opened.project.close()

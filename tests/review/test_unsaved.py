@@ -15,7 +15,7 @@ import pytest
 from outlark.review.opening import open_project
 from outlark.review.store import Store
 from tests.review.browsing import Visit, chromium, statuses
-from tests.review.conftest import limited
+from tests.review.conftest import Client, limited
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here: apt-get install chromium")
 
@@ -150,15 +150,39 @@ def test_a_change_that_is_refused_is_told_and_the_rest_are_stored(trained, visit
     page = visit(trained)
     page.review_next()
     serving.stop(page.url)
-    first, gone, last = judged(page, "u", 3)
+    before = events(trained)
+    (gone,) = judged(page, "u") and judged(page, "y")
+    judged(page, "u")
     unsaved(page, 3)
-    with trained.project.store.writing() as db:
-        db.execute("DELETE FROM detection WHERE id = ?", (gone,))
+    with trained.project.store.writing() as db:  # as another tab deletes a class
+        db.execute("DELETE FROM class WHERE id = (SELECT class_id FROM detection WHERE id = ?)", (gone,))
     serving.again(trained, page.url)
     back(page)
     page.page.wait_for_selector("#alerts:has-text('Not saved')")
     page.page.wait_for_selector(f"#queue [data-id='{gone}']", state="detached")
-    assert {statuses(page)[i] for i in (first, last)} == {"relabelled"}
+    assert events(trained) == [*before, *["review: unknown"] * 2]
+
+
+def test_verdicts_on_results_that_were_replaced_meanwhile_are_stored(trained, visit, serving):
+    """They are about a place in a recording, whatever a new model has found there."""
+    page = visit(trained)
+    page.review_next()
+    serving.stop(page.url)
+    ids = judged(page, "u", 2) + judged(page, "y") + judged(page, "n")
+    unsaved(page, 4)
+    store, span = trained.project.store, "recording_id, t0, t1"
+    places = [tuple(store.row(f"SELECT {span} FROM detection WHERE id = ?", number).values()) for number in ids]
+    with Client(trained) as client:
+        for _ in range(2):
+            assert client.work("/api/train")["state"] == "done"
+    assert [store.row("SELECT id FROM detection WHERE id = ?", number) for number in ids] == [None] * 4
+    serving.again(trained, page.url)
+    back(page)
+    assert page.page.locator("#alerts").inner_text() == ""
+    given = store.rows(f"SELECT {span}, origin FROM annotation ORDER BY id DESC LIMIT 4")[::-1]
+    assert [tuple(row.values())[:3] for row in given] == places
+    assert [row["origin"] for row in given] == ["relabelled", "relabelled", "confirmed", "rejected"]
+    assert events(trained)[-4:] == ["review: unknown", "review: unknown", "review: confirm", "review: reject"]
 
 
 def test_annotations_and_undo_wait_like_verdicts(trained, visit, serving):

@@ -8,11 +8,13 @@ from typing import Any
 from outlark.errors import InputError
 from outlark.review.project import RUN, Project, Recording, clean_name
 from outlark.review.queues import SAME, overlap, with_statuses
+from outlark.review.runs import NONE
 from outlark.review.store import Action, Applied, Row
 
 #: Origins of annotations from verdicts; a second verdict replaces them.
 OF_REVIEWS = ("confirmed", "rejected", "relabelled", "unsure")
 SHORTEST_SAMPLES = 16
+PLACE = ("recording_id", "t0", "t1")
 COLOURS = 8
 
 
@@ -71,9 +73,14 @@ def remove(project: Project, annotation_id: int) -> Row:
     return outcome(project, action.changes, "delete")
 
 
-def judge(project: Project, detection_id: int, verdict: str, class_id: int | None, queue: str) -> Row:
-    """A verdict on a detection becomes an annotation, and replaces an earlier verdict."""
-    found = _row(project, "detection", detection_id)
+def judge(
+    project: Project, detection_id: int, verdict: str, class_id: int | None, queue: str, found: Row | None = None
+) -> Row:
+    """A verdict on a detection becomes an annotation, and replaces an earlier verdict.
+
+    It is stored for the place in `found`, as the page showed it, if the detection has been replaced since.
+    """
+    found = _judged(project, detection_id, found)
     own = found["class_id"]
     if verdict == "relabel" and class_id is not None and class_id == own:
         verdict = "confirm"  # precision counts it as right
@@ -82,7 +89,7 @@ def judge(project: Project, detection_id: int, verdict: str, class_id: int | Non
         f"SELECT * FROM annotation WHERE recording_id = ? AND t0 < ? AND t1 > ? AND origin IN {OF_REVIEWS}",
         found["recording_id"], found["t1"], found["t0"],
     )  # fmt: skip
-    place = {name: found[name] for name in ("recording_id", "t0", "t1")}
+    place = {name: found[name] for name in PLACE}
     with project.store.action(f"review: {verdict}") as action:
         for before in near:
             if overlap(found, before) >= SAME:
@@ -94,6 +101,20 @@ def judge(project: Project, detection_id: int, verdict: str, class_id: int | Non
             new_class_id=label if origin == "relabelled" else None, queue=queue,
         )  # fmt: skip
     return outcome(project, action.changes, f"review: {verdict}")
+
+
+def _judged(project: Project, detection_id: int, shown: Row | None) -> Row:
+    """The detection that a verdict is about, else what the page showed of it, as a detection of no run."""
+    if shown is None:
+        return _row(project, "detection", detection_id)
+    row = project.store.row("SELECT * FROM detection WHERE id = ?", detection_id)
+    if row is not None and all(row[name] == shown[name] for name in (*PLACE, "class_id")):
+        return row
+    recording = project.recording(shown["recording_id"])
+    if recording is None:
+        raise Gone(f"there is no recording {shown['recording_id']} any more; reload the page")
+    t0, t1 = _span(recording, shown["t0"], shown["t1"])
+    return {**shown, "t0": t0, "t1": t1, "run_id": NONE}
 
 
 def judge_all(project: Project, verdicts: Sequence[Mapping[str, Any]]) -> list[Row]:
@@ -120,7 +141,7 @@ def promote(project: Project, cluster_id: int, name: str, keep: Sequence[int] | 
     with project.store.action(f"new class {name} from unknown sounds") as action:
         class_id = action.insert("class", name=name, colour=_next_colour(project))
         for member in kept:
-            place = {key: member[key] for key in ("recording_id", "t0", "t1")}
+            place = {key: member[key] for key in PLACE}
             action.insert("annotation", **place, class_id=class_id, role="example", origin="cluster")
     return outcome(project, action.changes, "promote")
 
@@ -208,7 +229,7 @@ def _place(changes: Sequence[Row]) -> Row | None:
     annotations = [row for (table, _), row in rows.items() if table == "annotation"]
     if not reviews and len(annotations) != 1:
         return None
-    return {name: (reviews or annotations)[-1][name] for name in ("recording_id", "t0", "t1")}
+    return {name: (reviews or annotations)[-1][name] for name in PLACE}
 
 
 def _statuses_near(project: Project, spans: Sequence[Row]) -> dict[str, str]:

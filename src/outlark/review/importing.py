@@ -140,7 +140,7 @@ class _Rows:
 
     def __init__(self, project: Project, action: Action) -> None:
         self._project, self._action = project, action
-        self._classes = project.class_ids()
+        self._classes = {" ".join(name.split()): number for name, number in project.class_ids().items()}
         self._known: dict[int, dict[tuple[int | None, int], list[Row]]] = {}
         self.added = self.there = 0
         self._points, self._late, self._unnamed = 0, Counter[str](), Counter[str]()

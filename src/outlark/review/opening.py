@@ -73,10 +73,10 @@ def _here(source: Source) -> Path:
 def _results(folder: Path, project: Path | None, model: Path | None, audio: Sequence[Path]) -> Opened:
     """An output folder of `outlark detect`: recordings and detections."""
     entries = Journal(folder / WORKSHOP / NAME).entries
-    done = {name: entry for name, entry in entries.items() if entry.get("state") == DONE}
+    done = {name: _here_now(entry, folder) for name, entry in entries.items() if entry.get("state") == DONE}
     if not done:
         raise InputError(f"{folder} holds no finished results; run 'outlark detect' again, or review the recordings")
-    files = [(_moved_along(Path(entry["path"]), folder, entry["file"]), name) for name, entry in done.items()]
+    files = [(Path(entry["path"]), name) for name, entry in done.items()]
     opened = _opened(folder.name, project or folder / FOLDER, files)
     opened.problems.extend(
         {"name": name, "message": f"detect could not search it: {entry.get('message', '')}"}
@@ -85,6 +85,11 @@ def _results(folder: Path, project: Path | None, model: Path | None, audio: Sequ
     )
     opened.problems.extend(import_found(opened.project, folder, done, model, audio))
     return opened
+
+
+def _here_now(entry: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """A line of the journal, with the path where its recording is now."""
+    return {**entry, "path": str(_moved_along(Path(entry["path"]), folder, entry["file"]))}
 
 
 def _moved_along(path: Path, folder: Path, print: Mapping[str, Any]) -> Path:

@@ -1,18 +1,21 @@
 """Results of `outlark detect` as a run of the page, which follows them when `detect` is resumed or repeated."""
 
 import json
+import os
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from outlark.annotations import Annotation, read_annotations
+from outlark.audio.sound_files import parts_in_common
 from outlark.batch.facts import Facts
 from outlark.batch.task import file_sha256, sha256_of
 from outlark.errors import InputError, OutlarkError
 from outlark.review import runs
+from outlark.review.identity import content, row_content
 from outlark.review.project import SHOWN, Project, Recording, insert_detections
 from outlark.review.store import Row
 from outlark.storage.model_file import load
@@ -31,29 +34,52 @@ def import_found(
 ) -> list[dict[str, str]]:
     """Store the annotation files of a run as a run of the page; returns those that could not be read.
 
-    Only files that have changed since they were stored are read. Results of another model, or with other settings,
-    become a run of their own, which is shown from then on. With `model`, the recordings have to be searched again,
-    which provides the scores. Without it, a model beside the results is used for retraining only.
+    Only files that have changed since they were stored are read; what is from other folders stays. Results of another
+    model, or with other settings, become a run of their own, which is shown from then on. With `model`, the recordings
+    have to be searched again, which provides the scores. Without it, a model beside the results is used for retraining
+    only.
     """
-    known = _known(project, done)
-    before: dict[str, str] = {} if known is None else known["health"].get("results", {}).get("tables", {})
-    tables = {name: table for name, entry in done.items() if (table := _table(folder, entry["outputs"])) is not None}
-    digests = {name: file_sha256(table) for name, table in tables.items()}
-    if known is not None and digests == before:
+    known, recordings, here = _known(project, done), _recordings(project, done), str(folder.absolute())
+    entries = {recording: done[name] for name, recording in recordings.items()}
+    tables = {one: table for one in entries if (table := _table(folder, entries[one]["outputs"])) is not None}
+    digests = {str(recording.id): [here, file_sha256(table)] for recording, table in tables.items()}
+    before: dict[str, list[str]] = {} if known is None else known["health"].get("results", {}).get("tables", {})
+    others = {number: kept for number, kept in before.items() if kept[0] != here and number not in digests}
+    if known is not None and {**others, **digests} == before:
         _show(project, known["id"])
         return []
-    recordings = {recording.name: recording for recording in project.recordings()}
-    changed = {name: tables[name] for name in tables if digests[name] != before.get(name) and name in recordings}
-    read, problems = _read(changed)
+    same = {one for one in tables if digests[str(one.id)][-1] == before.get(str(one.id), [""])[-1]}
+    read, problems = _read({one: table for one, table in tables.items() if one not in same})
     labels = sorted({note.label for notes in read.values() for note in notes if note.label is not None})
     _add_classes(project, labels)
     run_id = _new_run(project, folder, done, labels, model, audio) if known is None else known["id"]
-    stored = {name: digests[name] for name in tables if name in read or digests[name] == before.get(name)}
-    gone = [name for name in before if name not in tables and name in recordings]
-    found = {recordings[name]: read.get(name, []) for name in (*read, *gone)}
-    _store(project, run_id, found, done, labels, {"identity": _identity(done), "tables": stored})
+    gone = [one for one in project.recordings() if str(one.id) in {*before} - {*others} - {*digests}]
+    stored = others | {str(one.id): digests[str(one.id)] for one in {*read} | same}
+    found = {one: read.get(one, []) for one in (*read, *gone)}
+    _store(project, run_id, found, entries, labels, {"identity": _identity(done), "tables": stored})
     _show(project, run_id, new=known is None)
     return problems
+
+
+def _recordings(project: Project, done: Done) -> dict[str, Recording]:
+    """Name in the results → its recording: the one with its bytes, else the one where it was.
+
+    Recordings of other folders may have the same name. Of copies it is the one where it was, or the nearest.
+    """
+    recordings = {recording.id: recording for recording in project.recordings()}
+    at = {recording.path: recording for recording in recordings.values()}
+    alike = defaultdict(list)
+    for row in project.store.rows("SELECT * FROM recording"):
+        alike[row_content(row)].append(recordings[row["id"]])
+    found = {}
+    for name, entry in done.items():
+        path = Path(os.path.realpath(entry["path"]))
+        same, here = alike.get(content(entry["file"]), []), at.get(path)
+        if same and here not in same:
+            here = max(same, key=lambda recording: parts_in_common(path, recording.path))
+        if here is not None:
+            found[name] = here
+    return found
 
 
 def _show(project: Project, run_id: int, *, new: bool = False) -> None:
@@ -84,14 +110,14 @@ def _identity(done: Done) -> str:
     return json.dumps(next(iter(done.values()))["identity"], sort_keys=True)
 
 
-def _read(tables: Mapping[str, Path]) -> tuple[dict[str, list[Annotation]], list[dict[str, str]]]:
-    """The annotations in files, by name, and which could not be read."""
+def _read(tables: Mapping[Recording, Path]) -> tuple[dict[Recording, list[Annotation]], list[dict[str, str]]]:
+    """The annotations in the file of each recording, and which could not be read."""
     read, problems = {}, []
-    for name, table in tables.items():
+    for recording, table in tables.items():
         try:
-            read[name] = list(read_annotations(table).annotations)
+            read[recording] = list(read_annotations(table).annotations)
         except OutlarkError as error:
-            problems.append({"name": name, "message": str(error)})
+            problems.append({"name": recording.name, "message": str(error)})
     return read, problems
 
 
@@ -120,8 +146,8 @@ def _new_run(
 
 
 def _store(
-    project: Project, run_id: int, found: Mapping[Recording, Sequence[Annotation]], done: Done, labels: Sequence[str],
-    results: Mapping[str, Any],
+    project: Project, run_id: int, found: Mapping[Recording, Sequence[Annotation]],
+    entries: Mapping[Recording, Mapping[str, Any]], labels: Sequence[str], results: Mapping[str, Any],
 ) -> None:  # fmt: skip
     """Replace what a run holds of these recordings, and remember which files that was; verdicts stay as they are."""
     run, ids = project.run(run_id), project.class_ids()
@@ -133,7 +159,7 @@ def _store(
             runs.replace_detections(db, run_id, recording.id)
             rows = [_row(run_id, recording, annotation, ids) for annotation in annotations]
             insert_detections(db, [row for row in rows if row is not None])
-            entry = done.get(recording.name)
+            entry = entries.get(recording)
             remarks = () if entry is None else _facts(entry).all_remarks
             runs.mark_searched(db, run_id, recording, remarks, scores=entry is not None and run["model"] is None)
         db.execute(

@@ -44,10 +44,21 @@ class ChangedAnnotation(Body):
     t1: Number | None = None
 
 
+class Judged(Body):
+    """What a verdict is about: it is kept also if the detection was replaced before the verdict came."""
+
+    recording_id: Number
+    class_id: Number | None
+    t0: Number
+    t1: Number
+    score: float
+
+
 class Verdict(Body):
     """A person's verdict on a detection."""
 
     detection_id: Number
+    found: Judged | None = None
     verdict: Literal["confirm", "reject", "relabel", "unknown", "unsure"]
     class_id: Number | None = None
     queue: Literal["uncertain", "random", "time", "cluster"] = "time"

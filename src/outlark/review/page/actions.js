@@ -163,7 +163,8 @@ export function judge(verdict, classId = null) {
   if (verdict === "relabel" && classId === item.class_id) { verdict = "confirm"; classId = null; }
   const status = verdict === "unknown" && item.class_id == null ? "confirmed" : STATUS[verdict];
   say(`${className(item.class_id)}: ${verdict === "relabel" ? `is ${className(classId)}` : status}`);
-  const body = { detection_id: item.id, verdict, class_id: classId, queue: state.queue.order };
+  const found = { ...placeOf(item), class_id: item.class_id, score: item.score };  // the detection may be replaced before this is sent
+  const body = { detection_id: item.id, found, verdict, class_id: classId, queue: state.queue.order };
   change("POST", "/api/reviews", body, { shows: { statuses: { [item.id]: status } }, was: { statuses: { [item.id]: item.status } }, place: placeOf(item) });
   goNext();
 }
