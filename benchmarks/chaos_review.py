@@ -28,6 +28,7 @@ from review_speed import FLAGS
 from outlark.review.project import RUNNING, Job
 from outlark.review.training import train
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 #: Milliseconds; a limit for what hangs, not for what is slow.
 PATIENCE = 300_000
 CURRENT = "() => import('/actions.js').then(({ currentItem }) => currentItem() ?? null)"
@@ -313,7 +314,7 @@ TRIALS: dict[str, Callable[[Office], Iterator[Result]]] = {
 
 def tried(name: str, folder: Path) -> Iterator[Result]:
     """One trial, in a browser of its own."""
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
     if program is None:
         yield not_run(name, "there is no Chromium")
         return
