@@ -4,6 +4,7 @@ A row counts verdicts (or detections, recordings and exported rows): how many we
 file, how many twice, how many not at all.
 """
 
+import io
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ import signal
 import sqlite3
 import subprocess
 import urllib.request
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -18,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from chaos_ground import OUTLARK, Result, TrialError, not_run
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from playwright.sync_api import Error as BrowserError
 from review_pictures import marked
 from review_speed import FLAGS
@@ -26,10 +28,21 @@ from review_speed import FLAGS
 from outlark.review.project import RUNNING, Job
 from outlark.review.training import train
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 #: Milliseconds; a limit for what hangs, not for what is slow.
 PATIENCE = 300_000
 CURRENT = "() => import('/actions.js').then(({ currentItem }) => currentItem() ?? null)"
 ANOTHER = "(id) => import('/actions.js').then(({ currentItem }) => currentItem()?.id !== id)"
+#: Y for every note that comes, until none waits; in the page, because the way to it and back takes longer than the key.
+CONFIRM_ALL = """async () => {
+  const { currentItem } = await import("/actions.js"), { state } = await import("/state.js");
+  const pending = () => state.queue.more || state.queue.items.some((item) => item.status === "pending");
+  while (pending()) {
+    const { id } = currentItem();
+    document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "y", bubbles: true }));
+    while (currentItem().id === id && pending()) await new Promise((done) => setTimeout(done));
+  }
+}"""
 SAVED = "body:not([data-waiting]), body[data-waiting='0']"
 #: The progress of a training from which on recordings are searched, or nearly.
 SEARCHING = 0.5
@@ -89,14 +102,14 @@ class Desk:
 
     def verdicts(self) -> Counter[Place]:
         """How often each place has a verdict."""
-        return Counter(self.rows("SELECT recording_id, t0 FROM review"))
+        return Counter(self.rows("SELECT recording_id, t0 FROM review WHERE verdict = 'confirm'"))
 
 
 class Tab:
     """The page in a tab of its own."""
 
-    def __init__(self, browser: Browser, url: str) -> None:
-        self.page: Page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+    def __init__(self, person: BrowserContext, url: str) -> None:
+        self.page: Page = person.new_page()
         self.page.set_default_timeout(PATIENCE)
         self.page.on("dialog", lambda dialog: dialog.accept())  # "leave the page?"
         self.page.goto(url)
@@ -110,13 +123,11 @@ class Tab:
         self.page.wait_for_function(CURRENT)
         self.page.wait_for_selector("#card .verdicts")
 
-    def confirm(self, n: int | None = None) -> list[Place]:
-        """Press Y for n notes, or for all that come; the places."""
+    def confirm(self, n: int) -> list[Place]:
+        """Press Y for n notes, of which there must be more; the places."""
         found: list[Place] = []
-        while n is None or len(found) < n:
+        while len(found) < n:
             item = self.page.evaluate(CURRENT)
-            if item is None:
-                return found
             self.page.keyboard.press("y")
             self.page.wait_for_function(ANOTHER, arg=item["id"])
             found.append((item["recording_id"], item["t0"]))
@@ -130,16 +141,17 @@ class Tab:
 def compared(scenario: str, done: str, given: Iterable[Any], kept: Counter[Any]) -> Result:
     """What was given against what is kept."""
     wanted = set(given)
-    doubled, lost = sum(n - 1 for n in kept.values()), len(wanted - set(kept))
+    doubled, lost = (kept - Counter(wanted)).total(), len(wanted - set(kept))
     verdict = "identical" if not doubled and not lost else "WRONG: not what was given"
-    return Result(scenario, done, len(wanted), len(kept), doubled, lost, verdict)
+    return Result(scenario, done, len(wanted), kept.total(), doubled, lost, verdict)
 
 
 class Office:
     """Makes desks with a trained project and opens tabs, for all trials."""
 
     def __init__(self, folder: Path, browser: Browser) -> None:
-        self.folder, self.browser, self._n = folder, browser, 0
+        self.folder, self._n = folder, 0
+        self._person = browser.new_context(viewport={"width": 1440, "height": 900})  # whose tabs share their storage
         opened = marked(folder / "made", 3)
         train(opened.project, Job(1, "training"))
         opened.project.close()
@@ -156,7 +168,7 @@ class Office:
             desk.close()
 
     def tab(self, url: str) -> Tab:
-        return Tab(self.browser, url)
+        return Tab(self._person, url)
 
 
 def killed(office: Office) -> Iterator[Result]:
@@ -216,19 +228,21 @@ def _all_of(desk: Desk) -> Counter[Any]:
     return kept
 
 
-def _exported(desk: Desk) -> Counter[str]:
-    """The rows of the exported CSV."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{desk.port}/api/export?format=csv&scope=all") as answer:
-        return Counter(answer.read().decode("utf-8", "replace").splitlines())
+def _exported(desk: Desk) -> Counter[Any]:
+    """The rows of the exported tables."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{desk.port}/api/export?format=csv&scope=corrected") as answer:
+        archive = zipfile.ZipFile(io.BytesIO(answer.read()))
+    tables = [name for name in archive.namelist() if name.endswith(".csv")]
+    return Counter((name, row) for name in tables for row in enumerate(archive.read(name).decode().splitlines()))
 
 
 def cancelled(office: Office) -> Iterator[Result]:
     """A training that is cancelled leaves the detections of the last one, which can be reviewed."""
     with office.desk() as (desk, url):
-        shown = set(_detections(desk))
+        shown, before = set(_detections(desk)), set(desk.verdicts())
         tab = office.tab(url)
         job = desk.ask("POST", "/api/train")["id"]
-        tab.confirm(2)  # a verdict meanwhile
+        given = tab.confirm(2)
         while (now := desk.ask("GET", f"/api/jobs/{job}"))["progress"] < SEARCHING and now["state"] == RUNNING:
             pass
         desk.ask("DELETE", f"/api/jobs/{job}")
@@ -237,6 +251,7 @@ def cancelled(office: Office) -> Iterator[Result]:
         tab.saved()
         done = f"Train again, 2 verdicts, Cancel ({state})"
         yield compared("review: training cancelled", done, shown, Counter(_detections(desk)))
+        yield compared("review: training cancelled", "its verdicts", before | set(given), desk.verdicts())
 
 
 def _detections(desk: Desk) -> list[Any]:
@@ -253,7 +268,7 @@ def many(office: Office, n: int) -> Iterator[Result]:
         _multiply(desk.project, n)
         tab = office.tab(desk.start())
         wanted = set(desk.rows("SELECT recording_id, t0 FROM detection WHERE class_id IS NOT NULL"))
-        tab.confirm()
+        tab.page.evaluate(CONFIRM_ALL)
         tab.saved()
         done = f"{len(wanted):,} detections, Y until the end"
         yield compared("review: a long queue", done, wanted, desk.verdicts())
@@ -272,15 +287,19 @@ def _multiply(project: Path, n: int) -> None:
 
 
 def two_tabs(office: Office) -> Iterator[Result]:
-    """Two tabs that review the same queue at once."""
+    """Two tabs that review the same queue at once, the second from its tenth note on; then the server is killed."""
     with office.desk() as (desk, url):
         before, tabs = set(desk.verdicts()), [office.tab(url), office.tab(url)]
-        given = [place for _ in range(10) for tab in tabs for place in tab.confirm(1)]
+        for _ in range(9):
+            tabs[1].page.keyboard.press("j")
+        given = [place for _ in range(7) for tab in tabs for place in tab.confirm(1)]
+        desk.signal(signal.SIGKILL)
+        given += [place for _ in range(5) for tab in tabs for place in tab.confirm(1)]
+        desk.start()
         for tab in tabs:
             tab.saved()
-        yield compared(
-            "review: two tabs", "10 verdicts in each, in turn, without waiting", before | set(given), desk.verdicts()
-        )
+        done = "7 verdicts in each in turn, SIGKILL, 5 more in each, started again; some on the same notes"
+        yield compared("review: two tabs", done, before | set(given), desk.verdicts())
 
 
 TRIALS: dict[str, Callable[[Office], Iterator[Result]]] = {
@@ -295,7 +314,7 @@ TRIALS: dict[str, Callable[[Office], Iterator[Result]]] = {
 
 def tried(name: str, folder: Path) -> Iterator[Result]:
     """One trial, in a browser of its own."""
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
     if program is None:
         yield not_run(name, "there is no Chromium")
         return

@@ -21,6 +21,7 @@ import real_note_tasks
 import real_notes
 import real_streams
 import review_rounds
+import small_files
 import speed
 import speed_data
 import speed_tables
@@ -375,6 +376,17 @@ def test_throughput_prints_its_table(monkeypatch, capsys):
     monkeypatch.setattr(throughput, "in_a_process", throughput.measured)  # starting Python seven times is slow
     throughput.main(["--minutes", ".1", "--plain-seconds", "1", "--systems", *throughput.SYSTEMS])
     assert "times real time" in capsys.readouterr().out
+
+
+def test_small_files_and_many_examples_print_their_costs(capsys):
+    flush = small_files.os.fsync
+    small_files.main(["--files", "3", "--examples", "5"])
+    assert small_files.os.fsync is flush
+    rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
+    of_files, of_training = rows[2], rows[-1]
+    assert of_files[0] == "3"
+    assert all(float(value) > 0 for value in of_files[1:])
+    assert of_training[0] == "5"
 
 
 def test_the_plain_transcription_decides_as_the_system_does():

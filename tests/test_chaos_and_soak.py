@@ -1,9 +1,13 @@
 """The trials of benchmarks/chaos.py and benchmarks/soak.py run, on little sound, and see what is wrong."""
 
+import shutil
+import sqlite3
 import sys
+from collections import Counter
 
 import chaos
 import chaos_ground
+import chaos_review
 import pytest
 import soak
 
@@ -67,6 +71,34 @@ def test_trials_print_their_table(capsys):
 def test_every_trial_has_its_name(ground):
     parser_defaults = type("Given", (), {"kills": 1, "hours": 1.0, "part_length": 1.0})
     assert tuple(chaos.trials(ground, parser_defaults)) == chaos.RUNS
+
+
+@pytest.mark.parametrize(
+    ("kept", "doubled", "lost"),
+    [("ab", 0, 0), ("a", 0, 1), ("abb", 1, 0), ("abc", 1, 0), ("ac", 1, 1)],
+)
+def test_verdicts_that_are_lost_doubled_or_nobodys_are_counted(kept, doubled, lost):
+    result = chaos_review.compared("x", "damage", "ab", Counter(kept))
+    assert (result.expected, result.found, result.doubled, result.lost) == (2, len(kept), doubled, lost)
+    assert result.good == (kept == "ab")
+
+
+def test_a_verdict_that_a_killed_server_lost_is_seen(monkeypatch, capsys):
+    before = chaos_review.Desk.start
+
+    def forgetful(desk):
+        if desk.port:  # it has been killed: what it stored last is gone
+            with sqlite3.connect(desk.project) as db:
+                db.execute("DELETE FROM review WHERE id = (SELECT MAX(id) FROM review)")
+            db.close()
+        return before(desk)
+
+    monkeypatch.setattr(chaos_review.Desk, "start", forgetful)
+    if not any(map(shutil.which, chaos_review.BROWSERS)):
+        pytest.skip("there is no Chromium")
+    with pytest.raises(SystemExit):
+        chaos.main(["--only", "review-killed"])
+    assert "| 10 | 9 | 0 | 1 | WRONG" in capsys.readouterr().out
 
 
 def test_the_soak_finds_the_notes_and_tells_memory_and_delay(tmp_path):
