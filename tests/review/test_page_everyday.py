@@ -58,6 +58,10 @@ def test_the_header_stays_while_a_job_runs(trained, visit):
     )
     assert [boxed(page, one) for one in ("header", "#train", "#recording", "#spectrogram")] == before
     assert boxed(page, "#job-cancel")["width"] > 30
+    page.page.evaluate(
+        "() => Object.assign(document.getElementById('job-new'), { hidden: false, textContent: 'See 100 of 200 new' })"
+    )
+    assert boxed(page, "#job-text")["width"] > 20
 
 
 def test_a_gallery_of_148(trained, visit):
@@ -84,6 +88,7 @@ def test_a_class_is_deleted_and_comes_back(trained, visit):
     page.page.click("#dialog button.primary")
     page.page.wait_for_selector("#classes .name:text-is('tuti-D')", state="detached")
     page.saved()
+    page.page.wait_for_selector("#status:has-text('tuti-D was deleted')")
     page.page.locator("#spectrogram").focus()
     page.page.keyboard.press("z")
     page.page.wait_for_selector("#classes .name:text-is('tuti-D')")

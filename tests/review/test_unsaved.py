@@ -185,6 +185,23 @@ def test_verdicts_on_results_that_were_replaced_meanwhile_are_stored(trained, vi
     assert events(trained)[-4:] == ["review: unknown", "review: unknown", "review: confirm", "review: reject"]
 
 
+def test_a_note_that_could_not_be_shown_is_shown_when_the_server_is_back(trained, visit, serving):
+    """A verdict must not be about another note than the one in sight: here the next one is in another recording."""
+    page = visit(trained)
+    page.review_next()
+    shown = page.page.locator("#recording").input_value()
+    serving.stop(page.url)
+    current = "() => import('/actions.js').then(({ currentItem }) => String(currentItem().recording_id))"
+    while page.page.evaluate(current) == shown:
+        judged(page, "u")
+    page.page.wait_for_selector("#status:has-text('cannot be shown')")
+    assert page.page.locator("#recording").input_value() == shown
+    serving.again(trained, page.url)
+    back(page)
+    page.page.wait_for_function(f"() => document.getElementById('recording').value !== '{shown}'")
+    page.page.wait_for_function("() => document.querySelector('#card canvas').height === 256")
+
+
 def test_annotations_and_undo_wait_like_verdicts(trained, visit, serving):
     page = visit(trained)
     keys = page.page.keyboard

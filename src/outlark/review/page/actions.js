@@ -7,7 +7,7 @@ import { loadProject, openRecording, put, watch } from "./load.js";
 import { allSaved, drop, lastUnsaved, needsServer, send, unsaved } from "./outbox.js";
 import { playNote } from "./player.js";
 import { loadQueue, lookAhead, nextPending } from "./queue.js";
-import { changed, duration, samples, seconds, state } from "./state.js";
+import { changed, duration, on, samples, seconds, state } from "./state.js";
 import { className } from "./theme.js";
 import { holdTiles } from "./tiles.js";
 import { cursorInView, showNote, span, width, x } from "./view.js";
@@ -135,7 +135,9 @@ export async function go(at, play = true) {
   lookAhead();
   changed("queue");
   holdTiles(HOLD_MS);
-  if (!(await openRecording(item.recording_id).catch(() => false)) || currentItem() !== item) return;
+  unseen = null;
+  const fail = (error) => { unseen = item.id; say(`This note cannot be shown now: ${error.message}`); return false; };
+  if (!(await openRecording(item.recording_id).catch(fail)) || currentItem() !== item) return;
   showNote(seconds(item.t0), seconds(item.t1), Math.min(6, Math.max(span(), 1)));
   state.playhead = seconds(item.t0);
   changed("selection", "playhead", "view");
@@ -144,6 +146,8 @@ export async function go(at, play = true) {
   if (play) soon = setTimeout(() => { if (currentItem() === item) playNote(item.recording_id, seconds(item.t0), seconds(item.t1)); }, PAUSE_MS);
 }
 let soon = 0;
+/** @type {number | null} */ let unseen = null;  // the note under review, if the recording could not be opened for it
+on("connection", () => { if (!state.trouble && unseen !== null && unseen === state.current) go(state.queue.at); });
 
 /** The next item that nobody has judged, from the current one on. */
 export async function goNext() {

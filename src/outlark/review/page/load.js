@@ -201,9 +201,10 @@ const isShown = (job) => job.run !== null && (!state.project.run || state.projec
 function drawJob(job) {
   $("job-bar").value = job.progress;
   const button = $("job-new"), making = Boolean(state.project.run?.making);
-  $("job-text").textContent = making ? `model ${job.run} so far: ${job.searched} of ${job.recordings} recordings` : `${job.kind}: ${job.message}`;
+  const text = making ? `model ${job.run} so far: ${job.searched} of ${job.recordings} recordings` : `${job.kind}: ${job.message}`;
+  $("job-text").textContent = $("job-text").title = text;
   button.hidden = !making && (isShown(job) || !job.searched);
-  button.textContent = making ? "Back to the model before" : `See ${job.searched} of ${job.recordings} new`;
+  button.textContent = making ? "Back" : `See ${job.searched} of ${job.recordings} new`;
   button.dataset.run = making ? "" : String(job.run);
   changed("job");
 }

@@ -1,7 +1,7 @@
 // What is around the tracks: header, classes, unknown sounds, first steps.
 
 import { train, scanRest } from "./actions.js";
-import { $, el } from "./dom.js";
+import { $, el, say } from "./dom.js";
 import { confirmed, editName } from "./dialogs.js";
 import { openGallery } from "./gallery.js";
 import { openRecording } from "./load.js";
@@ -83,7 +83,7 @@ async function editClass(c) {
   if (needsServer("Renaming or deleting a class")) return;
   const { name, remove } = await editName(c.name);
   if (remove) {
-    if (await confirmed(`Delete ${c.name} and its ${many(c.examples + c.negatives, "annotation")}?`, "Delete")) await send("DELETE", `/api/classes/${c.id}`);
+    if (await confirmed(`Delete ${c.name} and its ${many(c.examples + c.negatives, "annotation")}?`, "Delete") && (await send("DELETE", `/api/classes/${c.id}`))) say(`${c.name} was deleted; undo (Z) brings it back`);
   } else if (name && name !== c.name) await send("PATCH", `/api/classes/${c.id}`, { name });
 }
 

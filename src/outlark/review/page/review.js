@@ -19,6 +19,7 @@ export function startReview() {
   on("queue", drawSoon);
   on("project", drawChoices);
   on("project", drawSoon);
+  on("connection", () => { if (!state.trouble) { delete $("card").dataset.id; drawSoon(); } });  // its pictures may not have come
   for (const name of ["of", "order"]) $(`queue-${name}`).addEventListener("change", () => choose({ [name]: $(`queue-${name}`).value }));
 }
 
@@ -131,7 +132,7 @@ function drawCard() {
       button("U", "Unknown", () => judge("unknown")), button("S", "Cannot tell", () => judge("unsure")), button("P", "Play", play)));
 }
 
-const button = (key, text, action, sign = null) => el("button", { type: "button", title: text, onclick: action }, el("kbd", {}, key), sign, text);
+const button = (key, text, action, sign = null) => el("button", { type: "button", title: text, onclick: action }, el("kbd", {}, key), sign, el("span", {}, text));
 
 /** Why it was decided so, in words. */
 function reason(item) {
