@@ -68,7 +68,7 @@ def test_parts_change_not_a_byte(model, night, in_one_piece, tmp_path, part_s, d
     assert (report.total, report.done, report.failures, report.resumed) == (4, 4, [], 0)
     assert contents(tmp_path / "out") == in_one_piece
     assert sorted(parts_in(tmp_path / "out")) == list(range(round(SECONDS / part_s)))
-    assert sorted(os.listdir(tmp_path / "out/.outlark")) == ["journal.jsonl", "lock", "workers"]
+    assert sorted(os.listdir(tmp_path / "out/.outlark")) == ["combined.csv.sha256", "journal.jsonl", "lock", "workers"]
     assert report.seconds == pytest.approx(2 * SECONDS + sum(len(song(i)) for i in range(2)) / SAMPLE_RATE, rel=1e-6)
     assert seen[-1][0] == pytest.approx(seen[-1][1])
     assert all(done <= total * (1 + 1e-9) for done, total in seen)
