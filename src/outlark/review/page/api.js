@@ -12,6 +12,8 @@ export const mayPass = ({ status }) => status === 0 || status >= 500 || [401, 40
 /** Those of them after which no other request would be answered. */
 const CLOSED = [0, 401, 403, 421];
 
+let asked = 0, unanswered = 0;  // requests so far, and the last one that was sent before the server was missed
+
 function heard(trouble) {
   if (state.trouble === trouble) return;
   state.trouble = trouble;
@@ -22,15 +24,18 @@ export async function request(method, path, body, options = {}) {
   const init = { method, ...options, headers: { ...options.headers } };
   if (state.project) init.headers["x-outlark-project"] = state.project.id;
   if (body !== undefined) { init.body = JSON.stringify(body); init.headers["content-type"] = "application/json"; }
+  const mine = ++asked;
   let response;
   try {
     response = await fetch(path, init);
   } catch {
+    unanswered = asked;
     heard("outlark does not answer; check that it is still running in its terminal");
     throw new Failure(state.trouble, 0);
   }
   const failure = response.ok ? null : new Failure(await reason(response), response.status);
-  heard(failure && CLOSED.includes(failure.status) ? failure.message : null);
+  // what was asked before the server was missed may be answered late, and does not show that it is back
+  if (mine > unanswered) heard(failure && CLOSED.includes(failure.status) ? failure.message : null);
   if (failure) throw failure;
   return response;
 }
