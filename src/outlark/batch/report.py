@@ -16,7 +16,7 @@ from outlark.batch.partitions import write_partitions
 from outlark.batch.sources import Failure, Sources
 from outlark.batch.task import ROWS, Task, file_sha256
 from outlark.errors import InputError
-from outlark.files.aside import sync_folder
+from outlark.files.aside import sync_folder, written_aside
 
 COMBINED, FAILURES, REMARKS = "combined.csv", "failures.csv", "remarks.csv"
 
@@ -95,7 +95,8 @@ def write_combined(task: Task, outputs: Iterable[str]) -> Path:
         for table in tables:
             header = _copy_rows(table, combined, header, with_run=len(runs) > 1)
         _write_run(target, tables, runs)
-    _digest_of_combined(task).write_text(file_sha256(target), encoding="ascii")
+    with written_aside(_digest_of_combined(task)) as noted:  # whole, or not at all: disks get full
+        noted.write_text(file_sha256(target), encoding="ascii")
     return target
 
 
