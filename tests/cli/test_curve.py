@@ -10,9 +10,8 @@ import soundfile
 from click.testing import CliRunner
 
 from outlark.annotations import Annotation, write_annotations
-from outlark.cli.curve import _tried_together
 from outlark.cli.main import main
-from outlark.commands.curve import ClassCurve, Point
+from outlark.commands.curve import ClassCurve, Point, tried_together
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.storage.model_file import load, save
 from tests.recordings_on_disk import save_model
@@ -194,7 +193,7 @@ def test_suggestions_that_find_less_together_are_withheld(together, kept):
         assert thresholds.tolist() == [[0.4, 0.4]]
         return [replace(curve, points=(Point(0.4, together, 2, 20 - together),), now=None) for curve in found]
 
-    checked = _tried_together(found, at)
+    checked = tried_together(found, at)
     assert [curve.suggested() for curve in checked] == ([better, better] if kept else [None, None])
     alone = [found[0], replace(found[1], now=better)]
-    assert _tried_together(alone, at) == alone  # only one changes: its curve says it all
+    assert tried_together(alone, at) == alone  # only one changes: its curve says it all

@@ -44,6 +44,7 @@ def test_the_page_follows_the_results_in_the_folder(trained_folder, demo_recordi
     page.saved()
     judged = [place for place, status in rows(page).items() if status == "confirmed"]
     assert len(judged) == 1
+    page.page.goto("about:blank")  # it must not ask a project that is closed
     first.project.close()
     # resumed: a recording has come
     detect(model, wavs, folder)
@@ -55,6 +56,7 @@ def test_the_page_follows_the_results_in_the_folder(trained_folder, demo_recordi
     assert {recording for recording, *_ in resumed} == {1, 2}
     estimates = page.get("/api/project")["precision"]
     assert sum(estimate["n"] for estimate in estimates.values()) == 1, "the verdict still counts"
+    page.page.goto("about:blank")  # it must not ask a project that is closed
     second.project.close()
     # repeated with a model that finds nothing
     deaf = load(model)
@@ -66,6 +68,7 @@ def test_the_page_follows_the_results_in_the_folder(trained_folder, demo_recordi
     assert rows(page) == {}
     assert page.page.locator("#queue li").count() == 0
     assert len(third.project.store.rows("SELECT * FROM annotation WHERE origin = 'confirmed'")) == 1
+    page.page.goto("about:blank")  # it must not ask a project that is closed
     third.project.close()
     # and once more with the first
     detect(model, wavs, folder, "--no-resume")

@@ -1,8 +1,7 @@
 """`outlark evaluate --curve`: what each threshold would find, and which one to choose."""
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,6 @@ from outlark.errors import InputError
 from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from outlark.annotations import Annotation
     from outlark.commands.curve import ClassCurve, Point
     from outlark.commands.evaluation import Compared
@@ -71,7 +68,7 @@ def curves_of(
     given: Mapping[str, Any],
 ) -> "list[ClassCurve]":
     """The curve of each class, from a model or from the scores in the files."""
-    from outlark.commands.curve import curves, curves_of_tables
+    from outlark.commands.curve import curves, curves_of_tables, tried_together
 
     iou = given["ious"][0]
     if detector is None:
@@ -80,7 +77,7 @@ def curves_of(
 
     kept = _kept(recordings, detections)
 
-    def at(thresholds: "np.ndarray", now: int | None = None) -> "list[ClassCurve]":
+    def at(thresholds: Any, now: int | None = None) -> "list[ClassCurve]":
         with counted(given["quiet"], "recordings analysed") as progress:
 
             def pairs() -> "Iterator[tuple[Compared, Iterator[list[Annotation]]]]":
@@ -92,23 +89,7 @@ def curves_of(
 
     thresholds = sweep_thresholds(detector)
     found = at(thresholds, len(thresholds) - 1)
-    return found if given["precision"] is not None else _tried_together(found, at)
-
-
-def _tried_together(found: "list[ClassCurve]", at: "Callable[[np.ndarray], list[ClassCurve]]") -> "list[ClassCurve]":
-    """Withhold the suggestions if together they find less: on a curve all thresholds move, and notes compete."""
-    import numpy as np
-
-    from outlark.commands.curve import pooled_f
-
-    now = [curve.now for curve in found if curve.now is not None]
-    chosen = [curve.suggested() or point for curve, point in zip(found, now, strict=True)]
-    if sum(point != before for point, before in zip(chosen, now, strict=True)) < 2:
-        return found
-    together = at(np.array([[point.score for point in chosen]]))
-    if pooled_f(curve.points[0] for curve in together) >= pooled_f(now):
-        return found
-    return [replace(curve, withheld=True) for curve in found]
+    return found if given["precision"] is not None else tried_together(found, at)
 
 
 def _kept(recordings: "Sequence[Compared]", detections: str) -> dict[str, Path]:

@@ -269,3 +269,18 @@ def _scale(axis: "Axes", curves: Sequence[ClassCurve]) -> None:
     ticks = [t for t in np.outer(10.0 ** np.arange(-6, 7), (1, 2, 3, 5)).ravel() if min(found) <= t <= max(found)]
     axis.set_xticks(ticks or [min(found)], [f"{tick:g}" for tick in ticks or [min(found)]])
     axis.minorticks_off()
+
+
+def tried_together(found: list[ClassCurve], at: Callable[[np.ndarray], list[ClassCurve]]) -> list[ClassCurve]:
+    """Withhold the suggestions if together they find less: on a curve all thresholds move, and notes compete.
+
+    `at` gives the curves at other thresholds, (n, C).
+    """
+    now = [curve.now for curve in found if curve.now is not None]
+    chosen = [curve.suggested() or point for curve, point in zip(found, now, strict=True)]
+    if sum(point != before for point, before in zip(chosen, now, strict=True)) < 2:
+        return found
+    together = at(np.array([[point.score for point in chosen]]))
+    if pooled_f(curve.points[0] for curve in together) >= pooled_f(now):
+        return found
+    return [replace(curve, withheld=True) for curve in found]
