@@ -9,10 +9,13 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # Tests in the background (nohup, "make test &", some CI systems) are started with Ctrl-C ignored, and every process
-    # would inherit that. A handler that does nothing is not inherited: programs under test can be interrupted.
-    signal.signal(signal.SIGINT, lambda *_: None)
+for name in ("SIGINT", "SIGHUP", "SIGTERM"):
+    # Tests in the background (nohup, "make test &", some CI systems) are started with Ctrl-C or the end of the terminal
+    # ignored, and every process would inherit that. A handler that does nothing is not inherited: programs under test
+    # can be interrupted.
+    number = getattr(signal, name, None)
+    if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, lambda *_: None)
 
 
 @pytest.fixture

@@ -6,19 +6,20 @@ import sys
 import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-#: Whether Ctrl-C reaches a program.
-REACHES = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+#: Whether Ctrl-C and the end of the terminal reach a program.
+REACHES = "from signal import *; print(getsignal(SIGINT) is default_int_handler, getsignal(SIGHUP) is SIG_DFL)"
 #: These tests, as "nohup make test &" starts them.
 IGNORED = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
 os.execv(sys.executable, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", sys.argv[1]])
 """
 
 
 def test_a_child_can_be_interrupted():
     done = subprocess.run([sys.executable, "-c", REACHES], capture_output=True, text=True, check=True)
-    assert done.stdout == "True\n"
+    assert done.stdout == "True True\n"
 
 
 def test_a_child_can_be_interrupted_where_the_tests_cannot():
