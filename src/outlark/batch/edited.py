@@ -6,7 +6,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from outlark.annotations import FORMATS
 from outlark.batch.journal import DONE
 from outlark.batch.task import Task, file_sha256
 
@@ -19,6 +18,8 @@ def keep_edited(task: Task, entries: Iterable[Mapping[str, Any]]) -> list[str]:
 
     `entries` are the lines of the journal about the recordings that are done again.
     """
+    from outlark.annotations import FORMATS  # slow to import, and the help of a command does not need it
+
     replaced = tuple(FORMATS[name].suffix for name in task.formats)
     kept = []
     for entry in entries:
