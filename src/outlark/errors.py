@@ -4,6 +4,15 @@ All derive from `OutlarkError`; each also derives from the built-in error that a
 ``except ValueError`` keeps working.
 """
 
+from typing import NamedTuple
+
+
+class Problem(NamedTuple):
+    """What could not be used, a file, a recording or a row, and why."""
+
+    where: str
+    message: str
+
 
 class OutlarkError(Exception):
     """Base class: catch this to catch everything that outlark raises on purpose."""

@@ -1,13 +1,53 @@
-"""A labelled span of a recording, stored in whole samples so that times do not drift."""
+"""Spans of time, and labelled segments of a recording in whole samples so that times do not drift."""
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from outlark.errors import InputError
 from outlark.verdict_names import KNOWN, VERDICTS
+
+#: Two spans are the same note from this intersection over union on.
+SAME_NOTE_IOU = 0.5
+
+
+class Span(NamedTuple):
+    """A stretch of time, both ends in seconds or both in samples.
+
+    >>> Span(0, 10).overlap(Span(5, 15)), Span(0, 10).iou(Span(5, 15)), Span(0, 10).is_same_note(Span(2, 11))
+    (5, 0.3333333333333333, True)
+    """
+
+    onset: float
+    offset: float
+
+    @property
+    def length(self) -> float:
+        """Offset minus onset."""
+        return self.offset - self.onset
+
+    def overlap(self, other: "Span") -> float:
+        """What both share; if negative, the gap between them."""
+        return min(self.offset, other.offset) - max(self.onset, other.onset)
+
+    def iou(self, other: "Span") -> float:
+        """Intersection over union."""
+        shared = self.overlap(other)
+        return shared / (max(self.offset, other.offset) - min(self.onset, other.onset)) if shared > 0 else 0.0
+
+    def is_same_note(self, other: "Span") -> bool:
+        """Whether a detection and an annotation, or two of either, are of one note."""
+        return self.iou(other) >= SAME_NOTE_IOU
+
+    def shares_half(self, other: "Span") -> bool:
+        """Whether the spans share half of the shorter one, so that they are about the same sound."""
+        return 2 * self.overlap(other) >= min(self.length, other.length)
+
+    def rounded(self) -> "Span":
+        """Seconds to the microsecond: equal for rows of different files that mean the same."""
+        return Span(round(self.onset, 6), round(self.offset, 6))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +113,11 @@ class Segment:
             label=label,
             **more,
         )
+
+    @property
+    def span(self) -> Span:
+        """First sample, and the one after the last."""
+        return Span(self.start, self.end)
 
     @property
     def start_s(self) -> float:

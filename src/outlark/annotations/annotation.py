@@ -13,7 +13,7 @@ from typing import Any, Self
 from outlark.audio.sound import HIGHEST_RATE
 from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import writable
-from outlark.segments import Segment
+from outlark.segments import Segment, Span
 from outlark.verdict_names import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN, VERDICTS
 
 #: Three years: a later time cannot be in seconds.
@@ -132,6 +132,16 @@ class Annotation:
             sample_rate=segment.sample_rate,
         )
 
+    @property
+    def span(self) -> Span:
+        """Start and end in seconds."""
+        return Span(self.start_s, self.end_s)
+
+    @property
+    def implied_verdict(self) -> str:
+        """The verdict; if the file does not say, known with a label and unknown without."""
+        return self.verdict or (UNKNOWN if self.label is None else KNOWN)
+
     def segment(self, sample_rate: int) -> Segment:
         """The span in samples, each time rounded to the nearest; AnnotationError if it is shorter than a sample."""
         try:
@@ -140,7 +150,7 @@ class Annotation:
                 self.end_s,
                 self.label,
                 sample_rate,
-                verdict=self.verdict or (UNKNOWN if self.label is None else KNOWN),
+                verdict=self.implied_verdict,
                 score=self.score or 0.0,
                 runner_up=self.runner_up,
                 runner_up_score=self.runner_up_score or 0.0,

@@ -20,7 +20,7 @@ from outlark.commands.summary.overlaps import counted_once
 from outlark.commands.summary.tally import Listened, Notes, Tally
 from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import writable
-from outlark.verdict_names import KNOWN, UNKNOWN
+from outlark.verdict_names import KNOWN
 
 #: Folders of partitions.
 SITES = "site=*"
@@ -266,7 +266,7 @@ def _notes(output: Path, tables: Sequence[str], wanted: Sequence[str]) -> Notes:
         found = [output / table for table in tables if table.endswith(FORMATS[format].suffix)]
         if found:
             notes = [note for path in found for note in read_annotations(path, format=format).annotations]
-            verdicts = [note.verdict or (UNKNOWN if note.label is None else KNOWN) for note in notes]
+            verdicts = [note.implied_verdict for note in notes]
             return Notes([note.label for note in notes], verdicts, [note.start_s for note in notes])
     raise AnnotationError(
         f"it has no annotation file in the format {' or '.join(wanted)}; run outlark detect with the same options and "

@@ -24,7 +24,7 @@ from outlark.commands.matching import without_copies
 from outlark.commands.train.examples import skipped_in_words, spread_evenly
 from outlark.errors import AudioError, InputError, OutlarkError
 from outlark.features.noise_floor import check_seconds
-from outlark.verdict_names import KNOWN, UNKNOWN
+from outlark.verdict_names import KNOWN
 from outlark.version import __version__
 
 
@@ -38,11 +38,11 @@ class Choice:
 
     @property
     def known(self) -> bool:
-        return verdict_of(self.annotation) == KNOWN
+        return self.annotation.implied_verdict == KNOWN
 
     @property
     def kind(self) -> str:
-        return str(self.annotation.label) if self.known else verdict_of(self.annotation)
+        return str(self.annotation.label) if self.known else self.annotation.implied_verdict
 
     def __str__(self) -> str:
         line = "" if self.annotation.line is None else f", line {self.annotation.line}"
@@ -109,7 +109,7 @@ def choose(
     check_labels(classes, {m.label for table in tables for m in table.annotations if m.label is not None})
     for table in tables:
         for annotation in table.annotations:
-            if verdict_of(annotation) not in verdicts or (classes and annotation.label not in classes):
+            if annotation.implied_verdict not in verdicts or (classes and annotation.label not in classes):
                 skipped["another verdict or class"] += 1
                 continue
             key = (table.path, annotation.recording)
@@ -131,11 +131,6 @@ def choose(
     skipped["more than asked for"] = len(ordered) - len(chosen)
     remarks = tuple(skipped_in_words(skipped))
     return Choices(choices=tuple(chosen), remarks=remarks, uncut=tuple(dict.fromkeys(uncut)))
-
-
-def verdict_of(annotation: Annotation) -> str:
-    """An annotation without a verdict is known if it has a label, and otherwise unknown."""
-    return annotation.verdict or (UNKNOWN if annotation.label is None else KNOWN)
 
 
 def _recording(table: Table, annotation: Annotation, sounds: SoundFiles) -> Path | Uncut:
@@ -293,7 +288,7 @@ def write_list(path: str | os.PathLike[str], clips: Iterable[Clip]) -> None:
     lines = [comma_line(list(COLUMNS))]
     for clip in clips:
         annotation = clip.choice.annotation
-        texts = (clip.file, annotation.label or "", verdict_of(annotation))
+        texts = (clip.file, annotation.label or "", annotation.implied_verdict)
         times = (annotation.start_s, annotation.end_s, clip.start_s, clip.end_s)
         cells = [
             *map(guarded, texts),

@@ -48,9 +48,7 @@ def check_negatives(negatives: Material, classes: Collection[Any], notes: Materi
             known = ", ".join(map(str, sorted(set(classes))))
             raise InputError(f"{where} is not {segment.label!r}, but there is no such class; there are {known}")
         for note in [] if notes is None else notes.segments[r]:
-            shared = min(note.end, segment.end) - max(note.start, segment.start)
-            shorter = min(note.end - note.start, segment.end - segment.start)
-            if note.label == segment.label and 2 * shared >= shorter:
+            if note.label == segment.label and note.span.shares_half(segment.span):
                 raise InputError(
                     f"{where} is not {segment.label!r}, but a note {note.label!r} is annotated there as well, at "
                     f"{note.start_s:.3f} to {note.end_s:.3f} s; keep one of them"

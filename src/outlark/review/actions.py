@@ -7,7 +7,7 @@ from typing import Any
 
 from outlark.errors import InputError
 from outlark.review.project import RUN, Project, Recording, clean_name
-from outlark.review.queues import SAME, overlap, with_statuses
+from outlark.review.queues import same_note, with_statuses
 from outlark.review.runs import NONE
 from outlark.review.store import Action, Applied, Row
 
@@ -92,7 +92,7 @@ def judge(
     place = {name: found[name] for name in PLACE}
     with project.store.action(f"review: {verdict}") as action:
         for before in near:
-            if overlap(found, before) >= SAME:
+            if same_note(found, before):
                 action.delete("annotation", before["id"])
         _forget_reviews(project, action, found)
         action.insert("annotation", **place, class_id=label, role=role, origin=origin)

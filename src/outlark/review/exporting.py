@@ -72,7 +72,7 @@ def annotations_of(project: Project, recording: Recording, scope: str) -> list[A
         return [facts.on(annotation) for annotation in found]
     own = project.store.rows("SELECT * FROM annotation WHERE recording_id = ? ORDER BY t0", recording.id)
     said = [_of_annotation(row, recording, names) for row in own if row["role"] in ("example", "truth")]
-    kept = [annotation for annotation in found if not any(_same(annotation, other) for other in said)]
+    kept = [annotation for annotation in found if not any(annotation.span.is_same_note(other.span) for other in said)]
     scores = {(annotation.start_s, annotation.end_s): annotation for annotation in found}
     said = [replace(m, score=scores[at].score) if (at := (m.start_s, m.end_s)) in scores else m for m in said]
     return [
@@ -157,9 +157,3 @@ def _of_annotation(row: Row, recording: Recording, names: Mapping[int, str]) -> 
         verdict=UNKNOWN if label is None else KNOWN, reason=f"{BY_HAND}: {row['origin']}", low_hz=row["low_hz"],
         high_hz=row["high_hz"], sample_rate=rate,
     )  # fmt: skip
-
-
-def _same(one: Annotation, other: Annotation) -> bool:
-    shared = min(one.end_s, other.end_s) - max(one.start_s, other.start_s)
-    union = max(one.end_s, other.end_s) - min(one.start_s, other.start_s)
-    return shared > 0 and shared >= 0.5 * union

@@ -10,9 +10,8 @@ from outlark.errors import InputError
 from outlark.metrics.intervals import wilson
 from outlark.review.project import Project
 from outlark.review.store import Row
+from outlark.segments import Span
 
-#: An annotation and a detection are the same note if they share at least this much of their union.
-SAME = 0.5
 #: What was judged is still among the results: they may have been replaced since.
 STILL_FOUND = (
     "EXISTS (SELECT 1 FROM detection d WHERE d.run_id = review.run_id AND d.recording_id = review.recording_id "
@@ -38,19 +37,14 @@ def statuses(detections: Sequence[Row], annotations: Sequence[Row]) -> dict[int,
     found = {}
     for detection in detections:
         near = ordered[bisect_left(starts, detection["t0"] - longest) : bisect_left(starts, detection["t1"])]
-        said = [_said(detection, a) for a in near if overlap(detection, a) >= SAME]
+        said = [_said(detection, a) for a in near if same_note(detection, a)]
         found[detection["id"]] = next((s for s in (CONFIRMED, RELABELLED, REJECTED, UNSURE) if s in said), PENDING)
     return found
 
 
-def overlap(one: Row, other: Row) -> float:
-    """Intersection over union of two spans.
-
-    >>> overlap({"t0": 0, "t1": 10}, {"t0": 5, "t1": 15})
-    0.3333333333333333
-    """
-    shared = min(one["t1"], other["t1"]) - max(one["t0"], other["t0"])
-    return max(0, shared) / (one["t1"] - one["t0"] + other["t1"] - other["t0"] - max(0, shared))
+def same_note(one: Row, other: Row) -> bool:
+    """Whether two rows are of the same note, an annotation and a detection for example."""
+    return Span(one["t0"], one["t1"]).is_same_note(Span(other["t0"], other["t1"]))
 
 
 def _said(detection: Row, annotation: Row) -> str:

@@ -19,7 +19,7 @@ from outlark.review.identity import content, row_content
 from outlark.review.project import SHOWN, Project, Recording, insert_detections
 from outlark.review.store import Row
 from outlark.storage.model_file import load
-from outlark.verdict_names import KNOWN, SILENCE, UNKNOWN
+from outlark.verdict_names import SILENCE
 
 #: Suffixes of annotation files, the most complete formats first.
 ENDINGS = (".jsonl", ".parquet", ".outlark.csv", ".selections.txt", ".birdnet.csv", ".kaleidoscope.csv", ".labels.txt")
@@ -226,7 +226,7 @@ def _sha256(done: Done) -> str | None:
 
 
 def _row(run_id: int, recording: Recording, annotation: Annotation, ids: Mapping[str, int]) -> tuple[Any, ...] | None:
-    verdict = annotation.verdict or (UNKNOWN if annotation.label is None else KNOWN)
+    verdict = annotation.implied_verdict
     t0, t1 = (
         min(recording.n_samples, round(t * recording.sample_rate)) for t in (annotation.start_s, annotation.end_s)
     )

@@ -90,7 +90,7 @@ def covers(one: Example, other: Example) -> bool:
     a, b = one.annotation, other.annotation
     if a is None or b is None:
         return True
-    return 2 * (min(a.end_s, b.end_s) - max(a.start_s, b.start_s)) >= min(a.end_s - a.start_s, b.end_s - b.start_s)
+    return a.span.shares_half(b.span)
 
 
 def pairs(
