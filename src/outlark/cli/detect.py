@@ -18,7 +18,8 @@ from outlark.batch.unit import PART_S, Driver
 from outlark.cli import options, thresholds
 from outlark.cli.main import UNREADABLE
 from outlark.cli.progress import clock, counted, rate, shown
-from outlark.cli.say import LISTED, answer, say, say_failures
+from outlark.cli.say import answer, say, say_failures
+from outlark.commands import LINES_SHOWN as LISTED
 from outlark.commands import listing
 from outlark.errors import InputError
 from outlark.plain_text import number_of

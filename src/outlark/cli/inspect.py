@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import click
 
 from outlark.cli import options, thresholds
-from outlark.cli.main import ERROR, UNREADABLE
-from outlark.cli.say import LISTED, answer, say, say_refused
+from outlark.cli.say import ERROR, UNREADABLE, answer, finish, say, say_refused
+from outlark.commands import LINES_SHOWN as LISTED
 from outlark.errors import OutlarkError
 from outlark.plain_text import number_of
 
@@ -214,27 +213,19 @@ def _share(share: float) -> str:
 @click.argument("model", type=click.Path())
 @click.option("--strict", is_flag=True, help="End with exit code 1 if there are problems.")
 @options.reporting
-def doctor(model: str, strict: bool, quiet: bool, as_json: bool) -> None:
+def doctor(model: str, strict: bool, **given: Any) -> None:
     """Look for mistakes that a MODEL is likely to make.
 
     The model hears silence, noise, hum, clicks, tones and whistles, none of which is a note. Each training note is
     judged by what the others say about it. The training set and the settings are checked. No recordings are needed.
     """
-    from outlark.commands.doctor import GOOD, PROBLEM, WARNING, examine
+    from outlark.commands.doctor import examine_model
 
     detector = thresholds.read_model(model)
-    if not quiet:
+    if not given["quiet"]:
         say("testing the model on sounds that are not notes …", err=True)
-    found = sorted(examine(detector), key=lambda finding: (PROBLEM, WARNING, GOOD).index(finding.severity))
-    counts = {severity: sum(f.severity == severity for f in found) for severity in (PROBLEM, WARNING, GOOD)}
-    if as_json:
-        answer({"model": model, **counts, "findings": [asdict(finding) for finding in found]})
-    else:
-        for finding in found:
-            say(finding)
-    if not quiet:
-        say(f"problems: {counts[PROBLEM]}, warnings: {counts[WARNING]}, good: {counts[GOOD]}", err=True)
-    click.get_current_context().exit(ERROR if strict and counts[PROBLEM] else 0)
+    found = examine_model(model, detector)
+    finish(found, given, ERROR if strict and found.problems else 0)
 
 
 # ------------------------------------------------------------------------ plot

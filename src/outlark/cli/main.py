@@ -16,11 +16,11 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from outlark.cli.say import answer, say
+from outlark.cli.say import ERROR, STOPPED, answer, say
+from outlark.cli.say import UNREADABLE as UNREADABLE
 from outlark.errors import OutlarkError
 from outlark.version import __version__
 
-ERROR, UNREADABLE, STOPPED = 1, 3, 130
 #: In order of use. The summaries are here so that help does not have to import the commands.
 COMMANDS = {
     "train": "Learn classes of notes from examples.",

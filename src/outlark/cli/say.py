@@ -3,14 +3,33 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 import click
 
+from outlark.commands import Alert, Remark, Result, TextTable, on_failures, on_refused
 from outlark.plain_text import looks_numeric, visible, visible_json
 
-#: Files or rows that are listed; the rest is in a file or in --json.
-LISTED = 20
+#: Exit codes: an error; finished, but some files could not be processed; stopped by Ctrl-C.
+ERROR, UNREADABLE, STOPPED = 1, 3, 130
+
+
+def finish(result: Result, given: Mapping[str, Any], code: int = 0) -> NoReturn:
+    """Print a result as --quiet and --json in `given` ask for, and end the command with the exit code for it."""
+    show(result, given)
+    click.get_current_context().exit(code or (UNREADABLE if result.incomplete else 0))
+
+
+def show(result: Result, given: Mapping[str, Any]) -> None:
+    """Print a result as --quiet and --json in `given` ask for."""
+    for line in result.lines():
+        if isinstance(line, Alert | Remark):
+            if isinstance(line, Alert) or not given["quiet"]:
+                say(line, err=True)
+        elif not given["as_json"]:
+            show_table(line.rows, line.title) if isinstance(line, TextTable) else say(line)
+    if given["as_json"]:
+        answer(result.as_json())
 
 
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
@@ -59,26 +78,13 @@ def show_table(rows: Sequence[Sequence[str]], title: str = "") -> None:
 
 
 def say_failures(failures: Sequence[tuple[str, str]], file: object, what: str = "failed") -> None:
-    """List names and messages on stderr, a few of them; the rest is in the file."""
-    if not failures:
-        return
-    say(f"{len(failures)} {what}, see {file}:", err=True)
-    for name, message in failures[:LISTED]:
-        say(f"  {name}: {message}", err=True)
-    if len(failures) > LISTED:
-        say(f"  … and {len(failures) - LISTED} more", err=True)
+    for line in on_failures(failures, file, what):
+        say(line, err=True)
 
 
 def say_refused(refused: Sequence[str]) -> None:
-    """List on stderr the rows of annotation files that were left out; the rest is in --json."""
-    if not refused:
-        return
-    n = len(refused)
-    say(f"left out: {n} row{'s'[: n > 1]} or file{'s'[: n > 1]} of annotations that cannot be used", err=True)
-    for message in refused[:LISTED]:
-        say(f"  {message}", err=True)
-    if len(refused) > LISTED:
-        say(f"  … and {len(refused) - LISTED} more; --json lists them all", err=True)
+    for line in on_refused(refused):
+        say(line, err=True)
 
 
 def _plain(rows: Sequence[Sequence[str]], numbers: Sequence[bool]) -> str:

@@ -2,13 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from outlark.commands import listing
+from outlark.commands import Line, Remark, listing
 from outlark.commands.doctor_notes import NoteScore, name_of, note_scores, unused_notes
 from outlark.commands.doctor_sounds import Trial, trials
 from outlark.detection.detector import NoteDetector
@@ -19,7 +19,7 @@ from outlark.features.spectrum import HIGHEST_SHARE
 from outlark.plain_text import number_of
 from outlark.segments import Segment
 
-GOOD, WARNING, PROBLEM = "good", "warning", "problem"
+SEVERITIES = PROBLEM, WARNING, GOOD = "problem", "warning", "good"
 #: With fewer notes than this the threshold of a class rests on almost nothing.
 ENOUGH_NOTES = 3
 #: The longest note of a class is rarely more than this many times as long as the shortest.
@@ -39,6 +39,36 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.severity}: {self.what}" + (f". {self.advice}" if self.advice else "")
+
+
+@dataclass(frozen=True)
+class Examination:
+    """The findings about a model, the worst first."""
+
+    model: str
+    findings: list[Finding]
+    incomplete = False
+
+    @property
+    def problems(self) -> list[Finding]:
+        return self.of(PROBLEM)
+
+    def of(self, severity: str) -> list[Finding]:
+        return [finding for finding in self.findings if finding.severity == severity]
+
+    def as_json(self) -> dict[str, Any]:
+        counts = {severity: len(self.of(severity)) for severity in SEVERITIES}
+        return {"model": self.model, **counts, "findings": [asdict(finding) for finding in self.findings]}
+
+    def lines(self) -> Iterator[Line]:
+        yield from map(str, self.findings)
+        problems, warnings, good = (len(self.of(severity)) for severity in SEVERITIES)
+        yield Remark(f"problems: {problems}, warnings: {warnings}, good: {good}")
+
+
+def examine_model(path: str, detector: NoteDetector) -> Examination:
+    """`examine` the detector of a model file."""
+    return Examination(path, sorted(examine(detector), key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
 def examine(detector: NoteDetector) -> list[Finding]:
