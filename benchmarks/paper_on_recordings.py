@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from real_note_tasks import data_folder
 
 from outlark.paper.dataset import Dataset
+from outlark.paper.experiment import run
 from outlark.paper.methods import METHODS
 from outlark.paper.protocol import Protocol
-from outlark.paper.run import run
-from outlark.paper.tables import Table, table_2, table_tests
+from outlark.paper.report import Table, table_2, table_tests
 
 #: At most so many test notes of a class: enough, and a run of minutes.
 MAX_TEST = 15

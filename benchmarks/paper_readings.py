@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_limits
 
 from outlark import MDDKM, PKNN, NoteDetector
 from outlark.paper.dataset import Dataset
+from outlark.paper.experiment import LEVELS, outcome
 from outlark.paper.protocol import Protocol, draw
-from outlark.paper.results import LEVELS, outcome
 
 ROWS: Mapping[str, tuple[Callable[[], MDDKM | PKNN], Sequence[float]]] = {
     "paper": (MDDKM.paper, (1, 300)),

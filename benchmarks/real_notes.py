@@ -38,8 +38,9 @@ from outlark.detection.detector import NoteDetector
 from outlark.embeddings import BirdNET, is_there
 from outlark.metrics import EventScores, event_f, match_events, note_f, note_labels, window_f
 from outlark.metrics.windows import aligned_table
+from outlark.paper.dataset import OOD
+from outlark.paper.experiment import events_of, inside, labels_at
 from outlark.paper.methods import method
-from outlark.paper.results import OOD, events_of, inside, labels_at
 from outlark.paper.template_matching import TemplateMatching
 from outlark.segments import Segment
 

@@ -13,9 +13,8 @@ from types import MappingProxyType
 
 from outlark.data.synthetic import CLASSES, KNOWN, notes
 from outlark.paper.dataset import NOTES_SEED, Dataset
+from outlark.paper.experiment import LEVELS, run
 from outlark.paper.protocol import Protocol
-from outlark.paper.results import LEVELS
-from outlark.paper.run import run
 
 #: Setting of the protocol → its values.
 VALUES: Mapping[str, Sequence[float]] = MappingProxyType(

@@ -34,7 +34,7 @@ def experiment(*args):
 
 
 def test_demo(tmp_path):
-    done = outlark("demo", "--seeds", 2, "-o", tmp_path / "a", "-j", 2)
+    done = outlark("demo", "--seeds", 1, "-o", tmp_path / "a", "-j", 1)
     assert done.exit_code == 0, done.output
     assert {path.name for path in (tmp_path / "a").iterdir()} == FILES
     assert "tuti-D" in done.stdout

@@ -6,9 +6,9 @@ from functools import cache
 from outlark import NoteDetector
 from outlark.data.synthetic import Note
 from outlark.paper.dataset import Dataset
+from outlark.paper.experiment import Results, outcome
 from outlark.paper.methods import Method
 from outlark.paper.protocol import Protocol, draw
-from outlark.paper.results import Results, outcome
 from outlark.paper.template_matching import TemplateMatching
 
 DETECTORS = (

@@ -18,22 +18,6 @@ def clip_folder(folder, counts, rate=SAMPLE_RATE):
     return folder
 
 
-def test_made_up_notes_are_those_of_the_paper():
-    data = Dataset.synthetic()
-    assert data.counts == {
-        "tuti-D": 15,
-        "tuti-F": 6,
-        "cach-Z": 4,
-        "tuti-A": 4,
-        "tuti-Z": 4,
-        "cach-C": 6,
-        "cach-D": 7,
-        "cach-E": 10,
-    }
-    assert data.labels[:3] == list(data.known) == ["tuti-D", "tuti-F", "cach-Z"]
-    assert not data.grouped
-
-
 def test_a_folder_of_clips(tmp_path):
     data = Dataset.read([clip_folder(tmp_path, {"tuti-F": 3, "cach-E": 2})], known=["tuti-F"])
     assert data.counts == {"tuti-F": 3, "cach-E": 2}
@@ -53,9 +37,7 @@ def test_clips_of_several_rates_come_at_the_lowest(tmp_path):
 
 @pytest.mark.parametrize("head", ["file,label,role,source_group", "recording,label,role,group"])
 def test_groups_choose_the_clips_and_tell_what_is_known(tmp_path, head):
-    clips = (
-        clip_folder(tmp_path / "clips", {"tuti-F": 3, "cach-E": 2}) if (tmp_path / "clips").mkdir() is None else None
-    )
+    clips = clip_folder(tmp_path / "clips", {"tuti-F": 3, "cach-E": 2})
     table = tmp_path / "groups.csv"
     table.write_text(
         f"{head}\nclips/cach-E/3.wav,cach-E,known,x\nclips/tuti-F/0.wav,tuti-F,unknown,y\n2.wav,tuti-F,unknown,z\n"
@@ -65,19 +47,6 @@ def test_groups_choose_the_clips_and_tell_what_is_known(tmp_path, head):
     assert data.known == ("cach-E",)
     assert data.grouped
     assert data.remarks == (f"2 of 5 clips skipped: {table} does not list them",)
-
-
-def test_a_role_needs_no_column_of_labels(tmp_path):
-    folder = clip_folder(tmp_path, {"tuti-F": 2, "cach-E": 2})
-    (tmp_path / "groups.csv").write_text("file,group,role\n0.wav,x,known\n1.wav,y,\n2.wav,x,unknown\n3.wav,y,\n")
-    assert Dataset.read([folder], groups=tmp_path / "groups.csv").known == ("tuti-F",)
-
-
-def test_an_empty_clip_is_named(tmp_path):
-    folder = clip_folder(tmp_path, {"tuti-F": 2})
-    soundfile.write(folder / "tuti-F" / "none.wav", np.zeros(0), SAMPLE_RATE)
-    with pytest.raises(InputError, match=r"none.wav contains no samples"):
-        Dataset.read([folder])
 
 
 def test_marks_in_recordings_are_cut_out(tmp_path):
@@ -101,7 +70,16 @@ def test_marks_in_recordings_are_cut_out(tmp_path):
 
 
 def test_what_cannot_be_used_is_told(tmp_path):
-    folder = clip_folder(tmp_path, {"tuti-F": 1})
+    soundfile.write(tmp_path / "a.wav", np.zeros(1000), 1000)
+    outside = Annotation(start_s=2.0, end_s=3.0, label="x", recording="a.wav")
+    write_annotations(tmp_path / "a.csv", [outside], format="csv")
+    with pytest.raises(InputError, match=r"'x' from 2.000 to 3.000 s is not within a.wav, which lasts 1.000 s"):
+        Dataset.read([tmp_path / "a.csv"])
+    (tmp_path / "none" / "x").mkdir(parents=True)
+    soundfile.write(tmp_path / "none" / "x" / "empty.wav", np.zeros(0), SAMPLE_RATE)
+    with pytest.raises(InputError, match=r"empty.wav contains no samples"):
+        Dataset.read([tmp_path / "none"])
+    folder = clip_folder(tmp_path / "clips", {"tuti-F": 1})
     with pytest.raises(InputError, match=r"has no class 'song'; it has tuti-F"):
         Dataset.read([folder], known=["song"])
     with pytest.raises(InputError, match="named twice: tuti-F, tuti-F"):
@@ -115,12 +93,3 @@ def test_what_cannot_be_used_is_told(tmp_path):
     table.write_text("file,group\nnowhere.wav,b\n")
     with pytest.raises(InputError, match=r"lists none of the 1 files, such as .*0.wav; it names nowhere.wav"):
         Dataset.read([folder], groups=table)
-
-
-def test_a_mark_outside_its_recording_is_told(tmp_path):
-    soundfile.write(tmp_path / "a.wav", np.zeros(1000), 1000)
-    write_annotations(
-        tmp_path / "a.csv", [Annotation(start_s=2.0, end_s=3.0, label="x", recording="a.wav")], format="csv"
-    )
-    with pytest.raises(InputError, match=r"'x' from 2.000 to 3.000 s is not within a.wav, which lasts 1.000 s"):
-        Dataset.read([tmp_path / "a.csv"])

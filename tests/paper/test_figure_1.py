@@ -9,7 +9,6 @@ from matplotlib.colors import to_hex
 
 from outlark.commands.plot.panels import COLOURS
 from outlark.data.synthetic import KNOWN
-from outlark.errors import InputError
 from outlark.paper.figure_1 import chosen_excerpt, figure_1
 from outlark.paper.protocol import Protocol, draw
 from outlark.segments import Segment
@@ -56,11 +55,6 @@ def test_a_stretch_with_more_unknown_classes_is_better(drawn):
     truth = [Segment(start=100 * i, end=100 * (i + 1), sample_rate=1000, label=name) for i, name in enumerate(labels)]
     notes = chosen_excerpt(replace(drawn, truth=truth))
     assert {note.label for note in notes} == {*KNOWN, *"xyzw"}
-
-
-def test_a_short_clip_is_shown_whole(drawn):
-    short = replace(drawn, truth=drawn.truth[:4])
-    assert chosen_excerpt(short) == drawn.truth[:4]
 
 
 def test_panels_have_units_and_titles(picture, drawn, detectors):
@@ -129,8 +123,3 @@ def test_known_classes_of_a_seed_are_drawn():
     figure = figure_1(drawn, {"ours": fitted(DETECTORS[1], drawn)})
     names = [text.get_text() for text in figure.axes[1].get_legend().get_texts()]
     assert names == list(drawn.known)
-
-
-def test_no_detector_is_an_error(drawn):
-    with pytest.raises(InputError, match="no detectors"):
-        figure_1(drawn, {})

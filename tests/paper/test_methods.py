@@ -1,7 +1,6 @@
 """The methods by name: each runs from end to end, and what cannot be is refused with a list of what can."""
 
 import pickle
-from itertools import product
 
 import numpy as np
 import pytest
@@ -9,8 +8,7 @@ import pytest
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.detector import NoteDetector
 from outlark.errors import InputError
-from outlark.features.note import NoteFrontEnd
-from outlark.paper.methods import CLASS_MODELS, DECISIONS, FRONTS, METHODS, Method, method
+from outlark.paper.methods import METHODS, Method, method
 
 CLASSES = ("tuti-D", "tuti-F", "cach-Z")
 WHOLE_NOTES = ("mddkm", "pknn", "occgp", "knn", "svm", "mahalanobis", "gp-reject", "platt-reject", "templates")
@@ -52,14 +50,6 @@ def test_every_method_runs_from_end_to_end(name, clip):
         assert wrong <= 3
 
 
-@pytest.mark.filterwarnings("ignore:class .* single training note:UserWarning")
-@pytest.mark.filterwarnings("ignore:.*single note:UserWarning")
-@pytest.mark.parametrize("name", METHODS)
-def test_one_note_of_each_class_is_enough_to_run(name, clip):
-    audio, _ = clip
-    assert trained(name, n_notes=1).detect(audio, SAMPLE_RATE)[-1].end == len(audio)
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_a_single_class_runs_or_is_refused_in_words(name, clip):
     if name in ("gp-reject", "platt-reject"):
@@ -76,14 +66,6 @@ def test_the_table_is_in_order_and_names_agree():
         assert one.name == name
         assert method(name) is one
     assert len({one.title for one in METHODS.values()}) == len(METHODS)
-
-
-@pytest.mark.parametrize(("front", "class_model"), list(product(FRONTS, CLASS_MODELS)))
-def test_every_front_end_goes_with_every_class_model(front, class_model):
-    detector = method(f"{front}:{class_model}").make()
-    assert isinstance(detector, NoteDetector)
-    assert isinstance(detector.front_end, NoteFrontEnd) == (front == "note")
-    assert detector.decisions.decoder == ("notes" if front == "note" else "rules")
 
 
 @pytest.mark.parametrize(
@@ -139,10 +121,3 @@ def test_left_out_thresholds_are_learnt():
 def test_what_does_not_exist_is_refused(text, message):
     with pytest.raises(InputError, match=message):
         method(text)
-
-
-def test_all_decisions_can_be_made():
-    for name in DECISIONS:
-        front = "note" if name == "notes" else "hlds"
-        decoder = {"paper": "rules"}.get(name, name)
-        assert method(f"{front}:knn:{name}").make().decisions.decoder == decoder

@@ -101,18 +101,6 @@ def test_at_most_so_many_test_notes():
     assert max(counted(drawn)[1].values()) == 3
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"n_train": 0}, "n_train=0: expected a whole number, 1 or more"),
-        ({"n_known": 0}, "n_known=0"),
-    ],
-)
-def test_settings_that_make_no_sense(settings, message):
-    with pytest.raises(InputError, match=message):
-        Protocol(**settings)
-
-
 def test_too_few_notes():
     with pytest.raises(InputError, match=r"4 notes of 'cach-Z' to train on, expected 5"):
         draw(DATA, Protocol(n_train=5), 1)

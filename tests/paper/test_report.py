@@ -13,7 +13,6 @@ import scipy
 import sklearn
 from matplotlib.image import imread
 
-from outlark.errors import InputError
 from outlark.paper.figure_1 import figure_1
 from outlark.paper.protocol import Protocol, draw
 from outlark.paper.report import SYNTHETIC, changes_in_words, report
@@ -142,12 +141,6 @@ def test_names_are_escaped():
         assert name in page.text
 
 
-def test_what_was_not_asked_for_has_no_section():
-    page = Page(report(with_mistakes(synthetic(), methods=[("mddkm", "ours")])))
-    assert page.tags.count("h2") == 4
-    assert not {"img", "pre"} & set(page.tags)
-
-
 @pytest.mark.parametrize("make", [without_known, synthetic], ids=["drawn", "named"])
 def test_a_single_seed_and_known_classes_that_are_drawn(make):
     page = Page(report(with_mistakes(make(), seeds=(4,))))
@@ -169,13 +162,3 @@ def test_every_change_of_the_protocol_is_told():
     for number, said in zip(("4", "0.25", "12.5", "6", "9", "8"), words, strict=True):
         assert re.search(rf"(?<![\d.]){re.escape(number)}(?![\d.])", said)
     assert changes_in_words(Protocol()) == []
-
-
-def test_the_same_page_each_time():
-    results = with_mistakes(synthetic())
-    assert report(results) == report(results)
-
-
-def test_a_method_that_was_not_run():
-    with pytest.raises(InputError, match="no method 'knn' was run; there are mddkm, other"):
-        with_mistakes(synthetic()).of("knn")

@@ -3,18 +3,15 @@
 import math
 from collections import Counter
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
 from outlark.data.synthetic import KNOWN
-from outlark.errors import InputError
+from outlark.paper.experiment import Results, outcome, window_times
 from outlark.paper.protocol import Protocol, draw
-from outlark.paper.results import Results, outcome, window_times
-from outlark.paper.tables import MISSING, PAPER, Table, table_1, table_2, table_classes, table_tests
-from outlark.plain_text import visible
+from outlark.paper.report import MISSING, PAPER, table_1, table_2, table_classes, table_tests
 from tests.paper.example_results import DETECTORS, SMALL, renamed, run, synthetic, with_mistakes, without_known
 
 
@@ -97,11 +94,6 @@ def test_the_best_of_each_column_is_marked_and_the_paper_is_never_the_best():
             numbers = [float(cell.split(" ")[0].rstrip("*")) for cell in cells]
             assert [cell.endswith("*") for cell in cells] == [n == max(numbers) for n in numbers]
     assert "*" not in "".join(cell for row in table.rows if is_of_the_paper(row) for cell in row)
-
-
-def test_one_method_alone_is_not_called_the_best():
-    table = table_2(with_mistakes(synthetic(), methods=[("mddkm", "ours")]))
-    assert "*" not in "".join(cell for row in table.rows for cell in row)
 
 
 def test_paired_tests():
@@ -191,51 +183,3 @@ def test_a_category_without_notes_prints_a_dash():
         assert row["OOD"] == MISSING
         assert row["macro, known"] == "1.000 ± 0.000"
     assert {row[1] for row in table_1(results, "mddkm", 1).rows} == {"known"}
-
-
-def test_what_was_not_run_is_told():
-    results = with_mistakes(synthetic())
-    with pytest.raises(InputError, match="no method 'knn'"):
-        table_tests(results, "knn")
-    with pytest.raises(InputError, match="seed 9 was not run"):
-        table_1(results, "mddkm", 9)
-
-
-# --- HTML -----------------------------------------------------------------------------------------------------------
-
-
-class Cells(HTMLParser):
-    """The rows of cells of a page with one table."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.rows, self.open = [], False
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.open = tag in ("td", "th")
-        if tag == "tr":
-            self.rows.append([])
-        elif self.open:
-            self.rows[-1].append("")
-
-    def handle_endtag(self, tag):
-        self.open = False
-
-    def handle_data(self, text):
-        if self.open:
-            self.rows[-1][-1] += text
-
-
-@pytest.mark.parametrize(
-    "table",
-    [
-        table_2(with_mistakes(renamed({"tuti-D": "<b>&", "cach-E": '"quoted" a|b'}))),
-        Table("<b>title", ("<b>head", "c"), [("<b>&", "x\x1by"), ("", "-0.1 ± 2")], ("<b>note",)),
-    ],
-    ids=["2", "odd"],
-)
-def test_html_has_the_cells_escaped(table):
-    text = table.html()
-    assert Cells(text).rows == [[visible(cell) for cell in row] for row in (table.head, *table.rows)]
-    assert "<b>" not in text

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.errors import InputError
@@ -38,16 +36,6 @@ def test_correlations_are_those_of_numpy(rng):
     np.testing.assert_allclose(correlations(spectra, template), expected, atol=1e-9)
 
 
-def test_correlations_are_those_of_a_plain_loop(rng):
-    spectra, template = 3.0 * rng.normal(size=(30, 4)) + 2.0, rng.normal(size=(6, 4))
-    expected = []
-    for t in range(25):
-        a, b = spectra[t : t + 6] - spectra[t : t + 6].mean(), template - template.mean()
-        products = sum(a[i, j] * b[i, j] for i in range(6) for j in range(4))
-        expected.append(products / np.sqrt((a**2).sum() * (b**2).sum()))
-    np.testing.assert_allclose(correlations(spectra, template), expected, atol=1e-9)
-
-
 def test_nothing_correlates_with_what_is_flat_or_too_short(rng):
     template = rng.random((7, 5))
     assert correlations(rng.random((6, 5)), template).shape == (0,)
@@ -64,12 +52,6 @@ def test_planted_notes_are_found(threshold, as_clips):
     assert finds_all(model, *planted())
 
 
-def test_one_rate_or_one_for_each_recording():
-    audio, annotations = concatenate(notes(counts=KNOWN), gap_s=0.3, edge_s=0.5, rng=np.random.default_rng(0))
-    one, each = (TemplateMatching().fit_recordings([audio], [annotations], r) for r in (SAMPLE_RATE, [SAMPLE_RATE]))
-    np.testing.assert_array_equal(one.layout_.thresholds, each.layout_.thresholds)
-
-
 def test_a_given_threshold_is_used():
     assert trained(threshold=0.6).layout_.thresholds.tolist() == [0.6, 0.6]
     assert trained(threshold=0.999).layout_.thresholds.tolist() == [0.999, 0.999]
@@ -81,12 +63,6 @@ def test_one_note_of_each_class_will_do():
     model = trained({"tuti-F": 1, "cach-D": 1})
     assert (model.layout_.thresholds > 0.3).all()
     assert (model.layout_.thresholds < 0.95).all()
-
-
-def test_the_parameter_is_one_of_scikit_learn():
-    assert clone(TemplateMatching(0.6)).get_params() == {"threshold": 0.6}
-    with pytest.raises(NotFittedError):
-        TemplateMatching().detect(np.zeros(1000), SAMPLE_RATE)
 
 
 def test_no_notes_are_refused():

@@ -3,24 +3,20 @@
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from outlark.cli import options
 from outlark.cli.progress import counted
-from outlark.cli.say import answer, say, show_table
+from outlark.cli.say import finish, say
 from outlark.errors import InputError
-from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
     from outlark.paper.dataset import Dataset
     from outlark.paper.protocol import Protocol
-    from outlark.paper.results import Results
-    from outlark.paper.run import Checkpoint
 
 #: Of `outlark demo`.
 DEMO_METHODS = ("mddkm-paper", "pknn-paper", "mddkm", "pknn", "knn", "templates")
@@ -73,123 +69,22 @@ def command(data: tuple[str, ...], **given: Any) -> None:
     data'), a folder with one subfolder of clips per class, or annotation files and folders of them. If it is
     interrupted, the same command resumes with the remaining seeds.
     """
+    from outlark.paper.dataset import find_dataset
+    from outlark.paper.methods import METHODS, MethodList, method
+    from outlark.paper.protocol import Protocol, draw
+
     if given["list_methods"]:
-        _list_methods(given["as_json"])
-        return
-    start = time.monotonic()
-    from outlark.paper.methods import METHODS, method
-    from outlark.paper.protocol import draw
-    from outlark.paper.report import write
-    from outlark.paper.run import Checkpoint, run
-
-    chosen = list(given["methods"]) or list(METHODS)
-    protocol, found = _protocol(given), _data_of(data, given)
-    remarks = list(found.remarks)
-    if set(found.labels) == set(found.known or ()):
-        remarks.append("every class is known, so there is nothing unknown to reject: OOD is meaningless")
-    for remark in remarks:
+        finish(MethodList(), given)
+    found = find_dataset(data, known=given["known"], groups=given["groups"], audio=given["audio"])
+    for remark in found.remarks:
         say(f"Note: {remark}", err=True)
-    # report what cannot be done before starting
-    for name in chosen:
-        method(name)
-    draw(found, protocol, 1)
-    checkpoint = Checkpoint(_new_folder(given["output"], data))
-    seeds = range(1, given["seeds"] + 1)
-    with counted(given["quiet"], "seeds") as watch, _reported_when_stopped(checkpoint):
-        how = {"n_jobs": given["jobs"], "watch": watch, "checkpoint": checkpoint}
-        results = run(found, protocol, methods=chosen, seeds=seeds, **how)
-    files = write(checkpoint.path.parent, results, command=shlex.join(["outlark", *sys.argv[1:]]))
-    checkpoint.remove()
-    _report(results, files, time.monotonic() - start, given)
-
-
-@contextmanager
-def _reported_when_stopped(checkpoint: "Checkpoint | None" = None) -> Iterator[None]:
-    """Report on Ctrl-C what becomes of the work so far."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if checkpoint:
-            done = "1 seed is" if len(checkpoint) == 1 else f"{len(checkpoint)} seeds are"
-            say(f"\nstopped; {done} kept in {checkpoint.path}: give the same command again to resume", err=True)
-        else:
-            say("\nstopped; nothing was written. Fewer --seeds or methods take less time", err=True)
-        raise
-
-
-def _data_of(paths: Sequence[str], given: Mapping[str, Any]) -> "Dataset":
-    """The data set that was asked for."""
-    from outlark.paper.dataset import Dataset
-
-    known, groups, audio = given["known"] or None, given["groups"], given["audio"]
-    named = [path for path in paths if path in ("synthetic", "great-tits")]
-    if len(paths) > 1 and named:
-        raise InputError(f"{named[0]!r} and other data together; give one data set at a time")
-    if not paths or named == ["synthetic"]:
-        data = Dataset.synthetic()
-        return data if known is None else data.with_known(known)
-    if named == ["great-tits"]:
-        from outlark.data.great_tits import get
-
-        tables = sorted(get().glob("*.selections.txt"))
-        return Dataset.read(tables, known=known, groups=groups, name="great-tits")
-    for path in paths:
-        if not Path(path).exists():
-            raise InputError(
-                f"{path} does not exist; give synthetic, great-tits, a folder of clips, or annotation files"
-            )
-    return Dataset.read(paths, audio=audio, groups=groups, known=known)
-
-
-def _protocol(given: Mapping[str, Any]) -> "Protocol":
-    from outlark.paper.protocol import Protocol
-
     names = ("n_train", "gap_s", "snr_db", "n_known", "n_unknown", "max_test")
-    return Protocol(**{name: given[name] for name in names})
-
-
-def _new_folder(output: str, data: Sequence[str] = ()) -> Path:
-    """Create the folder for the results before the work starts; never inside the data."""
-    folder = Path(output)
-    for path in map(Path, data):
-        if path.is_dir() and path.resolve() in (folder.resolve(), *folder.resolve().parents):
-            raise InputError(
-                f"the results would go to {folder}, inside the data in {path}; choose another folder with --output"
-            )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"the folder {folder} cannot be created ({error.strerror}); choose another") from None
-    return folder
-
-
-def _report(results: "Results", files: Mapping[str, str], elapsed_s: float, given: Mapping[str, Any]) -> None:
-    """The tables, and where everything is."""
-    from outlark.paper.tables import table_1, table_2, table_tests
-
-    if given["as_json"]:
-        answer({**results.content(), "files": dict(files), "seconds_taken": round(elapsed_s, 3)})
-        return
-    tables = [table_1(results, results.ours, results.seeds[0]), table_2(results)]
-    if len(results.methods) > 1 and len(results.seeds) > 1:
-        tables.append(table_tests(results, results.ours))
-    for table in tables:
-        show_table([table.head, *table.rows], table.title)
-        say("\n".join([*table.notes, ""]))
-    if not given["quiet"]:
-        for what, path in files.items():
-            say(f"{what}: {path}", err=True)
-        runs = f"{number_of(len(results.seeds), 'seed')} × {number_of(len(results.methods), 'method')}"
-        say(f"{runs} in {elapsed_s:.0f} s", err=True)
-
-
-def _list_methods(as_json: bool) -> None:
-    from outlark.paper.methods import METHODS
-
-    if as_json:
-        answer({"methods": {one.name: one.title for one in METHODS.values()}})
-    else:
-        show_table([["method", "what it is"], *([one.name, one.title] for one in METHODS.values())])
+    protocol = Protocol(**{name: given[name] for name in names})
+    # report what cannot be done before starting
+    chosen = [method(name).name for name in given["methods"] or METHODS]
+    draw(found, protocol, 1)
+    _check_apart(Path(given["output"]), data)
+    _run(found, protocol, chosen, shlex.join(["outlark", *sys.argv[1:]]), given)
 
 
 @click.command()
@@ -197,7 +92,7 @@ def _list_methods(as_json: bool) -> None:
 @options.whole_number("--seeds", "seeds", default=10, help="Use seeds 1 to N.")
 @options.jobs
 @options.reporting
-def demo(output: str, **given: Any) -> None:
+def demo(**given: Any) -> None:
     """Run the experiment of the paper on synthetic notes, plot its figure and write a report.
 
     The methods learn two notes of each of three classes; then fifty notes of eight classes follow each other without a
@@ -205,11 +100,41 @@ def demo(output: str, **given: Any) -> None:
     the paper. 'outlark experiment' does the same with more methods, or with your own notes.
     """
     from outlark.paper.dataset import Dataset
-    from outlark.paper.report import write
-    from outlark.paper.run import run
+    from outlark.paper.protocol import Protocol
 
-    start, folder, seeds = time.monotonic(), _new_folder(output), range(1, given["seeds"] + 1)
-    with counted(given["quiet"], "seeds") as watch, _reported_when_stopped():
-        results = run(Dataset.synthetic(), methods=DEMO_METHODS, seeds=seeds, n_jobs=given["jobs"], watch=watch)
-    files = write(folder, results, command=f"outlark demo --seeds {given['seeds']}")
-    _report(results, files, time.monotonic() - start, given)
+    _run(Dataset.synthetic(), Protocol(), DEMO_METHODS, f"outlark demo --seeds {given['seeds']}", given)
+
+
+def _run(
+    data: "Dataset", protocol: "Protocol", methods: Sequence[str], command: str, given: Mapping[str, Any]
+) -> NoReturn:
+    """Run the experiment, write its files and print its tables."""
+    from outlark.paper.experiment import Checkpoint, run
+    from outlark.paper.report import Experiment, write
+
+    start, folder = time.monotonic(), Path(given["output"])
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"the folder {folder} cannot be created ({error.strerror}); choose another") from None
+    checkpoint, seeds = Checkpoint(folder), range(1, given["seeds"] + 1)
+    try:
+        with counted(given["quiet"], "seeds") as watch:
+            how = {"n_jobs": given["jobs"], "watch": watch, "checkpoint": checkpoint}
+            results = run(data, protocol, methods=methods, seeds=seeds, **how)
+    except KeyboardInterrupt:
+        done = "1 seed is" if len(checkpoint) == 1 else f"{len(checkpoint)} seeds are"
+        say(f"\nstopped; {done} kept in {checkpoint.path}: give the same command again to resume", err=True)
+        raise
+    files = write(folder, results, command=command)
+    checkpoint.remove()
+    finish(Experiment(results, files, time.monotonic() - start), given)
+
+
+def _check_apart(folder: Path, data: Sequence[str]) -> None:
+    """Results never go among the data."""
+    for path in map(Path, data):
+        if path.is_dir() and path.resolve() in (folder.resolve(), *folder.resolve().parents):
+            raise InputError(
+                f"the results would go to {folder}, inside the data in {path}; choose another folder with --output"
+            )

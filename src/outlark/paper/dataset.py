@@ -13,7 +13,7 @@ import numpy as np
 from outlark.audio.resampling import resample
 from outlark.audio.sound import read
 from outlark.commands.train.examples import Example, find_examples
-from outlark.data import synthetic
+from outlark.data import great_tits, synthetic
 from outlark.data.synthetic import Note
 from outlark.errors import InputError
 from outlark.files.places import NOT_REGULAR, is_endless
@@ -26,17 +26,10 @@ NOTES_SEED = 4
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Dataset:
-    """Notes of several classes at one sample rate.
+    """Notes of several classes at one sample rate; `remarks` say what was skipped, guessed or odd.
 
-    Attributes
-    ----------
-    known : tuple of str or None
-        The classes to train on; None: drawn anew for each seed.
-    remarks : tuple of str
-        What was skipped, guessed or odd.
+    `known` are the classes to train on; None: drawn anew for each seed.
 
-    Examples
-    --------
     >>> data = Dataset.synthetic()
     >>> len(data.notes), data.known, data.counts["cach-E"]
     (56, ('tuti-D', 'tuti-F', 'cach-Z'), 10)
@@ -82,19 +75,10 @@ class Dataset:
     ) -> Self:
         """Clips of one note each, in a folder with one subfolder for each class; or notes annotated in recordings.
 
-        Parameters
-        ----------
-        paths : paths
-            A folder of clips, or annotation files in any format and folders of them.
-        audio : paths
-            Where the annotated recordings are, if not beside the annotation files.
-        groups : path, optional
-            A CSV file with the bird, recording or session of each clip or recording, so that training and test share
-            none: columns `file` or `recording` (path within the folder, or name) and `group` or `source_group`. By
-            default every annotated recording is a group of its own. Clips that it does not list are skipped; clips
-            whose column `role` is `known` define the known classes.
-        known : sequence of str, optional
-            Classes to train on; drawn at random by default.
+        `groups` is a CSV file with the bird, recording or session of each clip or recording, so that training and test
+        share none: columns `file` or `recording` (path within the folder, or name) and `group` or `source_group`. By
+        default every annotated recording is a group of its own. Clips that it does not list are skipped; clips whose
+        column `role` is `known` define the known classes.
         """
         asked = [Path(path) for path in paths]
         found = find_examples(asked, audio=audio)
@@ -108,17 +92,12 @@ class Dataset:
         if n_skipped := len(found.notes) - len(notes):
             remarks.append(f"{n_skipped} of {len(found.notes)} clips skipped: {groups} does not list them")
         sounds = {path: read(path) for path in dict.fromkeys(note.recording for note in notes)}
-        cut = [(note, *_cut(note, *sounds[note.recording])) for note in notes]
-        rate = min(own for *_, own in cut)
-        data = cls(
-            name=name or asked[0].resolve().name,
-            notes=tuple(
-                Note(note.label, _at_rate(samples, own, rate), group_of.get(note.recording))
-                for note, samples, own in cut
-            ),
-            sample_rate=rate,
-            remarks=tuple(remarks),
-        )
+        rate = min(own for _, own in sounds.values())
+        cut = [
+            Note(note.label, _cut(note, *sounds[note.recording], rate), group_of.get(note.recording)) for note in notes
+        ]
+        name = name or asked[0].resolve().name
+        data = cls(name=name, notes=tuple(cut), sample_rate=rate, remarks=tuple(remarks))
         if OOD in data.counts:
             raise InputError(f"{data.name} has a class {OOD!r}, the name for unknown notes here; rename it")
         return data if known is None else data.with_known(known)
@@ -128,29 +107,50 @@ class Dataset:
         missing = [label for label in known if label not in self.counts]
         if missing:
             raise InputError(f"{self.name} has no class {missing[0]!r}; it has {', '.join(self.labels)}")
-        if not known:
-            raise InputError("no known class; name at least one")
         if len(set(known)) < len(known):
             raise InputError(f"a known class is named twice: {', '.join(known)}")
         return replace(self, known=tuple(known))
 
 
-def _at_rate(samples: np.ndarray, own: int, rate: int) -> np.ndarray:
-    return samples if own == rate else resample(samples, own, rate)
+def find_dataset(
+    paths: Sequence[str], *, known: Sequence[str] = (), groups: str | None = None, audio: Sequence[str] = ()
+) -> Dataset:
+    """The data set that a user names: synthetic (the default), great-tits, or clips or annotations of their own."""
+    named = [path for path in paths if path in ("synthetic", "great-tits")]
+    if len(paths) > 1 and named:
+        raise InputError(f"{named[0]!r} and other data together; give one data set at a time")
+    if not paths or named == ["synthetic"]:
+        data = Dataset.synthetic()
+        data = data.with_known(known) if known else data
+    elif named:
+        tables = sorted(great_tits.get().glob("*.selections.txt"))
+        data = Dataset.read(tables, known=known or None, groups=groups, name="great-tits")
+    else:
+        for path in paths:
+            if not Path(path).exists():
+                raise InputError(
+                    f"{path} does not exist; give synthetic, great-tits, a folder of clips, or annotation files"
+                )
+        data = Dataset.read(paths, audio=audio, groups=groups, known=known or None)
+    if set(data.labels) == set(data.known or ()):
+        remark = "every class is known, so there is nothing unknown to reject: OOD is meaningless"
+        return replace(data, remarks=(*data.remarks, remark))
+    return data
 
 
-def _cut(note: Example, samples: np.ndarray, rate: int) -> tuple[np.ndarray, int]:
+def _cut(note: Example, samples: np.ndarray, own: int, rate: int) -> np.ndarray:
+    """The samples of a note at the rate of the data set, from those of its recording."""
     if not len(samples):
         raise InputError(f"{note.recording} contains no samples; remove it")
-    if note.annotation is None:
-        return samples, rate
-    start, end = round(note.annotation.start_s * rate), round(note.annotation.end_s * rate)
-    if not 0 <= start < min(end, len(samples)):
-        raise InputError(
-            f"{note.table}: {note.label!r} from {note.annotation.start_s:.3f} to {note.annotation.end_s:.3f} s is not "
-            f"within {note.recording.name}, which lasts {len(samples) / rate:.3f} s"
-        )
-    return samples[start:end], rate
+    if note.annotation is not None:
+        start, end = round(note.annotation.start_s * own), round(note.annotation.end_s * own)
+        if not 0 <= start < min(end, len(samples)):
+            raise InputError(
+                f"{note.table}: {note.label!r} from {note.annotation.start_s:.3f} to {note.annotation.end_s:.3f} s is "
+                f"not within {note.recording.name}, which lasts {len(samples) / own:.3f} s"
+            )
+        samples = samples[start:end]
+    return samples if own == rate else resample(samples, own, rate)
 
 
 class _GroupRow(NamedTuple):

@@ -18,7 +18,6 @@ from outlark.commands.plot.panels import (
     legend,
     looks_of,
 )
-from outlark.errors import InputError
 from outlark.paper.dataset import OOD
 from outlark.paper.protocol import Draw
 from outlark.plain_text import visible
@@ -56,8 +55,6 @@ def figure_1(drawn: Draw, detectors: Mapping[str, Any]) -> "Figure":
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    if not detectors:
-        raise InputError("no detectors to plot; give at least one, fitted to the training notes of the draw")
     shown = chosen_excerpt(drawn)
     seen = _excerpt(drawn, shown)
     found = {title: _found(detector, drawn) for title, detector in detectors.items()}

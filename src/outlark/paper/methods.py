@@ -6,6 +6,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from outlark.commands import Line, TextTable
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.detector import GAP_S, UNIT_SETTINGS, NoteDetector
 from outlark.errors import InputError
@@ -152,3 +153,15 @@ _METHODS = (
     Method("templates", "template matching", TemplateMatching),
 )
 METHODS: Mapping[str, Method] = MappingProxyType({one.name: one for one in _METHODS})
+
+
+class MethodList:
+    """The result of `outlark experiment --list-methods`."""
+
+    incomplete = False
+
+    def as_json(self) -> dict[str, dict[str, str]]:
+        return {"methods": {one.name: one.title for one in METHODS.values()}}
+
+    def lines(self) -> list[Line]:
+        return [TextTable([["method", "what it is"], *([one.name, one.title] for one in METHODS.values())])]

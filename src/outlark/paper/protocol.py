@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from numbers import Integral, Real
 
 import numpy as np
 
@@ -21,37 +20,19 @@ PIECE_S = 0.001
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
-    """How a data set is used; the defaults are the experiment of the paper.
+    """How a data set is used; the defaults are the experiment of the paper."""
 
-    Parameters
-    ----------
-    n_train : int
-        Training notes of each known class.
-    gap_s : float
-        Silence between the test notes.
-    snr_db : float, optional
-        White noise in training and test clips alike; None: none.
-    n_known, n_unknown : int
-        Classes to draw where the data set does not name the known ones; 0 unknown: all others.
-    max_test : int
-        Test notes of each class at most; 0: all.
-    """
-
+    #: Training notes of each known class.
     n_train: int = 2
+    #: Silence between the test notes.
     gap_s: float = 0.0
+    #: White noise in training and test clips alike; None: none.
     snr_db: float | None = None
+    #: Classes to draw where the data set does not name the known ones; 0 unknown: all others.
     n_known: int = 3
     n_unknown: int = 0
+    #: Test notes of each class at most; 0: all.
     max_test: int = 0
-
-    def __post_init__(self) -> None:
-        least = {"n_train": 1, "n_known": 1, "n_unknown": 0, "max_test": 0}
-        for name, low in least.items():
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < low:
-                raise InputError(f"{name}={value!r}: expected a whole number, {low} or more")
-        if self.snr_db is not None and not (isinstance(self.snr_db, Real) and np.isfinite(self.snr_db)):
-            raise InputError(f"snr_db={self.snr_db!r}: expected a number of decibels, or None for no noise")
 
     def changes(self) -> dict[str, object]:
         """What differs from the experiment of the paper."""
@@ -61,17 +42,7 @@ class Protocol:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Draw:
-    """One repetition.
-
-    Attributes
-    ----------
-    train : list of Note
-        A few of each known class.
-    audio : ndarray (n,)
-        The test clip.
-    truth : list of Segment
-        The notes in it.
-    """
+    """One repetition: training notes of the known classes, the test clip (n,), and the notes in it."""
 
     known: tuple[str, ...]
     train: list[Note] = field(repr=False)
@@ -81,12 +52,8 @@ class Draw:
 
 
 def draw(data: Dataset, protocol: Protocol, seed: int) -> Draw:
-    """The training notes and the test clip for a seed.
+    """The training notes and the test clip for a seed; where groups are known, they never share one.
 
-    Where groups are known, training and test notes are never of the same group.
-
-    Examples
-    --------
     >>> drawn = draw(Dataset.synthetic(), Protocol(), seed=1)
     >>> len(drawn.train), len(drawn.truth)
     (6, 50)

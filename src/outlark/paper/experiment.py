@@ -1,0 +1,370 @@
+"""Methods × seeds: what each method finds in the test clips (Sec. 4.3), with the numbers of Tables 1 and 2."""
+
+import csv
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.stats import ttest_rel, wilcoxon
+from threadpoolctl import threadpool_limits
+
+from outlark.errors import InputError
+from outlark.files.aside import written_aside
+from outlark.metrics import ConfusionMatrix, Events, FScores, event_f, note_f, note_labels, window_f
+from outlark.metrics.windows import f_of_confusion, mean_of_defined
+from outlark.paper.dataset import OOD, Dataset
+from outlark.paper.methods import Method, method
+from outlark.paper.protocol import Draw, Protocol, draw
+from outlark.segments import Segment
+
+#: The paper's sliding window and its step, s: 96 and 48 samples at 22,050 Hz, for all methods.
+WINDOW_S, STEP_S = 96 / 22050, 48 / 22050
+MIDDLE_S = 47.5 / 22050
+MIN_IOU = 0.5
+LEVELS = ("window", "note")
+OVER_KNOWN, OVER_ALL = "macro, known", "macro, with OOD"
+#: What the paper calls overall, by level.
+OVERALL = {"window": OVER_ALL, "note": OVER_KNOWN}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Outcome:
+    """One method on one seed: F by level, F of events at IoU .5 with all classes pooled, and what was learnt."""
+
+    method: str
+    seed: int
+    known: tuple[str, ...]
+    f: Mapping[str, FScores]
+    event_f: float
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    def overall(self, level: str) -> float:
+        """The mean that the paper reports: over the classes and OOD for windows, over the classes for notes."""
+        return self.category(level, OVERALL[level])
+
+    def category(self, level: str, name: str) -> float:
+        """F of a known class, of `OOD`, or one of the means `OVER_KNOWN` and `OVER_ALL`."""
+        means = {OVER_KNOWN: self.f[level].macro_known, OVER_ALL: self.f[level].macro_all}
+        return means[name] if name in means else self.categories(level)[name]
+
+    def categories(self, level: str) -> dict[str, float]:
+        """F of each known class, then of `OOD`."""
+        scores = self.f[level]
+        return {**dict(zip(self.known, scores.per_class.tolist(), strict=True)), OOD: scores.unknown}
+
+
+def outcome(
+    method: str, seed: int, drawn: Draw, found: Sequence[Segment], settings: Mapping[str, object] | None = None
+) -> Outcome:
+    """Score what a method found in the test clip. A known or ambiguous segment counts for its label.
+
+    >>> drawn = draw(Dataset.synthetic(), Protocol(), seed=1)
+    >>> right = [segment for segment in drawn.truth if segment.label in drawn.known]
+    >>> judged = outcome("the truth", 1, drawn, right)
+    >>> judged.overall("window"), judged.overall("note"), judged.event_f
+    (1.0, 1.0, 1.0)
+    """
+    notes = [segment for segment in found if segment.verdict in ("known", "ambiguous")]
+    wanted = [segment for segment in drawn.truth if segment.label in drawn.known]
+    times = window_times(len(drawn.audio) / drawn.sample_rate)
+    answers = labels_at(times, notes)
+    numbers = np.full(len(times), -1)
+    for number, segment in enumerate(drawn.truth):
+        numbers[inside(times, segment)] = number
+    votes = note_labels(answers, numbers, drawn.known, OOD, n_notes=len(drawn.truth))
+    by_level = {
+        "window": window_f(labels_at(times, wanted), answers, drawn.known, OOD),
+        "note": note_f(np.array([s.label for s in drawn.truth]), np.array(votes), drawn.known, OOD),
+    }
+    events = event_f(events_of(wanted), events_of(notes), MIN_IOU, classes=drawn.known)
+    return Outcome(
+        method=method, seed=seed, known=drawn.known, f=by_level, event_f=events.pooled.f, settings=dict(settings or {})
+    )
+
+
+def window_times(seconds: float) -> np.ndarray:
+    """The middle of each sliding window, s: between two samples, so never on the edge of a note."""
+    return MIDDLE_S + STEP_S * np.arange(max(0, int((seconds - WINDOW_S) / STEP_S) + 1))
+
+
+def inside(times: np.ndarray, segment: Segment) -> np.ndarray:
+    return (times >= segment.start_s) & (times < segment.end_s)
+
+
+def labels_at(times: np.ndarray, segments: Iterable[Segment]) -> np.ndarray:
+    """The label of the segment at each time, else `OOD`."""
+    labels = np.full(len(times), OOD, dtype=object)
+    for segment in segments:
+        labels[inside(times, segment)] = segment.label
+    return labels
+
+
+def events_of(segments: Iterable[Segment]) -> Events:
+    return Events.from_rows((s.start_s, s.end_s, s.label) for s in segments)
+
+
+class Comparison(NamedTuple):
+    """One method minus another over the seeds: mean difference, p of the paired t test and of Wilcoxon's."""
+
+    difference: float
+    t_p: float
+    wilcoxon_p: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Results:
+    """The outcomes of methods × seeds, seed by seed and method by method."""
+
+    data: Dataset
+    protocol: Protocol
+    methods: Sequence[Method]
+    seeds: tuple[int, ...]
+    outcomes: Sequence[Outcome] = field(repr=False)
+
+    @property
+    def ours(self) -> str:
+        """The method that the others are compared with: the default if it was run, else the first."""
+        return "mddkm" if "mddkm" in self.titles else next(iter(self.titles))
+
+    @property
+    def titles(self) -> dict[str, str]:
+        return {one.name: one.title for one in self.methods}
+
+    def categories(self) -> list[str]:
+        """The columns of Table 2: the known classes, if they are the same for every seed, and `OOD`."""
+        known = {one.known for one in self.outcomes}
+        return [*(known.pop() if len(known) == 1 else ()), OOD]
+
+    def values(self, method: str, level: str, category: str) -> np.ndarray:
+        """F of a category, seed by seed, (n_seeds,)."""
+        return np.array([one.category(level, category) for one in self.outcomes if one.method == method])
+
+    def overall(self, method: str, level: str) -> np.ndarray:
+        """What the paper calls overall, seed by seed."""
+        return self.values(method, level, OVERALL[level])
+
+    def confusion(self, method: str, seed: int) -> ConfusionMatrix:
+        """Table 1: true by assigned class of the notes of one seed."""
+        return next(o.f["note"].confusion for o in self.outcomes if (o.method, o.seed) == (method, seed))
+
+    def compare(self, ours: str, other: str, level: str) -> Comparison:
+        """Paired over the seeds. Seeds share notes and are not independent trials: p is a rough guide."""
+        difference = self.overall(ours, level) - self.overall(other, level)
+        if len(difference) < 2:
+            return Comparison(float(difference.mean()), float("nan"), float("nan"))
+        if not np.any(difference):
+            return Comparison(0.0, 1.0, 1.0)
+        if np.ptp(difference) == 0.0:  # no spread: t is infinite
+            t_p = 0.0
+        else:
+            t_p = float(ttest_rel(self.overall(ours, level), self.overall(other, level)).pvalue)
+        return Comparison(float(difference.mean()), t_p, float(wilcoxon(difference, method="approx").pvalue))
+
+    def write_csv(self, path: Path) -> None:
+        """Every F of every seed: the same bytes for the same data, protocol, methods and seeds."""
+        with (
+            written_aside(path) as aside,
+            aside.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
+        ):
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["seed", "method", "level", "category", "f"])
+            for one in self.outcomes:
+                for level in LEVELS:
+                    for category in [*one.known, OOD, OVER_KNOWN, OVER_ALL]:
+                        f = one.category(level, category)
+                        writer.writerow([one.seed, one.method, level, category, _rounded(f)])
+                writer.writerow([one.seed, one.method, "event", "pooled", _rounded(one.event_f)])
+
+    def write_json(self, path: Path) -> None:
+        """Everything, with the protocol, what was learnt and the counts of Table 1."""
+        with written_aside(path) as aside:
+            aside.write_text(json.dumps(self.as_json(), indent=1) + "\n", encoding="utf-8")
+
+    def as_json(self) -> dict[str, object]:
+        """What `write_json` writes."""
+        return {
+            "data": {"name": self.data.name, "classes": dict(self.data.counts), "sample_rate": self.data.sample_rate},
+            "protocol": vars(self.protocol),
+            "seeds": list(self.seeds),
+            "methods": self.titles,
+            "table_2": [
+                {"method": m, "level": level, "category": c, "f": _or_none(mean_of_defined(self.values(m, level, c)))}
+                for m in self.titles
+                for level in LEVELS
+                for c in [*self.categories(), OVER_KNOWN, OVER_ALL]
+            ],
+            "outcomes": [_as_json(one) for one in self.outcomes],
+        }
+
+
+def _rounded(f: float) -> str:
+    """So that results do not depend on the processor; empty where F is undefined."""
+    return "" if np.isnan(f) else f"{f:.9f}"
+
+
+def _or_none(f: float) -> float | None:
+    return None if np.isnan(f) else float(f)
+
+
+def _as_json(one: Outcome) -> dict[str, object]:
+    table = one.f["note"].confusion
+    rows = zip(map(str, table.row_labels), table.counts.tolist(), strict=True)
+    return {
+        "seed": one.seed,
+        "method": one.method,
+        "known": list(one.known),
+        **{f"{level}_f": {k: _or_none(v) for k, v in one.categories(level).items()} for level in LEVELS},
+        "event_f": _or_none(one.event_f),
+        "confusion": {label: dict(zip(map(str, table.column_labels), row, strict=True)) for label, row in rows},
+        "settings": dict(one.settings),
+    }
+
+
+def run(
+    data: Dataset,
+    protocol: Protocol | None = None,
+    *,
+    methods: Sequence[str],
+    seeds: Iterable[int] = range(1, 51),
+    n_jobs: int = 1,
+    watch: Callable[[int, int], None] = lambda done, total: None,
+    checkpoint: "Checkpoint | None" = None,
+) -> Results:
+    """Every method, by its name (`outlark.paper.methods.method`), on the draws of every seed.
+
+    The results do not depend on the number of processes, `n_jobs`. `watch` gets the number of finished seeds and of all
+    seeds. Seeds that the checkpoint holds are not run again, and those that finish are stored in it.
+    """
+    seeds, protocol = tuple(seeds), protocol or Protocol()
+    chosen = [method(name) for name in dict.fromkeys(methods)]
+    names = [one.name for one in chosen]
+    key = key_of(data, protocol, names) if checkpoint is not None else ""
+    by_seed = {seed: found for seed in seeds if checkpoint is not None and (found := checkpoint.get(key, seed))}
+    to_do = [seed for seed in seeds if seed not in by_seed]
+    calls = (delayed(_seed)(data, protocol, names, seed) for seed in to_do)
+    for seed, found in zip(to_do, Parallel(n_jobs=n_jobs, return_as="generator")(calls), strict=True):
+        by_seed[seed] = found
+        if checkpoint is not None:
+            checkpoint.add(key, seed, found)
+        watch(len(by_seed), len(seeds))
+    outcomes = [one for seed in seeds for one in by_seed[seed]]
+    return Results(data=data, protocol=protocol, methods=chosen, seeds=seeds, outcomes=outcomes)
+
+
+def fitted(chosen: Method, drawn: Draw) -> Any:
+    """A detector of the method, trained on the training notes of a draw."""
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # about single notes: the protocol asks for them
+        return chosen.make().fit(
+            [note.samples for note in drawn.train], [note.label for note in drawn.train], drawn.sample_rate
+        )
+
+
+def _seed(data: Dataset, protocol: Protocol, names: Sequence[str], seed: int) -> list[Outcome]:
+    drawn, found = draw(data, protocol, seed), []
+    for name in names:
+        detector = fitted(method(name), drawn)
+        with threadpool_limits(1):
+            segments = detector.detect(drawn.audio, drawn.sample_rate)
+        found.append(outcome(name, seed, drawn, segments, _settings(detector)))
+    return found
+
+
+def _settings(detector: Any) -> dict[str, object]:
+    """What the detector learnt: thresholds, and ℓ, σ and σ_reg as far as it has them."""
+    names = map(str, np.asarray(detector.layout_.classes).tolist())
+    thresholds = np.asarray(detector.layout_.thresholds, dtype=float).tolist()
+    learnt: dict[str, object] = {"thresholds": dict(zip(names, thresholds, strict=True))}
+    class_model = getattr(detector, "class_model_", None)
+    for name in ("length_scale_", "sigma_", "sigma_reg_"):
+        value = getattr(class_model, name, None)
+        if isinstance(value, float | np.floating):
+            learnt[name.rstrip("_")] = float(value)
+    return learnt
+
+
+class Checkpoint:
+    """The outcomes of finished seeds, one line of JSON each, so that an interrupted experiment can resume.
+
+    A line only counts for the same notes, protocol, methods and code, so that versions are never mixed. Every line
+    starts with its line feed, so that one that was cut off does not spoil the next.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "seeds_done.jsonl"
+        self._found = dict(_stored(self.path.read_bytes())) if self.path.is_file() else {}
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def get(self, key: str, seed: int) -> list[Outcome] | None:
+        return self._found.get((key, seed))
+
+    def add(self, key: str, seed: int, outcomes: Sequence[Outcome]) -> None:
+        """Store the outcomes of a seed; they are on disk when this returns."""
+        line = json.dumps({"key": key, "seed": seed, "outcomes": [_as_row(one) for one in outcomes]})
+        try:
+            with open(self.path, "ab") as file:
+                file.write(b"\n" + line.encode())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise InputError(f"cannot write {self.path} ({error.strerror}); choose another --output") from None
+        self._found[key, seed] = list(outcomes)
+
+    def remove(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+
+def _stored(content: bytes) -> Iterator[tuple[tuple[str, int], list[Outcome]]]:
+    """The seeds that are stored; truncated or foreign lines are ignored."""
+    for line in content.splitlines():
+        try:
+            row = json.loads(line)
+            yield (str(row["key"]), int(row["seed"])), [_from_row(one) for one in row["outcomes"]]
+        except (ValueError, KeyError, TypeError):
+            continue
+
+
+def key_of(data: Dataset, protocol: Protocol, methods: Sequence[str]) -> str:
+    """A digest of everything that the outcomes of a seed depend on."""
+    sha = hashlib.sha256()
+    for part in (_code(), data.sample_rate, data.known, protocol, list(methods)):
+        sha.update(f"{part!r}\n".encode())
+    for note in data.notes:
+        sha.update(f"{note.label!r} {note.group!r} {note.samples.dtype} {len(note.samples)}\n".encode())
+        sha.update(np.ascontiguousarray(note.samples).tobytes())
+    return sha.hexdigest()
+
+
+@cache
+def _code() -> str:
+    """A digest of outlark as installed here."""
+    sha = hashlib.sha256()
+    package = Path(__file__).parents[1]
+    for path in sorted(package.rglob("*.py")):
+        sha.update(str(path.relative_to(package)).encode() + path.read_bytes())
+    return sha.hexdigest()
+
+
+def _as_row(one: Outcome) -> dict[str, Any]:
+    matrices = {level: scores.confusion for level, scores in one.f.items()}
+    counts = {level: (m.counts.tolist(), m.row_labels, m.column_labels) for level, m in matrices.items()}
+    return {**vars(one), "event_f": float(one.event_f), "settings": dict(one.settings), "f": counts}
+
+
+def _from_row(row: dict[str, Any]) -> Outcome:
+    f = {level: f_of_confusion(_matrix(*counts)) for level, counts in row["f"].items()}
+    return Outcome(**{**row, "known": tuple(row["known"]), "f": f})
+
+
+def _matrix(counts: list[list[int]], rows: list[str], columns: list[str]) -> ConfusionMatrix:
+    return ConfusionMatrix(np.reshape(counts, (len(rows), len(columns))).astype(np.int64), tuple(rows), tuple(columns))
