@@ -40,9 +40,9 @@ class Outlark:
 
     def __init__(self, how: str = "default") -> None:
         from outlark import NoteDetector
-        from outlark.audio.sound import AudioFile
+        from outlark.audio.recording import Recording
 
-        self.open = AudioFile
+        self.open = Recording
         self.detector = NoteDetector.paper() if how == "paper" else NoteDetector()
 
     def train(self, clips: list[np.ndarray], labels: list[str]) -> None:

@@ -23,7 +23,7 @@ from real_note_tasks import NOISE, TASKS, Recording, _annotated, data_folder, dr
 from real_notes import ROWS, aligned_table, mean_text, versions_text
 from threadpoolctl import threadpool_limits
 
-from outlark.audio.sound import read
+from outlark.audio.recording import read
 
 #: Seconds of sound in all, and from each set.
 ALL_S, OF_A_SET_S = 600.0, 90.0

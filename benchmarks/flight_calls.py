@@ -25,7 +25,7 @@ from real_notes import as_text, difference_text, mean_text, versions_text
 from threadpoolctl import threadpool_limits
 
 from outlark import PKNN, NoteClassifier
-from outlark.audio.sound import read
+from outlark.audio.recording import read
 from outlark.embeddings import BirdNET, is_there
 from outlark.metrics import accuracy_known, auroc, oscr
 from outlark.paper.rivals import ClassMahalanobis, ClassSVM, NearestNeighbour

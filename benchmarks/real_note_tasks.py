@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from real_note_noise import mixed, spread_out, stretch
 
-from outlark.audio.resampling import resample
-from outlark.audio.sound import read
+from outlark.audio.recording import read
+from outlark.audio.sound import resample
 from outlark.segments import Segment, in_order
 
 #: Clips of each known and of each unknown digit in the test.

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from real_note_tasks import data_folder, draw
 
-from outlark.audio.resampling import resample
-from outlark.audio.sound import read
+from outlark.audio.recording import read
+from outlark.audio.sound import resample
 from outlark.detection.detector import NoteDetector
 from outlark.segments import Segment
 

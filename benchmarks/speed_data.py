@@ -18,8 +18,8 @@ import soundfile
 from real_note_noise import stretch
 from real_note_tasks import Recording, _annotated, data_folder
 
-from outlark.audio.resampling import resample
-from outlark.audio.sound import read
+from outlark.audio.recording import read
+from outlark.audio.sound import resample
 from outlark.data import synthetic
 
 RATE = 22_050

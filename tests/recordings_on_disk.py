@@ -10,7 +10,7 @@ import numpy as np
 import soundfile
 
 from outlark import NoteDetector
-from outlark.audio.resampling import resample
+from outlark.audio.sound import resample
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.storage import model_file
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from outlark import MDDKM, InputError, NoteClassifier, embeddings
-from outlark.audio.resampling import resample
+from outlark.audio.sound import resample
 from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.detection.classifier import CLIP_SETTINGS
 from outlark.embeddings import BirdNET, MissingExtraError, kept, windows

@@ -30,7 +30,7 @@ from pathlib import Path
 import numpy as np, soundfile
 from outlark.data.demo_recordings import demo_sound, write_demo
 from outlark.data.synthetic import SAMPLE_RATE
-from outlark.audio.resampling import resample
+from outlark.audio.sound import resample
 
 made = write_demo(Path("tables"))
 Path("sound/site").mkdir(parents=True)

@@ -10,8 +10,7 @@ import soundfile
 
 from fuzz.mutation import WHOLE, changed_bytes, changed_list, odd_text
 from fuzz.target import Target, expect
-from outlark.audio.recorder_metadata import recorder_site, recorder_time
-from outlark.audio.sound import AudioFile
+from outlark.audio.recording import Recording
 from outlark.errors import OutlarkError
 from outlark.review.media import true_length
 
@@ -60,10 +59,9 @@ class Audio(Target):
         """What became of the file; whatever is read is finite, and from the middle it is the same."""
         path = self.folder / NAMES[zlib.crc32(data) % len(NAMES)]
         path.write_bytes(data)
-        recorder_site(path)
-        said = "dated" if recorder_time(path) else "undated"
         try:
-            audio = AudioFile(path)
+            audio = Recording(path)
+            said = "undated" if audio.facts.began is None else "dated"
             whole = _read(audio, 0)
             middle = len(whole) // 2
             if audio.seekable and middle and len(whole) < MOST_SAMPLES:
@@ -74,7 +72,7 @@ class Audio(Target):
         return f"read, {said}"
 
 
-def _read(audio: AudioFile, first: int) -> np.ndarray:
+def _read(audio: Recording, first: int) -> np.ndarray:
     found: list[np.ndarray] = [np.empty(0)]
     for block in audio.blocks(1000, first=first):
         expect(np.isfinite(block).all(), "a sample that is not finite")

@@ -19,7 +19,7 @@ from fuzz.mutation import changed_bytes, changed_list, odd_text
 from fuzz.target import Target, expect
 from outlark import NoteDetector
 from outlark.annotations import Annotation, write_annotations
-from outlark.audio.resampling import resample
+from outlark.audio.sound import resample
 from outlark.cli.main import COMMANDS, main
 from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.storage.model_file import save

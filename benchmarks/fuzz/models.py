@@ -9,7 +9,7 @@ import numpy as np
 from fuzz.mutation import changed_bytes, changed_value
 from fuzz.target import Target, expect
 from outlark import MDDKM, PKNN, NoteDetector
-from outlark.audio.resampling import resample
+from outlark.audio.sound import resample
 from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.detection.decode.decisions import Decisions
 from outlark.errors import InputError, ModelFileError, OutlarkError

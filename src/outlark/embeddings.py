@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from outlark.audio.resampling import resample
-from outlark.audio.sound import check_sample_rate, mono
+from outlark.audio.sound import check_sample_rate, mono, resample
 from outlark.errors import InputError, OutlarkError
 from outlark.files.aside import opened_aside
 from outlark.files.places import cache_folder

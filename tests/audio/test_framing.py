@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlark.audio.framing import FrameStream
+from outlark.audio.sound import FrameStream
 from outlark.errors import InputError
 from tests.pace import check_even_pace
 
@@ -115,42 +115,6 @@ def test_no_samples_no_frames(pad):
     stream = FrameStream(6, 3, pad=pad)
     assert stream.push(np.empty((0, 2))).shape == (0, 6, 2)
     assert stream.finish().shape == (0, 6, 2)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"window": 0, "hop": 1}, "window=0 must be a whole number of samples, 1 or more"),
-        ({"window": 4.5, "hop": 1}, "window=4.5 must be a whole number"),
-        ({"window": 4, "hop": 0}, "hop=0 must be a whole number"),
-        ({"window": 4, "hop": "2"}, "hop='2' must be a whole number"),
-        ({"window": 4, "hop": 5}, "hop=5 is longer than window=4"),
-        ({"window": 4, "hop": 2, "pad": "left"}, r"pad='left' must be one of \('centre', 'edge', 'none'\)"),
-    ],
-)
-def test_parameters_that_are_refused(arguments, message):
-    with pytest.raises(InputError, match=message):
-        FrameStream(**arguments)
-
-
-@pytest.mark.parametrize(
-    ("block", "message"),
-    [
-        (np.zeros((2, 2, 2)), r"shape \(2, 2, 2\); give real numbers"),
-        (np.float64(3.0), r"shape \(\); give real numbers"),
-        (np.zeros(3, complex), "type complex128"),
-        (np.zeros(3, bool), "type bool"),
-        (["a"], "type <U1"),
-        (np.zeros((3, 4)), r"shape \(3, 4\) after blocks of shape \('n', 2\)"),
-        (np.zeros(3), r"shape \(3,\) after blocks of shape \('n', 2\)"),
-    ],
-)
-def test_blocks_that_are_refused_leave_the_stream_as_it_was(block, message):
-    stream = FrameStream(4, 2, pad="none")
-    stream.push(np.ones((3, 2)))
-    with pytest.raises(InputError, match=message):
-        stream.push(block)
-    assert stream.push(np.ones((1, 2))).shape == (1, 4, 2)
 
 
 def test_what_is_over_is_over():

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark.audio.quality import Quality
-from outlark.audio.sound import AudioFile
+from outlark.audio.recording import Quality, Recording
 
 RATE = 8000
 
@@ -18,7 +17,7 @@ def sound(n, seed=0):
 
 def judged(path, samples, channel="mix", **how):
     soundfile.write(path, samples, RATE, **how)
-    audio = AudioFile(path, channel)
+    audio = Recording(path, channel)
     quality = Quality(audio)
     for _ in audio.blocks(1000, heard=quality.push):
         pass
@@ -67,7 +66,7 @@ def test_parts_count_what_the_whole_counts(tmp_path, channels):
     samples = np.clip(8.0 * np.column_stack([sound(3 * RATE + 17, seed) for seed in range(channels)]), -1, 1)
     samples[5000:9000] = 0.0
     whole = judged(tmp_path / "a.wav", samples)
-    audio, parts = AudioFile(tmp_path / "a.wav"), []
+    audio, parts = Recording(tmp_path / "a.wav"), []
     edges = [0, 777, 9001, 16000, 10**9]
     for start, end in pairwise(edges):
         position = max(0, start - 1234)

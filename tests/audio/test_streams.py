@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark.audio import flac_frames
-from outlark.audio.sound import AudioFile, read
-from outlark.audio.streams import contents
-from outlark.commands.excerpt import Reel, Sound
+from outlark.audio import frames
+from outlark.audio.contents import contents
+from outlark.audio.recording import PartReader, Recording, read
 
 RATE = 16000
 KINDS = {"wav": "WAV", "flac": "FLAC", "ogg": "OGG", "opus": "OGG", "mp3": "MP3"}
@@ -36,7 +35,7 @@ def joined(folder, kind, lengths=(2.0, 1.5)):
 @pytest.mark.parametrize("lengths", [(2.0, 1.5), (1.0, 1.0, 1.0), (0.5, 6.0)], ids=str)
 def test_joined_recordings_are_read_one_after_another(tmp_path, kind, lengths):
     path, each = joined(tmp_path, kind, lengths)
-    whole, audio = np.concatenate(each), AudioFile(path)
+    whole, audio = np.concatenate(each), Recording(path)
     assert audio.n_samples == len(whole)
     assert np.array_equal(read(path)[0], whole)
     assert audio.remarks[0].startswith(f"joined from {len(lengths)} recordings")
@@ -47,15 +46,12 @@ def test_joined_recordings_are_read_one_after_another(tmp_path, kind, lengths):
 def test_everything_that_reads_sees_the_same_samples(tmp_path, kind):
     path, each = joined(tmp_path, kind)
     whole, (start, end) = np.concatenate(each), (len(each[0]) - 3000, len(each[0]) + 2000)
-    assert np.array_equal(Sound(path).part(start, end), whole[start:end])
-    assert Sound(path).n_samples == len(whole)
-    with Reel(path, "wav") as reel:
-        parts = [reel.part(100, 300), reel.part(start, end), reel.part(end - 10, end + 100)]
-        expected = [whole[100:300], whole[start:end], whole[end - 10 : end + 100]]
-        for part, wanted in zip(parts, expected, strict=True):
-            part = part[:, 0] / 2.0**31 if part.dtype.kind == "i" else part[:, 0]
-            assert np.array_equal(part, wanted.astype(np.float32) if part.dtype == np.float32 else wanted)
-    audio = AudioFile(path)
+    assert np.array_equal(Recording(path).part(start, end), whole[start:end])
+    assert Recording(path).n_samples == len(whole)
+    reader = PartReader(Recording(path))
+    for first, stop in ((100, 300), (start, end), (end - 10, end + 100)):
+        assert np.array_equal(reader.part(first, stop)[:, 0], whole[first:stop])
+    audio = Recording(path)
     if audio.seekable:
         for first in (0, start, len(each[0]), end):
             assert np.array_equal(np.concatenate(list(audio.blocks(1000, first=first))), whole[first:])
@@ -64,7 +60,7 @@ def test_everything_that_reads_sees_the_same_samples(tmp_path, kind):
 def test_a_header_alone_before_a_recording_shifts_nothing(tmp_path):
     second = saved(tmp_path / "a.wav", 1.0, 0)
     (tmp_path / "b.wav").write_bytes(second[:4] + (36).to_bytes(4, "little") + second[8:40] + bytes(4) + second)
-    audio, whole = AudioFile(tmp_path / "b.wav"), read(tmp_path / "a.wav")[0]
+    audio, whole = Recording(tmp_path / "b.wav"), read(tmp_path / "a.wav")[0]
     assert np.array_equal(np.concatenate(list(audio.blocks(1000, first=5000))), whole[5000:])
 
 
@@ -76,7 +72,7 @@ def test_a_damaged_chain_is_left_to_the_decoder():
 def test_what_cannot_be_joined_is_told(tmp_path, kind, channels, rate):
     first = saved(tmp_path / f"a.{kind}", 1.0, 0)
     (tmp_path / f"b.{kind}").write_bytes(first + saved(tmp_path / f"c.{kind}", 1.0, 1, channels, rate))
-    audio = AudioFile(tmp_path / f"b.{kind}")
+    audio = Recording(tmp_path / f"b.{kind}")
     assert audio.n_samples == RATE
     assert re.search(rf"after 1.000 s was not read \({rate} Hz, {channels} channels\)", audio.partial)
     assert np.array_equal(read(tmp_path / f"b.{kind}")[0], read(tmp_path / f"a.{kind}")[0])
@@ -87,7 +83,7 @@ def test_what_was_cut_is_told_and_read_as_far_as_it_goes(tmp_path, kind):
     blob = saved(tmp_path / f"a.{kind}", 8.0, 0)
     (tmp_path / f"b.{kind}").write_bytes(blob[: len(blob) // 2])
     whole, rest = read(tmp_path / f"a.{kind}")[0], read(tmp_path / f"b.{kind}")[0]
-    assert AudioFile(tmp_path / f"b.{kind}").partial.startswith("cut short")
+    assert Recording(tmp_path / f"b.{kind}").partial.startswith("cut short")
     assert 2.0 < len(rest) / RATE < 5.0
     assert np.array_equal(rest[: 2 * RATE], whole[: 2 * RATE])
 
@@ -104,9 +100,7 @@ def test_complete_recordings_are_left_to_the_decoder(tmp_path, kind):
 
 def frames_of(blob):
     """The first frame, which counts the others, and the rest."""
-    from outlark.audio.mp3_frames import frame_length
-
-    size = frame_length(blob[:4])
+    size = frames.mp3_frame_length(blob[:4])
     assert b"Xing" in blob[:size] or b"Info" in blob[:size]
     return blob[:size], blob[size:]
 
@@ -126,7 +120,7 @@ def test_junk_and_tags_between_frames_are_passed_over(tmp_path):
     first, second = (saved(tmp_path / f"{seed}.mp3", 1.0, seed) for seed in range(2))
     for between in (tag, b"junk" * 20, bytes(3000)):
         (tmp_path / "b.mp3").write_bytes(tag + first + between + second)
-        audio = AudioFile(tmp_path / "b.mp3")
+        audio = Recording(tmp_path / "b.mp3")
         assert (audio.n_samples, len(audio.remarks)) == (2 * RATE, 1)
 
 
@@ -136,13 +130,13 @@ def test_junk_and_tags_between_frames_are_passed_over(tmp_path):
 def test_only_part_of_a_large_file_is_searched(tmp_path, monkeypatch):
     """By the numbers of its frames; recordings of the same length are told apart as well."""
     path, each = joined(tmp_path, "flac", (6.0, 6.0))
-    monkeypatch.setattr(flac_frames, "SMALL", 0)
-    monkeypatch.setattr(flac_frames, "SEEN", 2**15)
-    monkeypatch.setattr(flac_frames, "PLACES", 4)
+    monkeypatch.setattr(frames, "FLAC_SMALL", 0)
+    monkeypatch.setattr(frames, "FLAC_SEEN", 2**15)
+    monkeypatch.setattr(frames, "FLAC_PLACES", 4)
     searched = []
-    starts = flac_frames._starts
-    monkeypatch.setattr(flac_frames, "_starts", lambda *of: searched.append(of) or starts(*of))
-    assert AudioFile(tmp_path / "0.flac").remarks == ()
+    starts = frames._flac_starts
+    monkeypatch.setattr(frames, "_flac_starts", lambda *of: searched.append(of) or starts(*of))
+    assert Recording(tmp_path / "0.flac").remarks == ()
     assert searched == []
     assert np.array_equal(read(path)[0], np.concatenate(each))
 

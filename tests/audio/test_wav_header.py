@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark.audio.sound import AudioFile, read
-from outlark.audio.wav_header import contents
+from outlark.audio.contents import contents
+from outlark.audio.recording import Recording, read
 
 RATE = 8000
 
@@ -87,7 +87,7 @@ def test_all_sound_is_read_whatever_the_header_says(tmp_path, how, size, of_file
     soundfile.write(path, noise(RATE), RATE, **{"format": "WAV", **how})
     whole = read(path)[0]
     with_size(path, size, of_file)
-    audio = AudioFile(path)
+    audio = Recording(path)
     assert audio.n_samples == RATE
     assert np.array_equal(read(path)[0], whole)
     assert np.array_equal(np.concatenate(list(audio.blocks(1000, first=3000))), whole[3000:])
@@ -99,7 +99,7 @@ def test_a_large_unfinished_header_is_read_as_rf64(tmp_path, monkeypatch):
     path = tmp_path / "a.wav"
     soundfile.write(path, noise(RATE), RATE)
     whole = read(path)[0]
-    monkeypatch.setattr("outlark.audio.wav_header.MOST", 1000)
+    monkeypatch.setattr("outlark.audio.contents.LARGEST_RIFF", 1000)
     assert np.array_equal(read(with_size(path, 0, 0))[0], whole)
 
 
@@ -110,14 +110,14 @@ def test_an_rf64_whose_size_was_never_written(tmp_path):
     at = blob.index(b"ds64") + 8
     path.write_bytes(blob[:at] + bytes(24) + blob[at + 24 :])
     assert np.array_equal(read(path)[0], whole)
-    assert "never finished" in AudioFile(path).partial
+    assert "never finished" in Recording(path).partial
 
 
 def test_bytes_that_make_no_sample_are_left(tmp_path):
     path = tmp_path / "a.wav"
     soundfile.write(path, noise(RATE), RATE)
     path.write_bytes(path.read_bytes() + b"\1\2\3")
-    assert AudioFile(with_size(path, 0, 0)).n_samples == RATE
+    assert Recording(with_size(path, 0, 0)).n_samples == RATE
 
 
 @pytest.mark.parametrize("after", [bytes(1000), b"TAG" + b"x" * 125, b"LIST\xff\0\0\0INFO", b"abcd\x02\0\0\0xy"])
@@ -125,10 +125,10 @@ def test_padding_and_tags_after_the_sound_are_not_sound(tmp_path, after):
     path = tmp_path / "a.wav"
     soundfile.write(path, noise(RATE), RATE)
     path.write_bytes(path.read_bytes() + after)
-    assert (AudioFile(path).n_samples, AudioFile(path).partial) == (RATE, None)
+    assert (Recording(path).n_samples, Recording(path).partial) == (RATE, None)
 
 
 def test_a_header_alone_holds_no_sound(tmp_path):
     path = with_size(saved(tmp_path / "a.wav"), 0, 36)
     path.write_bytes(path.read_bytes()[:44])
-    assert (AudioFile(path).n_samples, AudioFile(path).partial) == (0, None)
+    assert (Recording(path).n_samples, Recording(path).partial) == (0, None)

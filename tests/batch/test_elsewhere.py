@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark.audio.recorder_metadata import recorder_time
-from outlark.audio.sound import AudioFile, read
+from outlark.audio.recording import Recording, read
 from outlark.batch.run import run
 from outlark.batch.sources import find
 from outlark.batch.task import Task, fingerprint, sha256_of
@@ -96,11 +95,11 @@ def test_one_file_and_a_folder_of_a_bucket(bucket):
 def test_what_is_read_from_a_bucket(night, bucket):
     for name in ("a.wav", "b/SITE1_20260501_043000.flac"):
         np.testing.assert_array_equal(read(f"{bucket}/{name}")[0], read(night / name)[0])
-    audio = AudioFile(f"{bucket}/b/long.wav")
+    audio = Recording(f"{bucket}/b/long.wav")
     expected = read(night / "b/long.wav")[0]
     np.testing.assert_array_equal(np.concatenate(list(audio.blocks(10_000, first=300_000))), expected[300_000:])
     assert size_of(f"{bucket}/a.wav") == (night / "a.wav").stat().st_size
-    assert recorder_time(f"{bucket}/b/SITE1_20260501_043000.flac").began.isoformat() == "2026-05-01T04:30:00"
+    assert Recording(f"{bucket}/b/SITE1_20260501_043000.flac").clock.began.isoformat() == "2026-05-01T04:30:00"
     first, again = fingerprint(f"{bucket}/a.wav"), fingerprint(f"{bucket}/a.wav")
     assert first == again
     assert fingerprint(f"{bucket}/none.wav") is None
@@ -123,7 +122,7 @@ def test_errors_while_fetching_are_errors_and_not_the_end_of_the_recording(night
     monkeypatch.setattr(s3fs.S3File, "_fetch_range", fetch)
     found = []
     with pytest.raises(AudioError, match=rf"{bucket}/b/long.wav cannot be fetched \(the cable was pulled\); check the"):
-        found.extend(AudioFile(f"{bucket}/b/long.wav").blocks(5000))
+        found.extend(Recording(f"{bucket}/b/long.wav").blocks(5000))
     assert len(fetched) > 1
 
 
@@ -136,7 +135,7 @@ def test_errors_while_fetching_are_errors_and_not_the_end_of_the_recording(night
 )
 def test_what_cannot_be_opened(url, message):
     with pytest.raises((AudioError, InputError), match=message):
-        AudioFile(url)
+        Recording(url)
 
 
 def test_a_file_that_is_no_sound_or_empty():
@@ -145,7 +144,7 @@ def test_a_file_that_is_no_sound_or_empty():
     memory.pipe("/empty.wav", b"")
     for name, told in (("junk", "cannot be decoded as a sound file"), ("empty", "is empty")):
         with pytest.raises(AudioError, match=rf"memory://{name}.wav {told}"):
-            AudioFile(f"memory://{name}.wav")
+            Recording(f"memory://{name}.wav")
     memory.rm("/junk.wav")
     memory.rm("/empty.wav")
 
@@ -161,7 +160,7 @@ def test_names_that_two_places_have_in_common(night, tmp_path):
 def test_a_package_that_is_not_there(monkeypatch):
     monkeypatch.setitem(sys.modules, "gcsfs", None)
     with pytest.raises(InputError, match=r"gs://b/a.wav: this kind of URL needs a package .*gcsfs"):
-        AudioFile("gs://b/a.wav")
+        Recording("gs://b/a.wav")
 
 
 def test_urls_and_paths(tmp_path):

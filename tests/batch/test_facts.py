@@ -3,8 +3,8 @@
 import pytest
 import soundfile
 
-from outlark.audio.sound import AudioFile
-from outlark.batch.facts import Facts
+from outlark.audio.recorder_metadata import Facts
+from outlark.audio.recording import Recording
 from outlark.data.synthetic import SAMPLE_RATE
 from outlark.errors import InputError
 from tests.audio.test_recorder_metadata import sound
@@ -34,7 +34,7 @@ def test_clocks_that_differ_are_told(tmp_path):
     with soundfile.SoundFile(path, "w", SAMPLE_RATE, 1) as file:
         file.comment = "Recorded at 12:34:56 24/10/2023 (UTC) by AudioMoth 24F3190361DA539A"
         file.write(song(0))
-    facts = Facts.of_file(AudioFile(path))
+    facts = Recording(path).facts
     assert facts.began == "2023-10-24T12:34:56+00:00"
     assert facts.site is None
     assert facts.all_remarks[0].startswith("the file name says 2023-10-24 12:00:00, 0:34:56 earlier than the comment")
@@ -42,7 +42,7 @@ def test_clocks_that_differ_are_told(tmp_path):
 
 def test_the_journal_and_the_tables_tell_when_and_where(tmp_path):
     path = sound(tmp_path / "a.wav", guano="Timestamp: 2023-10-24T12:34:56+02:00\nTE: 10\nSite: pond")
-    facts = Facts.of_file(AudioFile(path))
+    facts = Recording(path).facts
     told = {"began": "2023-10-24T12:34:56+02:00", "expansion": 10.0, "site": "pond"}
     usual = {"partial": None, "remarks": [], "quality": [], "counts": True}
     assert facts.for_journal() == {**told, **usual}

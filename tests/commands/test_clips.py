@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlark.annotations import Annotation, Table
-from outlark.audio.recorder_metadata import recorder_time
+from outlark.audio.clips import storage, write_clip
+from outlark.audio.recording import PartReader, Recording
 from outlark.audio.sound_files import SoundFiles
 from outlark.commands.clips import Choice, choose, cut, write_list
-from outlark.commands.excerpt import Reel, storage
 from outlark.commands.train.examples import find_examples
 from outlark.errors import AudioError, InputError
 
@@ -65,12 +65,13 @@ def test_clips_hold_the_samples_of_the_recording(tmp_path, name, how, kind, subt
         whole = np.concatenate([file.read(2**16, "float32" if subtype == "FLOAT" else "float64") for _ in range(5)])
     spans = [(0, 100), (50, 9000), (60, 70), (10_000, 10_001), (len(whole) - 5, len(whole) + 100)]
     for i, (start, end) in enumerate(spans):
-        with Reel(recording, kind) as reel:
-            # alone, and after those before
-            for number, span in enumerate([*spans[:i], (start, end)]):
-                part = reel.part(*span)
-                reel.save(part, tmp_path / f"{number}.clip")
-            assert reel.storage.exact
+        audio = Recording(recording)
+        stored = storage(kind, audio.format, audio.subtype)
+        reader = PartReader(audio, stored.dtype)
+        # alone, and after those before
+        for number, span in enumerate([*spans[:i], (start, end)]):
+            write_clip(tmp_path / f"{number}.clip", reader.part(*span), RATE, stored)
+        assert stored.exact
         found, rate = soundfile.read(tmp_path / f"{i}.clip")
         assert rate == RATE
         assert np.array_equal(found, whole[start:end])
@@ -97,9 +98,9 @@ def test_parts_where_seeking_is_not_exact(tmp_path_factory, spans):
         save(recording, 20.0)
     with soundfile.SoundFile(recording) as file:
         whole = np.concatenate([file.read(2**16, dtype="float32", always_2d=True) for _ in range(4)])
-    with Reel(recording) as reel:
-        for start, length in spans:
-            assert np.array_equal(reel.part(start, start + length), whole[start : start + length])
+    reader = PartReader(Recording(recording), "float32")
+    for start, length in spans:
+        assert np.array_equal(reader.part(start, start + length), whole[start : start + length])
 
 
 def test_names_tell_recording_second_and_clock(tmp_path):
@@ -128,8 +129,8 @@ def test_clips_know_when_they_began(tmp_path, zone):
         file.write(np.zeros(10 * RATE))
     for kind in ("wav", "flac"):
         clips, _ = cut(chosen(tmp_path, annotation(2.5, 3.0)).choices, tmp_path / kind, pad_s=0.25, format=kind)
-        began = recorder_time(tmp_path / kind / clips[0].file)
-        assert began.began == recorder_time(tmp_path / "a.wav").at(2.25)
+        began = Recording(tmp_path / kind / clips[0].file).clock
+        assert began.began == Recording(tmp_path / "a.wav").clock.at(2.25)
         assert began.source == "comment"
     with soundfile.SoundFile(tmp_path / "wav" / clips[0].file.replace(".flac", ".wav")) as file:
         assert file.comment.endswith("from a.wav at 2.250 s")
@@ -215,7 +216,7 @@ def test_what_cannot_be_cut_is_told_and_the_rest_is_cut(tmp_path):
     assert len(clips) == 1
     assert "line 7: there is no recording 'gone.wav'" in found.uncut[0].message
     assert found.remarks == ("1 annotation skipped: no recording",)
-    told = [f"{failure.what}: {failure.message}" for failure in uncut]
+    told = [f"{failure.where}: {failure.message}" for failure in uncut]
     assert any("line 3: 'song' at 0.400 s" in text and "no duration; give pad_s" in text for text in told)
     assert any("line 4" in text and "the recording ends before it" in text for text in told)
     assert any("line 5" in text and "700 s long, but a clip has at most 600 s" in text for text in told)
@@ -277,10 +278,9 @@ def test_the_list_and_the_folders_are_what_train_takes(tmp_path):
 
 
 def test_nothing_half_written_is_left(tmp_path):
-    recording = save(tmp_path / "a.wav")
     (tmp_path / "out").mkdir()
-    with Reel(recording, "flac") as reel, pytest.raises(AudioError, match="cannot be written as flac with 20 channels"):
-        reel.save(np.zeros((10, 20), "int32"), tmp_path / "out/a.flac")
+    with pytest.raises(AudioError, match="cannot be written as flac with 20 channels"):
+        write_clip(tmp_path / "out/a.flac", np.zeros((10, 20), "int32"), RATE, storage("flac", "WAV", "PCM_16"))
     assert not list((tmp_path / "out").iterdir())
 
 

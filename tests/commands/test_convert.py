@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from outlark.annotations import FORMATS, About, Annotation, read_annotations, write_annotations
 from outlark.annotations.write import ANNOTATIONS, example
-from outlark.audio.sound import read
+from outlark.audio.recording import read
 from outlark.audio.sound_files import SoundFiles
 from outlark.commands.clips import choose, cut
 from outlark.commands.convert import convert, convert_folder, format_of_name, losses

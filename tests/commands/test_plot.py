@@ -15,8 +15,9 @@ from matplotlib.text import Text
 
 from outlark import ArrayFrontEnd, HLDSFrontEnd, NoteDetector
 from outlark.audio.recorder_metadata import RecorderTime
+from outlark.audio.recording import ArrayRecording, Recording
 from outlark.commands import figures
-from outlark.commands.excerpt import Sound, with_surroundings
+from outlark.commands.excerpt import with_surroundings
 from outlark.commands.plot import figure
 from outlark.commands.plot.numbers import clock_marks, clock_text, curves, level_range, spectrogram, thinned
 from outlark.data.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
@@ -73,7 +74,7 @@ def bars(picture):
 @pytest.mark.parametrize("front_end", [None, HLDSFrontEnd()], ids=["notes", "hlds"])
 def test_a_stretch_has_the_scores_and_segments_of_the_whole(night, front_end, detector):
     fitted = detector if front_end is None else trained(front_end=front_end)
-    sound, hop = Sound(night[0], SAMPLE_RATE), fitted.layout_.hop_samples
+    sound, hop = ArrayRecording(night[0], SAMPLE_RATE), fitted.layout_.hop_samples
     whole = fitted.scores(night[0], SAMPLE_RATE)
     for start_s, end_s in ((0.0, 3.0), (37.5, 41.2), (42.123, 46.0)):
         part = with_surroundings(sound, start_s, end_s, fitted)
@@ -106,8 +107,8 @@ def test_other_rates_keep_the_time(night, tmp_path, detector):
 
 def test_only_the_stretch_is_read(file, detector, monkeypatch):
     read = []
-    part = Sound.part
-    monkeypatch.setattr(Sound, "part", lambda self, a, b: read.append(b - max(0, a)) or part(self, a, b))
+    part = Recording.part
+    monkeypatch.setattr(Recording, "part", lambda self, a, b: read.append(b - max(0, a)) or part(self, a, b))
     figure.draw_excerpt(detector, file, 40.0, 41.0)
     assert max(read) < 30 * SAMPLE_RATE
 
@@ -421,7 +422,7 @@ def test_parts_of_files_are_those_of_the_whole(tmp_path, channel, rng):
         soundfile.write(tmp_path / name, x, 16000)
         whole, _ = soundfile.read(tmp_path / name, always_2d=True)
         one = whole.mean(axis=1) if channel == "mix" else whole[:, channel]
-        sound = Sound(tmp_path / name, channel=channel)
+        sound = Recording(tmp_path / name, channel=channel)
         assert sound.n_samples == len(whole)
         for start, end in ((0, 10), (70_000, 140_001), (149_000, 999_999), (150_000, 150_010), (-5, 5)):
             # MP3 decodes to the last bit but one

@@ -6,7 +6,7 @@ import soundfile
 from sklearn.base import clone
 
 from outlark import MDDKM, InputError, NoteClassifier
-from outlark.audio.resampling import resample
+from outlark.audio.sound import resample
 from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.detection.classifier import CLIP_SETTINGS
 from outlark.estimators.open_set import low_end

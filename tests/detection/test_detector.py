@@ -8,7 +8,7 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlark.audio.resampling import resample
+from outlark.audio.sound import resample
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.absolute_scale import LENGTH_SCALE, absolute_threshold
 from outlark.detection.decode.decisions import Decisions

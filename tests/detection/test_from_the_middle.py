@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlark import NoteDetector
-from outlark.audio import resampling
-from outlark.audio.resampling import resample
+from outlark.audio.sound import resample
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection import scorers as contrast
 from outlark.detection.scorers import NoteScorer
@@ -88,7 +87,7 @@ def night():
 def short_memory(monkeypatch):
     """Seconds in place of minutes, so that forty seconds are a long recording."""
     monkeypatch.setattr(contrast, "FORGOTTEN_S", 5.0)
-    monkeypatch.setattr(resampling, "RENEW_S", 7)
+    monkeypatch.setattr("outlark.audio.sound.RENEW_S", 7)
 
 
 @pytest.mark.parametrize("rate", [SAMPLE_RATE, 32000])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark.audio.resampling import resample
+from outlark.audio.sound import resample
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.detector import NoteDetector
 from outlark.detection.negatives import AsGoodAsNotes, Spans, nearest_first, spans_within

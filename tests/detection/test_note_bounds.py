@@ -8,7 +8,7 @@ from real_note_tasks import data_folder
 
 from outlark import NoteDetector
 from outlark.annotations import Annotation, read_annotations
-from outlark.audio.sound import read
+from outlark.audio.recording import read
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.edges import BoundsStream, bounds_of, spans_of
 from outlark.features.note import NoteFrontEnd

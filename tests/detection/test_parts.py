@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from outlark import Decisions, NoteDetector
-from outlark.audio import resampling
-from outlark.audio.resampling import resample
+from outlark.audio.sound import resample
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection import scorers as contrast
 from outlark.detection.scores_file import block_arrays, block_of
@@ -18,7 +17,7 @@ BLOCK = 50_000
 def short_memory(monkeypatch):
     """Seconds in place of minutes, so that forty seconds are a long recording."""
     monkeypatch.setattr(contrast, "FORGOTTEN_S", 5.0)
-    monkeypatch.setattr(resampling, "RENEW_S", 7)
+    monkeypatch.setattr("outlark.audio.sound.RENEW_S", 7)
 
 
 def spectrum_of(samples, rate):

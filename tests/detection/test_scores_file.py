@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from outlark import Decisions, HLDSFrontEnd, NoteDetector
-from outlark.audio.resampling import resample
+from outlark.audio.sound import resample
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.detection.scores_file import KeptScores, ScoreKeeper, load_scores

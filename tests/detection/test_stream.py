@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from outlark.audio.framing import Reblock
+from outlark.audio.sound import Reblock
 from outlark.detection.stream import at_rate
 from outlark.segments import Segment
 

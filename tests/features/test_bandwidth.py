@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from outlark.audio.resampling import resample
+from outlark.audio.sound import resample
 from outlark.features.bandwidth import Bandwidth, remark_on_bandwidth
 
 RATE = 44100

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import get_window, lfilter, spectrogram
 
-from outlark.audio.framing import FrameStream
+from outlark.audio.sound import FrameStream
 from outlark.errors import InputError
 from outlark.features.base import joined
 from outlark.features.noise_floor import LevelFloor

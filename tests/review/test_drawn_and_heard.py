@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark.commands.excerpt import Sound
+from outlark.audio.recording import Recording
 from outlark.commands.plot.numbers import curves
 from outlark.detection.scores import ScoreBlock, ScoreLayout
 from outlark.review import media
@@ -81,7 +81,7 @@ def test_coarse_levels_are_maxima_and_no_note_is_lost(written, tmp_path, rng):
     path = written(0.1 * rng.standard_normal(40 * RATE))
     pyramid = pyramid_of(path, tmp_path / "kept")
     kept = {level: np.load(tmp_path / "kept" / f"{level}.npy") for level in range(FINE, len(pyramid.levels.hops))}
-    singles = columns_of(Sound(path), pyramid.levels.window, pyramid.levels.window // 2, 0, 2 * len(kept[FINE]))
+    singles = columns_of(Recording(path), pyramid.levels.window, pyramid.levels.window // 2, 0, 2 * len(kept[FINE]))
     assert (kept[FINE] == singles.reshape(-1, 2, ROWS).max(axis=1)).all()
     for level in range(FINE + 1, len(pyramid.levels.hops)):
         below = kept[level - 1]
@@ -149,14 +149,14 @@ def test_the_virtual_wav_is_the_recording(written, rng, name):
     path = written(noise, name=name)
     rate, n_channels, n_samples = media.true_length(path)
     assert (rate, n_channels, n_samples) == (RATE, 2, 30_000)
-    whole = b"".join(media.wav_bytes(Sound(path), n_samples, 0, 44 + 2 * n_samples))
+    whole = b"".join(media.wav_bytes(Recording(path), n_samples, 0, 44 + 2 * n_samples))
     heard, rate = soundfile.read(io.BytesIO(whole))
-    np.testing.assert_allclose(heard, Sound(path).part(0, n_samples), atol=1 / 32768)
+    np.testing.assert_allclose(heard, Recording(path).part(0, n_samples), atol=1 / 32768)
     for first, stop in ((0, 10), (43, 47), (45, 46), (20_001, 20_002), (999, 60_044), (60_040, 60_044)):
-        assert b"".join(media.wav_bytes(Sound(path), n_samples, first, stop)) == whole[first:stop]
+        assert b"".join(media.wav_bytes(Recording(path), n_samples, first, stop)) == whole[first:stop]
 
 
 def test_clips_are_cut_to_the_sample(written, rng):
     path = written(0.1 * rng.standard_normal(2 * RATE))
-    clip, _ = soundfile.read(io.BytesIO(media.clip(Sound(path), 0.5, 1.0)))
-    np.testing.assert_allclose(clip, Sound(path).part(11025, 22050), atol=1 / 32768)
+    clip, _ = soundfile.read(io.BytesIO(media.clip(Recording(path), 0.5, 1.0)))
+    np.testing.assert_allclose(clip, Recording(path).part(11025, 22050), atol=1 / 32768)

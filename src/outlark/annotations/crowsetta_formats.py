@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import soundfile
 
 from outlark.annotations.annotation import Annotation, Remarks
 from outlark.annotations.files import needed, read_bytes
-from outlark.audio.sound import for_decoder
-from outlark.errors import AnnotationError, InputError
+from outlark.audio.recording import Recording
+from outlark.errors import AnnotationError, AudioError, InputError
 
 #: Name, as in crowsetta → usual file name ending, and what it is.
 FORMATS = {
@@ -60,8 +59,8 @@ def _segments(path: Path, found: Any, format: str, remarks: Remarks) -> Iterator
 
 def _rate(path: Path, recording: Any) -> int:
     try:
-        return int(soundfile.info(for_decoder(recording)).samplerate)
-    except (soundfile.SoundFileError, OSError, TypeError) as error:
+        return Recording(recording).sample_rate
+    except (AudioError, TypeError) as error:
         raise AnnotationError(
             f"{path} counts in samples, and the sample rate of its recording {recording} cannot be found ({error}); "
             "put the recording there"

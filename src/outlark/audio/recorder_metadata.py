@@ -1,17 +1,13 @@
-"""When and where a recording was made: from GUANO, the header comment, or file and folder names."""
+"""When and where a recording was made: from GUANO, the header comment, or file and folder names; and `Facts`."""
 
-import os
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
-import soundfile
-
-from outlark.audio.sound import for_decoder
-from outlark.audio.wav_header import text_chunks
-from outlark.errors import AudioError
-from outlark.files.places import Place, as_place, is_url, name_of, opened
+from outlark.errors import InputError
 
 GUANO, COMMENT, FILE_NAME = "guano", "comment", "file name"
 #: Other years come from a clock that was never set, or are not years.
@@ -36,7 +32,7 @@ IN_NAME = re.compile(
 )
 HEX_NAME = re.compile(r"(?=[0-9]*[a-f])[0-9a-f]{8}", re.IGNORECASE)
 #: Fields of GUANO, in lower case, that hold the name of a site; a Song Meter's prefix, unless it is its serial number.
-FIELDS = ("nabat|site name", "site name", "site", "wa|song meter|prefix", "wa|prefix")
+SITE_FIELDS = ("nabat|site name", "site name", "site", "wa|song meter|prefix", "wa|prefix")
 #: How to find the site of a recording if the recorder did not store it.
 AUTO, FOLDER, PARENT, NAME = "auto", "folder", "parent", "name"
 NO_SITE = "(no site)"
@@ -75,35 +71,15 @@ class RecorderTime:
         return self.began + timedelta(seconds=start_s / self.expansion)
 
 
-def recorder_time(path: str | os.PathLike[str]) -> RecorderTime | None:
-    """When a recording (path or URL) began, or None.
+def recorder_time(guano: str, comment: str, name: str) -> RecorderTime | None:
+    """When a recording began, or None: from the most trusted of GUANO, header comment (AudioMoth's) and file name.
 
-    The most trusted source counts: the time stamp of GUANO, then the header comment as AudioMoth writes it, then the
-    file name.
-
-    Examples
-    --------
-    >>> import numpy, soundfile
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     with soundfile.SoundFile(f"{folder}/20231024_1200.wav", "w", 8000, 1) as file:
-    ...         file.comment = "Recorded at 12:34:56 24/10/2023 (UTC+2) by AudioMoth 24F3190361DA539A"
-    ...         file.write(numpy.zeros(80))
-    ...     found = recorder_time(f"{folder}/20231024_1200.wav")
+    >>> comment = "Recorded at 12:34:56 24/10/2023 (UTC+2) by AudioMoth 24F3190361DA539A"
+    >>> found = recorder_time("", comment, "20231024_1200.wav")
     >>> found.began.isoformat(), found.source
     ('2023-10-24T12:34:56+02:00', 'comment')
     """
-    path = as_place(path)
-    try:
-        texts = text_chunks(path)
-    except FileNotFoundError:
-        raise AudioError(f"{path} does not exist; check the path") from None
-    except OSError as error:
-        folder = isinstance(path, Path) and path.is_dir()
-        what = "is a folder" if folder else f"cannot be opened ({error.strerror})"
-        raise AudioError(f"{path} {what}; give the path of a sound file that you may read") from None
-    comment = texts["ICMT"] if "ICMT" in texts else _comment(path)
-    sources = (_time_in_guano(texts.get("guan", "")), _time_in_comment(comment), time_in_name(name_of(path)))
+    sources = (_time_in_guano(guano), _time_in_comment(comment), time_in_name(name))
     found = [time for time in sources if time is not None]
     if not found:
         return None
@@ -185,18 +161,6 @@ def _time_in_comment(comment: str) -> RecorderTime | None:
     return RecorderTime(began=began, source=COMMENT)
 
 
-def _comment(path: Path | str) -> str:
-    """The comment of a file other than WAV: FLAC, Ogg, AIFF, MP3 …"""
-    try:
-        if is_url(path):
-            with opened(path) as fetched, soundfile.SoundFile(fetched) as file:
-                return str(file.copy_metadata().get("comment", ""))
-        with soundfile.SoundFile(for_decoder(path)) as file:
-            return str(file.copy_metadata().get("comment", ""))
-    except (soundfile.SoundFileError, TypeError):  # TypeError: a name that ends in .raw
-        return ""
-
-
 def _date_time(digits: str) -> datetime | None:
     """From YYYYMMDDHHMMSS, or None."""
     try:
@@ -245,10 +209,10 @@ def _difference(best: RecorderTime, other: RecorderTime) -> str:
 # ------------------------------------------------------------------------- site
 
 
-def recorder_site(path: Place) -> str | None:
-    """The site that the recorder wrote into the file (GUANO), or None; OSError if the file cannot be read."""
-    fields = guano_fields(text_chunks(path).get("guan", ""))
-    for field in FIELDS:
+def recorder_site(guano: str) -> str | None:
+    """The site that the recorder wrote into the file, or None."""
+    fields = guano_fields(guano)
+    for field in SITE_FIELDS:
         site = fields.get(field, "")
         if site and site != fields.get("serial"):
             return site
@@ -311,3 +275,126 @@ def _before_time(name: str) -> str:
     if at is None or HEX_NAME.fullmatch(name.split(".", 1)[0]):
         return ""
     return name[: at.start()].strip(" _-.$")
+
+
+# ------------------------------------------------------------------------- facts
+
+
+class HasOnset(Protocol):
+    """An annotation, which this package does not know."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def start_s(self) -> float: ...
+
+
+Note = TypeVar("Note", bound=HasOnset)
+#: Attributes that are several sentences.
+FACTS_LISTS = ("remarks", "quality")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """Facts about a recording as a whole; kept with its scores for `decide`.
+
+    Attributes
+    ----------
+    began : str or None
+        Its start as ISO 8601, with a zone only if the recorder gives one; None if unknown.
+    source : str or None
+        Where `began` is from.
+    expansion : float
+        Seconds of the file per second of real time.
+    site : str or None
+        As written by the recorder.
+    partial : str or None
+        Why not all of it was analysed.
+    remarks : tuple of str
+        Anything else that is odd.
+    quality : tuple of str
+        Digital silence, clipping, or channels that cancel each other.
+    counts : bool
+        Whether it counts as recording effort: False if that is so for half of it or more.
+
+    Examples
+    --------
+    >>> facts = Facts(began="2023-10-24T23:59:59", source="file name", partial="cut short")
+    >>> facts.time_at(1.5), facts.all_remarks
+    ('2023-10-25T00:00:00.500000', ('partial: cut short',))
+    """
+
+    began: str | None = None
+    source: str | None = None
+    expansion: float = 1.0
+    site: str | None = None
+    partial: str | None = None
+    remarks: tuple[str, ...] = ()
+    quality: tuple[str, ...] = ()
+    counts: bool = True
+
+    @classmethod
+    def of_recorder(
+        cls, clock: RecorderTime | None, *, site: str | None, partial: str | None, remarks: tuple[str, ...]
+    ) -> Self:
+        """From the header and the name of a file."""
+        if clock is None:
+            return cls(site=site, partial=partial, remarks=remarks)
+        return cls(
+            began=clock.began.isoformat(),
+            source=clock.source,
+            expansion=clock.expansion,
+            site=site,
+            partial=partial,
+            remarks=(*clock.differences, *remarks),
+        )
+
+    @classmethod
+    def of_dict(cls, kept: Mapping[str, Any]) -> Self:
+        """From `as_dict`."""
+        try:
+            facts = cls(**{**kept, **{name: tuple(kept.get(name, ())) for name in FACTS_LISTS}})
+            facts.time_at(1.0)
+            "".join(facts.all_remarks)
+            if not isinstance(facts.site, str | None):
+                raise TypeError(f"site is {facts.site!r:.60}")
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise InputError(
+                f"the description of the recording is damaged ({error!s:.100}); keep the scores again"
+            ) from None
+        return facts
+
+    def and_also(self, remark: str | None) -> Self:
+        return self if remark is None else replace(self, remarks=(*self.remarks, remark))
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON values; defaults are omitted."""
+        usual = asdict(Facts())
+        odd = {name: value for name, value in asdict(self).items() if value != usual[name]}
+        return {name: list(value) if name in FACTS_LISTS else value for name, value in odd.items()}
+
+    def for_journal(self) -> dict[str, Any]:
+        """What the journal says about the recording, including what is unknown."""
+        odd = {"partial": self.partial, "remarks": list(self.remarks), "quality": list(self.quality)}
+        return {**odd, "counts": self.counts, "began": self.began, "expansion": self.expansion, "site": self.site}
+
+    @property
+    def all_remarks(self) -> tuple[str, ...]:
+        partial = () if self.partial is None else (f"partial: {self.partial}",)
+        return (*partial, *self.remarks, *self.quality)
+
+    @property
+    def remark(self) -> str:
+        return "; ".join(self.all_remarks)
+
+    def time_at(self, start_s: float) -> str | None:
+        """The time of day at a position in the file, ISO 8601."""
+        if self.began is None:
+            return None
+        began = datetime.fromisoformat(self.began)
+        clock = RecorderTime(began=began, source=self.source or "", expansion=self.expansion)
+        return clock.at(start_s).isoformat(timespec="microseconds")
+
+    def on(self, annotation: Note) -> Note:
+        """The annotation with its time of day and the remarks on its recording."""
+        return replace(annotation, start_time=self.time_at(annotation.start_s), remark=self.remark)

@@ -1,47 +1,33 @@
-"""Reading sound: one channel of finite floats from arrays (`mono`) and files (`AudioFile`, `read`)."""
+"""Sound as arrays: one channel of finite floats (`mono`), resampled (`Resampler`), in frames and in blocks.
+
+All streams give the same numbers, bit for bit, however the sound is cut into the blocks that come in.
+"""
 
 import operator
-import os
-import sys
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from os import PathLike
-from pathlib import Path
-from typing import Any, BinaryIO
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-import soundfile
-from numpy.typing import ArrayLike
+import soxr
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import ArrayLike, DTypeLike
 
-from outlark.audio.streams import Contents, Window, contents
-from outlark.errors import AudioError, InputError
-from outlark.files.places import (
-    NOT_REGULAR,
-    as_os_errors,
-    as_place,
-    is_endless,
-    is_url,
-    length_of,
-    opened,
-    starts_a_model,
-)
-from outlark.plain_text import is_text
+from outlark.errors import InputError
 
-#: Gets all channels of a piece of a recording, (n, channels).
-Heard = Callable[[np.ndarray], None]
 #: Full scale of integer samples, by kind and size in bytes. 24 bits come left-justified in 32.
 FULL_SCALE = {("u", 1): 2.0**7, ("i", 2): 2.0**15, ("i", 4): 2.0**31}
-#: Samples decoded or processed at once, and those decoded at once near the end of a file that was cut.
-CHUNK, PIECE = 2**16, 2**10
-#: Bytes by which a file that is not a recording is recognised.
-START = 2**12
-#: Encodings that decode to the same numbers from any position; MP3, Vorbis and Opus do not.
-SEEKABLE = frozenset({"PCM_S8", "PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW"})
+#: Samples decoded or processed at once.
+CHUNK = 2**16
 #: More columns than this, and more than rows, mean that channels and samples are swapped.
 MANY_CHANNELS = 64
 LOWEST_RATE, HIGHEST_RATE = 100, 10_000_000
 #: No sample of sound is larger: floats lie within ±1, or hold integers of up to 32 bits.
-LARGEST = 2.0**32
+LARGEST_SAMPLE = 2.0**32
+#: Seconds after which a new soxr stream takes over. The last bits of soxr's output depend on where its stream began;
+#: with streams that begin at fixed times, a recording can be resampled from any minute on.
+RENEW_S = 60
+#: No output depends on input further away than this, in samples of the lower rate.
+REACH = 512
 
 
 def mono(audio: ArrayLike, channel: int | str = "mix") -> np.ndarray:
@@ -69,10 +55,10 @@ def mono(audio: ArrayLike, channel: int | str = "mix") -> np.ndarray:
     """
     x = _as_columns(audio)
     chosen = check_channel(channel, x.shape[1])
-    one = _one_channel(x, chosen)
-    bad = _first_bad(one)
+    one = one_channel(x, chosen)
+    bad = first_bad(one)
     if bad is not None:
-        n = int((~(np.abs(one) <= LARGEST)).sum())
+        n = int((~(np.abs(one) <= LARGEST_SAMPLE)).sum())
         raise InputError(
             f"{n} of {len(one)} samples are NaN, infinite or far too large, the first is sample {bad} ({one[bad]:g}); "
             "cut them out or set them to 0"
@@ -115,310 +101,6 @@ def check_sample_rate(rate: Any) -> int:
     )
 
 
-class AudioFile:
-    """A sound file, read block by block, in any format of libsndfile: WAV, FLAC, OGG, MP3, AIFF, …
-
-    The file is open only while `blocks` runs; there is nothing to close.
-
-    Parameters
-    ----------
-    path : path of the file, or its URL
-    channel : "mix" or int
-        The mean of all channels, or one of them, counted from 0.
-
-    Attributes
-    ----------
-    path : Path, or str for a URL
-    sample_rate : int
-    channels : int
-        Of the file.
-    chosen : int or None
-        The channel that is read, counted from 0; None for the mean of all.
-    n_samples : int
-        As far as it is known before decoding.
-    seekable : bool
-        Whether `blocks` may start anywhere.
-    format, subtype, what : str
-        As libsndfile names them, and both in words.
-    partial : str or None
-        What is missing, or wrong with the header.
-    remarks : tuple of str
-        What else is odd.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     soundfile.write(f"{folder}/a.wav", np.zeros((2500, 2)), 8000)
-    ...     audio = AudioFile(f"{folder}/a.wav")
-    ...     [len(block) for block in audio.blocks(1000)]
-    [1000, 1000, 500]
-    >>> audio.sample_rate, audio.channels
-    (8000, 2)
-    """
-
-    def __init__(self, path: str | PathLike[str], channel: int | str = "mix") -> None:
-        self.path = as_place(path)
-        with self._bytes() as file:
-            self._streams, self.partial = self._contents(file)
-        self.remarks: tuple[str, ...] = ()
-        with self._open() as file:
-            try:
-                self.sample_rate = check_sample_rate(file.samplerate)
-                self.channels, self.n_samples = int(file.channels), int(file.frames)
-                self.format, self.subtype = file.format, file.subtype
-                self.what = f"{file.format_info}, {file.subtype_info}"
-                self.seekable = bool(file.seekable()) and file.subtype in SEEKABLE
-                self.chosen = check_channel(channel, self.channels)
-            except InputError as error:
-                raise AudioError(f"{self.path}: {error}") from error
-        # seeking in a file that was cut fails, or ends elsewhere
-        self.seekable &= not (self.format == "FLAC" and self.partial)
-        self._lengths = [self.n_samples]
-        if len(self._streams) > 1:
-            self._join()
-
-    def _join(self) -> None:
-        """Take in the streams that follow the first, as far as they can be read as one with it."""
-        for number in range(1, len(self._streams)):
-            try:
-                with self._open(number) as file:
-                    like = (int(file.samplerate), int(file.channels), file.subtype)
-                    n_samples = int(file.frames)
-            except AudioError:
-                like, n_samples = (0, 0, ""), 0
-            if like != (self.sample_rate, self.channels, self.subtype):
-                seconds = self.n_samples / self.sample_rate
-                what = f"{like[0]} Hz, {like[1]} channels" if like[0] else "no sound that can be read"
-                self.partial = (
-                    f"joined from {len(self._streams)} recordings, and what follows after {seconds:.3f} s was not read "
-                    f"({what}); split the file, or convert it to WAV"
-                )
-                break
-            self._lengths.append(n_samples)
-            self.n_samples += n_samples
-        if len(self._lengths) > 1:
-            self.remarks = (f"joined from {len(self._lengths)} recordings, which were read one after another",)
-
-    def blocks(self, n_samples: int, *, first: int = 0, heard: Heard | None = None) -> Iterator[np.ndarray]:
-        """The recording from sample `first` on in blocks of `n_samples`, the last one shorter; float64, (n_samples,).
-
-        `heard` gets all channels as they are decoded, (n, channels). A file that was cut short gives what it holds. If
-        decoding fails, or at samples that are no sound, the blocks before are given first, to within 65,536 samples;
-        the error says at which second.
-        """
-        if not isinstance(n_samples, int | np.integer) or n_samples < 1:
-            raise InputError(f"n_samples={n_samples!r} must be a whole number of samples per block, 1 or more")
-        if first and not self.seekable:
-            raise AudioError(f"{self.path} can only be read from its start; convert it to WAV or FLAC")
-        return self._recut(int(n_samples), first, heard)
-
-    def _recut(self, n_samples: int, first: int, heard: Heard | None) -> Iterator[np.ndarray]:
-        held: list[np.ndarray] = []
-        size = 0
-        try:
-            for chunk in self._chunks(first, heard=heard):
-                held.append(chunk)
-                size += len(chunk)
-                if size >= n_samples:
-                    joined = np.concatenate(held)
-                    cut = size - size % n_samples
-                    yield from joined[:cut].reshape(-1, n_samples)
-                    held, size = [joined[cut:]], size - cut
-        except AudioError:
-            if size:
-                yield np.concatenate(held)
-            raise
-        if size:
-            yield np.concatenate(held)
-
-    def _chunks(self, first: int = 0, size: int = CHUNK, heard: Heard | None = None) -> Iterator[np.ndarray]:
-        """The chosen channel, as finite numbers."""
-        done = first
-        for x in self.decoded(first=first, size=size):
-            one = _one_channel(x, self.chosen)
-            bad = _first_bad(one)
-            if bad is not None:
-                at, own = done + bad, x[bad] if self.chosen is None else x[bad, [self.chosen]]
-                value = own[_first_bad(own) or 0]
-                raise AudioError(
-                    f"{self.path}: sample {at}, at {at / self.sample_rate:.3f} s, is {value:g}, which is no sound; "
-                    "cut the file before, or set such samples to 0"
-                )
-            if heard is not None:
-                heard(x)
-            yield one
-            done += len(one)
-
-    def part(self, start: int, end: int) -> np.ndarray:
-        """Samples start … end - 1 of the chosen channel, as far as they exist: the same as those of `blocks`."""
-        if start >= end:
-            return np.empty(0)
-        first = start if self.seekable else 0
-        pieces, at = [np.empty(0)], first
-        for piece in self._chunks(first, min(CHUNK, end - start) if self.seekable else CHUNK):
-            pieces.append(piece[max(0, start - at) : end - at])
-            at += len(piece)
-            if at >= end:
-                break
-        return np.concatenate(pieces)
-
-    def decoded(self, dtype: str = "float64", first: int = 0, size: int = CHUNK) -> Generator[np.ndarray]:
-        """All channels (n, channels) from sample `first` on, as they are in the file; any `size` if it is `seekable`.
-
-        Otherwise always the same pieces from the start, because what Opus decodes to depends on them.
-        """
-        for number, n_samples in enumerate(self._lengths):
-            if 0 < first >= n_samples and number + 1 < len(self._lengths):
-                first -= n_samples
-                continue
-            before = sum(self._lengths[:number])
-            yield from self._decoded(number, dtype, before, first, size)
-            first = 0
-
-    def _decoded(self, number: int, dtype: str, before: int, first: int, size: int) -> Iterator[np.ndarray]:
-        done, cut = first, self.format == "FLAC" and self.partial is not None
-        with self._open(number) as file:
-            if first > file.frames:
-                return
-            if first:
-                file.seek(first)
-            while True:
-                try:
-                    x = file.read(PIECE if cut else size, dtype=dtype, always_2d=True)
-                except soundfile.SoundFileError as error:
-                    if cut:
-                        return
-                    seconds = (before + done) / self.sample_rate
-                    raise AudioError(
-                        f"{self.path}: decoding failed after {seconds:.3f} s ({error}); the file is damaged there: get "
-                        "another copy, or cut it before"
-                    ) from error
-                if not len(x):
-                    return
-                yield x
-                done += len(x)
-
-    @contextmanager
-    def _open(self, number: int = 0) -> Iterator[soundfile.SoundFile]:
-        """The decoder of a stream."""
-        with self._bytes() as file:
-            try:
-                if self._streams:
-                    source: Any = Window(file, self._streams[number])
-                else:
-                    source = file if is_url(self.path) else for_decoder(self.path)
-                with soundfile.SoundFile(source) as decoder:
-                    yield decoder
-            except (soundfile.SoundFileError, TypeError) as error:  # TypeError: a name that ends in .raw
-                if getattr(file, "error", None) is None:
-                    raise self._not_decoded(file, error) from error
-
-    @contextmanager
-    def _bytes(self) -> Iterator[BinaryIO]:
-        """The file itself. The decoder takes an error of the network for the end of the file; here it is raised."""
-        wrong: Exception | None = None
-        try:
-            if is_endless(self.path):
-                raise AudioError(f"{self.path} {NOT_REGULAR}")
-            with opened(self.path) as file:
-                source: Any = Fetching(file) if is_url(self.path) else file
-                try:
-                    yield source
-                except AudioError as error:
-                    wrong = error  # what is wrong with the sound is no error of the network
-                if getattr(source, "error", None) is not None:
-                    raise source.error
-        except (FileNotFoundError, NotADirectoryError) as error:
-            where = "URL" if is_url(self.path) else "path"
-            raise AudioError(f"{self.path} does not exist; check the {where}") from error
-        except OSError as error:
-            raise self._not_opened(error) from error
-        if wrong is not None:
-            raise wrong
-
-    def _contents(self, file: BinaryIO) -> Contents:
-        if not file.read(1):
-            raise AudioError(f"{self.path} is empty (0 bytes); copy or record it again")
-        return contents(file)
-
-    def _not_opened(self, error: OSError) -> AudioError:
-        why = error.strerror or error
-        if is_url(self.path):
-            return AudioError(f"{self.path} cannot be fetched ({why}); check the connection and your permissions")
-        if Path(self.path).is_dir():
-            return AudioError(f"{self.path} is a folder; give the path of one sound file")
-        return AudioError(f"{self.path} cannot be opened ({why}); check that you may read it")
-
-    def _not_decoded(self, file: BinaryIO, error: Exception) -> AudioError:
-        file.seek(0)
-        start = file.read(START)
-        if starts_a_model(start, length_of(file)):
-            return AudioError(f"{self.path} is a model, not a recording; give sound files or folders of them")
-        if is_text(start):
-            return AudioError(f"{self.path} is a text file, not a sound file; give the recording it belongs to")
-        return AudioError(
-            f"{self.path} cannot be decoded as a sound file ({error}); convert it to WAV or FLAC, or get another copy"
-        )
-
-
-class Fetching:
-    """A file for the decoder that remembers errors, which the decoder itself cannot pass on."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.error: OSError | None = None
-
-    def read(self, n: int = -1) -> bytes:
-        """As for any file; nothing after an error."""
-        if self.error is None:
-            try:
-                with as_os_errors("it"):
-                    return self._file.read(n)
-            except OSError as error:
-                self.error = error
-        return b""
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def write(self, data: bytes) -> int:
-        """Never called, but soundfile requires it."""
-        raise OSError("read only")
-
-
-def for_decoder(path: str | PathLike[str]) -> str | bytes:
-    """A path for libsndfile: bytes if the name is not valid text.
-
-    >>> for_decoder("café.wav"), for_decoder("caf\\udce9.wav")
-    ('café.wav', b'caf\\xe9.wav')
-    """
-    text = os.fspath(path)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return os.fsencode(text)
-    return text
-
-
-def read(path: str | PathLike[str], channel: int | str = "mix") -> tuple[np.ndarray, int]:
-    """A whole sound file: its samples, float64 of shape (n,), and its sample rate.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     soundfile.write(f"{folder}/a.wav", np.array([0.5, -0.5]), 8000)
-    ...     read(f"{folder}/a.wav")
-    (array([ 0.5, -0.5]), 8000)
-    """
-    audio = AudioFile(path, channel)
-    return audio.part(0, sys.maxsize), audio.sample_rate
-
-
 def _as_columns(audio: ArrayLike) -> np.ndarray:
     """Audio as (n, channels), not yet scaled."""
     try:
@@ -445,16 +127,16 @@ def _as_columns(audio: ArrayLike) -> np.ndarray:
     return x
 
 
-def _first_bad(one: np.ndarray) -> int | None:
+def first_bad(one: np.ndarray) -> int | None:
     """The first sample that is NaN, infinite or too large for sound, or None."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.dot(one, one) <= LARGEST**2:  # the fastest way to say that all are fine; False for NaN
+        if np.dot(one, one) <= LARGEST_SAMPLE**2:  # the fastest way to say that all are fine; False for NaN
             return None
-        bad = ~(np.abs(one) <= LARGEST)
+        bad = ~(np.abs(one) <= LARGEST_SAMPLE)
     return int(bad.argmax()) if bad.any() else None
 
 
-def _one_channel(x: np.ndarray, chosen: int | None) -> np.ndarray:
+def one_channel(x: np.ndarray, chosen: int | None) -> np.ndarray:
     """One column of (n, channels), or for None their mean, as contiguous float64; may hold NaN."""
     with np.errstate(over="ignore", invalid="ignore"):  # the caller checks for NaN and infinity
         if chosen is not None or x.shape[1] == 1:
@@ -474,3 +156,271 @@ def _scaled(x: np.ndarray) -> np.ndarray:
     if x.dtype.kind == "u":
         floats = floats - 128.0
     return floats / FULL_SCALE[x.dtype.kind, x.dtype.itemsize]
+
+
+# ------------------------------------------------------------------ resampling
+
+
+class Resampler:
+    """Resamples a stream of blocks (soxr, quality HQ), without delay.
+
+    The output is the same, bit for bit, however the stream is cut into blocks, and wherever it starts. n samples in
+    give round(n rate_out / rate_in) samples out, halves up. Equal rates leave samples unchanged.
+
+    Parameters
+    ----------
+    rate_in, rate_out : int
+        Samples per second.
+    first : int
+        The first output sample wanted, counted from the start of the recording.
+
+    Attributes
+    ----------
+    first_in : int
+        The sample of the recording to push first.
+
+    Examples
+    --------
+    >>> resampler = Resampler(44100, 22050)
+    >>> ready, rest = resampler.push(np.ones(1001)), resampler.finish()
+    >>> len(ready) + len(rest)
+    501
+    >>> Resampler(44100, 22050, first=22050 * 90).first_in / 44100  # a second before the minute
+    59.0
+    """
+
+    def __init__(self, rate_in: float, rate_out: float, first: int = 0) -> None:
+        self.rate_in, self.rate_out = check_sample_rate(rate_in), check_sample_rate(rate_out)
+        self._margin_s = -(-REACH // min(self.rate_in, self.rate_out))
+        self._finished = False
+        self._minutes: list[_Minute] = []  # the current one, and near its end the next one as well
+        self._next = first // (RENEW_S * self.rate_out)
+        self.first_in = first if self.rate_in == self.rate_out else self._first_in(self._next)
+        self._n_in, self._n_out = self.first_in, first
+
+    def push(self, block: ArrayLike) -> np.ndarray:
+        """A block (n,), as for `mono`, in; the samples that are ready, (n',), out."""
+        self._check_open()
+        x = mono(block)
+        if self.rate_in == self.rate_out:
+            return x
+        # in chunks: faster than all at once, and needs little memory
+        ready = [np.empty(0), *(self._pushed(x[start : start + CHUNK]) for start in range(0, len(x), CHUNK))]
+        return np.concatenate(ready)
+
+    def finish(self) -> np.ndarray:
+        """The rest, as if silence followed the recording."""
+        self._check_open()
+        self._finished = True
+        # soxr rounds the length differently: get two samples too many, and cut
+        silence = np.zeros(2 * (self.rate_in // self.rate_out + 1))
+        wanted = resampled_length(self._n_in, self.rate_in, self.rate_out) - self._n_out
+        for minute in self._minutes:
+            minute.push(silence, last=True)
+        rest = np.concatenate([np.empty(0), *(minute.take() for minute in self._minutes)])
+        return rest[: max(0, wanted)]
+
+    def _pushed(self, x: np.ndarray) -> np.ndarray:
+        ready = [np.empty(0)]
+        while len(x):
+            until = self._first_in(self._next)
+            if self._n_in == until:
+                self._minutes.append(self._minute(self._next))
+                self._next += 1
+                until = self._first_in(self._next)
+            piece, x = x[: until - self._n_in], x[until - self._n_in :]
+            self._n_in += len(piece)
+            for minute in self._minutes:
+                minute.push(piece)
+            ready += self._given()
+        self._n_out += sum(map(len, ready))
+        return np.concatenate(ready)
+
+    def _given(self) -> Iterator[np.ndarray]:
+        """What the first minute has ready, and the next one if the first is complete."""
+        while self._minutes:
+            yield self._minutes[0].take()
+            if self._minutes[0].wanted:
+                return
+            self._minutes.pop(0)
+
+    def _minute(self, number: int) -> "_Minute":
+        begin, end = (minute * RENEW_S * self.rate_out for minute in (number, number + 1))
+        wanted_from = max(begin, self._n_out)  # later than its start only for the first one
+        skipped = wanted_from - self._first_in(number) // self.rate_in * self.rate_out
+        stream = soxr.ResampleStream(self.rate_in, self.rate_out, 1, dtype="float64", quality="HQ")
+        return _Minute(stream, skipped, end - wanted_from)
+
+    def _first_in(self, minute: int) -> int:
+        """The first sample that the stream of a minute needs."""
+        return max(0, minute * RENEW_S - self._margin_s) * self.rate_in
+
+    def _check_open(self) -> None:
+        if self._finished:
+            raise InputError("this resampler is finished; make a new Resampler for a new recording")
+
+
+class _Minute:
+    """A soxr stream: some of its output is skipped, then a number of samples are wanted."""
+
+    def __init__(self, stream: soxr.ResampleStream, skipped: int, wanted: int) -> None:
+        self._stream, self._skipped, self.wanted = stream, skipped, wanted
+        self._ready: list[np.ndarray] = []
+
+    def push(self, x: np.ndarray, *, last: bool = False) -> None:
+        """The next samples."""
+        y = self._stream.resample_chunk(x, last=last)
+        n_skipped = min(self._skipped, len(y))
+        self._skipped -= n_skipped
+        self._ready.append(y[n_skipped : n_skipped + self.wanted])
+        self.wanted -= len(self._ready[-1])
+
+    def take(self) -> np.ndarray:
+        """What is ready."""
+        ready, self._ready = np.concatenate([np.empty(0), *self._ready]), []
+        return ready
+
+
+def resampled_length(n: int, rate_in: int, rate_out: int) -> int:
+    """Number of samples that n samples become; halves up.
+
+    >>> resampled_length(3, 44100, 22050)
+    2
+    """
+    return (2 * n * rate_out + rate_in) // (2 * rate_in)
+
+
+def resample(x: ArrayLike, rate_in: float, rate_out: float) -> np.ndarray:
+    """A whole recording (n,) at another sample rate, the same numbers as from `Resampler`.
+
+    Examples
+    --------
+    >>> resample(np.zeros(1000), 44100, 22050).shape
+    (500,)
+    """
+    resampler = Resampler(rate_in, rate_out)
+    return np.concatenate([resampler.push(x), resampler.finish()])
+
+
+# ------------------------------------------------------------------ frames and blocks
+
+
+class FrameStream:
+    """Frames of `window` samples, one every `hop` samples; the same for any cut into blocks, bit for bit.
+
+    Every frame stands for its own span, the `hop` samples in its middle; the spans tile the recording. No more than a
+    window and a block are held.
+
+    Parameters
+    ----------
+    window, hop : int
+        Samples; hop ≤ window.
+    pad : "centre", "edge" or "none"
+        "centre": frame k starts at sample k·hop - (window - hop)//2, with zeros outside the recording; n samples give
+        ⌈n / hop⌉ frames, whose own spans start at sample 0. "edge": the same, with the first and the last sample
+        repeated instead of zeros. "none": frame k starts at sample k·hop; only complete frames count.
+    dtype : float64 or float32
+        Of the frames.
+
+    Examples
+    --------
+    >>> frames = FrameStream(window=4, hop=2)
+    >>> frames.push([1, 2, 3, 4])
+    array([[0., 1., 2., 3.]])
+    >>> frames.push([5]), frames.finish()
+    (array([[2., 3., 4., 5.]]), array([[4., 5., 0., 0.]]))
+    """
+
+    def __init__(self, window: int, hop: int, *, pad: str = "centre", dtype: DTypeLike = np.float64) -> None:
+        self.window, self.hop, self.pad, self._dtype = window, hop, pad, np.dtype(dtype)
+        self._before = (window - hop) // 2
+        self._held: np.ndarray | None = None  # from the start of the next frame on
+        self._last = np.empty(0)
+        self._n_samples = self._n_frames = 0
+        self._finished = False
+
+    @property
+    def offset(self) -> int:
+        """First sample of frame 0's own span."""
+        return self._before if self.pad == "none" else 0
+
+    def push(self, block: ArrayLike) -> np.ndarray:
+        """Samples (n,) or (n, channels) in; the frames that are ready, (T', window) or (T', window, channels), out.
+
+        The frames are a read-only view of memory that they share where they overlap; it does not change later.
+        """
+        self._check_open()
+        x = np.asarray(block, self._dtype)
+        if self._held is None:
+            self._held = np.zeros((self._before if self.pad == "centre" else 0, *x.shape[1:]), self._dtype)
+        first = np.repeat(x[:1], self._before, axis=0) if self.pad == "edge" and self._n_samples == 0 else x[:0]
+        self._n_samples += len(x)
+        self._last = x[-1:].copy() if len(x) or not len(self._last) else self._last
+        return self._cut(np.concatenate([first, x]) if len(first) else x)
+
+    def finish(self) -> np.ndarray:
+        """The frames that reach past the end of the recording; none without padding."""
+        self._check_open()
+        self._finished = True
+        if self._held is None:
+            return np.empty((0, self.window), self._dtype)
+        if self.pad == "none":
+            return self._cut(self._held[:0])
+        rest = -(-self._n_samples // self.hop) - self._n_frames
+        missing = max(0, (rest - 1) * self.hop + self.window - len(self._held))
+        if self.pad == "edge":
+            return self._cut(np.repeat(self._last, missing, axis=0))
+        return self._cut(np.zeros((missing, *self._held.shape[1:]), self._dtype))
+
+    def _cut(self, x: np.ndarray) -> np.ndarray:
+        assert self._held is not None
+        joined = np.concatenate([self._held, x])  # always a copy: the caller may reuse the block
+        n_frames = max(0, (len(joined) - self.window) // self.hop + 1)
+        self._n_frames += n_frames
+        if not n_frames:
+            self._held = joined
+            return np.empty((0, self.window, *joined.shape[1:]), self._dtype)
+        self._held = joined[n_frames * self.hop :].copy()  # a copy, to release the block
+        frames = sliding_window_view(joined, self.window, axis=0)[:: self.hop]
+        return np.moveaxis(frames, -1, 1)
+
+    def _check_open(self) -> None:
+        if self._finished:
+            raise InputError("this stream of frames is finished; make a new FrameStream for a new recording")
+
+
+class Reblock:
+    """Rows in blocks of any size in, blocks of `size` rows out, counted from the first row.
+
+    Sums and matrix products depend in the last bit on the shape of the arrays. After a `Reblock`, shapes, and so
+    results, do not depend on the blocks that came in.
+
+    Examples
+    --------
+    >>> blocks = Reblock(4)
+    >>> [b.tolist() for b in blocks.push(np.arange(3))], [b.tolist() for b in blocks.push(np.arange(3, 10))]
+    ([], [[0, 1, 2, 3], [4, 5, 6, 7]])
+    >>> blocks.finish().tolist()
+    [8, 9]
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._held: list[np.ndarray] = []
+        self._n_held = 0
+
+    def push(self, rows: np.ndarray) -> Iterator[np.ndarray]:
+        """The blocks that are full."""
+        start = 0
+        while self._n_held + len(rows) - start >= self.size:
+            end = start + self.size - self._n_held
+            full = np.concatenate([*self._held, rows[start:end]])
+            self._held, self._n_held, start = [], 0, end
+            yield full
+        if start < len(rows):
+            self._held.append(rows[start:].copy())
+            self._n_held += len(rows) - start
+
+    def finish(self) -> np.ndarray | None:
+        """What is left, or None."""
+        return np.concatenate(self._held) if self._held else None

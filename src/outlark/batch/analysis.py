@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from outlark.audio.quality import Quality
-from outlark.audio.sound import AudioFile
-from outlark.batch.facts import Facts
+from outlark.audio.recorder_metadata import Facts
+from outlark.audio.recording import Quality, Recording
 from outlark.batch.task import Print, fingerprint
 from outlark.batch.unit import Part, Unit
 from outlark.detection.detector import BLOCK, NoteDetector
@@ -40,9 +39,9 @@ class Analysed(NamedTuple):
     facts: Facts
 
 
-def opened(path: Path | str, channel: int | None) -> AudioFile:
+def opened(path: Path | str, channel: int | None) -> Recording:
     """The recording; channels are counted from 1."""
-    audio = AudioFile(path)
+    audio = Recording(path)
     if channel is None:
         return audio
     if channel > audio.channels:
@@ -50,12 +49,12 @@ def opened(path: Path | str, channel: int | None) -> AudioFile:
             f"{path}: has {audio.channels} channel{'s' if audio.channels > 1 else ''}, but channel {channel} was asked "
             f"for; give mix, or a number from 1 to {audio.channels}"
         )
-    return AudioFile(path, channel - 1)
+    return Recording(path, channel - 1)
 
 
-def analyse(detector: NoteDetector, audio: AudioFile, take: Take, progress: Progress, before: Print) -> Analysed:
+def analyse(detector: NoteDetector, audio: Recording, take: Take, progress: Progress, before: Print) -> Analysed:
     """A whole recording; `before` is its fingerprint when work on it started."""
-    facts = Facts.of_file(audio)
+    facts = audio.facts
     stream = detector.stream(audio.sample_rate)
     bandwidth, quality = Bandwidth(audio.sample_rate), Quality(audio)
     for block in audio.blocks(BLOCK, heard=quality.push):
@@ -69,7 +68,7 @@ def analyse(detector: NoteDetector, audio: AudioFile, take: Take, progress: Prog
     return Analysed(stream.n_samples, _judged(facts, heard, detector, before, audio))
 
 
-def analyse_part(detector: NoteDetector, audio: AudioFile, part: Part, path: Path, progress: Progress) -> float:
+def analyse_part(detector: NoteDetector, audio: Recording, part: Part, path: Path, progress: Progress) -> float:
     """Write the scores of a part to a file; its length in seconds."""
     first, stop = _frames(detector, part)
     stream = PartStream(detector, audio.sample_rate, first, stop)
@@ -94,7 +93,7 @@ def analyse_part(detector: NoteDetector, audio: AudioFile, part: Part, path: Pat
     return (min(end, stream.n_samples) - start) / audio.sample_rate
 
 
-def join_parts(detector: NoteDetector, audio: AudioFile, unit: Unit, take: Take, progress: Progress) -> Analysed:
+def join_parts(detector: NoteDetector, audio: Recording, unit: Unit, take: Take, progress: Progress) -> Analysed:
     """A whole recording from the files that `analyse_part` wrote."""
     parts = _up_to_the_end(PartFile(path) for path in unit.parts)
     second: dict[tuple[int, int], np.ndarray] = {}
@@ -112,7 +111,7 @@ def join_parts(detector: NoteDetector, audio: AudioFile, unit: Unit, take: Take,
     n_samples = parts[-1].about["n_samples"]
     take(Found(detector.score_stream(audio.sample_rate).none(), whole.finish(n_samples)))
     heard = Heard(n_samples, Bandwidth.of_spectra(audio.sample_rate, spectra), Quality.of_parts(audio, counts))
-    return Analysed(n_samples, _judged(Facts.of_file(audio), heard, detector, unit.before, audio))
+    return Analysed(n_samples, _judged(audio.facts, heard, detector, unit.before, audio))
 
 
 class Heard(NamedTuple):
@@ -123,7 +122,7 @@ class Heard(NamedTuple):
     quality: Quality
 
 
-def _judged(facts: Facts, heard: Heard, detector: NoteDetector, before: Print, audio: AudioFile) -> Facts:
+def _judged(facts: Facts, heard: Heard, detector: NoteDetector, before: Print, audio: Recording) -> Facts:
     """With what was noticed while the recording was analysed."""
     facts = replace(facts, quality=heard.quality.remarks, counts=not heard.quality.is_spoilt)
     listens_hz = listens_up_to(detector.front_end_)

@@ -16,9 +16,9 @@ from sklearn.base import clone
 
 from outlark.annotations import FORMATS, About, Annotation, write_annotations
 from outlark.annotations.provenance import FOLDER_ABOUT
-from outlark.audio.resampling import resampled_length
+from outlark.audio.recorder_metadata import Facts
+from outlark.audio.sound import resampled_length
 from outlark.batch.analysis import Progress, analyse, analyse_part, join_parts, opened
-from outlark.batch.facts import Facts
 from outlark.batch.task import DECIDE, SCORES, Task, fingerprint, sha256_of
 from outlark.batch.unit import Unit, parts_folder
 from outlark.detection.scores_file import ScoreKeeper, load_scores

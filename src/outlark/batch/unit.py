@@ -101,12 +101,12 @@ class Driver(Protocol):
 
 def n_parts(source: Source, length_s: float) -> int:
     """How many parts of about this length a recording is split into; 1 for short ones and for those without seeking."""
-    from outlark.audio.sound import AudioFile
+    from outlark.audio.recording import Recording
 
     try:
         if size_of(source.path) < SMALL:
             return 1
-        audio = AudioFile(source.path)
+        audio = Recording(source.path)
     except (OSError, OutlarkError):  # the worker reports what is wrong
         return 1
     seconds = audio.n_samples / audio.sample_rate

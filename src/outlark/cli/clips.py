@@ -13,11 +13,11 @@ from outlark.cli import options
 from outlark.cli.main import UNREADABLE
 from outlark.cli.progress import counted
 from outlark.cli.say import answer, say, say_failures
-from outlark.errors import InputError
+from outlark.errors import InputError, Problem
 from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
-    from outlark.commands.clips import Choices, Clip, Uncut
+    from outlark.commands.clips import Choices, Clip
 
 LIST, FAILURES = "clips.csv", "failures.csv"
 
@@ -118,7 +118,7 @@ def _nothing(found: "Choices", tables: Sequence[Any]) -> str:
     return f"nothing to cut: {why}; choose what to cut with --verdict and --class"
 
 
-def _write_failures(path: Path, failures: "Sequence[Uncut]") -> None:
+def _write_failures(path: Path, failures: Sequence[Problem]) -> None:
     from outlark.annotations.files import encoded, write_bytes
 
     if not failures:
@@ -147,7 +147,7 @@ def _folders(clips: "Sequence[Clip]") -> dict[str, int]:
 
 
 def _content(
-    clips: "Sequence[Clip]", failures: "Sequence[Uncut]", remarks: Sequence[str], folder: Path
+    clips: "Sequence[Clip]", failures: Sequence[Problem], remarks: Sequence[str], folder: Path
 ) -> Mapping[str, Any]:
     return {
         "output": str(folder),
@@ -156,5 +156,5 @@ def _content(
         "folders": _folders(clips),
         "remarks": list(remarks),
         "failed": len(failures),
-        "failures": [{"what": failure.what, "message": failure.message} for failure in failures],
+        "failures": [{"what": failure.where, "message": failure.message} for failure in failures],
     }

@@ -9,20 +9,22 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+
+import numpy as np
 
 from outlark.annotations import Annotation, Table, read_annotations
 from outlark.annotations.delimited import SCORE_DIGITS, TIME_DIGITS, comma_line, decimal, guarded
 from outlark.annotations.files import encoded, write_bytes
 from outlark.annotations.provenance import is_made_by_a_model, passed_over
 from outlark.annotations.read import tables_in
-from outlark.audio.recorder_metadata import RecorderTime, recorder_time
+from outlark.audio.clips import storage, write_clip
+from outlark.audio.recorder_metadata import RecorderTime
+from outlark.audio.recording import PartReader, Recording
 from outlark.audio.sound_files import SoundFiles, recording_of_table
 from outlark.commands import check_labels, recording_of
-from outlark.commands.excerpt import Reel
 from outlark.commands.matching import without_copies
 from outlark.commands.train.examples import skipped_in_words, spread_evenly
-from outlark.errors import AudioError, InputError, OutlarkError
+from outlark.errors import InputError, OutlarkError, Problem
 from outlark.features.noise_floor import check_seconds
 from outlark.verdict_names import KNOWN
 from outlark.version import __version__
@@ -49,39 +51,32 @@ class Choice:
         return f"{self.table}{line}: {self.kind!r} at {self.annotation.start_s:.3f} s of {self.recording}"
 
 
-class Uncut(NamedTuple):
-    """What could not be cut, and why."""
-
-    what: str
-    message: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class Choices:
     """Annotations to cut, by recording and time; remarks on what was skipped; and missing recordings."""
 
     choices: tuple[Choice, ...]
     remarks: tuple[str, ...] = ()
-    uncut: tuple[Uncut, ...] = ()
+    uncut: tuple[Problem, ...] = ()
 
 
 def tables_of(
     paths: Iterable[str | os.PathLike[str]], label_column: str | int | None, remarks: list[str]
-) -> tuple[list[Table], list[Uncut]]:
+) -> tuple[list[Table], list[Problem]]:
     """The annotation files given, and those in the folders given; and rows that cannot be read.
 
     Of a folder that holds files of people, those that a model made are passed over; the files of a run in several
     formats count once.
     """
     tables: list[Table] = []
-    refused: list[Uncut] = []
+    refused: list[Problem] = []
     for path in map(Path, paths):
         if not path.is_dir():
             tables.append(read_annotations(path, label_column=label_column))
-            refused += [Uncut(str(path), row) for row in tables[-1].refused]
+            refused += [Problem(str(path), row) for row in tables[-1].refused]
             continue
         found = tables_in(path, within=True, label_column=label_column)
-        refused += [Uncut(str(table), row) for table, rows in found.refused.items() for row in rows]
+        refused += [Problem(str(table), row) for table, rows in found.refused.items() for row in rows]
         by_model = [table for table in found.tables if is_made_by_a_model(table)]
         mixed = 0 < len(by_model) < len(found.tables)
         remarks += found.skipped + ([passed_over(by_model, path)] if mixed else [])
@@ -105,7 +100,7 @@ def choose(
     """
     found: dict[tuple[str, float, float, str], Choice] = {}
     skipped: Counter[str] = Counter()
-    where: dict[tuple[Path, str | None], Path | Uncut] = {}
+    where: dict[tuple[Path, str | None], Path | Problem] = {}
     check_labels(classes, {m.label for table in tables for m in table.annotations if m.label is not None})
     for table in tables:
         for annotation in table.annotations:
@@ -116,14 +111,14 @@ def choose(
             if key not in where:
                 where[key] = _recording(table, annotation, sounds)
             recording = where[key]
-            if isinstance(recording, Uncut):
+            if isinstance(recording, Problem):
                 skipped["no recording"] += 1
                 continue
             choice = Choice(annotation=annotation, table=table.path, recording=recording)
             same = (os.path.realpath(recording), round(annotation.start_s, 6), round(annotation.end_s, 6), choice.kind)
             skipped["repeated"] += same in found
             found.setdefault(same, choice)
-    uncut = [found for found in where.values() if isinstance(found, Uncut)]
+    uncut = [found for found in where.values() if isinstance(found, Problem)]
     ordered = sorted(found.values(), key=lambda c: (str(c.recording), c.annotation.start_s, c.annotation.end_s, c.kind))
     kinds = [(choice.known, choice.kind) for choice in ordered]
     numbers = range(len(ordered)) if most is None else spread_evenly(kinds, most)
@@ -133,11 +128,11 @@ def choose(
     return Choices(choices=tuple(chosen), remarks=remarks, uncut=tuple(dict.fromkeys(uncut)))
 
 
-def _recording(table: Table, annotation: Annotation, sounds: SoundFiles) -> Path | Uncut:
+def _recording(table: Table, annotation: Annotation, sounds: SoundFiles) -> Path | Problem:
     try:
         return recording_of(table, annotation, sounds)
     except OutlarkError as error:
-        return Uncut(annotation.recording or str(table.path), str(error))
+        return Problem(annotation.recording or str(table.path), str(error))
 
 
 #: Bytes of a name: systems allow 255, and something may have to be added.
@@ -224,7 +219,7 @@ def cut(
     pad_s: float = 0.0,
     format: str | None = None,
     watch: Callable[[int], None] = lambda done: None,
-) -> tuple[list[Clip], list[Uncut]]:
+) -> tuple[list[Clip], list[Problem]]:
     """Write what `choose` found to files: folder / class / recording_onset, replacing those with the same names.
 
     Only the annotated parts are read; the sample rate is kept, and the format unless "wav" or "flac" is given. An
@@ -234,53 +229,66 @@ def cut(
     pad_s = check_seconds("pad_s", pad_s, zero=True)
     folder, names, folders = Path(folder), Names(), _folders(choices)
     clips: list[Clip] = []
-    uncut: list[Uncut] = []
-    for done, (recording, of_recording) in enumerate(groupby(choices, key=lambda choice: choice.recording), start=1):
-        listed = list(of_recording)
+    uncut: list[Problem] = []
+    for done, (path, of_recording) in enumerate(groupby(choices, key=lambda choice: choice.recording), start=1):
         try:
-            clock = recorder_time(recording)
-            with Reel(recording, format) as reel:
-                for choice in listed:
-                    try:
-                        target = folder / folders[choice.known, choice.kind]
-                        clips.append(_cut_one(reel, choice, target, pad_s, clock, names))
-                    except (InputError, AudioError) as error:
-                        uncut.append(Uncut(str(choice), str(error)))
+            source, listed = _Source(Recording(path), format), list(of_recording)
         except OutlarkError as error:
-            uncut.append(Uncut(str(recording), str(error)))
+            uncut.append(Problem(str(path), str(error)))
+            listed = []
+        for choice in listed:
+            try:
+                target = folder / folders[choice.known, choice.kind]
+                clips.append(_cut_one(source, choice, target, pad_s, names))
+            except OutlarkError as error:
+                uncut.append(Problem(str(choice), str(error)))
         watch(done)
     return clips, uncut
 
 
-def _cut_one(reel: Reel, choice: Choice, folder: Path, pad_s: float, clock: RecorderTime | None, names: Names) -> Clip:
-    annotation, rate = choice.annotation, reel.sample_rate
+class _Source:
+    """A recording from which clips are cut in order, and how they are stored."""
+
+    def __init__(self, recording: Recording, kind: str | None) -> None:
+        self.recording, self.clock = recording, recording.clock
+        self.storage = storage(kind, recording.format, recording.subtype)
+        self.reader = PartReader(recording, self.storage.dtype)
+
+
+def _cut_one(source: _Source, choice: Choice, folder: Path, pad_s: float, names: Names) -> Clip:
+    annotation, rate = choice.annotation, source.recording.sample_rate
     start, end = round(max(0.0, annotation.start_s - pad_s) * rate), round((annotation.end_s + pad_s) * rate)
     if end <= start:
         raise InputError("no duration; give pad_s (--pad) to cut the sound around it")
     if end - start > LONGEST_S * rate:
         raise InputError(f"{(end - start) / rate:.0f} s long, but a clip has at most {LONGEST_S:.0f} s")
-    part = reel.part(start, end)
+    part = _one_or_all_channels(source.reader.part(start, end), annotation.channel)
     if not len(part) or start + len(part) <= annotation.start_s * rate:
         raise InputError("the recording ends before it; do annotation file and recording belong together?")
-    if annotation.channel is not None:
-        if annotation.channel > reel.channels:
-            raise InputError(f"it is in channel {annotation.channel}, but the recording has {reel.channels}")
-        part = part[:, [annotation.channel - 1]]
-    onset = None if clock is None else clock.at(annotation.start_s)
+    onset = None if source.clock is None else source.clock.at(annotation.start_s)
     name = f"{safe_name(choice.recording.stem)}_{annotation.start_s:09.3f}s"
     if onset is not None:
         name += f"_{onset:%Y%m%dT%H%M%S}.{onset.microsecond // 1000:03}{onset:%z}"
-    file = names.new(f"{folder.name}/{name}", f".{reel.storage.kind}")
+    file = names.new(f"{folder.name}/{name}", f".{source.storage.kind}")
     folder.mkdir(parents=True, exist_ok=True)
-    reel.save(part, folder.parent / file, _comment(choice, start / rate, clock))
+    comment = _comment(choice, start / rate, source.clock)
+    write_clip(folder.parent / file, part, rate, source.storage, comment)
     return Clip(
         file=file,
         choice=choice,
         start_s=start / rate,
         end_s=(start + len(part)) / rate,
         clock="" if onset is None else onset.isoformat(timespec="milliseconds"),
-        exact=reel.storage.exact,
+        exact=source.storage.exact,
     )
+
+
+def _one_or_all_channels(part: np.ndarray, channel: int | None) -> np.ndarray:
+    if channel is None:
+        return part
+    if channel > part.shape[1]:
+        raise InputError(f"it is in channel {channel}, but the recording has {part.shape[1]}")
+    return part[:, [channel - 1]]
 
 
 def write_list(path: str | os.PathLike[str], clips: Iterable[Clip]) -> None:
@@ -304,7 +312,7 @@ def write_list(path: str | os.PathLike[str], clips: Iterable[Clip]) -> None:
 
 
 def _comment(choice: Choice, start_s: float, clock: RecorderTime | None) -> str:
-    """The comment of a clip: its start, in words that `recorder_time` understands, and its source."""
+    """The comment of a clip: its start, in words that `Recording.clock` understands, and its source."""
     told = ""
     if clock is not None:
         began = clock.at(start_s)

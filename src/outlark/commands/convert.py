@@ -11,7 +11,7 @@ from outlark.annotations import FORMATS, About, Annotation, Table, read_annotati
 from outlark.annotations.annotation import is_sound
 from outlark.annotations.read import Unread, tables_in
 from outlark.annotations.write import OPENING
-from outlark.audio.sound import AudioFile
+from outlark.audio.recording import Recording
 from outlark.audio.sound_files import RecordingName, SoundFiles, recording_of_table
 from outlark.commands import recording_of
 from outlark.commands.matching import COMBINED, without_copies
@@ -185,19 +185,19 @@ def _needs_recordings(annotations: Sequence[Annotation], to: str) -> bool:
 
 
 #: Name in the table → name, path and sound of the recording.
-Recordings = Mapping[str | None, tuple[str, Path, AudioFile]]
+Recordings = Mapping[str | None, tuple[str, Path, Recording]]
 
 
 def _recordings(table: Table, sounds: SoundFiles, *, needed: bool, why: str) -> Recordings:
     """The recordings of a table; those that are missing are an error only if they are needed."""
-    found: dict[str | None, tuple[str, Path, AudioFile]] = {}
+    found: dict[str | None, tuple[str, Path, Recording]] = {}
     first: dict[str | None, Annotation] = {}
     for annotation in table.annotations:
         first.setdefault(annotation.recording, annotation)
     for name, annotation in first.items():
         try:
             path = recording_of(table, annotation, sounds)
-            found[name] = (path.name if name is None else name, path, AudioFile(path))
+            found[name] = (path.name if name is None else name, path, Recording(path))
         except AudioError as error:
             if needed:
                 raise AnnotationError(f"{table.path}: its recording {path} cannot be read ({error}){why}") from error

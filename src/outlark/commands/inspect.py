@@ -12,9 +12,7 @@ import numpy as np
 
 from outlark.annotations import FORMATS, Table, read_annotations
 from outlark.annotations.read import SUFFIXES
-from outlark.audio.quality import Quality
-from outlark.audio.recorder_metadata import recorder_time
-from outlark.audio.sound import AudioFile
+from outlark.audio.recording import Quality, Recording
 from outlark.audio.sound_files import SoundFiles, is_sound
 from outlark.detection.detector import NoteDetector
 from outlark.detection.scores_file import KIND as SCORES
@@ -213,7 +211,7 @@ def sound_content(path: str | PathLike[str]) -> dict[str, Any]:
     silence, and "cancelling" that of the time in which the mean of all channels is nearly silent; "quality" is what
     `outlark detect` remarks on them. "clock" is None if the start time is unknown.
     """
-    audio = AudioFile(path)
+    audio = Recording(path)
     levels = _Levels(audio)
     # libsndfile gives an impossible number if it does not know the length
     announced = audio.n_samples / audio.sample_rate if 0 <= audio.n_samples < 2**62 else None
@@ -239,7 +237,7 @@ def sound_content(path: str | PathLike[str]) -> dict[str, Any]:
 class _Levels:
     """Statistics of a file, which is decoded to its end, or as far as possible."""
 
-    def __init__(self, audio: AudioFile) -> None:
+    def __init__(self, audio: Recording) -> None:
         self._quality = Quality(audio)
         self.n = self._bad = 0
         self._peak, self._sum, self._squares = (np.zeros(audio.channels) for _ in range(3))
@@ -280,8 +278,8 @@ def _decibels(level: float) -> float | None:
     return round(20.0 * math.log10(level), 2) if level > 0.0 else None
 
 
-def _clock(audio: AudioFile) -> dict[str, Any] | None:
-    found = recorder_time(audio.path)
+def _clock(audio: Recording) -> dict[str, Any] | None:
+    found = audio.clock
     if found is None:
         return None
     return {

@@ -10,7 +10,7 @@ from outlark.annotations import Annotation, Table, read_annotations
 from outlark.annotations.annotation import is_known, is_sound
 from outlark.annotations.provenance import COMBINED, is_made_by_a_model, passed_over
 from outlark.annotations.read import tables_in
-from outlark.audio.sound import AudioFile
+from outlark.audio.recording import Recording
 from outlark.audio.sound_files import (
     SoundFiles,
     full_names,
@@ -289,7 +289,7 @@ def _sound(sounds: SoundFiles, name: str, table: Path) -> Path | None:
 
 def _length(sound: Path) -> float | None:
     try:
-        audio = AudioFile(sound)
+        audio = Recording(sound)
     except AudioError:
         return None
     return audio.n_samples / audio.sample_rate

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from outlark.audio.loading import Sound, loaded_sounds
-from outlark.audio.resampling import resample
+from outlark.audio.clips import Sound, loaded_sounds
+from outlark.audio.sound import resample
 from outlark.errors import InputError
 from outlark.estimators.checks import check_groups, encode_labels
 from outlark.estimators.mddkm import MDDKM

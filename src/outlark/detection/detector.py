@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from outlark.audio.loading import is_path
-from outlark.audio.sound import AudioFile
+from outlark.audio.clips import is_path
+from outlark.audio.recording import Recording
 from outlark.detection.decode.decisions import Decisions, DecisionStream
 from outlark.detection.decode.verdicts import Joined, check_decoder
 from outlark.detection.model import fit_model
@@ -195,7 +195,7 @@ class NoteDetector(Trained, BaseEstimator):
 
     def detect(
         self,
-        audio: ArrayLike | str | PathLike[str] | AudioFile,
+        audio: ArrayLike | str | PathLike[str] | Recording,
         sample_rate: int | None = None,
         *,
         layout: ScoreLayout | None = None,
@@ -204,7 +204,7 @@ class NoteDetector(Trained, BaseEstimator):
 
         Parameters
         ----------
-        audio : array (n,) or (n, channels), path or `AudioFile`
+        audio : array (n,) or (n, channels), path or `Recording`
         sample_rate : int
             Of an array; files have their own. By default that of the training recordings.
         layout : ScoreLayout, optional
@@ -214,12 +214,12 @@ class NoteDetector(Trained, BaseEstimator):
         found = [segment for block in blocks for segment in stream.push(block).segments]
         return found + stream.finish().segments
 
-    def scores(self, audio: ArrayLike | str | PathLike[str] | AudioFile, sample_rate: int | None = None) -> Scores:
+    def scores(self, audio: ArrayLike | str | PathLike[str] | Recording, sample_rate: int | None = None) -> Scores:
         """The class scores of a whole recording, for `decide`; with an embedding, those of the first stage."""
         return self.scores_and_segments(audio, sample_rate)[0]
 
     def scores_and_segments(
-        self, audio: ArrayLike | str | PathLike[str] | AudioFile, sample_rate: int | None = None
+        self, audio: ArrayLike | str | PathLike[str] | Recording, sample_rate: int | None = None
     ) -> tuple[Scores, list[Segment]]:
         """What `scores` and `detect` return, in one pass."""
         stream, blocks = self._opened(audio, sample_rate)
@@ -248,7 +248,7 @@ class NoteDetector(Trained, BaseEstimator):
 
         Parameters
         ----------
-        recordings : iterable of arrays (n,) or (n, channels), paths, `AudioFile`, or `Scores` of this detector
+        recordings : iterable of arrays (n,) or (n, channels), paths, `Recording`, or `Scores` of this detector
             One of them is in memory at a time.
         sample_rate : int or sequence of int
             Of the arrays; files have their own.
@@ -398,8 +398,8 @@ class NoteDetector(Trained, BaseEstimator):
     ) -> tuple[DetectorStream, Iterable[np.ndarray]]:
         """A stream for the recording, and its blocks."""
         check_is_fitted(self)
-        if is_path(audio) or isinstance(audio, AudioFile):
-            file = audio if isinstance(audio, AudioFile) else AudioFile(audio)
+        if is_path(audio) or isinstance(audio, Recording):
+            file = audio if isinstance(audio, Recording) else Recording(audio)
             return self.stream(file.sample_rate, layout=layout), file.blocks(BLOCK)
         signal = self._kind.signal(audio)
         blocks = (signal[at : at + BLOCK] for at in range(0, len(signal), BLOCK))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from outlark.audio.framing import Reblock
+from outlark.audio.sound import Reblock
 from outlark.detection.learnt_thresholds import note_thresholds
 from outlark.detection.scores import ScoreBlock, joined_scores
 from outlark.detection.training import ClassModel, Material

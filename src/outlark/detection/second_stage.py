@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from outlark.audio.loading import Sound
+from outlark.audio.clips import Sound
 from outlark.detection.scores import ScoreLayout
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM

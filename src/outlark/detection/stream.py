@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from outlark.audio.resampling import Resampler, resampled_length
+from outlark.audio.sound import Resampler, resampled_length
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.frame_level import FrameScorer
 from outlark.detection.scorers import NoteScorer

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from outlark.audio.loading import is_path, loaded
-from outlark.audio.margins import without_silence
-from outlark.audio.resampling import resample
+from outlark.audio.clips import is_path, loaded, without_silence
+from outlark.audio.sound import resample
 from outlark.errors import InputError
 from outlark.features.base import FrontEnd
 from outlark.plain_text import number_of
@@ -124,7 +123,7 @@ def _warn_of_silence(clip: np.ndarray, what: str, sample_rate: int) -> None:
     if outside_s:
         warnings.warn(
             f"{what} has {outside_s:.3f} s of digital silence at its ends, which would be learnt as part of the "
-            "note; trim it (outlark.audio.margins.without_silence finds where)",
+            "note; trim it (outlark.audio.clips.without_silence finds where)",
             UserWarning,
             stacklevel=3,
         )

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.fft import dct
 from sklearn.utils.validation import check_is_fitted
 
-from outlark.audio.framing import FrameStream
+from outlark.audio.sound import FrameStream
 from outlark.errors import InputError
 from outlark.estimators.checks import check_choice
 from outlark.features.base import Frames, FrontEnd, joined

@@ -32,7 +32,7 @@ class Bandwidth:
     To process it in parts, give the length of the whole, the samples in which spectra of this `part` start, and the
     `position` of the first sample pushed: the `spectra` of all parts together are those of the whole (`of_spectra`).
 
-    >>> from outlark.audio.resampling import resample
+    >>> from outlark.audio.sound import resample
     >>> noise = 0.01 * np.random.default_rng(0).normal(size=16000)
     >>> for samples in (noise, resample(noise, 8000, 16000)):
     ...     bandwidth = Bandwidth(16000)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from outlark.audio.loading import Sound
+from outlark.audio.clips import Sound
 from outlark.audio.sound import check_sample_rate
 from outlark.errors import InputError
 from outlark.features.note import root_of_change

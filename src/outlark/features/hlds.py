@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.fft import dct
 from sklearn.utils.validation import check_is_fitted
 
-from outlark.audio.framing import FrameStream
-from outlark.audio.sound import CHUNK, check_sample_rate, mono
+from outlark.audio.sound import CHUNK, FrameStream, check_sample_rate, mono
 from outlark.errors import InputError
 from outlark.estimators.checks import check_choice
 from outlark.estimators.hlds import HLDS

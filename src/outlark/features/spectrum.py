@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.fft import next_fast_len, rfft
 from scipy.ndimage import minimum_filter1d, uniform_filter1d
 
-from outlark.audio.framing import FrameStream, Reblock
-from outlark.audio.sound import mono
+from outlark.audio.sound import FrameStream, Reblock, mono
 from outlark.errors import InputError
 from outlark.features.base import Frames, joined
 from outlark.features.noise_floor import LevelFloor, check_seconds, decibels

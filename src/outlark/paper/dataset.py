@@ -10,8 +10,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from outlark.audio.resampling import resample
-from outlark.audio.sound import read
+from outlark.audio.recording import read
+from outlark.audio.sound import resample
 from outlark.commands.train.examples import Example, find_examples
 from outlark.data import great_tits, synthetic
 from outlark.data.synthetic import Note

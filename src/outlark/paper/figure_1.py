@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outlark.commands.excerpt import Sound
+from outlark.audio.recording import ArrayRecording
 from outlark.commands.figures import SMALL, TINY
 from outlark.commands.plot.panels import (
     MOST_CLASSES,
@@ -102,7 +102,7 @@ def chosen_excerpt(drawn: Draw) -> list[Segment]:
 
 
 def _excerpt(drawn: Draw, shown: Sequence[Segment]) -> Excerpt:
-    sound = Sound(drawn.audio, drawn.sample_rate)
+    sound = ArrayRecording(drawn.audio, drawn.sample_rate)
     start_s, end_s = shown[0].start_s, shown[-1].end_s
     return Excerpt(sound=sound, start_s=start_s, end_s=end_s, top_hz=drawn.sample_rate / 2, title="", clock=None)
 

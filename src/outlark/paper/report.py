@@ -14,7 +14,7 @@ import numpy as np
 import soundfile
 
 from outlark.annotations import Annotation, write_annotations
-from outlark.audio.sound import for_decoder
+from outlark.audio.recording import for_decoder
 from outlark.commands import Line, Remark, TextTable
 from outlark.commands.figures import save_figure
 from outlark.data.synthetic import CLASSES, KNOWN

@@ -13,8 +13,7 @@ from scipy.signal import oaconvolve
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from outlark.audio.resampling import resample
-from outlark.audio.sound import mono
+from outlark.audio.sound import mono, resample
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.detector import GAP_S
 from outlark.detection.front_end_choice import choose_front_end

@@ -10,8 +10,8 @@ from typing import Any
 
 from outlark.annotations import FORMATS, About, Annotation, write_annotations
 from outlark.annotations.provenance import BY_HAND
+from outlark.audio.recorder_metadata import Facts
 from outlark.audio.sound_files import folded
-from outlark.batch.facts import Facts
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.scores_file import load_scores
 from outlark.errors import InputError

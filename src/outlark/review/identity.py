@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from outlark.audio.sound import AudioFile
+from outlark.audio.recording import Recording
 from outlark.audio.sound_files import parts_in_common
-from outlark.batch.facts import Facts
 from outlark.batch.task import fingerprint
 from outlark.errors import OutlarkError
 from outlark.plain_text import as_named, writable
@@ -88,7 +87,7 @@ class Files:
         """Raises `AudioError` for a file that holds no sound."""
         if path not in self._measured:
             rate, channels, n_samples = true_length(path)
-            facts = json.dumps(Facts.of_file(AudioFile(path)).as_dict())
+            facts = json.dumps(Recording(path).facts.as_dict())
             self._measured[path] = Measured(rate, channels, n_samples, self.sound(path), facts)
         return self._measured[path]
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from outlark.audio.sound import AudioFile
-from outlark.commands.excerpt import Sound
+from outlark.audio.recording import Recording
 from outlark.errors import AudioError
 
 HEADER_BYTES = 44
@@ -32,7 +31,7 @@ def true_length(path: Path) -> tuple[int, int, int]:
     ...     true_length(Path(folder, "a.wav"))
     (8000, 2, 2500)
     """
-    audio = AudioFile(path)
+    audio = Recording(path)
     n_samples = audio.n_samples if audio.seekable else sum(map(len, audio.blocks(AT_ONCE)))
     if not n_samples:
         raise AudioError(f"{path} holds no samples; record it again")
@@ -54,10 +53,10 @@ def sound_print(path: Path) -> str:
     ...     sound_print(Path(folder, "a.wav")) == sound_print(Path(folder, "a.flac"))
     True
     """
-    sound = Sound(path)
+    sound = Recording(path)
     n, most = sound.n_samples, EXCERPTS * EXCERPT_SAMPLES
     places = [(i * (n - EXCERPT_SAMPLES) // (EXCERPTS - 1), EXCERPT_SAMPLES) for i in range(EXCERPTS)]
-    if n <= most or not AudioFile(path).seekable:
+    if n <= most or not Recording(path).seekable:
         places = [(0, most)]
     samples = np.concatenate([sound.part(start, start + length) for start, length in places])
     return hashlib.sha256(samples.astype("<f4").tobytes()).hexdigest() if np.ptp(samples) else ""
@@ -83,7 +82,7 @@ def pcm(samples: np.ndarray) -> bytes:
     return np.clip(np.rint(samples * 32768.0), -32768, 32767).astype("<i2").tobytes()
 
 
-def wav_bytes(sound: Sound, n_samples: int, first: int, stop: int) -> Iterator[bytes]:
+def wav_bytes(sound: Recording, n_samples: int, first: int, stop: int) -> Iterator[bytes]:
     """Bytes first … stop - 1 of the recording as a WAV of this many samples."""
     if first < HEADER_BYTES:
         yield wav_header(n_samples, sound.sample_rate)[first:stop]
@@ -98,7 +97,7 @@ def wav_bytes(sound: Sound, n_samples: int, first: int, stop: int) -> Iterator[b
         at += len(block)
 
 
-def clip(sound: Sound, start_s: float, end_s: float) -> bytes:
+def clip(sound: Recording, start_s: float, end_s: float) -> bytes:
     """An excerpt as a WAV, as loud as the recording."""
     rate = sound.sample_rate
     samples = sound.part(round(start_s * rate), round(min(end_s, start_s + LONGEST_CLIP_S) * rate))

@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from outlark.audio.resampling import resample
+from outlark.audio.sound import resample
 from outlark.audio.sound_files import without_sound_suffix
 from outlark.commands.excerpt import with_surroundings
 from outlark.detection.detector import NoteDetector

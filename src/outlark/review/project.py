@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from outlark.batch.facts import Facts
-from outlark.commands.excerpt import Sound
+from outlark.audio.recorder_metadata import Facts
+from outlark.audio.recording import Recording as AudioRecording
 from outlark.errors import AudioError, InputError, OutlarkError
 from outlark.plain_text import number_of, visible, writable
 from outlark.review import registering
@@ -108,8 +108,8 @@ class Project:
         row = self.store.row("SELECT * FROM recording WHERE id = ?", number)
         return None if row is None else _recording(row)
 
-    def sound(self, recording: Recording) -> Sound:
-        return Sound(recording.path)
+    def sound(self, recording: Recording) -> AudioRecording:
+        return AudioRecording(recording.path)
 
     def pyramid(self, recording: Recording) -> Pyramid:
         """The spectrogram of a recording, which may still be under construction."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from outlark.annotations import Annotation, read_annotations
+from outlark.audio.recorder_metadata import Facts
 from outlark.audio.sound_files import parts_in_common
-from outlark.batch.facts import Facts
 from outlark.batch.task import file_sha256, sha256_of
 from outlark.errors import InputError, OutlarkError
 from outlark.review import runs

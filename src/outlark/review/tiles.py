@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 from scipy.fft import rfft
 
-from outlark.audio.sound import AudioFile
-from outlark.commands.excerpt import Sound
+from outlark.audio.recording import Recording
 from outlark.commands.plot.numbers import curves, spectrogram_window
 from outlark.detection.scores import ScoreBlock, ScoreLayout, joined_scores
 
@@ -64,7 +63,7 @@ class Levels:
         return -min(self.hops[level], self.window // 2) / 2
 
 
-def columns_of(sound: Sound, window: int, hop: int, first: int, n: int) -> np.ndarray:
+def columns_of(sound: Recording, window: int, hop: int, first: int, n: int) -> np.ndarray:
     """Bytes (n, ROWS) of n windows, the first centred at sample first · hop; low frequencies first."""
     start = first * hop - window // 2
     samples = sound.part(start, start + (n - 1) * hop + window)
@@ -152,7 +151,7 @@ class Pyramid:
 
     def _blocks(self, size: int) -> Iterator[np.ndarray]:
         """The sound, followed by silence for the last windows."""
-        yield from AudioFile(self._path).blocks(size)
+        yield from Recording(self._path).blocks(size)
         yield np.zeros(2 * self.levels.window)
 
     def _put(self, first: int, columns: np.ndarray) -> None:
@@ -185,7 +184,7 @@ class Pyramid:
         first = number * COLUMNS
         n = min(COLUMNS, self.levels.columns(level) - first)
         if level < FINE:
-            columns = columns_of(Sound(self._path), self.levels.window, self.levels.hops[level], first, n)
+            columns = columns_of(Recording(self._path), self.levels.window, self.levels.hops[level], first, n)
             return columns.tobytes(), True
         if level not in self._kept:
             return bytes(n * ROWS), False

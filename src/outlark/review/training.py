@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from outlark.annotations import Annotation
-from outlark.audio.resampling import resampled_length
-from outlark.audio.sound import AudioFile
+from outlark.audio.recorder_metadata import Facts
+from outlark.audio.recording import Recording as AudioRecording
+from outlark.audio.sound import resampled_length
 from outlark.batch.analysis import analyse
-from outlark.batch.facts import Facts
 from outlark.batch.task import fingerprint, sha256_of
 from outlark.commands.doctor import PROBLEM, examine
 from outlark.commands.train.examples import Example, Examples
@@ -185,7 +185,7 @@ def search(
     project: Project, run_id: int, detector: NoteDetector, recording: Recording, progress: Callable[[float], None]
 ) -> tuple[list[Segment], KeptScores]:
     """The segments of a recording; its scores and curves are kept in the cache."""
-    audio, layout = AudioFile(recording.path), detector.layout_
+    audio, layout = AudioRecording(recording.path), detector.layout_
     keeper, curve, segments = ScoreKeeper(layout, audio.sample_rate), CurveKeeper(layout), list[Segment]()
 
     def take(found: Found) -> None:

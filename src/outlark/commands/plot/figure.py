@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from outlark.annotations import Annotation, Table
-from outlark.audio.recorder_metadata import recorder_time
-from outlark.audio.sound import AudioFile
+from outlark.audio.recording import Recording, as_recording
 from outlark.audio.sound_files import without_sound_suffix
-from outlark.commands.excerpt import Sound, with_surroundings
+from outlark.commands.excerpt import with_surroundings
 from outlark.commands.plot.panels import Excerpt, Found, draw
 from outlark.detection.detector import BLOCK, NoteDetector
 from outlark.errors import AnnotationError, InputError
@@ -68,7 +67,7 @@ def draw_excerpt(
         raise InputError(
             "only sound can be plotted, and this detector is for series of numbers; plot detector.scores(…)"
         )
-    sound = Sound(recording, sample_rate, channel)
+    sound = as_recording(recording, sample_rate, channel)
     start, end = _checked_times(start_s, end_s, sound)
     file = Path(recording) if isinstance(recording, str | PathLike) else None
     seen = Excerpt(
@@ -77,7 +76,7 @@ def draw_excerpt(
         end_s=end,
         top_hz=_highest(detector, sound),
         title=(file.name if file else "") if title is None else title,
-        clock=recorder_time(file) if file else None,
+        clock=sound.clock if file else None,
     )
     return draw(seen, _found(detector, seen), [note for note in truth if note.start_s < end and note.end_s >= start])
 
@@ -97,7 +96,7 @@ def shown_excerpt(
     first note of the first ten minutes; without a note, the first ten seconds.
     """
     start, end, why = _asked(start_s, end_s) or _around_first_note(detector, path, channel, searched_s)
-    return start, end if end < start else max(start, min(end, Sound(path).duration_s)), why
+    return start, end if end < start else max(start, min(end, Recording(path).duration_s)), why
 
 
 def annotations_of_recording(table: Table, recording: str | PathLike[str]) -> list[Annotation]:
@@ -132,14 +131,14 @@ def _found(detector: NoteDetector, seen: Excerpt) -> Found:
     return Found(scores=scores, times_s=scores.times_s + offset_s, segments=segments)
 
 
-def _highest(detector: NoteDetector, sound: Sound) -> float:
+def _highest(detector: NoteDetector, sound: Recording) -> float:
     """The highest frequency to show: a little above what the detector uses, as far as the recording has it."""
     limits = [sound.sample_rate / 2, detector.sample_rate_ / 2]
     high_hz = getattr(detector.front_end_, "high_hz", None)
     return float(min([*limits, 1.2 * high_hz] if high_hz else limits))
 
 
-def _checked_times(start_s: Any, end_s: Any, sound: Sound) -> tuple[float, float]:
+def _checked_times(start_s: Any, end_s: Any, sound: Recording) -> tuple[float, float]:
     for name, value in (("start_s", start_s), ("end_s", end_s)):
         if value is not None and (not is_number(value) or not math.isfinite(value) or value < 0):
             raise InputError(f"{name}={value!r} must be a number of seconds, 0 or more")
@@ -178,7 +177,7 @@ def _around_first_note(
 def _first_note_s(
     detector: NoteDetector, path: str | PathLike[str], channel: int | str, searched_s: float
 ) -> float | None:
-    audio = AudioFile(path, channel)
+    audio = Recording(path, channel)
     stream = detector.stream(audio.sample_rate)
     for block in audio.blocks(BLOCK):
         found = [segment for segment in stream.push(block).segments if segment.label is not None]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outlark.audio.recorder_metadata import RecorderTime
-from outlark.commands.excerpt import Sound
+from outlark.audio.recording import Recording
 from outlark.commands.figures import SMALL, TINY
 from outlark.commands.plot.numbers import (
     clock_marks,
@@ -50,7 +50,7 @@ WIDTH, HEIGHTS, LANE = 11.0, (2.5, 2.1), 0.21
 class Excerpt:
     """What to show: the sound from `start_s` to `end_s`, up to `top_hz`."""
 
-    sound: Sound
+    sound: Recording
     start_s: float
     end_s: float
     top_hz: float

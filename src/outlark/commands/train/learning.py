@@ -16,9 +16,8 @@ from typing import Any, Self
 import numpy as np
 
 from outlark.annotations.read import Unread
-from outlark.audio.margins import Part, is_long, without_quiet, without_silence
-from outlark.audio.sound import AudioFile, read
-from outlark.commands.excerpt import Sound
+from outlark.audio.clips import Part, is_long, without_quiet, without_silence
+from outlark.audio.recording import Recording, read
 from outlark.commands.train.examples import Example, Examples
 from outlark.detection.detector import NoteDetector
 from outlark.detection.front_end_choice import LEAST_WINDOW
@@ -132,7 +131,7 @@ def _least(notes: Sequence[Example]) -> tuple[list[float], list[float]]:
     """The durations of annotations, and for those that may be too short for any window the shortest of all windows."""
     marked_s = [_marked_s(note) for note in notes]
     of_clicks = {note.recording for note, seconds in zip(notes, marked_s, strict=True) if seconds < CLICK_S}
-    least_s = {path: LEAST_WINDOW / AudioFile(path).sample_rate for path in of_clicks}
+    least_s = {path: LEAST_WINDOW / Recording(path).sample_rate for path in of_clicks}
     return marked_s, [least_s.get(note.recording, 0.0) for note in notes]
 
 
@@ -191,7 +190,7 @@ class Clip:
         if note.annotation is None:
             samples, rate = read(note.recording, channel)
         else:
-            sound = Sound(note.recording, channel=channel)
+            sound = Recording(note.recording, channel=channel)
             rate, before = sound.sample_rate, round(note.annotation.start_s * sound.sample_rate)
             samples = sound.part(before, round(note.annotation.end_s * rate))
         if not len(samples):
@@ -335,7 +334,7 @@ def _by_recording(notes: Sequence[Example]) -> dict[Path, list[Example]]:
 def _read_around(notes: Sequence[Example], channel: int | str, watch: Watch) -> AnnotatedSound:
     """Read what is needed of the recordings of annotated notes."""
     of_recording = _by_recording(notes)
-    sounds = {path: Sound(path, channel=channel) for path in of_recording}
+    sounds = {path: Recording(path, channel=channel) for path in of_recording}
     there_s = sum(sound.duration_s for sound in sounds.values())
     margin_s = _margin(there_s, len(notes))
     excerpts: list[Excerpt] = []
@@ -356,7 +355,12 @@ def _margin(seconds: float, n_annotations: int) -> float | None:
 
 
 def _excerpts(
-    path: Path, sound: Sound, notes: Sequence[Example], margin_s: float | None, channel: int | str, remarks: list[str]
+    path: Path,
+    sound: Recording,
+    notes: Sequence[Example],
+    margin_s: float | None,
+    channel: int | str,
+    remarks: list[str],
 ) -> Iterator[Excerpt]:
     """The whole recording, or what is within a margin of its annotations; overlapping excerpts become one."""
     rate = sound.sample_rate
@@ -465,7 +469,7 @@ def _on_rates(rates: Sequence[int], labels: Sequence[Sequence[str]]) -> list[str
 def _on_files(examples: Examples) -> Iterator[str]:
     """Which recordings are incomplete, or joined from others."""
     for path in dict.fromkeys(note.recording for note in examples.notes):
-        audio = AudioFile(path)
+        audio = Recording(path)
         partial = () if audio.partial is None else (audio.partial,)
         yield from (f"{path.name}: {said}" for said in (*partial, *audio.remarks))
 

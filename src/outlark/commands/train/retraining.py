@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, Self
 
 from outlark.annotations import Annotation
 from outlark.annotations.provenance import COMBINED
+from outlark.audio.recording import Recording
 from outlark.audio.sound_files import is_sound, sounds_within
-from outlark.commands.excerpt import Sound
 from outlark.commands.train.examples import Example, Examples, Key, at_most, find_examples, in_order
 from outlark.commands.train.learning import Learnt, Watch, learn, reject
 from outlark.commands.train.negatives import covers, pairs, told_apart
@@ -170,7 +170,7 @@ def _found(note: Mapping[str, Any], files: Sequence[Path], parent: Parent, chann
     """The file with a training note, by its digest; if that is of resampled sound, the only file there is."""
     unsure = []
     for path in files:
-        sound = Sound(path, channel=channel)
+        sound = Recording(path, channel=channel)
         rate = sound.sample_rate
         start, end = round(note["start_s"] * rate), round(note["end_s"] * rate)
         if rate != parent.detector.sample_rate_:

@@ -1,0 +1,573 @@
+"""`Recording`: the only reader of sound files. Blocks, excerpts, when and where it was made, and `Quality`."""
+
+import os
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+import soundfile
+from numpy.typing import ArrayLike
+
+from outlark.audio.contents import StreamFile, contents, text_chunks
+from outlark.audio.recorder_metadata import Facts, RecorderTime, recorder_site, recorder_time
+from outlark.audio.sound import CHUNK, check_channel, check_sample_rate, first_bad, mono, one_channel
+from outlark.errors import AudioError, InputError
+from outlark.files.places import (
+    NOT_REGULAR,
+    as_os_errors,
+    as_place,
+    is_endless,
+    is_url,
+    length_of,
+    name_of,
+    opened,
+    starts_a_model,
+)
+from outlark.plain_text import is_text
+
+#: Gets all channels of a piece of a recording, (n, channels).
+Heard = Callable[[np.ndarray], None]
+#: Samples decoded at once near the end of a file that was cut.
+LAST_CHUNK = 2**10
+#: Bytes by which a file that is not a recording is recognised.
+FILE_START = 2**12
+#: Encodings that decode to the same numbers from any position; MP3, Vorbis and Opus do not.
+SEEKABLE = frozenset({"PCM_S8", "PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW"})
+
+
+class Recording:
+    """A sound file, read block by block, in any format of libsndfile: WAV, FLAC, OGG, MP3, AIFF, …
+
+    The file is open only while it is read; there is nothing to close.
+
+    Parameters
+    ----------
+    path : path of the file, or its URL
+    channel : "mix" or int
+        The mean of all channels, or one of them, counted from 0.
+
+    Attributes
+    ----------
+    path : Path, or str for a URL
+    sample_rate : int
+    channels : int
+        Of the file.
+    chosen : int or None
+        The channel that is read, counted from 0; None for the mean of all.
+    n_samples : int
+        As far as it is known before decoding.
+    seekable : bool
+        Whether `blocks` may start anywhere.
+    format, subtype, what : str
+        As libsndfile names them, and both in words.
+    partial : str or None
+        What is missing, or wrong with the header.
+    remarks : tuple of str
+        What else is odd.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     soundfile.write(f"{folder}/a.wav", np.zeros((2500, 2)), 8000)
+    ...     recording = Recording(f"{folder}/a.wav")
+    ...     [len(block) for block in recording.blocks(1000)]
+    [1000, 1000, 500]
+    >>> recording.sample_rate, recording.channels
+    (8000, 2)
+    """
+
+    def __init__(self, path: str | PathLike[str], channel: int | str = "mix") -> None:
+        self.path = as_place(path)
+        with self._bytes() as file:
+            if not file.read(1):
+                raise AudioError(f"{self.path} is empty (0 bytes); copy or record it again")
+            self._streams, self.partial = contents(file)
+        self.remarks: tuple[str, ...] = ()
+        with self._decoder() as file:
+            try:
+                self.sample_rate = check_sample_rate(file.samplerate)
+                self.channels, self.n_samples = int(file.channels), int(file.frames)
+                self.format, self.subtype = file.format, file.subtype
+                self.what = f"{file.format_info}, {file.subtype_info}"
+                self.seekable = bool(file.seekable()) and file.subtype in SEEKABLE
+                self.chosen = check_channel(channel, self.channels)
+            except InputError as error:
+                raise AudioError(f"{self.path}: {error}") from error
+            self._comment = str(file.copy_metadata().get("comment", ""))
+        # seeking in a file that was cut fails, or ends elsewhere
+        self.seekable &= not (self.format == "FLAC" and self.partial)
+        self._lengths = [self.n_samples]
+        if len(self._streams) > 1:
+            self._join()
+
+    def _join(self) -> None:
+        """Take in the streams that follow the first, as far as they can be read as one with it."""
+        for number in range(1, len(self._streams)):
+            try:
+                with self._decoder(number) as file:
+                    like = (int(file.samplerate), int(file.channels), file.subtype)
+                    n_samples = int(file.frames)
+            except AudioError:
+                like, n_samples = (0, 0, ""), 0
+            if like != (self.sample_rate, self.channels, self.subtype):
+                what = f"{like[0]} Hz, {like[1]} channels" if like[0] else "no sound that can be read"
+                self.partial = (
+                    f"joined from {len(self._streams)} recordings, and what follows after {self.duration_s:.3f} s was "
+                    f"not read ({what}); split the file, or convert it to WAV"
+                )
+                break
+            self._lengths.append(n_samples)
+            self.n_samples += n_samples
+        if len(self._lengths) > 1:
+            self.remarks = (f"joined from {len(self._lengths)} recordings, which were read one after another",)
+
+    @property
+    def duration_s(self) -> float:
+        return self.n_samples / self.sample_rate
+
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        with self._bytes() as file:
+            return text_chunks(file)
+
+    @cached_property
+    def clock(self) -> RecorderTime | None:
+        """When it began, or None."""
+        comment = self._texts.get("ICMT", self._comment)
+        return recorder_time(self._texts.get("guan", ""), comment, name_of(self.path))
+
+    @property
+    def facts(self) -> Facts:
+        """When and where it was made and what is odd about it, before its samples are read."""
+        site = recorder_site(self._texts.get("guan", ""))
+        return Facts.of_recorder(self.clock, site=site, partial=self.partial, remarks=self.remarks)
+
+    # ------------------------------------------------------------ samples
+
+    def blocks(self, n_samples: int, *, first: int = 0, heard: Heard | None = None) -> Iterator[np.ndarray]:
+        """The recording from sample `first` on in blocks of `n_samples`, the last one shorter; float64, (n_samples,).
+
+        `heard` gets all channels as they are decoded, (n, channels). A file that was cut short gives what it holds. If
+        decoding fails, or at samples that are no sound, the blocks before are given first, to within 65,536 samples;
+        the error says at which second.
+        """
+        if first and not self.seekable:
+            raise AudioError(f"{self.path} can only be read from its start; convert it to WAV or FLAC")
+        return self._recut(n_samples, first, heard)
+
+    def _recut(self, n_samples: int, first: int, heard: Heard | None) -> Iterator[np.ndarray]:
+        held: list[np.ndarray] = []
+        size = 0
+        try:
+            for chunk in self._chunks(first, heard):
+                held.append(chunk)
+                size += len(chunk)
+                if size >= n_samples:
+                    joined = np.concatenate(held)
+                    cut = size - size % n_samples
+                    yield from joined[:cut].reshape(-1, n_samples)
+                    held, size = [joined[cut:]], size - cut
+        except AudioError:
+            if size:
+                yield np.concatenate(held)
+            raise
+        if size:
+            yield np.concatenate(held)
+
+    def _chunks(self, first: int = 0, heard: Heard | None = None) -> Iterator[np.ndarray]:
+        done = first
+        for x in self.decoded(first=first):
+            one = self._chosen_channel(x, done)
+            if heard is not None:
+                heard(x)
+            yield one
+            done += len(one)
+
+    def _chosen_channel(self, x: np.ndarray, at: int) -> np.ndarray:
+        """The chosen channel of samples (n, channels) from `at` on, as finite numbers."""
+        one = one_channel(x, self.chosen)
+        bad = first_bad(one)
+        if bad is not None:
+            own = x[bad] if self.chosen is None else x[bad, [self.chosen]]
+            value = own[first_bad(own) or 0]
+            raise AudioError(
+                f"{self.path}: sample {at + bad}, at {(at + bad) / self.sample_rate:.3f} s, is {value:g}, which is no "
+                "sound; cut the file before, or set such samples to 0"
+            )
+        return one
+
+    def whole(self) -> np.ndarray:
+        """All samples of the chosen channel, (n,)."""
+        return np.concatenate([np.empty(0), *self._chunks()])
+
+    def part(self, start: int, end: int) -> np.ndarray:
+        """Samples start … end - 1 of the chosen channel, as far as they exist: the same as those of `blocks`."""
+        start = max(0, start)
+        return self._chosen_channel(PartReader(self).part(start, end), start)
+
+    def decoded(self, dtype: str = "float64", first: int = 0, size: int = CHUNK) -> Generator[np.ndarray]:
+        """All channels (n, channels) from sample `first` on, as they are in the file; any `size` if it is `seekable`.
+
+        Otherwise always the same pieces from the start, because what Opus decodes to depends on them.
+        """
+        for number, n_samples in enumerate(self._lengths):
+            if 0 < first >= n_samples and number + 1 < len(self._lengths):
+                first -= n_samples
+                continue
+            before = sum(self._lengths[:number])
+            yield from self._decoded(number, dtype, before, first, size)
+            first = 0
+
+    def _decoded(self, number: int, dtype: str, before: int, first: int, size: int) -> Iterator[np.ndarray]:
+        done, cut = first, self.format == "FLAC" and self.partial is not None
+        with self._decoder(number) as file:
+            if first > file.frames:
+                return
+            if first:
+                file.seek(first)
+            while True:
+                try:
+                    x = file.read(LAST_CHUNK if cut else size, dtype=dtype, always_2d=True)
+                except soundfile.SoundFileError as error:
+                    if cut:
+                        return
+                    seconds = (before + done) / self.sample_rate
+                    raise AudioError(
+                        f"{self.path}: decoding failed after {seconds:.3f} s ({error}); the file is damaged there: get "
+                        "another copy, or cut it before"
+                    ) from error
+                if not len(x):
+                    return
+                yield x
+                done += len(x)
+
+    # ------------------------------------------------------------ the file
+
+    @contextmanager
+    def _decoder(self, number: int = 0) -> Iterator[soundfile.SoundFile]:
+        """Of one stream."""
+        with self._bytes() as file:
+            try:
+                if self._streams:
+                    source: Any = StreamFile(file, self._streams[number])
+                else:
+                    source = file if is_url(self.path) else for_decoder(self.path)
+                with soundfile.SoundFile(source) as decoder:
+                    yield decoder
+            except (soundfile.SoundFileError, TypeError) as error:  # TypeError: a name that ends in .raw
+                if getattr(file, "error", None) is None:
+                    raise self._not_decoded(file, error) from error
+
+    @contextmanager
+    def _bytes(self) -> Iterator[BinaryIO]:
+        """The file itself. The decoder takes an error of the network for the end of the file; here it is raised."""
+        wrong: Exception | None = None
+        try:
+            if is_endless(self.path):
+                raise AudioError(f"{self.path} {NOT_REGULAR}")
+            with opened(self.path) as file:
+                source: Any = _Fetched(file) if is_url(self.path) else file
+                try:
+                    yield source
+                except AudioError as error:
+                    wrong = error  # what is wrong with the sound is no error of the network
+                if getattr(source, "error", None) is not None:
+                    raise source.error
+        except (FileNotFoundError, NotADirectoryError) as error:
+            where = "URL" if is_url(self.path) else "path"
+            raise AudioError(f"{self.path} does not exist; check the {where}") from error
+        except OSError as error:
+            raise self._not_opened(error) from error
+        if wrong is not None:
+            raise wrong
+
+    def _not_opened(self, error: OSError) -> AudioError:
+        why = error.strerror or error
+        if is_url(self.path):
+            return AudioError(f"{self.path} cannot be fetched ({why}); check the connection and your permissions")
+        if Path(self.path).is_dir():
+            return AudioError(f"{self.path} is a folder; give the path of one sound file")
+        return AudioError(f"{self.path} cannot be opened ({why}); check that you may read it")
+
+    def _not_decoded(self, file: BinaryIO, error: Exception) -> AudioError:
+        file.seek(0)
+        start = file.read(FILE_START)
+        if starts_a_model(start, length_of(file)):
+            return AudioError(f"{self.path} is a model, not a recording; give sound files or folders of them")
+        if is_text(start):
+            return AudioError(f"{self.path} is a text file, not a sound file; give the recording it belongs to")
+        return AudioError(
+            f"{self.path} cannot be decoded as a sound file ({error}); convert it to WAV or FLAC, or get another copy"
+        )
+
+
+class _Fetched:
+    """A file for the decoder that remembers errors, which the decoder itself cannot pass on."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.seek, self.tell = file.seek, file.tell
+        self.error: OSError | None = None
+
+    def read(self, n: int = -1) -> bytes:
+        """As for any file; nothing after an error."""
+        if self.error is None:
+            try:
+                with as_os_errors("it"):
+                    return self._file.read(n)
+            except OSError as error:
+                self.error = error
+        return b""
+
+    def write(self, data: bytes) -> int:
+        """Never called, but soundfile requires it."""
+        raise OSError("read only")
+
+
+class ArrayRecording(Recording):
+    """An array (n,) or (n, channels), read as if it were a file.
+
+    >>> recording = ArrayRecording(np.arange(8.0), sample_rate=1000)
+    >>> recording.part(5, 10), recording.n_samples
+    (array([5., 6., 7.]), 8)
+    """
+
+    def __init__(self, samples: ArrayLike, sample_rate: int, channel: int | str = "mix") -> None:
+        self._samples = mono(samples, channel)
+        self.sample_rate, self.n_samples = check_sample_rate(sample_rate), len(self._samples)
+
+    def part(self, start: int, end: int) -> np.ndarray:
+        return self._samples[max(0, start) : end]
+
+
+def as_recording(
+    recording: ArrayLike | str | PathLike[str], sample_rate: int | None, channel: int | str = "mix"
+) -> Recording:
+    """A file, or an array with its sample rate."""
+    if isinstance(recording, str | PathLike):
+        return Recording(recording, channel)
+    if sample_rate is None:
+        raise InputError("the recording is an array; give its sample_rate, or the path of a file")
+    return ArrayRecording(recording, sample_rate, channel)
+
+
+class PartReader:
+    """All channels of parts of a recording that are taken in order.
+
+    Only the parts are read. If seeking is not exact (MP3, Ogg), everything before them is decoded, too, but once.
+    """
+
+    def __init__(self, recording: Recording, dtype: str = "float64") -> None:
+        self._recording, self._dtype = recording, dtype
+        self._none = np.empty((0, recording.channels), dtype)
+        self._held, self._held_start = self._none, 0
+        self._rest = recording.decoded(dtype)
+
+    def part(self, start: int, end: int) -> np.ndarray:
+        """Samples start … end - 1, as far as they exist, (n, channels); `start` must never decrease."""
+        if self._recording.seekable:  # and then pieces may start anywhere
+            self._held, self._held_start = self._none, start
+            self._rest.close()
+            self._rest = self._recording.decoded(self._dtype, start, min(CHUNK, max(1, end - start)))
+        pieces, at = [self._held], self._held_start + len(self._held)
+        while at < end:
+            if at <= start:
+                pieces = []  # not needed any more
+            piece = next(self._rest, self._none)
+            if not len(piece):
+                break
+            pieces.append(piece)
+            at += len(piece)
+        held = np.concatenate([self._none, *pieces])
+        held_start = at - len(held)
+        self._held, self._held_start = held[max(0, start - held_start) :], max(start, held_start)
+        return self._held[: max(0, end - self._held_start)]
+
+
+def for_decoder(path: str | PathLike[str]) -> str | bytes:
+    """A path for libsndfile: bytes if the name is not valid text.
+
+    >>> for_decoder("café.wav"), for_decoder("caf\\udce9.wav")
+    ('café.wav', b'caf\\xe9.wav')
+    """
+    text = os.fspath(path)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(text)
+    return text
+
+
+def read(path: str | PathLike[str], channel: int | str = "mix") -> tuple[np.ndarray, int]:
+    """A whole sound file: its samples, float64 of shape (n,), and its sample rate.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     soundfile.write(f"{folder}/a.wav", np.array([0.5, -0.5]), 8000)
+    ...     read(f"{folder}/a.wav")
+    (array([ 0.5, -0.5]), 8000)
+    """
+    recording = Recording(path, channel)
+    return recording.whole(), recording.sample_rate
+
+
+# ------------------------------------------------------------------ quality
+
+#: Duration of a window in seconds.
+QUALITY_WINDOW_S = 0.01
+#: Full scale: the largest value of 8 and of 16 bits.
+FULL_8, FULL_16 = 127 / 128, 32767 / 32768
+#: Channels are compared in every eighth window; they cancel if their mean has less than this share of their power.
+COMPARED, CANCELLED = 8, 0.01
+#: Shares of the time from which a recording is remarked on, and from which it does not count as effort.
+REMARKED, SPOILT = 0.05, 0.5
+#: What is counted: samples, those in windows of digital silence, those in windows with samples at full scale, these
+#: samples themselves (of any channel), windows in which channels were compared, and those in which they cancel.
+COUNTS = ("samples", "silent", "clipped", "at_full_scale", "compared", "cancelling")
+
+
+class Quality:
+    """Counts while a recording is decoded, of the channel that is analysed, or of all if it is their mean.
+
+    To process a recording in parts, give the samples in which windows of this `part` start, and the `position` of the
+    first sample pushed; then join their `counts` (`of_parts`).
+
+    >>> import soundfile
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     soundfile.write(f"{folder}/a.wav", np.zeros(8000), 8000)
+    ...     quality = Quality(Recording(f"{folder}/a.wav"))
+    >>> quality.push(np.zeros((8000, 1)))
+    >>> quality.remarks, quality.is_spoilt
+    (('100 % of it is digital silence: check the microphone and the recorder',), True)
+    """
+
+    def __init__(self, audio: Recording, *, part: tuple[int, int] = (0, sys.maxsize), position: int = 0) -> None:
+        self._window = max(1, round(QUALITY_WINDOW_S * audio.sample_rate))
+        self._full = FULL_8 if audio.subtype in ("PCM_U8", "PCM_S8") else FULL_16
+        self._floats = audio.subtype in ("FLOAT", "DOUBLE")
+        self._chosen, self._mixed = audio.chosen, audio.chosen is None and audio.channels > 1
+        self._channels = audio.channels if audio.chosen is None else 1
+        self._held, self._position = np.empty((self._channels, 0)), position  # from the next window on
+        self._next, self._until = -(-part[0] // self._window) * self._window, part[1]
+        self._counts, self._peak = np.zeros(len(COUNTS), np.int64), 0.0
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Of all windows so far, and the peak; float64, exact."""
+        counts, peak = self._counted()
+        return np.append(counts.astype(float), peak)
+
+    def _counted(self) -> tuple[np.ndarray, float]:
+        """With the last window, which may be shorter."""
+        if not self._held.shape[1] or self._position != self._next or self._next >= self._until:
+            return self._counts, self._peak
+        counts, peak = self._of_windows(self._held[:, np.newaxis], self._next // self._window)
+        return self._counts + counts, max(self._peak, peak)
+
+    @classmethod
+    def of_parts(cls, audio: Recording, counts: Iterable[np.ndarray]) -> Self:
+        """From the `counts` of all parts."""
+        whole, found = cls(audio), np.array(list(counts))
+        whole._counts, whole._peak = found[:, :-1].sum(axis=0).astype(np.int64), float(found[:, -1].max())
+        return whole
+
+    def push(self, x: np.ndarray) -> None:
+        """The next samples, (n, channels)."""
+        channels = np.ascontiguousarray((x if self._chosen is None else x[:, [self._chosen]]).T)
+        held = self._held.shape[1]
+        start = min(max(0, self._next - self._position - held), channels.shape[1])
+        if held:  # first the window that has begun
+            start = min(self._window - held, channels.shape[1])
+            self._held = np.concatenate([self._held, channels[:, :start]], axis=1)
+            if self._held.shape[1] < self._window:
+                return
+            self._take(self._held)
+        else:
+            self._position += start
+        n = (channels.shape[1] - start) // self._window
+        rest = start + n * self._window
+        self._take(channels[:, start:rest])
+        self._held = channels[:, rest:].copy()
+
+    def _take(self, channels: np.ndarray) -> None:
+        """Whole windows from the next one on, (channels, n); those that start after the part do not count."""
+        n, after = channels.shape[1] // self._window, -(-(self._until - self._next) // self._window)
+        counted = channels[:, : max(0, min(n, after)) * self._window]
+        if counted.shape[1]:
+            windows = counted.reshape(len(counted), -1, self._window)
+            counts, peak = self._of_windows(windows, self._next // self._window)
+            self._counts, self._peak = self._counts + counts, max(self._peak, peak)
+        self._next += n * self._window
+        self._position += n * self._window
+
+    def _of_windows(self, windows: np.ndarray, number: int) -> tuple[np.ndarray, float]:
+        """Counts of windows (channels, n, samples), of which the first has this number on the grid; and the peak."""
+        _, n, size = windows.shape
+        high, low = windows.max(axis=2), windows.min(axis=2)
+        silent, loud = (high == low).all(axis=0), np.maximum(high, -low) >= self._full
+        at_full_scale = int((np.abs(windows[loud]) >= self._full).sum())
+        cancelling = _cancel(windows[:, -number % COMPARED :: COMPARED]) if self._mixed else np.zeros(0, bool)
+        counts = [n * size, silent.sum() * size, loud.any(axis=0).sum() * size, at_full_scale]
+        return np.array([*counts, len(cancelling), cancelling.sum()], np.int64), float(max(high.max(), -low.min()))
+
+    # ------------------------------------------------------------ what it means
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Shares of the time: digital silence, clipping, and cancelling channels; and of samples at full scale."""
+        *counted, peak = self.counts.tolist()
+        named = dict(zip(COUNTS, counted, strict=True))
+        n = max(1.0, named["samples"])
+        clips = not (self._floats and peak > 1.0)  # floats have no full scale
+        return {
+            "silent": named["silent"] / n,
+            "clipped": clips * named["clipped"] / n,
+            "cancelling": named["cancelling"] / max(1.0, named["compared"]),
+            "at_full_scale": clips * named["at_full_scale"] / (n * self._channels),
+        }
+
+    @property
+    def is_spoilt(self) -> bool:
+        """Whether half of the recording or more cannot be listened to."""
+        return max(self.shares[name] for name in ("silent", "clipped", "cancelling")) >= SPOILT
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """On each kind that lasts long enough."""
+        return tuple(self._remarks())
+
+    def _remarks(self) -> Iterator[str]:
+        shares = self.shares
+        if shares["silent"] >= REMARKED:
+            yield f"{_percent(shares['silent'])} of it is digital silence: check the microphone and the recorder"
+        if shares["clipped"] >= REMARKED:
+            yield f"clipped: {_percent(shares['clipped'])} of it reaches full scale; notes are distorted there"
+        if shares["cancelling"] >= REMARKED:
+            yield (
+                f"its channels cancel each other in {_percent(shares['cancelling'])} of it, so that their mean is "
+                "nearly silent; analyse one of them (--channel 1)"
+            )
+
+
+def _cancel(windows: np.ndarray) -> np.ndarray:
+    """In which windows, (channels, n, samples), the mean of all channels has much less power than they."""
+    power = windows.var(axis=2).mean(axis=0)
+    return (power > 0.0) & (windows.mean(axis=0).var(axis=1) < CANCELLED * power)
+
+
+def _percent(share: float) -> str:
+    """Never 100 % unless it is all.
+
+    >>> _percent(0.9999), _percent(1.0), _percent(0.0149)
+    ('99 %', '100 %', '1 %')
+    """
+    return f"{int(100.0 * share)} %"
