@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from outlark.commands import figures
+from outlark.commands.summary.effort import AnalysedRecording, Notes, Tally
 from outlark.commands.summary.figure import summary_figure
-from outlark.commands.summary.tally import Listened, Notes, Tally
 
 SITES = {"creek": 1.0, "meadow": 0.25, "old orchard": 1.6, "pine ridge": 0.6, "pond": 0.9}
 #: Notes per hour at best, day and hour when it is best, and how many days and hours around.
@@ -27,10 +27,10 @@ FIRST, DAYS, ON = datetime(2024, 3, 25), 61, (*range(4, 11), *range(17, 22))
 SECONDS = 1800.0
 
 
-def recording(site: str, day: int, hour: int, rng: np.random.Generator) -> tuple[Listened, Notes]:
+def recording(site: str, day: int, hour: int, rng: np.random.Generator) -> tuple[AnalysedRecording, Notes]:
     """Half an hour, and what was found in it."""
     began = FIRST + timedelta(days=day, hours=hour)
-    where = Listened(recording=f"{site}/{began:%Y%m%d_%H%M%S}.wav", site=site, began=began, seconds=SECONDS)
+    where = AnalysedRecording(recording=f"{site}/{began:%Y%m%d_%H%M%S}.wav", site=site, began=began, seconds=SECONDS)
     labels: list[str | None] = [None] * int(rng.poisson(4.0 + 3.0 * (hour < 8)))
     for name, (best, best_day, best_hour, days, hours) in CLASSES.items():
         course = np.exp(-(((day - best_day) / days) ** 2) - ((hour - best_hour) / hours) ** 2)

@@ -11,16 +11,16 @@ import pytest
 from scipy import stats
 
 from outlark.commands.figures import save_figure as save
+from outlark.commands.summary.effort import AnalysedRecording, Notes, Tally
 from outlark.commands.summary.figure import summary_figure
-from outlark.commands.summary.summary import json_rows, rate_interval, rows, share_interval, summarise, write_summary
-from outlark.commands.summary.tally import Listened, Notes, Tally
+from outlark.commands.summary.summary import rate_interval, share_interval, summarise
 from outlark.errors import InputError
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
 def at(recording="a", site="pond", began=None, seconds=1800.0, expansion=1.0):
-    return Listened(recording=recording, site=site, began=began, seconds=seconds, expansion=expansion)
+    return AnalysedRecording(recording=recording, site=site, began=began, seconds=seconds, expansion=expansion)
 
 
 def notes(labels, starts_s=None, verdict="known"):
@@ -88,7 +88,7 @@ def test_summer_time_ends():
 def test_a_clock_without_a_zone_is_not_moved():
     listened = at(began=datetime(2023, 7, 1, 12), seconds=60.0)
     assert [hour.hour for hour in listened.hours(BERLIN)] == [12]
-    assert [hour.hour for hour in listened.hours_at([59.0], BERLIN)[0]] == [12]
+    assert listened.hour_at(59.0, BERLIN).hour == 12
 
 
 def test_bats_slowed_down_by_ten_were_listened_to_for_a_tenth():
@@ -167,7 +167,7 @@ def test_counted_one_by_one(rng, by):
     for where, found in made:
         tally.add(where, found)
     hours, counts, units, with_note = one_by_one(made, by)
-    found = list(rows(summarise(tally, by)))
+    found = list(summarise(tally, by).rows())
     classes = ["a", "b", "c", "(unknown)"] if "class" in by else ["(known)", "(unknown)"]
     assert len(found) == len(hours) * len(classes)
     for row in found:
@@ -187,9 +187,9 @@ def test_recordings_without_notes_are_effort():
     tally = Tally()
     tally.add(at("a", began=datetime(2023, 5, 1, 4)), notes(["song"] * 6))
     tally.add(at("b", began=datetime(2023, 5, 2, 4)), notes([]))
-    (row, _) = rows(summarise(tally, ["class"]))
+    (row, _) = summarise(tally, ["class"]).rows()
     assert (row["hours"], row["per_hour"], row["recordings_with"], row["recordings"]) == (1.0, 6.0, 1, 2)
-    days = list(rows(summarise(tally, ["class", "day"])))
+    days = list(summarise(tally, ["class", "day"]).rows())
     assert [(row["day"], row["notes"], row["hours"]) for row in days[::2]] == [
         (date(2023, 5, 1), 6, 0.5),
         (date(2023, 5, 2), 0, 0.5),
@@ -200,17 +200,17 @@ def test_time_unknown_has_a_row_of_its_own_and_counts_by_site():
     tally = Tally()
     tally.add(at("a"), notes(["song"] * 2))
     tally.add(at("b", began=datetime(2023, 5, 2, 4)), notes(["song"]))
-    unknown, *_ = json_rows(summarise(tally, ["class", "day", "hour"]))
+    unknown, *_ = summarise(tally, ["class", "day", "hour"]).rows()
     assert (unknown["day"], unknown["hour"], unknown["notes"], unknown["clock_hours"]) == (None, None, 2, 0)
     assert unknown["clock_hours_share"] is None
-    (of_site, _) = rows(summarise(tally, ["class", "site"]))
+    (of_site, _) = summarise(tally, ["class", "site"]).rows()
     assert (of_site["notes"], of_site["recordings"], of_site["clock_hours"]) == (3, 2, 1)
 
 
 def test_what_was_not_written_is_blank_and_not_zero():
     tally = Tally()
     tally.add(at(began=datetime(2023, 5, 2, 4)), notes(["song"]))
-    (row,) = rows(summarise(tally, ["class"], verdicts=["known"]))
+    (row,) = summarise(tally, ["class"], verdicts=["known"]).rows()
     assert (row["class"], row["notes"], row["ambiguous"]) == ("song", 1, None)
 
 
@@ -236,7 +236,7 @@ def test_the_same_rows_in_csv_and_parquet(rng, tmp_path):
         tally.add(where, found)
     summary = summarise(tally, ["class", "site", "day", "hour"])
     for name in ("s.csv", "s.parquet"):
-        write_summary(summary, tmp_path / name)
+        summary.write(tmp_path / name)
     csv, parquet = pandas.read_csv(tmp_path / "s.csv"), pandas.read_parquet(tmp_path / "s.parquet")
     assert list(csv.columns) == list(parquet.columns)
     assert set(csv["day"][parquet["day"].isna()]) == set(csv["hour"][parquet["day"].isna()]) == {"time unknown"}
@@ -247,7 +247,7 @@ def test_the_same_rows_in_csv_and_parquet(rng, tmp_path):
 
 def test_another_ending(tmp_path):
     with pytest.raises(InputError, match=r"s.xlsx: a summary is written as .csv or .parquet"):
-        write_summary(summarise(Tally(), []), tmp_path / "s.xlsx")
+        summarise(Tally(), []).write(tmp_path / "s.xlsx")
 
 
 @pytest.mark.parametrize("sites", [2, 20])

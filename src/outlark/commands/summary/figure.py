@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outlark.commands.summary.effort import Tally
+from outlark.commands.summary.results import days_in_words
 from outlark.commands.summary.summary import CLASS, DAY, HOUR, SITE, SOUND, Summary, summarise
-from outlark.commands.summary.tally import Tally
 from outlark.errors import InputError
 from outlark.plain_text import number_of, visible
 from outlark.verdict_names import REST
@@ -43,9 +44,9 @@ def summary_figure(
     `classes`, `confidence` and `verdicts` are as for `summarise`; `clock` says whose hours these are.
 
     >>> from datetime import datetime
-    >>> from outlark.commands.summary.tally import Listened, Notes
+    >>> from outlark.commands.summary.effort import AnalysedRecording, Notes
     >>> tally = Tally()
-    >>> at = Listened(recording="a.wav", site="pond", began=datetime(2023, 10, 24, 5), seconds=1800.0)
+    >>> at = AnalysedRecording(recording="a.wav", site="pond", began=datetime(2023, 10, 24, 5), seconds=1800.0)
     >>> tally.add(at, Notes(["song"], ["known"], [1.0]))
     >>> print(*(part.get_suptitle() for part in summary_figure(tally).subfigs), sep="\\n")
     Notes per hour by day, 2023-10-24
@@ -91,11 +92,6 @@ def _parts(tally: Tally, summarised: Callable[..., Summary], clock: str) -> list
         parts += [(title, strip.height, partial(draw_strip, strip=strip)) for title, strip in strips.items()]
     sites = summarised(tally, [CLASS, SITE])
     return [*parts, (sites_title(sites), sites_height(sites), partial(draw_sites, summary=sites))]
-
-
-def days_in_words(days: np.ndarray) -> str:
-    """The first and the last of these ordinals, or the only one."""
-    return " to ".join(dict.fromkeys(str(date.fromordinal(int(day))) for day in (days.min(), days.max())))
 
 
 def _about_time(tally: Tally) -> list[str]:

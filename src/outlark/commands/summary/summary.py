@@ -14,7 +14,7 @@ from scipy.special import betaincinv, gammaincinv
 
 from outlark.annotations.delimited import comma_line, decimal, guarded
 from outlark.annotations.files import encoded, needed, write_bytes, written
-from outlark.commands.summary.tally import Tally
+from outlark.commands.summary.effort import Tally
 from outlark.errors import InputError
 from outlark.plain_text import writable
 from outlark.verdict_names import AMBIGUOUS, KNOWN, REST, UNKNOWN
@@ -52,11 +52,30 @@ def share_interval(counts: ArrayLike, totals: ArrayLike, confidence: float = 0.9
 
 
 CLASS, SITE, DAY, HOUR = "class", "site", "day", "hour"
-BY = (CLASS, SITE, DAY, HOUR)
 Columns = dict[str, np.ndarray]
 SOUND = (KNOWN, AMBIGUOUS, UNKNOWN)
 #: All classes together.
 ALL = "(known)"
+
+
+#: Day and hour of recordings without a known start time.
+TIME_UNKNOWN = "time unknown"
+UNITS = ("recordings", "clock_hours")
+#: Numeric columns and their types.
+NUMBERS: dict[str, type] = {
+    "hours": float,
+    "notes": int,
+    "per_hour": float,
+    "per_hour_low": float,
+    "per_hour_high": float,
+    "ambiguous": int,
+    **{
+        f"{unit}{what}": kind
+        for unit in UNITS
+        for what, kind in {"": int, "_with": int, "_share": float, "_share_low": float, "_share_high": float}.items()
+    },
+}
+DIGITS = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +118,32 @@ class Summary:
         share = np.divide(counts, totals, out=np.full(counts.shape, np.nan), where=totals > 0)
         return share, *share_interval(counts, totals, self.confidence)
 
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """A row for each group and class, sorted; None if undefined or not written."""
+        values: dict[str, Any] = {"notes": self.notes, "ambiguous": self.ambiguous, "per_hour": self.rates}
+        values["per_hour_low"], values["per_hour_high"] = self.rate_intervals
+        for unit in UNITS:
+            values[f"{unit}_with"] = getattr(self, f"{unit}_with")
+            shares = self.shares(unit)
+            values |= {f"{unit}_share{end}": share for end, share in zip(("", "_low", "_high"), shares, strict=True)}
+        for i in range(len(self.hours)):
+            group = {name: _group_value(name, self.groups[name][i]) for name in self.by}
+            shared = {name: getattr(self, name)[i] for name in ("hours", *UNITS)}
+            for j, label in enumerate(self.classes):
+                numbers = {**shared, **{name: value[i, j] for name, value in values.items()}}
+                if label == REST or AMBIGUOUS not in self.verdicts:
+                    numbers["ambiguous"] = None
+                yield {**group, "class": label, **{name: _plain(numbers[name], kind) for name, kind in NUMBERS.items()}}
+
+    def write(self, path: Path) -> None:
+        """Write the rows as CSV or Parquet, by suffix; completely or not at all."""
+        check_suffix(path)
+        if path.suffix.lower() == ".csv":
+            lines = ([_cell(name, value) for name, value in row.items()] for row in self.rows())
+            write_bytes(path, encoded("".join(map(comma_line, [[*self.by, "class", *NUMBERS], *lines]))))
+        else:
+            _write_parquet(self, path)
+
 
 def summarise(
     tally: Tally,
@@ -112,10 +157,11 @@ def summarise(
     `verdicts` are those that the annotation files contain.
 
     >>> from datetime import datetime
-    >>> from outlark.commands.summary.tally import Listened, Notes
+    >>> from outlark.commands.summary.effort import AnalysedRecording, Notes
     >>> tally = Tally()
     >>> for hour in (4, 5):
-    ...     at = Listened(recording=f"{hour}", site="pond", began=datetime(2023, 10, 24, hour), seconds=1800.0)
+    ...     began = datetime(2023, 10, 24, hour)
+    ...     at = AnalysedRecording(recording=f"{hour}", site="pond", began=began, seconds=1800.0)
     ...     tally.add(at, Notes(["song"] * hour, ["known"] * hour, [0.5] * hour))
     >>> found = summarise(tally, ["class", "hour"])
     >>> found.groups["hour"].tolist(), found.classes, found.rates.tolist()
@@ -201,62 +247,6 @@ def _distinct(groups: np.ndarray, of: np.ndarray, n: int) -> np.ndarray:
     return np.bincount(pairs // max(len(values), 1), minlength=n)
 
 
-#: Day and hour of recordings without a known start time.
-TIME_UNKNOWN = "time unknown"
-UNITS = ("recordings", "clock_hours")
-#: Numeric columns and their types.
-NUMBERS: dict[str, type] = {
-    "hours": float,
-    "notes": int,
-    "per_hour": float,
-    "per_hour_low": float,
-    "per_hour_high": float,
-    "ambiguous": int,
-    **{
-        f"{unit}{what}": kind
-        for unit in UNITS
-        for what, kind in {"": int, "_with": int, "_share": float, "_share_low": float, "_share_high": float}.items()
-    },
-}
-DIGITS = 6
-
-
-def rows(summary: Summary) -> Iterator[dict[str, Any]]:
-    """A row for each group and class, sorted; None if undefined or not written."""
-    values: dict[str, Any] = {"notes": summary.notes, "ambiguous": summary.ambiguous, "per_hour": summary.rates}
-    values["per_hour_low"], values["per_hour_high"] = summary.rate_intervals
-    for unit in UNITS:
-        values[f"{unit}_with"] = getattr(summary, f"{unit}_with")
-        shares = summary.shares(unit)
-        values |= {f"{unit}_share{end}": share for end, share in zip(("", "_low", "_high"), shares, strict=True)}
-    for i in range(len(summary.hours)):
-        group = {name: _group_value(name, summary.groups[name][i]) for name in summary.by}
-        shared = {name: getattr(summary, name)[i] for name in ("hours", *UNITS)}
-        for j, label in enumerate(summary.classes):
-            numbers = {**shared, **{name: value[i, j] for name, value in values.items()}}
-            if label == REST or AMBIGUOUS not in summary.verdicts:
-                numbers["ambiguous"] = None
-            yield {**group, "class": label, **{name: _plain(numbers[name], kind) for name, kind in NUMBERS.items()}}
-
-
-def json_rows(summary: Summary) -> list[dict[str, Any]]:
-    """The rows as JSON values, with days as ISO 8601."""
-    return [
-        {name: value.isoformat() if isinstance(value, date) else value for name, value in row.items()}
-        for row in rows(summary)
-    ]
-
-
-def write_summary(summary: Summary, path: Path) -> None:
-    """Write the rows as CSV or Parquet, by suffix; completely or not at all."""
-    check_suffix(path)
-    if path.suffix.lower() == ".csv":
-        lines = ([_cell(name, value) for name, value in row.items()] for row in rows(summary))
-        write_bytes(path, encoded("".join(map(comma_line, [[*summary.by, "class", *NUMBERS], *lines]))))
-    else:
-        _write_parquet(summary, path)
-
-
 def check_suffix(path: Path) -> None:
     """Refuse any file but CSV and Parquet."""
     if path.suffix.lower() not in (".csv", ".parquet"):
@@ -277,7 +267,7 @@ def _write_parquet(summary: Summary, path: Path) -> None:
     types |= {name: arrow.float64() if kind is float else arrow.int64() for name, kind in NUMBERS.items()}
     schema = arrow.schema([arrow.field(name, types[name]) for name in (*summary.by, "class", *NUMBERS)])
     listed = [
-        {key: writable(value) if isinstance(value, str) else value for key, value in r.items()} for r in rows(summary)
+        {key: writable(value) if isinstance(value, str) else value for key, value in r.items()} for r in summary.rows()
     ]
     with written(path) as file:
         parquet.write_table(arrow.Table.from_pylist(listed, schema=schema), file)

@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 from outlark.annotations import Annotation, write_annotations
-from outlark.batch.results import count, overlapping, read_results
+from outlark.commands.summary.results import count, overlapping, read_results
 from outlark.errors import InputError
 
 
@@ -46,29 +46,29 @@ def test_the_last_line_counts(tmp_path):
         tmp_path, line("a/1.wav"), failed, {**failed, "recording": "a/2.wav"}, line("a/2.wav"), part, torn='{"rec'
     )
     found = read_results(out)
-    assert [one.recording for one in found.listened] == ["a/2.wav"]
-    assert [(one.name, one.message) for one in found.failed] == [("a/1.wav", "gone")]
+    assert [one.recording for one in found.analysed] == ["a/2.wav"]
+    assert [(one.where, one.message) for one in found.failed] == [("a/1.wav", "gone")]
 
 
 def test_recordings_with_little_to_hear_do_not_count(tmp_path):
     odd = {"quality": ["it is dead"], "counts": False}
     heard = {"quality": ["9 % of it is clipped"], "counts": True}
     found = read_results(journal(tmp_path, line("a/1.wav", **odd), line("a/2.wav", **heard), line("a/3.wav")))
-    assert [one.recording for one in found.listened] == ["a/2.wav", "a/3.wav"]
-    assert [(one.name, one.message) for one in found.spoilt] == [("a/1.wav", "it is dead")]
+    assert [one.recording for one in found.analysed] == ["a/2.wav", "a/3.wav"]
+    assert [(one.where, one.message) for one in found.spoilt] == [("a/1.wav", "it is dead")]
 
 
 def test_the_site_of_the_recorder_goes_before_that_of_the_folder(tmp_path):
     out = journal(tmp_path, line("a/1.wav", site="Upper pond"), line("a/2.wav"))
-    assert [one.site for one in read_results(out).listened] == ["Upper pond", "a"]
-    assert [one.site for one in read_results(out, "folder").listened] == ["a", "a"]
+    assert [one.site for one in read_results(out).analysed] == ["Upper pond", "a"]
+    assert [one.site for one in read_results(out, "folder").analysed] == ["a", "a"]
 
 
 def test_journals_of_before_have_no_start(tmp_path):
     out = journal(tmp_path, line("a/X_20240501_053000.wav", began="absent"), line("a/2.wav", began=None))
     found = read_results(out)
     assert found.from_name == ("a/X_20240501_053000.wav",)
-    assert [one.began for one in found.listened] == [None, datetime(2024, 5, 1, 5, 30)]
+    assert [one.began for one in found.analysed] == [None, datetime(2024, 5, 1, 5, 30)]
 
 
 @pytest.mark.parametrize("more", [{"began": "soon"}, {"seconds": None}, {"expansion": "slow"}, {"began": 5}])
@@ -95,7 +95,7 @@ def test_no_format_that_holds_labels(tmp_path):
     tally, missing = count(read_results(out))
     assert tally.recordings == ["2.wav"]
     assert tally.found()["known"].tolist() == [1]  # with a label and without a verdict
-    assert [one.name for one in missing] == ["1.wav"]
+    assert [one.where for one in missing] == ["1.wav"]
     assert "it has no annotation file in the format csv or parquet or jsonl" in missing[0].message
 
 
@@ -120,7 +120,7 @@ def test_time_that_recordings_of_a_site_share_counts_once(tmp_path):
     assert tally.found()["known"].sum() == 2 + 1 + 2
     (tmp_path / "pond/1.wav.outlark.csv").unlink()  # then its copy counts
     tally, missing = count(results)
-    assert [one.name for one in missing] == ["pond/1.wav"]
+    assert [one.where for one in missing] == ["pond/1.wav"]
     assert tally.found()["known"].sum() == 2 + 1 + 2
 
 
