@@ -3,10 +3,7 @@
 import copy
 import hashlib
 import json
-import os
-import subprocess
-import sys
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 import outlark
 from outlark import MDDKM, OCCGP, PKNN, InputError
+from outlark.audio.resampling import resample
 from outlark.commands.inspect import model_content
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.decode.decisions import Decisions
@@ -26,8 +24,7 @@ from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
 from outlark.files.container import read, write
 from outlark.segments import Segment
-from outlark.storage.detectors import from_state
-from outlark.storage.model_file import load, load_estimator, save
+from outlark.storage.model_file import detector_from, load, load_estimator, save
 
 COUNTS = {"tuti-D": 3, "tuti-F": 3, "cach-Z": 3}
 # What describes frames has fixed settings here: choosing them is tested elsewhere and takes long.
@@ -138,17 +135,6 @@ def test_a_loaded_detector_learns_and_is_saved_again(fitted, tmp_path):
     examples = notes(counts=COUNTS)
     save(again.fit([n.samples for n in examples], [n.label for n in examples], SAMPLE_RATE), tmp_path / "c")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
-
-
-AGAIN = "import sys; from outlark.storage.model_file import load, save; save(load(sys.argv[1]), sys.argv[2])"
-
-
-def test_the_same_model_gives_the_same_bytes_anywhere(fitted, tmp_path):
-    save(fitted("series"), tmp_path / "a")
-    for seed in "12":
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        subprocess.run([sys.executable, "-c", AGAIN, tmp_path / "a", tmp_path / seed], check=True, env=environment)
-        assert (tmp_path / seed).read_bytes() == (tmp_path / "a").read_bytes()
 
 
 def test_thresholds_set_by_hand_and_decisions_changed_later(fitted, tmp_path):
@@ -289,43 +275,43 @@ def put(header, path, value):
     return changed
 
 
-@pytest.mark.parametrize("name", ["whole notes", "hlds", "series pknn"])
-def test_arrays_must_be_there_and_fit(kept, name, tmp_path):
+@pytest.mark.parametrize("name", ["whole notes", "series pknn"])
+def test_arrays_must_be_there_and_fit(kept, name):
     header, arrays = kept(name)
     ours = [key for key in arrays if not key.startswith("describer/")]  # these have tests of their own
-    assert len(ours) >= {"whole notes": 10, "hlds": 3, "series pknn": 6}[name]
-    for key in [*ours, "describer/thresholds"]:
-        field = key.split("/")[1]
-        rest = {other: array for other, array in arrays.items() if other != key}
+    assert len(ours) >= {"whole notes": 10, "series pknn": 6}[name]
+    for key in ours:
+        field, array = key.split("/")[1], arrays[key]
+        bad = [array[:-1], array[..., np.newaxis], array.astype(np.float32)]
+        bad += [np.full_like(array, np.nan)] if array.dtype == np.float64 else []
+        bad += [-array] if field in ("shortest_s", "longest_s", "lengths", "scale") else []
+        for wrong in bad:
+            with pytest.raises(ModelFileError):
+                detector_from(header, {**arrays, key: wrong})
         if field not in ("note_thresholds", "contrast_db"):  # not every detector has them
-            assert f"array {field!r} is missing" in refused(tmp_path, header, rest)
-        array = arrays[key]
-        longer = np.concatenate([array, array])
-        other = array.astype(np.float64 if array.dtype == np.int64 else np.int64)
-        for bad in (array[:-1], longer, array[..., np.newaxis], array.astype(np.float32), other):
-            refused(tmp_path, header, {**rest, key: bad})
-        if array.dtype == np.float64:
-            refused(tmp_path, header, {**rest, key: np.full_like(array, np.nan)})
-        if field in ("shortest_s", "longest_s", "lengths", "scale"):
-            refused(tmp_path, header, {**rest, key: -array})
+            with pytest.raises(ModelFileError, match=f"array {field!r} is missing"):
+                detector_from(header, {other: array for other, array in arrays.items() if other != key})
 
 
-def test_wrong_lengths_of_thresholds(kept, tmp_path):
+@pytest.mark.parametrize(
+    ("key", "change", "message"),
+    [
+        (
+            "layout/thresholds",
+            lambda a: np.ones(4),
+            r"'thresholds' is float64 of shape \(4,\) and must be float64",
+        ),
+        ("notes/contrast_db", lambda a: np.array([5.9]), r"array 'contrast_db' is \[5.9\], not 6 to 40"),
+        ("notes/left_out_counts", lambda a: a + 1, "array 'left_out' holds 9 rows, but 'left_out_counts' is"),
+        ("notes/left_out_counts", lambda a: np.array([2**63 - 1, 2**63 - 1, 11]), "array 'left_out' holds 9 rows"),
+        ("notes/left_out", lambda a: -a, "must hold the scores of each class in order"),
+        ("notes/allowed", np.zeros_like, "the detector is damaged"),
+    ],
+)
+def test_arrays_that_cannot_be(kept, key, change, message, tmp_path):
     header, arrays = kept("whole notes")
-    message = refused(tmp_path, header, {**arrays, "layout/thresholds": np.ones(4)})
-    assert "array 'thresholds' is float64 of shape (4,) and must be float64 of shape (3); save" in message
-
-
-def test_edges_of_another_length(kept, tmp_path):
-    header, arrays = kept("whole notes")
-    half = {name: arrays[name][:, :5] for name in ("notes/starts", "notes/ends")}
-    assert "array 'starts' has 5 spectra" in refused(tmp_path, header, arrays | half)
-
-
-def test_front_ends_that_are_gone(kept, tmp_path):
-    header, arrays = kept("whole notes")
-    message = refused(tmp_path, put(header, ("front_end", "kind"), "PatchFrontEnd"), arrays)
-    assert "it was trained with PatchFrontEnd, which outlark no longer has; train it again" in message
+    with pytest.raises(ModelFileError, match=message):
+        detector_from(header, {**arrays, key: change(arrays[key])})
 
 
 def test_thresholds_have_one_source(kept, tmp_path):
@@ -339,36 +325,7 @@ def test_thresholds_have_one_source(kept, tmp_path):
         refused(tmp_path, {**header, "threshold_sources": sources}, arrays)
 
 
-@pytest.mark.parametrize("contrast_db", [5.9, 40.1, -1.0])
-def test_a_contrast_that_cannot_be(kept, contrast_db, tmp_path):
-    header, arrays = kept("whole notes")
-    message = refused(tmp_path, header, {**arrays, "notes/contrast_db": np.array([contrast_db])})
-    assert f"array 'contrast_db' is {contrast_db}, not 6 to 40" in message
-
-
 # the last: 9 as well, if int64 overflows
-@pytest.mark.parametrize("counts", [[3, 3, 4], [3, 3, 2], [-1, 5, 5], [2**63 - 1, 2**63 - 1, 11]])
-def test_left_out_scores_must_add_up(kept, counts, tmp_path):
-    header, arrays = kept("whole notes")
-    assert arrays["notes/left_out_counts"].tolist() == [3, 3, 3]
-    message = refused(tmp_path, header, {**arrays, "notes/left_out_counts": np.array(counts, dtype=np.int64)})
-    assert f"array 'left_out' holds 9 rows, but 'left_out_counts' is {counts}" in message
-
-
-def test_left_out_scores_must_be_numbers_in_order(kept, tmp_path):
-    header, arrays = kept("whole notes")
-    turned = arrays["notes/left_out"].reshape(3, 3)[:, ::-1].ravel()
-    message = refused(tmp_path, header, {**arrays, "notes/left_out": turned})
-    assert "must hold the scores of each class in order" in message
-    turned[2] = np.inf
-    message = refused(tmp_path, header, {**arrays, "notes/left_out": np.sort(turned)})
-    assert "array 'left_out' holds NaN or inf" in message
-
-
-def test_a_class_without_a_length(kept, tmp_path):
-    header, arrays = kept("whole notes")
-    nothing = np.zeros_like(arrays["notes/allowed"])
-    assert "the detector is damaged" in refused(tmp_path, header, {**arrays, "notes/allowed": nothing})
 
 
 @pytest.mark.parametrize("name", ["whole notes", "paper", "series"])
@@ -473,10 +430,10 @@ def places(value, path=()):
             yield from places(value[key], (*path, key))
 
 
-JUNK = [None, -1, 0, 10**400, 1e9, "junk", [], {"float": "nan"}, {"mapping": []}]
+JUNK = [None, -1, 10**400, 1e9, "junk", {"mapping": []}]
 
 
-@pytest.mark.parametrize("name", ["whole notes", "hlds", "series"])
+@pytest.mark.parametrize("name", ["whole notes", "series"])
 def test_junk_anywhere_in_the_header(kept, name):
     """Each is refused with ModelFileError, or is a setting that might have been; nothing else is raised."""
     header, arrays = kept(name)
@@ -486,39 +443,10 @@ def test_junk_anywhere_in_the_header(kept, name):
         for junk in JUNK:
             total += 1
             try:
-                from_state(put(header, path, junk), dict(arrays))
+                detector_from(put(header, path, junk), dict(arrays))
             except ModelFileError as error:
                 n_refused += len(str(error)) < 1000
     assert n_refused > 0.6 * total
-
-
-def test_files_that_are_no_models_or_cut_short(fitted, tmp_path):
-    path = tmp_path / "m"
-    with pytest.raises(ModelFileError, match=r"m: there is no such file"):
-        load(path)
-    write(path, {"some": "thing"}, {})
-    with pytest.raises(ModelFileError, match=r"m: it holds a None, not a NoteDetector"):
-        load(path)
-    save(fitted("paper"), path)
-    blob = path.read_bytes()
-    for end in (0, 5, 100, len(blob) // 2, len(blob) - 1):
-        path.write_bytes(blob[:end])
-        with pytest.raises(ModelFileError, match=r"m: "):
-            load(path)
-
-
-def test_the_fields_of_the_model_are_those_that_are_kept(fitted):
-    """Add to outlark.storage.detectors what you add to these."""
-    model = fitted("whole notes").model_
-    of_notes = {"class_model", "lengths", "allowed", "thresholds", "edges", "left_out", "contrast_db", "rejected"}
-    assert {f.name for f in fields(model.first_stage)} == {"front_end"} | of_notes
-    stages = {"first_stage", "second_stage", "shortest_s", "longest_s", "calibration", "by_hand"}
-    assert {f.name for f in fields(model)} == stages | {"training", "negatives", "lineage", "choice"}
-    of_frames = {f.name for f in fields(fitted("paper").model_.first_stage)}
-    assert of_frames == {"front_end", "class_model", "note_thresholds"}
-    assert set(fitted("paper").get_params(deep=False)) == {
-        "front_end", "class_model", "decisions", "gap_s", "embedding",
-    }  # fmt: skip
 
 
 def test_the_version_is_written_once():
@@ -557,3 +485,32 @@ def test_other_estimators_are_refused(tmp_path):
     with pytest.raises(InputError, match="OCCGP cannot be saved; give a NoteDetector, or one of MDDKM, PKNN"):
         save(OCCGP(), tmp_path / "one.outlark")
     assert not list(tmp_path.iterdir())
+
+
+# ----------------------------------------------------------- models of earlier code
+
+MODELS = Path(__file__).parent / "models"
+EXPECTED = json.loads((MODELS / "expected.json").read_text())
+
+
+def test_detectors_of_earlier_code_find_the_same():
+    """Saved before the first release, with a threshold set by hand, and with two channels."""
+    played = notes(seed=1, counts={"tuti-F": 1, "cach-Z": 1})
+    audio = concatenate(played, gap_s=0.3, edge_s=0.3, rng=np.random.default_rng(1))[0]
+    audio = resample(audio, SAMPLE_RATE, 8000)
+    for name, signal in (("notes", audio), ("series", np.column_stack([audio, np.roll(audio, 9)]))):
+        found = load(MODELS / f"{name}.outlark").detect(signal, 8000)
+        assert [[s.label, s.start, s.end] for s in found] == [row[:3] for row in EXPECTED[name]]
+        np.testing.assert_allclose([s.score for s in found], [row[3] for row in EXPECTED[name]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["mddkm", "landmarks", "pknn"])
+def test_estimators_of_earlier_code_score_the_same(name):
+    X = np.random.default_rng(0).normal(size=(24, 3)) + np.repeat([[0.0], [3.0]], 12, axis=0)
+    found = load_estimator(MODELS / f"{name}.outlark").class_scores(X[::6] + 0.3)
+    np.testing.assert_allclose(found, EXPECTED[name], rtol=1e-6)
+
+
+def test_loading_does_not_serialise_again(monkeypatch):
+    monkeypatch.setattr("outlark.storage.model_file.estimator_state", None)
+    load(MODELS / "notes.outlark")

@@ -214,3 +214,8 @@ def _column(labels: ArrayLike, n: int) -> np.ndarray:
     if column.shape != (n,):
         raise InputError(f"y has the shape {column.shape} for {n} samples; give one label for each sample")
     return column
+
+
+def plain(value: Any) -> Any:
+    """A NumPy scalar as the Python value it stands for."""
+    return value.item() if isinstance(value, np.generic) else value

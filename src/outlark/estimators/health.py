@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from outlark.files.fields import plain
+from outlark.estimators.checks import plain
 from outlark.maths.description import OneClass, score, scores, shares
 from outlark.maths.gp import squared_exponential
 from outlark.maths.notes import parts_of, same_samples

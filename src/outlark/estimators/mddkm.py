@@ -24,12 +24,12 @@ from outlark.estimators.checks import (
     check_one_kind,
     collected,
     encode_labels,
+    plain,
     refuse,
 )
 from outlark.estimators.health import Evidence, Health, evidence, examine
 from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, temperature
 from outlark.estimators.training import doubts, taken_in, train
-from outlark.files.fields import plain
 from outlark.maths.choice import mapped
 from outlark.maths.description import OneClass, score
 from outlark.maths.rows import joined, on_disk, one_blas_thread

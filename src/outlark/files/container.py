@@ -12,17 +12,17 @@ and `read` removes:
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from safetensors import SafetensorError, deserialize
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from outlark.errors import InputError, ModelFileError
+from outlark.errors import InputError, ModelFileError, OutlarkError
 from outlark.files.aside import opened_aside
 from outlark.files.places import NOT_REGULAR, SOUND_STARTS, is_endless
 from outlark.files.strict_json import dumps, loads
@@ -30,16 +30,8 @@ from outlark.plain_text import first_bytes
 
 NAME, MAJOR, MINOR = "outlark-model", 1, 0
 OWN_KEYS = ("format", "arrays", "sha256")
-#: Key of the metadata in safetensors, and of outlark's header in it.
-METADATA, KEY = "__metadata__", "outlark"
-#: The dtypes of safetensors that a file may hold.
-CODES = {
-    "F64": "float64", "F32": "float32", "F16": "float16", "BOOL": "bool",
-    "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
-    "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8",
-}  # fmt: skip
-#: A file begins with the length of its safetensors header, which safetensors limits.
-LENGTH_BYTES, LONGEST_HEADER = 8, 100_000_000
+#: Key of outlark's header in the metadata of safetensors.
+KEY = "outlark"
 AGAIN = "copy the file again, or train the model again"
 
 
@@ -64,19 +56,11 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Mapping[
     >>> header, arrays["thresholds"]
     ({'made_by': 'me'}, array([0.5, inf]))
     """
-    stored = {name: _storable(name, array) for name, array in arrays.items()}
-    taken = [key for key in OWN_KEYS if key in header]
-    if taken:
-        raise InputError(f"the header has {taken}, which the file format adds itself; use other keys")
-    listed = {name: {"dtype": a.dtype.name, "shape": list(a.shape)} for name, a in stored.items()}
-    whole = {**header, "format": {"name": NAME, "major": MAJOR, "minor": MINOR}, "arrays": listed}
+    stored = {name: _little_endian(np.asarray(array, order="C")) for name, array in arrays.items()}
+    whole = {**header, "format": {"name": NAME, "major": MAJOR, "minor": MINOR}, "arrays": _listed(stored)}
     text = dumps({**whole, "sha256": _digest(whole, stored)}, "header")
-    blob = save(stored, metadata={KEY: text})
-    length = int.from_bytes(blob[:LENGTH_BYTES], "little")
-    if length > LONGEST_HEADER:
-        raise InputError(f"the header takes {length} bytes, at most {LONGEST_HEADER} can be read; use arrays instead")
     with about(path, "written", "free some space, or choose a folder that you may write to"):
-        _replace(Path(os.path.realpath(path)), blob)
+        _replace(Path(os.path.realpath(path)), save(stored, metadata={KEY: text}))
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -85,29 +69,19 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
     A ModelFileError for anything but a complete, undamaged file in a version of the format that this outlark knows.
     """
     with about(path, "read", "check that the file exists and that you may read it"):
-        size = _file_size(Path(path))
-        with open(path, "rb") as file:
-            header = _checked_header(_table(file.read, size))
-            file.seek(0)
-            arrays = _arrays(file.read(size))
-        sha256 = header.pop("sha256", None)
-        if sha256 != _digest(header, arrays):
+        _check_file(Path(path))
+        try:
+            with safe_open(path, framework="numpy") as file:
+                header = _checked_header(file.metadata() or {})
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except OutlarkError:
+            raise
+        except (SafetensorError, ValueError, TypeError, LookupError, AttributeError) as error:
+            raise ModelFileError(_reason(path, error)) from None
+        sha256, listed = header.pop("sha256", None), header.get("arrays")
+        if listed != _listed(arrays) or sha256 != _digest(header, arrays):
             raise ModelFileError(f"damaged: the digest does not match what is in the file; {AGAIN}")
         return {key: value for key, value in header.items() if key not in OWN_KEYS}, arrays
-
-
-# ---------------------------------------------------------------------- writing
-
-
-def _storable(name: str, array: ArrayLike) -> np.ndarray:
-    """The array in C order and little-endian, as safetensors requires."""
-    if not isinstance(name, str) or name == METADATA or not name.isascii():
-        raise InputError(f"an array is named {name!r}; use ASCII characters, and not {METADATA!r}")
-    values = np.asarray(array)
-    kind = "masked" if np.ma.isMaskedArray(array) else values.dtype.name
-    if kind not in CODES.values():
-        raise InputError(f"array {name!r} is {kind}, which a model file cannot hold; use {', '.join(CODES.values())}")
-    return np.asarray(values, dtype=values.dtype.newbyteorder("<"), order="C")
 
 
 def _replace(target: Path, blob: bytes) -> None:
@@ -124,10 +98,7 @@ def _replace(target: Path, blob: bytes) -> None:
             os.chmod(file.name, stat.S_IMODE(mode))
 
 
-# ---------------------------------------------------------------------- reading
-
-
-def _file_size(path: Path) -> int:
+def _check_file(path: Path) -> None:
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -138,88 +109,51 @@ def _file_size(path: Path) -> int:
         raise ModelFileError(NOT_REGULAR)
     if found.st_size == 0:
         raise ModelFileError(f"the file is empty; {AGAIN}")
-    return found.st_size
 
 
-def _table(read_bytes: Callable[[int], bytes], size: int) -> dict[str, Any]:
-    """The safetensors header: name → dtype, shape and position of every array, and the metadata."""
-    first = read_bytes(LENGTH_BYTES)
-    length, room = int.from_bytes(first, "little"), max(size - LENGTH_BYTES, 0)
-    if not 2 <= length <= LONGEST_HEADER:
-        raise ModelFileError(f"not a model file, but {_other_kind(first)}; give a file that outlark saved")
-    if length > room:
-        raise ModelFileError(
-            f"not a model file, or cut short: its first bytes announce a header of {length} bytes and {room} follow; "
-            "give a file that outlark saved, or copy it again"
-        )
-    return loads(read_bytes(length), "its safetensors header")
+def _reason(path: str | os.PathLike[str], error: Exception) -> str:
+    """Why safetensors cannot read the file."""
+    with open(path, "rb") as file:
+        first = file.read(8)
+    sound = next((name for start, name in SOUND_STARTS.items() if first.startswith(start)), None)
+    if sound is not None:
+        return f"not a model file, but a recording ({sound}); give a file that outlark saved"
+    return (
+        f"not a model file, or damaged or cut short: it begins with {first_bytes(first)} ({error!s:.200}); "
+        "give a file that outlark saved, or copy it again"
+    )
 
 
-def _other_kind(first: bytes) -> str:
-    """What kind of file begins with these bytes.
-
-    >>> _other_kind(b"RIFF...."), _other_kind(b"label,st")
-    ('a recording (WAV)', "a file that begins with 'label,st'")
-    """
-    found = next((name for start, name in SOUND_STARTS.items() if first.startswith(start)), None)
-    return f"a file that begins with {first_bytes(first)}" if found is None else f"a recording ({found})"
-
-
-def _checked_header(table: dict[str, Any]) -> dict[str, Any]:
-    """outlark's header, after checking format, version and the list of arrays."""
-    metadata = table.pop(METADATA, None)
-    text = metadata.get(KEY) if isinstance(metadata, dict) else None
-    if not isinstance(text, str):
+def _checked_header(metadata: Mapping[str, str]) -> dict[str, Any]:
+    """outlark's header, once format and version are known to be ours."""
+    if KEY not in metadata:
         raise ModelFileError("a safetensors file of another program; give a file that outlark saved")
-    header = loads(text, "its header")
-    version = header.get("format")
-    if not isinstance(version, dict) or version.get("name") != NAME:
-        raise ModelFileError(f"its format is {version!r:.100}, not {NAME!r}; give a file that outlark saved")
-    major = version.get("major")
-    if type(major) is not int or major < 1:
-        raise ModelFileError(f"damaged: version {major!r:.100} of the file format does not exist; {AGAIN}")
-    if major > MAJOR:
-        raise ModelFileError(
-            f"written by a newer outlark, file format {major!r:.20}; this one reads up to {MAJOR}: "
-            "pip install -U outlark"
-        )
-    held = {name: _listed(entry) for name, entry in table.items()}
-    if held != header.get("arrays"):
-        raise ModelFileError(f"damaged: the arrays in it are not those that its header lists; {AGAIN}")
-    return header
+    header = loads(metadata[KEY], "its header")
+    match header.get("format"):
+        case {"name": "outlark-model", "major": int(major)} if 1 <= major <= MAJOR:
+            return header
+        case {"name": "outlark-model", "major": int(major)} if major > MAJOR:
+            raise ModelFileError(
+                f"written by a newer outlark, file format {major!r:.20}; this one reads up to {MAJOR}: "
+                "pip install -U outlark"
+            )
+        case other:
+            raise ModelFileError(f"its format is {other!r:.100}, not {NAME!r}; give a file that outlark saved")
 
 
-def _listed(entry: Any) -> dict[str, Any]:
-    """An entry of ``arrays``, from what safetensors says about the array."""
-    code = entry.get("dtype") if isinstance(entry, dict) else None
-    if not isinstance(code, str) or code not in CODES:
-        raise ModelFileError(f"damaged: an array of dtype {code!r:.100}; {AGAIN}")
-    return {"dtype": CODES[code], "shape": entry.get("shape")}
+def _listed(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    return {name: {"dtype": array.dtype.name, "shape": list(array.shape)} for name, array in arrays.items()}
 
 
-def _arrays(blob: bytes) -> dict[str, np.ndarray]:
-    arrays = {}
-    try:
-        for name, view in deserialize(blob):
-            dtype = np.dtype(CODES[view["dtype"]])
-            stored = np.ndarray(view["shape"], dtype.newbyteorder("<"), buffer=view["data"])
-            if dtype.kind == "b" and np.any(stored.view(np.uint8) > 1):
-                raise ValueError(f"{name!r:.100} holds values other than True and False")
-            arrays[name] = stored.astype(dtype, order="C", copy=True)
-    except (SafetensorError, ValueError, TypeError, KeyError, OverflowError) as error:
-        raise ModelFileError(f"damaged: its arrays cannot be read ({error!s:.300}); {AGAIN}") from None
-    return arrays
-
-
-# ------------------------------------------------------------------------- both
+def _little_endian(array: np.ndarray) -> np.ndarray:
+    return array.astype(array.dtype.newbyteorder("<"), copy=False)
 
 
 def _digest(header: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
     """SHA-256 of the header, which lists the arrays, and of the bytes of the arrays by name."""
     sha = hashlib.sha256(dumps(header, "header").encode())
     for name in sorted(arrays):
-        array = arrays[name]
-        sha.update(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+        sha.update(_little_endian(arrays[name]).tobytes())
     return sha.hexdigest()
 
 
