@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 import outlark
 from outlark import MDDKM, OCCGP, PKNN, InputError
-from outlark.audio.resampling import resample
+from outlark.audio.sound import resample
 from outlark.commands.inspect import model_content
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.decode.decisions import Decisions
