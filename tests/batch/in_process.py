@@ -2,16 +2,15 @@
 
 import os
 
-from outlark.batch.crew import outcome
 from outlark.batch.engine import Engine
 from outlark.batch.unit import Event
 
 
 class InProcess:
-    """One unit after the other; as many are taken at a time as are asked for."""
+    """One bundle after the other; as many are taken at a time as are asked for."""
 
-    def __init__(self, task, n_free=1):
-        self._task, self._most, self._units = task, n_free, []
+    def __init__(self, task, n_workers=1):
+        self._task, self.n_workers, self._bundles = task, n_workers, []
 
     def start(self, n_units):
         self._engine = Engine(self._task, self._task.workshop / "partial" / str(os.getpid()))
@@ -19,17 +18,17 @@ class InProcess:
 
     @property
     def n_free(self):
-        return self._most - len(self._units)
+        return self.n_workers - len(self._bundles)
 
-    def submit(self, unit):
-        self._units.append(unit)
+    def submit(self, bundle):
+        self._bundles.append(bundle)
 
     def events(self):
-        unit, told = self._units.pop(), []  # the last one first: nothing may depend on the order
-        what = outcome(unit, lambda: self._engine.work(unit, lambda seconds, share: told.append((seconds, share))))
-        for seconds, share in told:
-            yield Event(unit, {"seconds": seconds, "share": share})
-        yield Event(unit, what)
+        bundle, told = self._bundles.pop(), []  # the last one first: nothing may depend on the order
+        outcomes = self._engine.work(bundle, lambda *news: told.append(news))
+        for number, seconds, share in told:
+            yield Event(bundle[number], {"seconds": seconds, "share": share})
+        yield from map(Event, bundle, outcomes)
 
     def __enter__(self):
         return self

@@ -13,8 +13,8 @@ import pytest
 import soundfile
 
 from outlark.batch import cluster as cluster_module
-from outlark.batch.cluster import BUNDLE_UNITS, EACH, Cluster, check_address
-from outlark.batch.run import run
+from outlark.batch.cluster import EACH, Cluster, check_address
+from outlark.batch.run import BUNDLE_UNITS, run
 from outlark.batch.sources import find
 from outlark.batch.task import Task, sha256_of
 from outlark.errors import InputError

@@ -52,7 +52,7 @@ def test_a_process_that_dies_while_it_has_nothing_to_do_is_replaced(crew, unit):
     crew.process.kill()
     while watched_by_executors():
         time.sleep(0.01)
-    crew.submit(unit)
+    crew.submit([unit])
     assert list(outcome(crew)["done"]["outputs"]) == ["a.wav.outlark.csv"]
 
 
@@ -69,7 +69,7 @@ def test_why_a_process_died_is_told_while_another_thread_waits_for_it(crew, unit
 
     reaped = threading.Event()
     monkeypatch.setattr(os, "waitpid", slow)
-    crew.submit(unit)
+    crew.submit([unit])
     crew.process.kill()
     reaped.wait()
     assert outcome(crew)["died"].startswith("the process was ended by signal 9 (SIGKILL); out of memory?")

@@ -123,8 +123,8 @@ def test_names_are_on_the_disk_before_the_journal_says_that_files_are_there(mode
     assert ("synced", output) in happened
     assert ("synced", output.parent) in happened
     happened.clear()
-    done = engine.work(Unit(Source(first, "night/deep/a.wav")), lambda seconds, share: None)
-    assert list(done["outputs"]) == ["night/deep/a.wav.outlark.csv"]
+    (done,) = engine.work([Unit(Source(first, "night/deep/a.wav"))], lambda *_: None)
+    assert list(done["done"]["outputs"]) == ["night/deep/a.wav.outlark.csv"]
     last = max(i for i, what in enumerate(happened) if what == ("renamed", output / "night/deep"))
     for folder in (output / "night/deep", output / "night", output):
         assert ("synced", folder) in happened[last:]

@@ -13,13 +13,14 @@ import soundfile
 from outlark.annotations import read_annotations
 from outlark.annotations.outlark_csv import RUN
 from outlark.batch.engine import Engine
-from outlark.batch.journal import lock
+from outlark.batch.journal import Journal, lock
 from outlark.batch.run import run
 from outlark.batch.sources import Source, find
-from outlark.batch.task import Task, fingerprint, sha256_of
-from outlark.batch.unit import Unit
+from outlark.batch.task import Task, file_sha256, fingerprint, sha256_of
+from outlark.batch.unit import Event, Unit
 from outlark.data.synthetic import SAMPLE_RATE
 from outlark.errors import InputError, ModelFileError
+from tests.batch.in_process import InProcess
 from tests.recordings_on_disk import contents, save_model, song, start_and, without_paths
 
 NAMES = ("a.wav", "b.wav", "c/a.wav", "d.flac")
@@ -336,12 +337,12 @@ def test_a_recording_that_changes_while_it_is_read_is_done_in_part(model, tmp_pa
     soundfile.write(path, np.tile(song(0), 20), SAMPLE_RATE)
     size = path.stat().st_size
 
-    def recorder(seconds, share):
+    def recorder(*_):
         os.truncate(path, size + how * 1000)
 
     (tmp_path / "out").mkdir()
     engine = Engine(task_for(model, tmp_path / "out"), tmp_path / "scratch")
-    found = engine.work(Unit(Source(path, "a.wav")), recorder)
+    found = engine.work([Unit(Source(path, "a.wav"))], recorder)[0]["done"]
     assert f"{told} while it was read: {size} bytes before, {size + how * 1000} after" in found["partial"]
     assert found["file"]["size"] == size  # so that the next run sees that it is another one
     assert "partial: " in (tmp_path / "out/a.wav.outlark.csv").read_text()
@@ -466,6 +467,58 @@ def test_a_file_whose_worker_dies_twice_is_told_and_the_others_are_done(model, f
     assert code == 3, said
     assert [states[name]["state"] for name in NAMES] == ["done", "failed", "done", "done"]
     assert "b.wav: the process was ended by signal 9 (SIGKILL); out of memory?" in states["b.wav"]["message"]
+
+
+class DiesOfB(InProcess):
+    """Its process dies of one recording, whenever that is in a bundle."""
+
+    def __init__(self, task):
+        super().__init__(task)
+        self.bundles = []
+
+    def events(self):
+        (bundle,) = self._bundles
+        self.bundles.append([unit.source.name for unit in bundle])
+        if "b.wav" not in self.bundles[-1]:
+            yield from super().events()
+            return
+        self._bundles.clear()
+        for unit in bundle:
+            yield Event(unit, {"died": "out of memory?"})
+
+
+def test_of_a_bundle_whose_process_died_only_the_recording_at_fault_fails(model, four, tmp_path):
+    for name in "efgh":
+        shutil.copy(four / "a.wav", four / f"{name}.wav")
+    driver = DiesOfB(task := task_for(model, tmp_path / "out"))
+    report = run(task, find([four]), driver=driver)
+    assert (report.done, [one.name for one in report.failures]) == (7, ["b.wav"])
+    assert report.seconds == pytest.approx(sum(soundfile.info(path).duration for path in four.rglob("*.*")), abs=1.0)
+    first, *rest = driver.bundles
+    assert "b.wav" in first
+    assert len(first) > 1
+    assert all([name] in rest for name in first)  # each by itself
+    entries = Journal(task.workshop / "journal.jsonl").entries
+    assert {name: entry["state"] for name, entry in entries.items()} == {
+        source.name: "failed" if source.name == "b.wav" else "done" for source in find([four]).files
+    }
+
+
+def test_results_of_a_bundle_are_on_the_disk_before_the_journal_tells(model, four, tmp_path, monkeypatch):
+    add, told = Journal.add, []
+
+    def checked(journal, *entries):
+        for entry in entries:
+            told.append(entry["recording"])
+            for name, digest in entry["outputs"].items():
+                assert file_sha256(tmp_path / "out" / name) == digest
+        add(journal, *entries)
+        told.append("")
+
+    monkeypatch.setattr(Journal, "add", checked)
+    run(task := task_for(model, tmp_path / "out"), find([four]), driver=InProcess(task))
+    assert sorted(filter(None, told)) == sorted(NAMES)
+    assert told.count("") < len(NAMES)  # several lines at once
 
 
 def test_workers_of_a_run_that_was_just_killed_are_waited_for(model, four, done, monkeypatch):

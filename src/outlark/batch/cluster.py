@@ -7,9 +7,10 @@ and send finished files back. The driver alone writes results and the journal, a
 import logging
 import re
 import secrets
+import shutil
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -19,11 +20,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from outlark.batch.crew import TELL_S, Crew, as_processes_are_started
-from outlark.batch.engine import deliver_bytes
+from outlark.batch.engine import Finished, deliver
 from outlark.batch.task import Task
 from outlark.batch.unit import Event, Unit
 from outlark.errors import InputError
-from outlark.files.places import size_of
 
 #: Seconds to wait for a scheduler that does not answer, and for the first worker.
 CONNECT_S, WORKERS_S = 30.0, 120.0
@@ -31,8 +31,6 @@ CONNECT_S, WORKERS_S = 30.0, 120.0
 COUNT_S, CLOSE_S = 2.0, 5.0
 #: Bundles of units per worker: one under way and one waiting.
 EACH = 2
-#: Limits of a bundle of short recordings: bytes (some minutes of audio), and units.
-BUNDLE_BYTES, BUNDLE_UNITS = 2**24, 32
 REMEDY = "what is done is kept: give the same command again to go on from here"
 
 
@@ -68,9 +66,7 @@ class Cluster:
         self._token = secrets.token_hex(8)
         self._crew = Crew(task, jobs)
         self._joins: deque[Unit] = deque()
-        self._bundle: list[Unit] = []
-        self._bundle_bytes = 0
-        self._under_way: dict[Any, list[Unit]] = {}  # by future
+        self._under_way: dict[Any, Sequence[Unit]] = {}  # by future
         self._ended: SimpleQueue[Any] = SimpleQueue()
         self._client: Any = None
         self._there: Any = None  # the module of the workers
@@ -100,32 +96,30 @@ class Cluster:
         return reply["splits"]
 
     @property
+    def n_workers(self) -> int:
+        return max(1, self._n_workers)
+
+    @property
     def n_free(self) -> int:
         """How many more bundles of units the workers can take."""
-        return 0 if self._alone else max(0, EACH * max(1, self._n_workers) - len(self._under_way))
+        return 0 if self._alone else max(0, EACH * self.n_workers - len(self._under_way))
 
-    def submit(self, unit: Unit) -> None:
-        """Parts are joined here, everything else is done there, short recordings together."""
-        if unit.parts:
-            self._joins.append(unit)
-            return
-        if unit in self._suspects:
-            self._waiting.append(unit)
-            return
-        self._bundle.append(unit)
-        # a part is enough by itself
-        self._bundle_bytes += BUNDLE_BYTES if unit.part is not None else _size(unit)
-        if self._bundle_bytes >= BUNDLE_BYTES or len(self._bundle) >= BUNDLE_UNITS:
-            self._send()
+    def submit(self, bundle: Sequence[Unit]) -> None:
+        """Parts are joined here, everything else is done there."""
+        if bundle[0].parts:
+            self._joins.append(bundle[0])
+        elif bundle[0] in self._suspects:
+            self._waiting.append(bundle[0])
+        else:
+            self._send(bundle)
 
     def events(self) -> Iterator[Event]:
         """As `Driver.events`."""
-        self._send()
         if self._waiting and not self._under_way:
-            self._alone, self._bundle = True, [self._waiting.popleft()]
-            self._send()
+            self._alone = True
+            self._send([self._waiting.popleft()])
         while self._joins and self._crew.n_free:
-            self._crew.submit(self._joins.popleft())
+            self._crew.submit([self._joins.popleft()])
         if self._crew.busy:
             yield from self._crew.events(wait_s=0.0 if not self._ended.empty() else TELL_S / 10)
         try:
@@ -134,8 +128,8 @@ class Cluster:
             self._count_workers()
             return
         self._alone = False
-        for unit, what in self._outcomes(future, self._under_way.pop(future)):
-            yield Event(unit, self._delivered(unit, what))
+        bundle = self._under_way.pop(future)
+        yield from map(Event, bundle, self._delivered(bundle, self._outcomes(future, bundle)))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -143,36 +137,38 @@ class Cluster:
         self._crew.__exit__(kind, error, traceback)
         _close(self._client, self._token, list(self._under_way))
 
-    def _send(self) -> None:
-        if not self._bundle:
-            return
+    def _send(self, bundle: Sequence[Unit]) -> None:
         with _about_the_scheduler(self._address):
-            future = self._client.submit(self._there.do, self._token, self._bundle, pure=False)
-        self._under_way[future] = self._bundle
-        self._bundle, self._bundle_bytes = [], 0
+            future = self._client.submit(self._there.do, self._token, bundle, pure=False)
+        self._under_way[future] = bundle
         future.add_done_callback(self._ended.put)
 
-    def _outcomes(self, future: Any, units: list[Unit]) -> list[tuple[Unit, Mapping[str, Any]]]:
+    def _outcomes(self, future: Any, units: Sequence[Unit]) -> list[dict[str, Any]]:
         from distributed import KilledWorker
 
         with _about_the_scheduler(self._address):
             try:
-                found: list[Mapping[str, Any]] = future.result()
+                found: list[dict[str, Any]] = future.result()
             except KilledWorker as error:
                 self._suspects.update(units)
                 lost = f"every worker it was given to has died, the last at {error.last_worker.address}"
                 found = [{"died": f"{lost}; out of memory?"} for _ in units]
             finally:
                 future.release()
-        return list(zip(units, found, strict=True))
+        return found
 
-    def _delivered(self, unit: Unit, what: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The outcome, with the files of the unit in the output folder."""
-        if "done" not in what:
-            return what
-        done = dict(what["done"])
+    def _delivered(self, bundle: Sequence[Unit], outcomes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The outcomes, with the files of the units in the output folder."""
         scratch = self._task.workshop / "partial" / "cluster"
-        return {"done": {"outputs": deliver_bytes(done.pop("files"), scratch, self._task, unit), **done}}
+        shutil.rmtree(scratch, ignore_errors=True)
+        finished = []
+        for number, (unit, what) in enumerate(zip(bundle, outcomes, strict=True)):
+            folder = scratch / str(number)
+            folder.mkdir(parents=True)
+            for name, blob in what.get("done", {}).pop("files", {}).items():
+                (folder / name).write_bytes(blob)
+            finished.append(Finished(unit, what, folder))
+        return deliver(self._task, finished)
 
     def _wait_for_workers(self) -> None:
         self._n_workers = len(self._client.nthreads())
@@ -210,14 +206,6 @@ class Cluster:
         if self._n_workers and not n_workers:
             self._say(f"all workers of {self._address} are gone; waiting for others")
         self._n_workers, self._counted = n_workers, time.monotonic()
-
-
-def _size(unit: Unit) -> int:
-    """Bytes of its recording; if it is missing, the worker reports that."""
-    try:
-        return size_of(unit.source.path)
-    except OSError:
-        return 0
 
 
 def _connected(address: str, jobs: int) -> Any:

@@ -5,20 +5,18 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distributed import WorkerPlugin
 
-from outlark.batch.crew import outcome
 from outlark.batch.task import Task, arithmetic
 from outlark.batch.unit import Unit
 from outlark.errors import OutlarkError
 from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark.batch.engine import Engine
+    from outlark.batch.engine import Engine, Finished
 
 #: By the token of a run: its outfit, and its engine once it is needed.
 _outfits: dict[str, "Outfit"] = {}
@@ -76,18 +74,22 @@ def ready(token: str) -> dict[str, Any]:
 
 
 def do(token: str, units: Sequence[Unit]) -> list[dict[str, Any]]:
-    """As `outlark.batch.crew.do_unit` for several units, but "done" has "files", name → bytes."""
+    """As `outlark.batch.crew.do_bundle`, but "done" has "files", name → bytes."""
     with _alone:
         try:
             engine = _engine(token)
         except OutlarkError as error:
             return [{"refused": str(error)}] * len(units)
-        return [outcome(unit, partial(_packed, engine, unit)) for unit in units]
+        with engine.finished(units, lambda number, seconds, share: None) as finished:
+            return [_packed(one) for one in finished]
 
 
-def _packed(engine: "Engine", unit: Unit) -> dict[str, Any]:
-    with engine.finished(unit, lambda seconds, share: None) as (done, folder):
-        return {"files": {file.name: file.read_bytes() for file in sorted(folder.iterdir())}, **done}
+def _packed(one: "Finished") -> dict[str, Any]:
+    if "done" not in one.what:
+        return one.what
+    return {
+        "done": {"files": {file.name: file.read_bytes() for file in sorted(one.folder.iterdir())}, **one.what["done"]}
+    }
 
 
 def _engine(token: str) -> "Engine":

@@ -9,7 +9,7 @@ import os
 import secrets
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
@@ -41,8 +41,8 @@ def start_worker(task: Task, progress: Any, complaints: str) -> None:
 
     Parameters
     ----------
-    progress : array of two numbers in shared memory
-        Seconds of audio analysed in the unit under way, and the share of the unit.
+    progress : array of three numbers in shared memory
+        The unit under way, by its number in the bundle; seconds of audio analysed in it, and the share of it.
     complaints : str
         A file for what libraries print.
     """
@@ -64,38 +64,17 @@ def worker_ready() -> dict[str, Any]:
         return {"refused": str(error)}
 
 
-def do_unit(unit: Unit) -> dict[str, Any]:
-    """Do a unit in a prepared process: ``{"done": …}``, ``{"failed": message}`` or ``{"refused": message}``."""
+def do_bundle(bundle: Sequence[Unit]) -> list[dict[str, Any]]:
+    """Do units in a prepared process: ``{"done": …}``, ``{"failed": message}`` or ``{"refused": message}`` for each."""
 
-    def progress(seconds: float, share: float) -> None:
-        _here["progress"][:] = (seconds, share)
+    def progress(number: int, seconds: float, share: float) -> None:
+        _here["progress"][:] = (number, seconds, share)
 
-    progress(0.0, 0.0)
     try:
         engine = _engine()
     except OutlarkError as error:
-        return {"refused": str(error)}
-    return outcome(unit, lambda: engine.work(unit, progress))
-
-
-def outcome(unit: Unit, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The outcome of a unit; nothing that is wrong with one recording may stop the others."""
-    from outlark.batch.analysis import DamagedPartError
-
-    path = unit.source.path
-    try:
-        return {"done": work()}
-    except DamagedPartError as error:
-        return {"failed": str(error), "damaged": True}
-    except OutlarkError as error:
-        return {"failed": str(error)}
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        return {"failed": f"{where}{error.strerror or error}; free some space, or check that you may write there"}
-    except MemoryError:
-        return {"failed": f"{path}: not enough memory; use fewer jobs (-j)"}
-    except Exception as error:
-        return {"failed": f"{path}: {type(error).__name__}: {error}; please report this"}
+        return [{"refused": str(error)}] * len(bundle)
+    return engine.work(bundle, progress)
 
 
 def _engine() -> "Engine":
@@ -120,7 +99,11 @@ class Crew:
     def __init__(self, task: Task, n_workers: int) -> None:
         self._task, self._n_workers = task, n_workers
         self._idle: list[_Worker] = []
-        self._busy: dict[Future[dict[str, Any]], tuple[_Worker, Unit]] = {}
+        self._busy: dict[Future[Any], tuple[_Worker, Sequence[Unit]]] = {}
+
+    @property
+    def n_workers(self) -> int:
+        return self._n_workers
 
     @property
     def n_free(self) -> int:
@@ -139,14 +122,14 @@ class Crew:
             raise InputError(reply["refused"])
         return reply["splits"]
 
-    def submit(self, unit: Unit) -> None:
+    def submit(self, bundle: Sequence[Unit]) -> None:
         hired = self._idle.pop(0) if self._idle else _Worker(self._task)
         try:
-            future = hired.submit(do_unit, unit)
+            future = hired.submit(do_bundle, bundle)
         except BrokenProcessPool:  # its process died while it had nothing to do
             hired.close()
-            return self.submit(unit)
-        self._busy[future] = hired, unit
+            return self.submit(bundle)
+        self._busy[future] = hired, bundle
         return None
 
     @property
@@ -157,19 +140,19 @@ class Crew:
         """As `Driver.events`."""
         ended, under_way = wait(self._busy, timeout=wait_s, return_when=FIRST_COMPLETED)
         for future in under_way:
-            hired, unit = self._busy[future]
-            seconds, share = hired.progress
+            hired, bundle = self._busy[future]
+            number, seconds, share = hired.progress
             if share:
-                yield Event(unit, {"seconds": seconds, "share": share})
+                yield Event(bundle[int(number)], {"seconds": seconds, "share": share})
         for future in ended:
-            hired, unit = self._busy.pop(future)
+            hired, bundle = self._busy.pop(future)
             try:
-                what = future.result()
+                outcomes = future.result()
                 self._idle.append(hired)
             except BrokenProcessPool:
-                what = {"died": hired.last_words()}
+                outcomes = [{"died": hired.last_words()}] * len(bundle)
                 hired.close()
-            yield Event(unit, what)
+            yield from map(Event, bundle, outcomes)
 
     def __enter__(self) -> Self:
         return self
@@ -186,7 +169,7 @@ class _Worker:
 
     def __init__(self, task: Task) -> None:
         context = multiprocessing.get_context("spawn")  # a fork would take threads and locks with it
-        self.progress = context.RawArray("d", 2)
+        self.progress = context.RawArray("d", 3)
         self._complaints = Path(task.workshop, "partial", f"{secrets.token_hex(8)}.log")
         self._complaints.parent.mkdir(exist_ok=True)
         self._complaints.touch()
@@ -194,8 +177,8 @@ class _Worker:
         self._executor = ProcessPoolExecutor(1, mp_context=context, initializer=start_worker, initargs=given)
         self._process: Any = None
 
-    def submit(self, function: Callable[..., dict[str, Any]], *given: Any) -> "Future[dict[str, Any]]":
-        self.progress[:] = (0.0, 0.0)
+    def submit(self, function: Callable[..., Any], *given: Any) -> "Future[Any]":
+        self.progress[:] = (0.0, 0.0, 0.0)
         if self._process is not None:
             return self._executor.submit(function, *given)
         others = set(multiprocessing.active_children())

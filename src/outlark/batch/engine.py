@@ -3,14 +3,16 @@
 import hashlib
 import os
 import pickle
-import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from filecmp import cmp
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from sklearn.base import clone
 
@@ -18,13 +20,13 @@ from outlark.annotations import FORMATS, About, Annotation, write_annotations
 from outlark.annotations.provenance import FOLDER_ABOUT
 from outlark.audio.recorder_metadata import Facts
 from outlark.audio.sound import resampled_length
-from outlark.batch.analysis import Progress, analyse, analyse_part, join_parts, opened
+from outlark.batch.analysis import DamagedPartError, Progress, analyse, analyse_part, join_parts, opened
 from outlark.batch.task import DECIDE, SCORES, Task, fingerprint, sha256_of
 from outlark.batch.unit import Unit, parts_folder
 from outlark.detection.scores_file import ScoreKeeper, load_scores
 from outlark.detection.stream import Found
-from outlark.errors import InputError, ModelFileError
-from outlark.files.aside import flushed_later, sync_folders
+from outlark.errors import InputError, ModelFileError, OutlarkError
+from outlark.files.aside import flushed_later, sync_folder
 from outlark.files.places import is_url
 from outlark.segments import Segment
 from outlark.storage.model_file import load, scoring_sha256
@@ -32,6 +34,8 @@ from outlark.version import __version__
 
 #: Annotations written to disk together, and bytes up to which they stay in memory.
 TOGETHER, IN_MEMORY = 1000, 2**22
+#: Recordings whose files are flushed to disk at the same time.
+FLUSHES = 50
 
 
 class Spool(Collection[Annotation]):
@@ -84,33 +88,81 @@ class Spool(Collection[Annotation]):
         yield self._last
 
 
-def deliver(finished: Path, task: Task, unit: Unit) -> dict[str, str]:
-    """Move all files of a folder to where those of the unit belong; their names in the output folder, and digests.
+def outcome(unit: Unit, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The outcome of a unit; nothing that is wrong with one recording may stop the others."""
+    path = unit.source.path
+    try:
+        return {"done": work()}
+    except DamagedPartError as error:
+        return {"failed": str(error), "damaged": True}
+    except OutlarkError as error:
+        return {"failed": str(error)}
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return {"failed": f"{where}{error.strerror or error}; free some space, or check that you may write there"}
+    except MemoryError:
+        return {"failed": f"{path}: not enough memory; use fewer jobs (-j)"}
+    except Exception as error:
+        return {"failed": f"{path}: {type(error).__name__}: {error}; please report this"}
 
-    When this returns they are safe, and the journal may list them.
+
+class Finished(NamedTuple):
+    """A unit, its outcome, and the folder with its files."""
+
+    unit: Unit
+    what: dict[str, Any]
+    folder: Path
+
+
+def deliver(task: Task, finished: Sequence[Finished]) -> list[dict[str, Any]]:
+    """Move the files of units to where they belong; the outcomes, with the names and digests of the files.
+
+    When this returns the files are safely on disk, and the journal may list them. They are flushed at the same time,
+    because a file system writes what waits for the disk together.
     """
-    output, name = Path(task.output), unit.source.name
-    folder = Path(output, name).parent if unit.part is None else parts_folder(task, name)
-    folder.mkdir(parents=True, exist_ok=True)
-    delivered = {}
-    for file in sorted(finished.iterdir()):
-        with file.open("rb+") as opened:
-            digest = hashlib.file_digest(opened, "sha256").hexdigest()
-            os.fsync(opened.fileno())
-        os.replace(file, folder / file.name)
-        if file.name != FOLDER_ABOUT:  # not of this recording alone
-            delivered[(folder / file.name).relative_to(output).as_posix()] = digest
-    sync_folders(folder, output)
-    return delivered
+    with ThreadPoolExecutor(min(FLUSHES, len(finished))) as threads:
+        flushed = list(threads.map(partial(_flushed, task), finished))
+    outcomes = [_moved(task, one) for one in flushed]
+    homes = {_home(task, one.unit) for one in flushed}
+    for folder in {folder for home in homes for folder in (home, *home.parents) if folder.is_relative_to(task.output)}:
+        sync_folder(folder)
+    return outcomes
 
 
-def deliver_bytes(files: Mapping[str, bytes], scratch: Path, task: Task, unit: Unit) -> dict[str, str]:
-    """The same for files by name, which came from elsewhere; `scratch` is deleted first."""
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(parents=True)
-    for name, blob in files.items():
-        (scratch / name).write_bytes(blob)
-    return deliver(scratch, task, unit)
+def _flushed(task: Task, one: Finished) -> Finished:
+    """With its files on disk, and their digests by name as "outputs"."""
+
+    def flush() -> dict[str, Any]:
+        digests, home = {}, _home(task, one.unit)
+        for path in sorted(one.folder.iterdir()):
+            if path.name == FOLDER_ABOUT and (home / path.name).exists() and cmp(path, home / path.name, shallow=False):
+                continue  # another recording of the folder brought it
+            with path.open("rb+") as file:
+                digests[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+                os.fsync(file.fileno())
+        return {"outputs": digests, **one.what["done"]}
+
+    return one._replace(what=outcome(one.unit, flush)) if "done" in one.what else one
+
+
+def _moved(task: Task, one: Finished) -> dict[str, Any]:
+    """The outcome of a unit once its files are in the output folder."""
+
+    def move() -> dict[str, Any]:
+        home, outputs = _home(task, one.unit), {}
+        home.mkdir(parents=True, exist_ok=True)
+        for name, digest in one.what["done"]["outputs"].items():
+            os.replace(one.folder / name, home / name)
+            if name != FOLDER_ABOUT:  # not of this recording alone
+                outputs[(home / name).relative_to(task.output).as_posix()] = digest
+        return {**one.what["done"], "outputs": outputs}
+
+    return outcome(one.unit, move) if "done" in one.what else one.what
+
+
+def _home(task: Task, unit: Unit) -> Path:
+    """The folder for the files of a unit."""
+    return Path(task.output, unit.source.name).parent if unit.part is None else parts_folder(task, unit.source.name)
 
 
 class Engine:
@@ -120,12 +172,13 @@ class Engine:
     """
 
     def __init__(self, task: Task, scratch: Path) -> None:
-        self.task, self._scratch, self._finished = task, scratch, scratch / "finished"
+        self.task, self._scratch, self._finished = task, scratch, scratch / "0"
         self._detector = load(task.model)
         if sha256_of(task.model) != task.model_sha256:
             raise ModelFileError(f"{task.model}: was changed during the run; start again")
         self._decisions = clone(self._detector.decisions).set_params(**task.decisions)
         self._detector.set_params(decisions=self._decisions)
+        self._settings = self._decisions.get_params()
         self._thresholds = self._set_thresholds()
         # settings that do not fit, and missing packages, show now and not with every recording
         self._detector.try_out()
@@ -145,31 +198,44 @@ class Engine:
         """Whether recordings can be split."""
         return self.task.verb != DECIDE and self._detector.grain is not None
 
-    def work(self, unit: Unit, progress: Progress) -> dict[str, Any]:
-        """Do a unit and move its files to the output folder once all are complete.
+    def work(self, bundle: Sequence[Unit], progress: Callable[[int, float, float], None]) -> list[dict[str, Any]]:
+        """Do units one after the other and move their files to the output folder once all are complete.
+
+        Parameters
+        ----------
+        progress : function
+            Gets the number of the unit in the bundle, the seconds of audio analysed in it, and the share of it.
 
         Returns
         -------
-        dict
-            "outputs": files in the output folder by name, with their SHA-256; "seconds": length of the recording or
-            part. For a recording also "segments": how many of each verdict; "file": its fingerprint before it was read;
-            and `Facts.for_journal`.
+        list of dict
+            For each unit ``{"failed": message}`` or ``{"done": …}`` with "outputs": files in the output folder by name,
+            with their SHA-256; "seconds": length of the recording or part. For a recording also "segments": how many of
+            each verdict; "file": its fingerprint before it was read; and `Facts.for_journal`.
         """
-        with self.finished(unit, progress) as (done, folder):
-            return {"outputs": deliver(folder, self.task, unit), **done}
+        with self.finished(bundle, progress) as finished:
+            return deliver(self.task, finished)
 
     @contextmanager
-    def finished(self, unit: Unit, progress: Progress) -> Iterator[tuple[dict[str, Any], Path]]:
-        """The result of `work`, and a folder with the files, which is emptied at the end."""
-        self._finished.mkdir(parents=True, exist_ok=True)
-        self._clean()
+    def finished(
+        self, bundle: Sequence[Unit], progress: Callable[[int, float, float], None]
+    ) -> Iterator[list[Finished]]:
+        """The results of units, each with a folder of its files, which is emptied at the end."""
         try:
-            find = self._part if unit.part is not None else self._decide if self.task.verb == DECIDE else self._detect
-            with Spool(self._scratch) as annotations, flushed_later():  # by `deliver`
-                done = find(unit, progress, annotations)
-            yield done, self._finished
+            yield [self._find(unit, number, partial(progress, number)) for number, unit in enumerate(bundle)]
         finally:
             self._clean()
+
+    def _find(self, unit: Unit, number: int, progress: Progress) -> Finished:
+        self._finished = self._scratch / str(number)
+        find = self._part if unit.part is not None else self._decide if self.task.verb == DECIDE else self._detect
+
+        def found() -> dict[str, Any]:
+            self._finished.mkdir(parents=True, exist_ok=True)
+            with Spool(self._scratch) as annotations, flushed_later():  # by `deliver`
+                return find(unit, progress, annotations)
+
+        return Finished(unit, outcome(unit, found), self._finished)
 
     def _part(self, unit: Unit, progress: Progress, annotations: Spool) -> dict[str, Any]:
         assert unit.part is not None
@@ -244,7 +310,7 @@ class Engine:
     def _about(self, facts: Facts, channel: int | None) -> About:
         """Provenance: everything that the content of an annotation file depends on."""
         settings = {
-            "decisions": self._decisions.get_params(),
+            "decisions": self._settings,
             "channel": "mix" if channel is None else channel,
             "verdicts": list(self.task.verdicts),
         }
@@ -264,8 +330,8 @@ class Engine:
         self._clean()
 
     def _clean(self) -> None:
-        """Remove unfinished files; the folder stays, because making it takes as long as a short recording."""
-        for file in self._finished.iterdir():
+        """Remove unfinished files; the folders stay, because making one takes as long as a short recording."""
+        for file in self._scratch.glob("*/*"):
             file.unlink()
 
 

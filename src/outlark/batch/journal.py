@@ -63,15 +63,16 @@ class Journal:
         for entry in entries_in(path):
             self._take(entry)
 
-    def add(self, entry: Mapping[str, Any]) -> None:
-        """Write a line about ``entry["recording"]``, and return once it is on the disk; OSError if it is not."""
-        line = json.dumps(entry, sort_keys=True).encode("ascii") + b"\n"
+    def add(self, *entries: Mapping[str, Any]) -> None:
+        """Write a line about each ``entry["recording"]``; when this returns all are on the disk, else OSError."""
+        lines = b"".join(json.dumps(entry, sort_keys=True).encode("ascii") + b"\n" for entry in entries)
         with self.path.open("ab", buffering=0) as file:
-            written = file.write(line)
-            if written != len(line):
+            written = file.write(lines)
+            if written != len(lines):
                 raise OSError(28, "No space left on device", str(self.path))
             os.fsync(file.fileno())
-        self._take(dict(entry))
+        for entry in entries:
+            self._take(dict(entry))
 
     def clear(self) -> None:
         self.path.write_bytes(b"")

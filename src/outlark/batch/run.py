@@ -2,8 +2,9 @@
 
 import shutil
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from outlark.batch.journal import DONE, FAILED, NAME, PART, Journal, TakenError,
 from outlark.batch.report import Report, State, report_of
 from outlark.batch.sources import Failure, Source, Sources
 from outlark.batch.task import Print, Task
-from outlark.batch.unit import PART_S, Driver, Long, Part, Unit, forget_parts, n_parts
+from outlark.batch.unit import PART_S, Driver, Event, Long, Part, Unit, forget_parts, n_parts
 from outlark.errors import InputError
 from outlark.files.places import size_of
 
 #: Seconds to wait for the processes of a run that was killed a moment ago.
 WAIT_S = 10.0
+#: Limits of a bundle of short recordings: units, and bytes (about a minute of audio).
+BUNDLE_UNITS, BUNDLE_BYTES = 50, 2**22
 
 
 def run(
@@ -114,6 +117,8 @@ class _Run:
         self._identity, self._part_s = task.identity, part_s
         self._to_do: dict[str, int] = {}  # bytes of the files that are left to do
         self._long: dict[str, Long] = {}  # recordings that are split
+        self._alone: deque[Unit] = deque()  # units that are to be done next, each by itself
+        self._under_way = self._n_left = 0  # units that are handed out, and files that are not
         self._died: set[Unit] = set()  # units whose process has died once
         self._counted: dict[Unit, tuple[float, float]] = {}  # bytes and seconds of a unit that are in the state
         for source in sources.files:
@@ -122,24 +127,42 @@ class _Run:
 
     def work(self, driver: Driver) -> None:
         self.state.bytes_total = float(sum(self._to_do.values()))
+        self._n_left = len(self._to_do)
         self.watch(self.state)
         if not self._to_do:
             return
         with driver:
-            splits = driver.start(len(self._to_do))
-            first: deque[Unit] = deque()  # units that follow from others
-            rest = self._units(splits)
-            under_way = 0
+            rest = self._units(driver.start(len(self._to_do)))
             while True:
-                while driver.n_free and (unit := first.popleft() if first else next(rest, None)) is not None:
-                    driver.submit(unit)
-                    under_way += 1
-                if not under_way:
+                self._hand_out(driver, rest)
+                if not self._under_way:
                     return
-                for unit, what in driver.events():
-                    under_way -= "share" not in what
-                    first.extend(self._happened(unit, what))
-                    self.watch(self.state)
+                events = list(driver.events())
+                self._under_way -= sum("share" not in what for _, what in events)
+                if not any("died" in what for _, what in events):  # what has died is tried again first
+                    self._hand_out(driver, rest)  # the processes go on while the journal is written
+                self._note(events)
+
+    def _hand_out(self, driver: Driver, rest: Iterator[Unit]) -> None:
+        while driver.n_free and (bundle := self._bundle(rest, driver.n_workers)):
+            driver.submit(bundle)
+            self._under_way += len(bundle)
+
+    def _bundle(self, rest: Iterator[Unit], n_workers: int) -> list[Unit]:
+        """The next units for one process: several short recordings, which then wait for the disk only once.
+
+        Towards the end there are fewer in a bundle, so that all processes end at about the same time.
+        """
+        if self._alone:
+            return [self._alone.popleft()]
+        bundle, n_bytes = list[Unit](), 0
+        for unit in islice(rest, max(1, min(BUNDLE_UNITS, self._n_left // (2 * n_workers)))):
+            n_bytes += BUNDLE_BYTES if unit.part or unit.parts else self._to_do[unit.source.name]
+            if bundle and n_bytes > BUNDLE_BYTES:
+                self._alone.append(unit)
+                break
+            bundle.append(unit)
+        return bundle
 
     def _sort_in(self, source: Source, now: Print) -> None:
         entry = self.journal.entries.get(source.name, {})
@@ -161,6 +184,7 @@ class _Run:
         for source in self.sources.files:
             if source.name not in self._to_do:
                 continue
+            self._n_left -= 1
             n = n_parts(source, self._part_s) if splits else 1
             if n == 1:
                 yield Unit(source)
@@ -172,54 +196,75 @@ class _Run:
             self.state.resumed += found
             yield from long.units()
 
-    def _happened(self, unit: Unit, what: Mapping[str, Any]) -> list[Unit]:
-        """Note an event; the units that follow from it."""
+    def _note(self, events: Sequence[Event]) -> None:
+        """Note what happened: in the journal all at once, then in the state."""
+        events = [Event(unit, self._judged(unit, what)) for unit, what in events]
+        lines = [
+            self._line(unit, what) for unit, what in events if "done" in what or ("failed" in what and not unit.part)
+        ]
+        if lines:
+            self.journal.add(*lines)
+        for unit, what in events:
+            self._happened(unit, what)
+            self.watch(self.state)
+
+    def _judged(self, unit: Unit, what: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A unit has failed if its process has died twice: the first time it was perhaps not its fault."""
         if "refused" in what:
             raise InputError(what["refused"])
+        if "died" in what and unit in self._died:
+            return {"failed": f"{unit.source.path}: {what['died']}"}
+        return what
+
+    def _line(self, unit: Unit, what: Mapping[str, Any]) -> dict[str, Any]:
+        """The line of the journal about a unit that has succeeded, or a recording that has failed."""
+        source, part = unit.source, unit.part
+        about = {"recording": source.name, "path": str(source.path)}
+        if part is not None:
+            which = {"part": part.number, "of": part.of, "length_s": part.length_s, "file": unit.before}
+            return {**about, "state": PART, **which, "identity": self._identity, "outputs": what["done"]["outputs"]}
+        if "failed" in what:
+            return {**about, **source.listed, "state": FAILED, "message": what["failed"]}
+        wrote = {"formats": list(self.task.formats), "scores": self.task.keep_scores, "identity": self._identity}
+        # what a manifest says of a recording counts more than what was found in the file
+        return {**about, "state": DONE, **wrote, **what["done"], **source.listed}
+
+    def _happened(self, unit: Unit, what: Mapping[str, Any]) -> None:
+        """Note an event in the state, once the journal has it."""
         if "share" in what:
             self._advance(unit, what["share"], what["seconds"])
-            return []
-        if "died" in what and unit not in self._died:
-            self._died.add(unit)  # perhaps not its fault
-            return [unit]
-        if "died" in what:
-            what = {"failed": f"{unit.source.path}: {what['died']}"}
-        if unit.part is not None:
-            return self._part_ended(self._long[unit.source.name], unit, unit.part, what)
-        self._ended(unit, what)
-        return []
+        elif "died" in what:
+            self._died.add(unit)
+            self._alone.append(unit)
+        elif unit.part is not None:
+            self._part_ended(self._long[unit.source.name], unit, unit.part, what)
+        else:
+            self._ended(unit, what)
 
-    def _part_ended(self, long: Long, unit: Unit, part: Part, what: Mapping[str, Any]) -> list[Unit]:
-        """A part has succeeded or failed: to the journal, then to the state; after the last, what follows."""
+    def _part_ended(self, long: Long, unit: Unit, part: Part, what: Mapping[str, Any]) -> None:
+        """A part has succeeded or failed; after the last, what follows."""
         if "done" in what:
-            about = {"recording": unit.source.name, "path": str(unit.source.path), "state": PART}
-            which = {"part": part.number, "of": part.of, "length_s": part.length_s, "file": long.before}
-            outputs = what["done"]["outputs"]
-            self.journal.add({**about, **which, "identity": self._identity, "outputs": outputs})
             self._advance(unit, 1.0, what["done"]["seconds"])
         long.ended(part, what)
         if long.under_way:
-            return []
+            return
         if long.message is None:
-            return [long.whole()]
-        self._ended(Unit(unit.source), {"failed": long.message})
-        return []
+            self._alone.append(long.whole())
+        else:
+            whole, failed = Unit(unit.source), {"failed": long.message}
+            self.journal.add(self._line(whole, failed))
+            self._ended(whole, failed)
 
     def _ended(self, unit: Unit, what: Mapping[str, Any]) -> None:
-        """A file has succeeded or failed: to the journal, then to the state."""
-        task, source = self.task, unit.source
-        about = {"recording": source.name, "path": str(source.path), **source.listed}
+        """A file has succeeded or failed."""
+        source = unit.source
         if "failed" in what:
-            self.journal.add({**about, "state": FAILED, "message": what["failed"]})
             if source.name not in self._long:
                 self._advance(unit, 1.0, self._counted.get(unit, (0.0, 0.0))[1])
             elif what.get("damaged"):
                 self._long[source.name].forget()
             self._failed(source, what["failed"])
             return
-        wrote = {"formats": list(task.formats), "scores": task.keep_scores, "identity": self._identity}
-        # what a manifest says of a recording counts more than what was found in the file
-        self.journal.add({**about, "state": DONE, **wrote, **what["done"], **source.listed})
         if unit.parts:
             self._long.pop(source.name).forget()
         else:

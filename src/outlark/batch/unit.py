@@ -2,7 +2,7 @@
 
 import hashlib
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -80,12 +80,17 @@ class Driver(Protocol):
         ...
 
     @property
-    def n_free(self) -> int:
-        """How many units can be submitted now."""
+    def n_workers(self) -> int:
+        """How many bundles are worked on at the same time."""
         ...
 
-    def submit(self, unit: Unit) -> None:
-        """Have a unit done; `events` reports the outcome."""
+    @property
+    def n_free(self) -> int:
+        """How many bundles can be submitted now."""
+        ...
+
+    def submit(self, bundle: Sequence[Unit]) -> None:
+        """Have units done by one process, one after the other; `events` reports the outcome of each."""
         ...
 
     def events(self) -> Iterator[Event]:
