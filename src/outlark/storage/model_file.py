@@ -531,6 +531,8 @@ def _note_model(front_end: NoteFrontEnd, class_model: Any, arrays: Arrays, sizes
     require(in_order, "array 'left_out' must hold the scores of each class in order")
     fits = contrast_db is None or SOUND_DB <= contrast_db[0] <= CLEAR_DB
     require(fits, f"array 'contrast_db' is {contrast_db}, not {SOUND_DB:g} to {CLEAR_DB:g}")
+    both = (found["rejected"] is None) == (found["rejected_counts"] is None)
+    require(both, "of the arrays 'rejected' and 'rejected_counts', one is missing")
     rejected = None
     if found["rejected"] is not None:
         pairs = zip(_split(found, "rejected"), class_model.descriptions_, strict=True)
