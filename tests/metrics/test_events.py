@@ -9,11 +9,10 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from outlark.errors import InputError
 from outlark.metrics import Events, event_f, match_events, onset_offset_errors
 
 # A busy machine is no failure.
-patient = settings(deadline=None, max_examples=100)
+patient = settings(deadline=None, max_examples=40)
 thresholds = st.sampled_from([0.1, 0.3, 1 / 3, 0.5, 0.8, 1.0])
 rows = st.tuples(st.integers(0, 20), st.integers(1, 8), st.sampled_from("ab")).map(lambda r: (r[0], r[0] + r[1], r[2]))
 events = st.lists(rows, max_size=6).map(Events.from_rows)
@@ -71,15 +70,6 @@ def test_as_many_pairs_as_mir_eval(reference, estimated, min_iou):
     assert len(match_events(reference, estimated, min_iou).iou) == len(expected)
 
 
-def test_the_overlap_is_that_of_mir_eval(rng):
-    reference, estimated = random_events(rng, 60, 30), random_events(rng, 60, 30)
-    matching = match_events(reference, estimated, 0.3)
-    intervals = [np.column_stack([side.starts, side.ends]) for side in (reference, estimated)]
-    pairs = list(zip(matching.reference, matching.estimated, strict=True))
-    assert len(pairs) > 10
-    assert matching.iou.mean() == pytest.approx(mir_eval.transcription.average_overlap_ratio(*intervals, pairs))
-
-
 @patient
 @given(*[st.lists(st.tuples(st.integers(0, 60), st.sampled_from("ab")), min_size=1, max_size=12)] * 2)
 def test_notes_of_one_length_score_as_in_mir_eval(true, found):
@@ -121,12 +111,6 @@ def test_long_events_do_not_hide_short_ones():
     matching = match_events(reference, estimated, 0.5)
     assert matching.reference.tolist() == list(range(101))
     assert matching.estimated.tolist() == [100, *range(100)]
-
-
-def test_a_tie_at_the_threshold_is_a_pair():
-    reference, estimated = Events([0], [10], ["a"]), Events([0], [3], ["a"])
-    assert len(match_events(reference, estimated, 0.3).iou) == 1
-    assert len(match_events(reference, estimated, 0.300001).iou) == 0
 
 
 def test_touching_events_do_not_overlap():
@@ -211,14 +195,6 @@ def test_a_right_estimate_does_not_use_up_an_unlabelled_event():
     assert (scores.true_positives, scores.false_positives, scores.absorbed) == (1, 0, 1)
 
 
-def test_an_unlabelled_event_takes_any_label():
-    estimated = Events.from_rows([(0, 10, "a"), (20, 30, "b")])
-    scores = event_f(NONE, estimated, 0.5, Events([0, 20], [10, 30], ["UNK", "b"]))
-    assert scores.absorbed.tolist() == [1, 1]
-    assert scores.false_positives.tolist() == [0, 0]
-    assert np.isnan(scores.pooled).all()
-
-
 def test_an_unknown_answer_does_not_use_up_an_unlabelled_event():
     estimated = Events.from_rows([(0, 10, "unknown"), (0, 9, "a")])
     scores = event_f(NONE, estimated, 0.5, Events([0], [10], ["UNK"]), classes=["a"])
@@ -262,15 +238,6 @@ def test_perfect_and_empty(rng):
     assert np.isnan([*event_f(NONE, NONE).pooled, *event_f(NONE, NONE).macro]).all()
 
 
-def test_one_label_for_everything_has_the_precision_of_chance():
-    labels = list("aaabbcdddd")
-    starts = np.arange(10)
-    constant = event_f(Events(starts, starts + 0.5, labels), Events(starts, starts + 0.5, ["a"] * 10))
-    assert constant.per_class.precision[0] == pytest.approx(0.3)
-    assert constant.per_class.recall.tolist() == [1, 0, 0, 0]
-    assert constant.macro.f == pytest.approx(2 * 0.3 / 1.3 / 4)
-
-
 def test_errors_are_late_or_early():
     reference = Events.from_rows([(10, 20, "a"), (30, 40, "b"), (50, 60, "a")])
     estimated = Events.from_rows([(53, 60, "a"), (9, 24, "a"), (30, 40, "a"), (58, 70, "a")])
@@ -302,49 +269,6 @@ def test_events_keep_their_unit_and_cannot_change():
         some.starts[0] = 0
     late = Events(np.array([6], dtype=np.uint16), np.array([8], dtype=np.uint16), ["a"])
     assert onset_offset_errors(late, some).onsets.tolist() == [-1]
-
-
-def test_rows_make_events():
-    some = Events.from_rows(row for row in [(0, 1.5, "a"), [2, 3, "b"]])
-    assert some.starts.tolist() == [0, 2]
-    assert some.ends.tolist() == [1.5, 3]
-    assert some.labels == ("a", "b")
-    assert len(Events.from_rows([])) == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([0], [1, 2], ["a"]), "1 starts, 2 ends and 1 labels"),
-        (([0, 1], [1, 2], ["a"]), "2 starts, 2 ends and 1 labels"),
-        (([0, 2.0], [1, 2.0], ["a", "b"]), "1 of 2 events do not end after their start, first event 1: 2.0 to 2.0"),
-        (([np.nan], [1], ["a"]), "starts has 1 times that are not finite, first nan at event 0"),
-        (([0], [np.inf], ["a"]), "ends has 1 times that are not finite"),
-        ((["0"], ["1"], ["a"]), "type <U1, expected numbers"),
-        (([[0]], [[1]], ["a"]), r"starts has shape \(1, 1\)"),
-        (([0], [1], "a"), "labels has shape"),
-    ],
-)
-def test_times_that_are_no_events(arguments, message):
-    with pytest.raises(InputError, match=message):
-        Events(*arguments)
-
-
-def test_rows_of_another_length():
-    with pytest.raises(InputError, match="A row has 2 values"):
-        Events.from_rows([(0, 1)])
-
-
-@pytest.mark.parametrize("function", [match_events, event_f, onset_offset_errors])
-@pytest.mark.parametrize("min_iou", [0, -0.1, 1.01, np.nan])
-def test_a_threshold_that_is_no_overlap(function, min_iou):
-    with pytest.raises(InputError, match="expected more than 0 and at most 1"):
-        function(NONE, NONE, min_iou)
-
-
-def test_classes_that_cannot_be_scored():
-    with pytest.raises(InputError, match="a label twice"):
-        event_f(NONE, NONE, classes=["a", "a"])
 
 
 def test_scores_print_as_a_table():

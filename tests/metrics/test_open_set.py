@@ -10,20 +10,17 @@ from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix, f1_score, roc_auc_score, roc_curve
 
 from outlark import metrics
-from outlark.errors import InputError
 
 CLASSES = np.array([3, 5, 8])
 UNKNOWNS = (-1, 7)
 # A busy machine is no failure.
-patient = settings(deadline=None, max_examples=60)
+patient = settings(deadline=None, max_examples=30)
 Data = tuple[np.ndarray, np.ndarray, np.ndarray]
 SCORE_METRICS = [
     metrics.auroc,
     metrics.oscr,
     metrics.fpr_at_tpr,
     metrics.ccr_at_fpr,
-    metrics.aurc,
-    metrics.augrc,
     metrics.accuracy_known,
 ]
 
@@ -114,31 +111,6 @@ def test_ties_at_the_operating_point_are_shared() -> None:
 
 @patient
 @given(problems())
-def test_aurc_is_the_mean_over_random_tie_breaks(data: Data) -> None:
-    """Inside a tied group every sample carries the group's mean error: the expectation over all orders."""
-    _, scores, _ = data
-    best, error = scores.max(axis=1), 1 - credit_of(*data)
-    expected = np.concatenate([np.full(np.sum(best == t), error[best == t].mean()) for t in sorted(set(best))[::-1]])
-    selective = [expected[:k].mean() for k in range(1, len(best) + 1)]
-    assert metrics.aurc(*data) == pytest.approx(np.mean(selective))
-
-
-@patient
-@given(problems())
-def test_augrc_follows_from_the_auroc_of_failure_detection(data: Data) -> None:
-    """Traub et al. 2024: AUGRC = (1 - AUROC_f) a (1 - a) + (1 - a)²/2, AUROC_f of right against wrong, a = accuracy."""
-    y, scores, classes = data
-    best, credit = scores.max(axis=1), credit_of(*data)
-    accuracy, failure_auroc = credit.mean(), 0.0
-    if 0 < accuracy < 1:
-        both = np.r_[np.ones(len(y)), np.zeros(len(y))]
-        failure_auroc = roc_auc_score(both, np.r_[best, best], sample_weight=np.r_[credit, 1 - credit])
-    expected = (1 - failure_auroc) * accuracy * (1 - accuracy) + (1 - accuracy) ** 2 / 2
-    assert metrics.augrc(y, scores, classes) == pytest.approx(expected)
-
-
-@patient
-@given(problems())
 def test_accuracy_shares_ties_between_the_classes(data: Data) -> None:
     known = np.isin(data[0], CLASSES)
     assert metrics.accuracy_known(*data) == pytest.approx(credit_of(*data)[known].mean())
@@ -174,20 +146,11 @@ def test_a_constant_scorer_is_at_chance_everywhere(n_classes: int, rng: np.rando
         assert getattr(report, name) == pytest.approx(chance), name
 
 
-def test_a_random_scorer_is_near_chance(rng: np.random.Generator) -> None:
-    y = rng.choice([*CLASSES, *UNKNOWNS], 20_000)
-    predicted = rng.choice([*CLASSES, -1], 20_000, p=[0.1, 0.2, 0.3, 0.4])
-    report = metrics.open_set_report(y, rng.normal(size=(20_000, 3)), CLASSES, predicted, -1)
-    for name, chance in report.chance.items():
-        # Four standard errors of a share of 8,000 samples.
-        assert getattr(report, name) == pytest.approx(chance, abs=0.022), name
-
-
 def test_a_perfect_scorer_reaches_the_best_values(rng: np.random.Generator) -> None:
     y = np.array([3, 5, 8, 7, 7, -1])
     scores = (y[:, None] == CLASSES) + 0.1 * rng.random((6, 3))
     report = metrics.open_set_report(y, scores, CLASSES, np.where(np.isin(y, CLASSES), y, -1), -1)
-    best = {"fpr_at_95_tpr": 0.0, "aurc": np.mean([0, 0, 0, 1 / 4, 2 / 5, 3 / 6]), "augrc": 0.5**2 / 2}
+    best = {"fpr_at_95_tpr": 0.0}
     for name in report.chance:
         assert getattr(report, name) == pytest.approx(best.get(name, 1.0)), name
 
@@ -201,7 +164,6 @@ def test_report_holds_the_single_metrics_and_prints_them(rng: np.random.Generato
     assert report.fpr_at_95_tpr == metrics.fpr_at_tpr(*data, tpr=0.95)
     assert report.ccr_at_1_fpr == metrics.ccr_at_fpr(*data, fpr=0.01)
     assert report.ccr_at_10_fpr == metrics.ccr_at_fpr(*data, fpr=0.1)
-    assert (report.aurc, report.augrc) == (metrics.aurc(*data), metrics.augrc(*data))
     assert report.accuracy_known == metrics.accuracy_known(*data)
     known = int(np.isin(data[0], CLASSES).sum())
     assert (report.n_known, report.n_unknown) == (known, 200 - known)
@@ -214,13 +176,6 @@ def test_report_holds_the_single_metrics_and_prints_them(rng: np.random.Generato
     assert flat["oscr_chance"] == pytest.approx(1 / 6)
     assert {"n_known", "macro_f_open", "macro_f_open_chance"} <= set(flat)
     assert all(isinstance(value, float | int) for value in flat.values())
-
-
-def test_report_without_predictions_has_no_confusion_matrix(rng: np.random.Generator) -> None:
-    report = metrics.open_set_report(*random_problem(rng))
-    assert report.confusion is None
-    assert np.isnan(report.macro_f_open)
-    assert "macro F" not in str(report)
 
 
 @patient
@@ -254,11 +209,11 @@ def test_report_without_unknowns_or_without_knowns_says_what_it_can() -> None:
     closed = metrics.open_set_report(["a", "b", "b"], scores, ["a", "b"])
     assert np.isnan([closed.auroc, closed.oscr, closed.fpr_at_95_tpr, closed.ccr_at_1_fpr]).all()
     assert closed.accuracy_known == pytest.approx(2 / 3)
-    assert closed.aurc == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
     assert "AUROC" not in str(closed)
     none = metrics.open_set_report(["?", "?", "?"], scores, ["a", "b"])
     assert np.isnan([none.auroc, none.accuracy_known]).all()
-    assert (none.aurc, none.augrc) == (1.0, 0.5)
+    assert none.confusion is None
+    assert "macro F" not in str(none)
 
 
 def test_confusion_matrix_is_that_of_scikit_learn(rng: np.random.Generator) -> None:
@@ -276,62 +231,3 @@ def test_confusion_matrix_can_keep_each_unknown_class_as_a_row() -> None:
     assert matrix.row_labels == ("a", "b", "x", "z")
     assert matrix.column_labels == ("a", "b", "?")
     assert matrix.counts.tolist() == [[0, 0, 1], [1, 1, 0], [0, 0, 2], [1, 0, 0]]
-
-
-def test_confusion_matrix_sorts_unknown_labels_of_mixed_types() -> None:
-    matrix = metrics.open_set_confusion_matrix([0, "x", 9, 7], [0, -1, -1, 0], [0, 1], -1, rows="all")
-    assert matrix.row_labels == (0, 1, 7, 9, "x")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"unknown_label": "a"}, r"unknown_label 'a' is one of the classes"),
-        ({"y_pred": ["a", "q"]}, r"y_pred has the labels 'q', expected only \['a', 'b', '\?'\]"),
-        ({"y_pred": ["a"]}, r"y_true has 2 labels but y_pred has 1"),
-        ({"rows": "some"}, r"rows is 'some', expected 'classes' or 'all'"),
-        ({"y_true": [["a", "b"]]}, r"y_true has shape \(1, 2\), expected one dimension"),
-    ],
-)
-def test_confusion_matrix_refuses(change: dict, message: str) -> None:
-    arguments = {"y_true": ["a", "b"], "y_pred": ["a", "b"], "classes": ["a", "b"], "unknown_label": "?"} | change
-    with pytest.raises(InputError, match=message):
-        metrics.open_set_confusion_matrix(**arguments)
-
-
-@pytest.mark.parametrize("metric", [*SCORE_METRICS, metrics.oscr_curve, metrics.open_set_report])
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"class_scores": [[1, np.nan], [0, 1], [0, 0]]}, r"NaN in 1 of 3 rows, first in row 0"),
-        ({"class_scores": [[1], [0], [0]]}, r"class_scores has shape \(3, 1\), expected \(n_samples, 2\)"),
-        ({"class_scores": [1, 0, 0]}, r"class_scores has shape \(3,\), expected \(n_samples, 2\)"),
-        ({"class_scores": np.zeros((0, 2)), "y_true": []}, r"class_scores has no rows"),
-        ({"y_true": ["a", "?"]}, r"y_true has 2 labels but class_scores has 3 rows"),
-        ({"classes": ["a", "a"]}, r"classes has a label twice"),
-        ({"classes": []}, r"classes is empty"),
-    ],
-)
-def test_score_metrics_refuse(metric: Callable, change: dict, message: str) -> None:
-    arguments = {"y_true": ["a", "b", "?"], "class_scores": np.eye(3)[:, :2], "classes": ["a", "b"]} | change
-    with pytest.raises(InputError, match=message):
-        metric(**arguments)
-
-
-@pytest.mark.parametrize("metric", [metrics.auroc, metrics.oscr, metrics.fpr_at_tpr, metrics.ccr_at_fpr])
-@pytest.mark.parametrize(("y", "kind"), [(["a", "b"], "unknown"), ([0, 1], "known")])
-def test_separation_needs_knowns_and_unknowns(metric: Callable, y: list, kind: str) -> None:
-    with pytest.raises(InputError, match=rf"y_true has no {kind} sample.*same labels"):
-        metric(y, np.eye(2), ["a", "b"])
-
-
-def test_accuracy_needs_knowns() -> None:
-    with pytest.raises(InputError, match="y_true has no known sample"):
-        metrics.accuracy_known(["?"], [[1.0]], ["a"])
-
-
-@pytest.mark.parametrize(("metric", "name"), [(metrics.fpr_at_tpr, "tpr"), (metrics.ccr_at_fpr, "fpr")])
-@pytest.mark.parametrize("value", [-0.1, 1.5, np.nan])
-def test_operating_point_is_a_share(metric: Callable, name: str, value: float) -> None:
-    with pytest.raises(InputError, match=rf"{name} is {value}, expected a share between 0 and 1"):
-        metric(["a", "?"], [[1.0], [0.0]], ["a"], **{name: value})

@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
 from outlark import metrics
-from outlark.errors import InputError
-from outlark.metrics.windows import mean_of_defined
 
 CLASSES = ["a", "b", "c"]
 # A busy machine is no failure.
-patient = settings(deadline=None, max_examples=60)
+patient = settings(deadline=None, max_examples=30)
 pairs = st.lists(st.tuples(st.sampled_from("abcxy"), st.sampled_from("abcz?")), max_size=25)
 notes_of_windows = st.lists(st.tuples(st.sampled_from("abcz?"), st.integers(-1, 4)), max_size=25)
 
@@ -65,32 +63,12 @@ def test_the_first_table_of_the_paper():
     ]
 
 
-def test_an_unknown_note_with_the_label_of_a_class_is_its_false_positive():
-    scores = metrics.note_f(["a", "x"], ["a", "a"], ["a", "b"])
-    assert scores.per_class[0] == pytest.approx(1 / 1.5)
-    assert scores.unknown == 0
-
-
 def test_a_category_that_never_occurs_is_left_out_of_the_means():
     scores = metrics.window_f(["a", "a"], ["a", "b"], CLASSES)
     np.testing.assert_allclose(scores.per_class, [2 / 3, 0, np.nan])
     assert np.isnan(scores.unknown)
     assert scores.macro_known == pytest.approx(1 / 3)
     assert scores.macro_all == pytest.approx(1 / 3)
-
-
-def test_nothing_at_all_is_nan():
-    scores = metrics.window_f([], [], CLASSES)
-    assert np.isnan([*scores.per_class, scores.unknown, scores.macro_known, scores.macro_all]).all()
-    assert np.isnan(list(scores.chance.values())).all()
-
-
-def test_perfect_and_always_wrong():
-    true = list("aabbccxy")
-    perfect = metrics.window_f(true, true, CLASSES)
-    assert perfect.per_class.tolist() == [1, 1, 1]
-    assert perfect.macro_known == perfect.macro_all == perfect.unknown == 1
-    assert metrics.window_f(true, list("bbccaaab"), CLASSES).macro_all == 0
 
 
 @pytest.mark.parametrize("answer", ["a", "b", "?"])
@@ -111,12 +89,6 @@ def test_chance_is_the_mean_over_shuffled_predictions(rng):
         found = [getattr(scores, name) for scores in shuffled]
         # Five standard errors of the mean.
         assert value == pytest.approx(np.mean(found), abs=5 * np.std(found) / np.sqrt(len(found)))
-
-
-def test_numbers_stay_numbers_beside_a_text():
-    scores = metrics.window_f([0, 1, 7], [0, "unknown", "unknown"], [0, 1])
-    assert scores.per_class.tolist() == [1, 0]
-    assert scores.unknown == pytest.approx(2 / 3)
 
 
 def test_scores_print_with_their_chance():
@@ -152,10 +124,6 @@ def test_ties_go_to_the_classes_in_their_order(windows, label):
     assert metrics.note_labels(list(windows), [0] * len(windows), CLASSES, "?", n_notes=1) == [label]
 
 
-def test_the_order_of_the_classes_decides_a_tie():
-    assert metrics.note_labels(["a", "b"], [0, 0], ["b", "a"]) == ["b"]
-
-
 def test_the_number_of_notes_is_the_largest_by_default():
     assert metrics.note_labels(["a", "b", "a"], np.array([2, -1, 0]), CLASSES) == ["a", "unknown", "a"]
     assert metrics.note_labels(["a"], [-1], CLASSES) == []
@@ -168,40 +136,3 @@ def test_from_windows_to_notes():
     labels = metrics.note_labels(predicted, np.repeat([0, 1, 2], 4), ["a", "b"], ".")
     assert labels == ["a", "a", "b"]
     assert metrics.note_f(["a", "a", "x"], labels, ["a", "b"], ".").per_class.tolist() == [1, 0]
-
-
-def test_the_mean_of_the_second_table():
-    windows = np.array([0.88, 0.77, 0.89, 0.89])
-    assert mean_of_defined(windows) == pytest.approx(0.8575)
-    assert mean_of_defined(np.array([np.nan, *windows[:3]])) == pytest.approx(0.847, abs=5e-4)
-
-
-@pytest.mark.parametrize("function", [metrics.window_f, metrics.note_f])
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((["a"], ["a", "b"], CLASSES), "y_true has 1 labels but y_pred has 2"),
-        (([["a"]], ["a"], CLASSES), r"y_true has shape \(1, 1\)"),
-        ((["a"], ["a"], []), "classes is empty"),
-        ((["a"], ["a"], ["a", "a"]), "a label twice"),
-        ((["a"], ["a"], CLASSES, "b"), "'b' is one of the classes"),
-    ],
-)
-def test_labels_that_cannot_be_scored(function, arguments, message):
-    with pytest.raises(InputError, match=message):
-        function(*arguments)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "n_notes", "message"),
-    [
-        ((["a"], [0, 1], CLASSES), None, r"shape \(2,\), expected \(1,\)"),
-        ((["a"], [0.0], CLASSES), None, "type float64, expected integers"),
-        ((["a", "b"], [0, -2], CLASSES), None, "is -2 at window 1"),
-        ((["a", "b"], [0, 3], CLASSES), 3, "is 3 at window 1, .* from 0 to 2"),
-        ((["a"], [0], CLASSES, "a"), None, "'a' is one of the classes"),
-    ],
-)
-def test_windows_without_a_proper_note(arguments, n_notes, message):
-    with pytest.raises(InputError, match=message):
-        metrics.note_labels(*arguments, n_notes=n_notes)

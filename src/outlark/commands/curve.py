@@ -13,8 +13,7 @@ from outlark.commands.evaluation import Compared, event_scores, is_answer
 from outlark.commands.figures import BLUE, GREEN, GREY, ORANGE, plain_axis
 from outlark.errors import InputError
 from outlark.metrics import EventScores
-from outlark.metrics.intervals import wilson
-from outlark.metrics.windows import ratio
+from outlark.metrics.windows import ratio, wilson
 from outlark.plain_text import number_of
 
 if TYPE_CHECKING:

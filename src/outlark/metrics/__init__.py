@@ -13,8 +13,6 @@ from outlark.metrics.events import (
 from outlark.metrics.open_set import (
     OpenSetReport,
     accuracy_known,
-    augrc,
-    aurc,
     auroc,
     ccr_at_fpr,
     fpr_at_tpr,
@@ -41,8 +39,6 @@ __all__ = [
     "Rates",
     "TimeErrors",
     "accuracy_known",
-    "augrc",
-    "aurc",
     "auroc",
     "ccr_at_fpr",
     "event_f",

@@ -14,8 +14,15 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components, min_weight_full_bipartite_matching
 
 from outlark.errors import InputError
-from outlark.metrics.labels import label_index, label_list, sorted_labels
-from outlark.metrics.windows import Floats, aligned_table, mean_of_defined, ratio
+from outlark.metrics.windows import (
+    Floats,
+    aligned_table,
+    label_index,
+    label_list,
+    mean_of_defined,
+    ratio,
+    sorted_labels,
+)
 
 Ints = NDArray[np.int64]
 Number = TypeVar("Number", Floats, float)

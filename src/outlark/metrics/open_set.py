@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from outlark.errors import InputError
-from outlark.metrics.labels import label_index, label_list, score_table, share
 from outlark.metrics.windows import (
     ConfusionMatrix,
     Floats,
     aligned_table,
     f_of_confusion,
+    label_index,
+    label_list,
     open_set_confusion_matrix,
 )
 
@@ -104,7 +105,7 @@ def fpr_at_tpr(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike, *
     >>> fpr_at_tpr(["a", "a", "?", "?"], [[4], [2], [3], [1]], ["a"], tpr=0.95)
     0.5
     """
-    tpr = share(tpr, "tpr")
+    _check_share(tpr, "tpr")
     judged = _judge(y_true, class_scores, classes, need_both=True)
     _, known, unknown = _accepted(judged.confidence, judged.known, ~judged.known)
     rate, false_rate = known / known[-1], unknown / unknown[-1]
@@ -124,51 +125,10 @@ def ccr_at_fpr(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike, *
     >>> ccr_at_fpr(["a", "a", "?", "?"], [[4], [2], [3], [1]], ["a"], fpr=0.01)
     0.5
     """
-    fpr = share(fpr, "fpr")
+    _check_share(fpr, "fpr")
     false_rate, ccr, _ = oscr_curve(y_true, class_scores, classes)
     end = int(np.searchsorted(false_rate, fpr, side="right"))
     return _between(false_rate, ccr, end, fpr) if end < len(ccr) else float(ccr[-1])
-
-
-def aurc(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> float:
-    r"""Area under the risk-coverage curve: the selective risk, averaged over the coverages.
-
-    .. math:: \mathrm{AURC} = \frac1n \sum_{k=1}^{n} \frac{E(k)}{k}
-
-    where E(k) is the number of errors among the k most confident samples: accepted unknowns, and knowns put in the
-    wrong class. Chance: the error rate of a guess, 1 - (share of knowns)/C. Defined without unknowns too.
-
-    Parameters are those of `auroc`, but one sample of any kind is enough; lower is better.
-
-    Examples
-    --------
-    >>> aurc(["a", "?", "a", "?"], [[4], [3], [2], [1]], ["a"])  # errors 0/1, 1/2, 1/3, 2/4
-    0.333...
-    """
-    errors = _errors_by_coverage(y_true, class_scores, classes)
-    return float(np.mean(errors[1:] / np.arange(1, len(errors))))
-
-
-def augrc(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> float:
-    r"""Area under the generalized risk-coverage curve (Traub et al., 2024).
-
-    .. math:: \mathrm{AUGRC} = \int_0^1 P(\text{accepted and wrong})\; d\,P(\text{accepted})
-
-    The joint probability of being accepted and wrong (wrong as in `aurc`), averaged over the coverages 0 to 1: the
-    mean share of silent failures. Half the error rate by chance, half its square at best. Defined without unknowns too.
-
-    Parameters are those of `auroc`, but one sample of any kind is enough; lower is better.
-
-    Examples
-    --------
-    >>> augrc(["a", "?"], [[2], [1]], ["a"])
-    0.125
-    >>> augrc(["a", "?"], [[1], [1]], ["a"])
-    0.25
-    """
-    errors = _errors_by_coverage(y_true, class_scores, classes)
-    n = len(errors) - 1
-    return _area(np.arange(n + 1) / n, errors / n)
 
 
 def accuracy_known(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> float:
@@ -194,7 +154,7 @@ class OpenSetReport:
     Attributes
     ----------
     n_known, n_unknown : int
-    auroc, oscr, fpr_at_95_tpr, ccr_at_1_fpr, ccr_at_10_fpr, aurc, augrc, accuracy_known : float
+    auroc, oscr, fpr_at_95_tpr, ccr_at_1_fpr, ccr_at_10_fpr, accuracy_known : float
         See the functions of these names; the numbers are per cent.
     macro_f_classes, macro_f_open : float
         Mean F over the classes, and over the classes and the unknown category, of those that occur; NaN without
@@ -211,8 +171,6 @@ class OpenSetReport:
     fpr_at_95_tpr: float
     ccr_at_1_fpr: float
     ccr_at_10_fpr: float
-    aurc: float
-    augrc: float
     accuracy_known: float
     macro_f_classes: float
     macro_f_open: float
@@ -277,12 +235,10 @@ def open_set_report(
     n_unknown = len(label_list(y_true, "y_true")) - n_known
     data = (y_true, class_scores, classes)
     values = {
-        "aurc": aurc(*data),
-        "augrc": augrc(*data),
         "accuracy_known": accuracy_known(*data) if n_known else np.nan,
         **(_separation(*data) if n_known and n_unknown else dict.fromkeys(_SEPARATION, np.nan)),
     }
-    chance = _chance(n_known / (n_known + n_unknown), len(known))
+    chance = _chance(len(known))
     f = None
     if y_pred is not None:
         f = f_of_confusion(open_set_confusion_matrix(y_true, y_pred, classes, unknown_label))
@@ -298,13 +254,11 @@ _TITLES = {
     "fpr_at_95_tpr": "FPR at 95 % TPR",
     "ccr_at_1_fpr": "CCR at 1 % FPR",
     "ccr_at_10_fpr": "CCR at 10 % FPR",
-    "aurc": "AURC",
-    "augrc": "AUGRC",
     "accuracy_known": "accuracy on knowns",
     "macro_f_classes": "macro F, classes",
     "macro_f_open": "macro F, classes and unknown",
 }
-_LOW = ("fpr_at_95_tpr", "aurc", "augrc")
+_LOW = ("fpr_at_95_tpr",)
 _SEPARATION = ("auroc", "oscr", "fpr_at_95_tpr", "ccr_at_1_fpr", "ccr_at_10_fpr")
 
 
@@ -319,17 +273,14 @@ def _separation(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) 
     }
 
 
-def _chance(known_share: float, n_classes: int) -> dict[str, float]:
+def _chance(n_classes: int) -> dict[str, float]:
     accuracy = 1 / n_classes
-    error = 1 - known_share * accuracy
     return {
         "auroc": 0.5,
         "oscr": accuracy / 2,
         "fpr_at_95_tpr": 0.95,
         "ccr_at_1_fpr": 0.01 * accuracy,
         "ccr_at_10_fpr": 0.1 * accuracy,
-        "aurc": error,
-        "augrc": error / 2,
         "accuracy_known": accuracy,
     }
 
@@ -341,6 +292,30 @@ def _none_of(kind: str, classes: ArrayLike) -> str:
     )
 
 
+def _score_table(class_scores: ArrayLike, n_classes: int) -> NDArray[np.float64]:
+    """Scores as floats (n, C), none of them NaN; infinities are fine (the log of a density of 0)."""
+    scores = np.asarray(class_scores, dtype=float)
+    if scores.ndim != 2 or scores.shape[1] != n_classes:
+        raise InputError(
+            f"class_scores has shape {scores.shape}, expected (n_samples, {n_classes}): one column per class. "
+            "Give a single class as one column, scores[:, None]."
+        )
+    if not len(scores):
+        raise InputError("class_scores has no rows, expected at least one sample.")
+    if np.isnan(scores).any():
+        rows = np.flatnonzero(np.isnan(scores).any(axis=1))
+        raise InputError(
+            f"class_scores has NaN in {len(rows)} of {len(scores)} rows, first in row {rows[0]}. "
+            "Fix the scorer or omit those samples."
+        )
+    return scores
+
+
+def _check_share(value: float, name: str) -> None:
+    if not 0 <= value <= 1:
+        raise InputError(f"{name} is {value}, expected a share between 0 and 1.")
+
+
 class _Judged(NamedTuple):
     confidence: Floats
     known: NDArray[np.bool_]
@@ -350,7 +325,7 @@ class _Judged(NamedTuple):
 def _judge(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike, need_both: bool = False) -> _Judged:
     """Confidence (n,), is-known (n,) and share of correctness (n,) of every sample."""
     columns = label_index(classes)
-    scores = score_table(class_scores, len(columns))
+    scores = _score_table(class_scores, len(columns))
     labels = label_list(y_true, "y_true")
     if len(labels) != len(scores):
         raise InputError(
@@ -374,13 +349,6 @@ def _accepted(confidence: Floats, *amounts: ArrayLike) -> tuple[Floats, ...]:
     ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(ordered) - 1)
     totals = [np.append(0.0, np.cumsum(np.asarray(a, dtype=float)[order])[ends]) for a in amounts]
     return np.append(np.inf, ordered[ends]), *totals
-
-
-def _errors_by_coverage(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> Floats:
-    """E(k) for k = 0 ... n; inside a tied group its errors are spread evenly."""
-    judged = _judge(y_true, class_scores, classes)
-    _, accepted, errors = _accepted(judged.confidence, np.ones(len(judged.credit)), 1 - judged.credit)
-    return np.interp(np.arange(len(judged.credit) + 1), accepted, errors)
 
 
 def _area(x: Floats, y: Floats) -> float:

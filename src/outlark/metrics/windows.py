@@ -1,10 +1,13 @@
 """The confusion matrix with an unknown category, and F scores of windows and notes (Sec. 4.3, Tables 1 and 2).
 
+Also what all metrics share: labels as they take them, means, tables, confidence limits.
+
 A category that is neither true nor predicted anywhere has an undefined F, NaN: there was nothing to get right and
 nothing was got wrong, so 0 would punish and 1 would reward for no reason. Means are over the defined values.
 """
 
-from collections.abc import Hashable
+import math
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,9 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from outlark.errors import InputError
-from outlark.metrics.labels import label_index, label_list, sorted_labels
 
 Floats = NDArray[np.float64]
+#: 95 % of a normal distribution.
+Z = 1.959964
 
 
 @dataclass(frozen=True)
@@ -301,6 +305,49 @@ def f_of_counts(counts: NDArray[np.int64], classes: tuple[Hashable, ...], confus
     )
 
 
+def label_list(labels: ArrayLike, name: str) -> list[Hashable]:
+    """Labels as a list of Python values; an array would turn ``[0, "unknown"]`` into text.
+
+    >>> label_list([0, "unknown"], "y_true")
+    [0, 'unknown']
+    """
+    shape = np.asarray(labels, dtype=object).shape
+    if len(shape) != 1:
+        raise InputError(f"{name} has shape {shape}, expected one dimension: one label per sample. Flatten it first.")
+    return list(labels.tolist() if hasattr(labels, "tolist") else labels)  # type: ignore[arg-type]
+
+
+def label_index(classes: ArrayLike) -> dict[Hashable, int]:
+    """Column of each class."""
+    names = label_list(classes, "classes")
+    if not names:
+        raise InputError("classes is empty, expected at least one known class. Give the labels of the score columns.")
+    index = {name: column for column, name in enumerate(names)}
+    if len(index) < len(names):
+        raise InputError(
+            f"classes has a label twice: {names}. Give each known class once, in the order of the columns."
+        )
+    return index
+
+
+def sorted_labels(labels: Iterable[Hashable]) -> list[Hashable]:
+    """Sorted by type first, since a text and a number cannot be compared."""
+    return sorted(set(labels), key=lambda label: (type(label).__name__, label))
+
+
+def wilson(right: int, n: int) -> tuple[float, float]:
+    """95 % limits of a share (Wilson 1927); NaN of nothing.
+
+    >>> tuple(round(limit, 3) for limit in wilson(9, 10))
+    (0.596, 0.982)
+    """
+    if not n:
+        return math.nan, math.nan
+    share, z2 = right / n, Z * Z
+    centre, spread = share + z2 / (2 * n), Z * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    return max(0.0, (centre - spread) / (1 + z2 / n)), min(1.0, (centre + spread) / (1 + z2 / n))
+
+
 def _columns(classes: ArrayLike, unknown_label: Hashable) -> dict[Hashable, int]:
     """Column of each class, then of the unknown category."""
     known = label_index(classes)
@@ -310,20 +357,11 @@ def _columns(classes: ArrayLike, unknown_label: Hashable) -> dict[Hashable, int]
 
 
 def _note_numbers(note_of_window: ArrayLike, n_windows: int, n_notes: int | None) -> NDArray[np.int64]:
-    note = np.asarray(note_of_window)
-    if note.shape != (n_windows,):
+    note, end = np.asarray(note_of_window), np.inf if n_notes is None else n_notes
+    whole = note.shape == (n_windows,) and (not n_windows or note.dtype.kind in "iu")
+    if not whole or ((note < -1) | (note >= end)).any():
         raise InputError(
-            f"note_of_window has shape {note.shape}, expected ({n_windows},): the number of its note for each window."
-        )
-    if n_windows and note.dtype.kind not in "iu":
-        raise InputError(
-            f"note_of_window is of type {note.dtype}, expected integers. Number the notes from 0; -1 is outside."
-        )
-    end = np.inf if n_notes is None else n_notes
-    strange = np.flatnonzero((note < -1) | (note >= end))
-    if len(strange):
-        raise InputError(
-            f"note_of_window is {note[strange[0]]} at window {strange[0]}, expected -1 (outside the notes) or a "
-            f"number from 0{'' if n_notes is None else f' to {n_notes - 1}'}. Number the notes from 0."
+            f"note_of_window is {note.dtype} of shape {note.shape}; give for each of {n_windows} windows "
+            f"the number of its note, from 0 {'on' if n_notes is None else f'to {n_notes - 1}'}, or -1 outside."
         )
     return note.astype(np.int64)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from outlark.errors import InputError
-from outlark.metrics.intervals import wilson
+from outlark.metrics.windows import wilson
 from outlark.review.project import Project
 from outlark.review.store import Row
 from outlark.segments import Span
