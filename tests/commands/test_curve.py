@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlark.annotations import Annotation
-from outlark.commands.curve import ClassCurve, Point, curve_figure, curves, curves_of_tables
+from outlark.commands.curve import ClassCurve, Curves, Point, curve_figure, curves, curves_of_tables
 from outlark.commands.evaluation import Compared
 from outlark.commands.matching import learnt_from
 from outlark.errors import InputError
@@ -165,7 +165,7 @@ def test_recordings_of_the_training_are_known_by_their_names():
 
 
 def drawn(*curves, precision=0.95):
-    figure = curve_figure(curves, precision)
+    figure = curve_figure(Curves(curves, 0.5, precision))
     file = io.BytesIO()
     figure.savefig(file, format="png")
     assert len(file.getvalue()) > 5000
@@ -202,14 +202,13 @@ def test_classes_of_which_nothing_is_found_or_nothing_is_there():
         "no suggestion",
     ]
     drawn(none)
-    with pytest.raises(InputError, match="no class to plot"):
-        curve_figure([], 0.9)
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_the_legend_is_within_the_figure(n):
     points = tuple(Point(0.1 * i, 30 - i, max(0, 20 - 2 * i), i) for i in range(1, 20))
-    figure = curve_figure([ClassCurve(label=f"song {i}", points=points, now=points[3]) for i in range(n)], 0.95)
+    curves = [ClassCurve(label=f"song {i}", points=points, now=points[3]) for i in range(n)]
+    figure = curve_figure(Curves(curves, 0.5, 0.95))
     figure.draw_without_rendering()
     box = figure.legends[0].get_window_extent()
     assert 0 <= box.x0 < box.x1 <= figure.bbox.x1

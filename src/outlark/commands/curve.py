@@ -2,18 +2,22 @@
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from outlark.annotations import Annotation
+from outlark.commands import Line, TextTable
 from outlark.commands.evaluation import Compared, event_scores, is_answer
 from outlark.commands.figures import BLUE, GREEN, GREY, ORANGE, plain_axis
+from outlark.detection.detector import NoteDetector
+from outlark.detection.thresholds import sweep_thresholds, swept
 from outlark.errors import InputError
 from outlark.metrics import EventScores
-from outlark.metrics.windows import ratio, wilson
+from outlark.metrics.windows import wilson
 from outlark.plain_text import number_of
 
 if TYPE_CHECKING:
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
 N_FROM_TABLES = 57
 #: Fewer detections than this say little about precision: no suggestion rests on fewer.
 FEW = 10
+#: One in this many thresholds is printed; --json has them all.
+EVERY = 4
 
 
 class Point(NamedTuple):
@@ -48,12 +54,12 @@ class Point(NamedTuple):
     @property
     def precision(self) -> float:
         """NaN without detections."""
-        return float(ratio(np.array(self.found), np.array(self.detections)))
+        return _share(self.found, self.detections)
 
     @property
     def recall(self) -> float:
         """NaN without true notes."""
-        return float(ratio(np.array(self.found), np.array(self.notes)))
+        return _share(self.found, self.notes)
 
     @property
     def f(self) -> float:
@@ -62,7 +68,7 @@ class Point(NamedTuple):
         >>> Point(0.3, found=6, false=2, missed=4).f.__round__(3)
         0.667
         """
-        return float(ratio(np.array(2 * self.found), np.array(self.detections + self.notes)))
+        return _share(2 * self.found, self.detections + self.notes)
 
     @property
     def precision_limits(self) -> tuple[float, float]:
@@ -73,6 +79,36 @@ class Point(NamedTuple):
     def recall_limits(self) -> tuple[float, float]:
         """95 % limits, as if notes were independent."""
         return wilson(self.found, self.notes)
+
+    def __str__(self) -> str:
+        detections, notes = number_of(self.detections, "detection"), number_of(self.notes, "note")
+        found = f"{self.found} of {notes} found with {detections}"
+        return f"F {self.f:.3f}, precision {self.precision:.3f}, recall {self.recall:.3f} ({found})"
+
+    def as_json(self) -> dict[str, Any]:
+        (precision_low, precision_high), (recall_low, recall_high) = self.precision_limits, self.recall_limits
+        rates = {
+            "precision": self.precision,
+            "precision_low": precision_low,
+            "precision_high": precision_high,
+            "recall": self.recall,
+            "recall_low": recall_low,
+            "recall_high": recall_high,
+            "f": self.f,
+        }
+        return {**self._asdict(), **{name: None if math.isnan(rate) else rate for name, rate in rates.items()}}
+
+    def cells(self) -> Iterator[str]:
+        """For a table: counts, precision and recall with their limits, F."""
+        yield from (str(n) for n in self[1:])
+        rates = (self.precision, self.precision_limits), (self.recall, self.recall_limits)
+        for rate, (low, high) in rates:
+            yield from ("", "") if math.isnan(rate) else (f"{rate:.3f}", f"({low:.2f}-{high:.2f})")
+        yield "" if math.isnan(self.f) else f"{self.f:.3f}"
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else math.nan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +160,18 @@ class ClassCurve:
         enough = [p for p in self.reliable if p.precision >= precision - 1e-12]
         return self._chosen(enough, key=lambda p: (p.found, -p.false))
 
+    def why_not(self, precision: float | None) -> str:
+        """Why there is no suggestion."""
+        if self.withheld:
+            return "the thresholds with the best F of each class find less together than the present ones"
+        most, best = max(point.detections for point in self.points), self.best_precision
+        if most < FEW:
+            return f"{number_of(most, 'detection')} at most, and fewer than {FEW} say little; annotate more recordings"
+        if best is None:
+            return "no correct detections"
+        few = f"with {FEW} detections or more it is {best.precision:.3f} at most, at a threshold of {best.score:.3f}"
+        return f"a precision of {precision:g} is not reached; {few}"
+
     def _chosen(self, points: Sequence[Point], key: Callable[[Point], Any]) -> Point | None:
         if not points:
             return None
@@ -148,9 +196,7 @@ def curves(
     for recording, found in recordings:
         counts = [event_scores(replace(recording, found=annotations), classes, iou) for annotations in found]
         sums = counts if sums is None else list(map(operator.add, sums, counts))
-    if sums is None:
-        raise InputError("no recordings for a curve; give at least one with truth")
-    return [_of_class(c, label, sums, thresholds[:, c].tolist(), now) for c, label in enumerate(classes)]
+    return [_of_class(c, label, sums or [], thresholds[:, c].tolist(), now) for c, label in enumerate(classes)]
 
 
 def _of_class(c: int, label: str, sums: list[EventScores], scores: list[float], now: int | None) -> ClassCurve:
@@ -185,41 +231,136 @@ def curves_of_tables(recordings: Sequence[Compared], classes: Sequence[str], iou
     return curves(pairs, classes, np.repeat(steps[:, np.newaxis], len(classes), axis=1), iou)
 
 
+def curves_of_model(
+    recordings: Sequence[Compared],
+    classes: Sequence[str],
+    iou: float,
+    detector: NoteDetector,
+    heard: Callable[[Compared], Any],
+    *,
+    precision: float | None = None,
+    watch: Callable[[int, int], None] = lambda done, total: None,
+) -> list[ClassCurve]:
+    """The same from detecting notes again at many thresholds; `heard` gives the sound or the scores of a recording."""
+
+    def at(thresholds: np.ndarray, now: int | None = None) -> list[ClassCurve]:
+        return curves(pairs(thresholds), classes, thresholds, iou, now=now)
+
+    def pairs(thresholds: np.ndarray) -> Iterator[tuple[Compared, Iterator[list[Annotation]]]]:
+        for number, recording in enumerate(recordings, start=1):
+            found = swept(detector, heard(recording), thresholds)
+            yield recording, ([Annotation.from_segment(s, recording.name) for s in segments] for segments in found)
+            watch(number, len(recordings))
+
+    thresholds = sweep_thresholds(detector)
+    found = at(thresholds, len(thresholds) - 1)
+    return found if precision is not None else tried_together(found, at)
+
+
+def tried_together(found: list[ClassCurve], at: Callable[[np.ndarray], list[ClassCurve]]) -> list[ClassCurve]:
+    """Withhold the suggestions if together they find less: on a curve all thresholds move, and notes compete.
+
+    `at` gives the curves at other thresholds, (n, C).
+    """
+    now = [curve.now for curve in found if curve.now is not None]
+    chosen = [curve.suggested() or point for curve, point in zip(found, now, strict=True)]
+    if sum(point != before for point, before in zip(chosen, now, strict=True)) < 2:
+        return found
+    together = at(np.array([[point.score for point in chosen]]))
+    if pooled_f(curve.points[0] for curve in together) >= pooled_f(now):
+        return found
+    return [replace(curve, withheld=True) for curve in found]
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The curves of all classes, for people and programs; suggestions are for a precision, or for the best F."""
+
+    classes: Sequence[ClassCurve]
+    iou: float
+    precision: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """All points."""
+        return {"precision": self.precision, "classes": [self._class_json(curve) for curve in self.classes]}
+
+    def _class_json(self, curve: ClassCurve) -> dict[str, Any]:
+        marked = {"now": curve.now, "best_f": curve.best_f, "suggested": curve.suggested(self.precision)}
+        return {
+            "label": curve.label,
+            **{name: None if point is None else point.as_json() for name, point in marked.items()},
+            "points": [point.as_json() for point in curve.points],
+        }
+
+    def lines(self) -> Iterator[Line]:
+        """Some points of each curve, then the suggestions."""
+        rows = [["class", "score", "found", "false", "missed", "precision", "", "recall", "", "F", ""]]
+        for curve in self.classes:
+            marked = (("now", curve.now), ("best F", curve.best_f), ("suggested", curve.suggested(self.precision)))
+            last = max((number for number, point in enumerate(curve.points) if point.detections), default=0)
+            for number, point in enumerate(curve.points):
+                said = [word for word, of in marked if point == of]
+                if said or (number % EVERY == 0 and number <= last + 1):
+                    rows.append([curve.label, f"{point.score:.3f}", *point.cells(), ", ".join(said)])
+        yield ""
+        yield TextTable(rows, f"each class against its threshold; events match at an IoU of {self.iou:g}")
+        yield "in brackets: 95 % intervals (Wilson) of that many detections and notes, as if they were independent"
+        yield ""
+        yield from self._advice()
+
+    def _advice(self) -> Iterator[str]:
+        options = []
+        for curve in self.classes:
+            suggested = curve.suggested(self.precision)
+            if suggested is None:
+                yield f"{curve.label}: no suggestion: {curve.why_not(self.precision)}"
+            elif suggested == curve.now:
+                yield f"{curve.label}: the present threshold stays: {suggested}"
+            else:
+                options.append(f"--threshold {shlex.quote(curve.label)}={suggested.score:.4g}")
+                before = "" if curve.now is None else f"; now: {curve.now}"
+                yield f"{curve.label}: {suggested.score:.4g}: {suggested}{before}"
+        if options:
+            caution = "chosen on these recordings and will be a little worse on others: check them there"
+            yield f"these thresholds were {caution}"
+            aim = "the best F" if self.precision is None else f"a precision of {self.precision:g} or more"
+            yield f"for {aim} of each class: {' '.join(options)}"
+
+
 #: Most panels in a row, and the inches of one.
 COLUMNS, SIZE = 3, (3.3, 2.5)
 
 
-def curve_figure(curves: Sequence[ClassCurve], precision: float | None = None) -> "Figure":
+def curve_figure(curves: Curves) -> "Figure":
     """One panel per class: precision, recall and F against the score, the present and the suggested threshold.
 
     >>> curve = ClassCurve(label="song", points=(Point(0.2, 9, 6, 1), Point(0.4, 8, 0, 2)))
-    >>> curve_figure([curve]).axes[0].get_title(loc="left")
+    >>> curve_figure(Curves([curve], iou=0.5)).axes[0].get_title(loc="left")
     'song (10 notes)'
     """
     from matplotlib.figure import Figure
 
-    if not curves:
-        raise InputError("no class to plot a curve of; give --class or --model")
-    columns = min(COLUMNS, len(curves))
-    rows = math.ceil(len(curves) / columns)
+    shown = curves.classes
+    columns = min(COLUMNS, len(shown))
+    rows = math.ceil(len(shown) / columns)
     figure = Figure(figsize=(max(SIZE[0] * columns, 4.2), 0.9 + SIZE[1] * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-    for axis, curve in zip(grid.flat, curves, strict=False):
-        _panel(axis, curve, precision)
-    for axis in grid.flat[len(curves) :]:
+    for axis, curve in zip(grid.flat, shown, strict=False):
+        _panel(axis, curve, curves.precision)
+    for axis in grid.flat[len(shown) :]:
         axis.set_visible(False)
     for column in range(columns):
-        lowest = grid[(len(curves) - 1 - column) // columns, column]
+        lowest = grid[(len(shown) - 1 - column) // columns, column]
         lowest.tick_params(labelbottom=True)
         lowest.set_xlabel("score")
     for axis in grid[:, 0]:
         axis.set_ylabel("precision, recall, F")
-    _scale(grid[0, 0], curves)
-    shown: dict[str, Artist] = {}
-    for axis in grid.flat[: len(curves)]:
-        shown |= dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
+    _scale(grid[0, 0], shown)
+    named: dict[str, Artist] = {}
+    for axis in grid.flat[: len(shown)]:
+        named |= dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
     ncols = min(3, columns + 1)  # as many as fit above the panels
-    figure.legend(shown.values(), shown.keys(), loc="outside upper center", ncols=ncols, frameon=False, fontsize=8)
+    figure.legend(named.values(), named.keys(), loc="outside upper center", ncols=ncols, frameon=False, fontsize=8)
     return figure
 
 
@@ -268,18 +409,3 @@ def _scale(axis: "Axes", curves: Sequence[ClassCurve]) -> None:
     ticks = [t for t in np.outer(10.0 ** np.arange(-6, 7), (1, 2, 3, 5)).ravel() if min(found) <= t <= max(found)]
     axis.set_xticks(ticks or [min(found)], [f"{tick:g}" for tick in ticks or [min(found)]])
     axis.minorticks_off()
-
-
-def tried_together(found: list[ClassCurve], at: Callable[[np.ndarray], list[ClassCurve]]) -> list[ClassCurve]:
-    """Withhold the suggestions if together they find less: on a curve all thresholds move, and notes compete.
-
-    `at` gives the curves at other thresholds, (n, C).
-    """
-    now = [curve.now for curve in found if curve.now is not None]
-    chosen = [curve.suggested() or point for curve, point in zip(found, now, strict=True)]
-    if sum(point != before for point, before in zip(chosen, now, strict=True)) < 2:
-        return found
-    together = at(np.array([[point.score for point in chosen]]))
-    if pooled_f(curve.points[0] for curve in together) >= pooled_f(now):
-        return found
-    return [replace(curve, withheld=True) for curve in found]
