@@ -45,6 +45,10 @@ class Span(NamedTuple):
         """Whether the spans share half of the shorter one, so that they are about the same sound."""
         return 2 * self.overlap(other) >= min(self.length, other.length)
 
+    def is_close(self, other: "Span", tolerance: float) -> bool:
+        """Whether both ends agree up to the tolerance."""
+        return max(abs(self.onset - other.onset), abs(self.offset - other.offset)) <= tolerance
+
     def rounded(self) -> "Span":
         """Seconds to the microsecond: equal for rows of different files that mean the same."""
         return Span(round(self.onset, 6), round(self.offset, 6))

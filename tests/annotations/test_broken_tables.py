@@ -242,7 +242,7 @@ def test_broken_utf_16(tmp_path):
 def test_a_format_that_does_not_fit(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("0.5\t1.0\ta\n")
-    with pytest.raises(AnnotationError, match=r"line 1: no column for the start of a selection; expected one of"):
+    with pytest.raises(AnnotationError, match=r"line 1: no column for the start; expected one of"):
         read_annotations(path, format="raven")
     with pytest.raises(AnnotationError, match=r"format='ravn' is not known; choose one of \['raven', 'audacity'"):
         read_annotations(path, format="ravn")

@@ -10,6 +10,7 @@ import pytest
 from outlark.annotations import read_annotations
 from outlark.annotations.annotation import taken_apart
 from outlark.annotations.delimited import MOST_CELLS, MOST_COLUMNS, MOST_ROWS, number, sheet_of
+from outlark.annotations.files import Reading
 from outlark.errors import AnnotationError
 
 #: Seconds. What is refused takes milliseconds; what hung took minutes or never ended.
@@ -35,13 +36,14 @@ def test_as_many_equal_columns_as_a_table_may_have(tmp_path):
     path = written(tmp_path, "a.csv", ",".join(["start_s", "end_s", *["x"] * (MOST_COLUMNS - 2)]) + "\n1,2,tuti\n")
     table = read_annotations(path)
     assert [annotation.label for annotation in table.annotations] == ["tuti"]
-    columns = sheet_of(path.read_text(), path, []).columns
+    columns = sheet_of(Reading(path)).columns
     assert columns[2:5] == ("x", "x (2)", "x (3)")
     assert len(set(columns)) == MOST_COLUMNS
 
 
 def test_names_that_look_like_those_that_are_given(tmp_path):
-    assert sheet_of("a,a (2),a,a\n1,2,3,4\n", tmp_path, []).columns == ("a", "a (2)", "a (3)", "a (4)")
+    path = written(tmp_path, "a.csv", "a,a (2),a,a\n1,2,3,4\n")
+    assert sheet_of(Reading(path)).columns == ("a", "a (2)", "a (3)", "a (4)")
 
 
 def test_an_error_lists_a_few_of_many_columns(tmp_path):
@@ -61,7 +63,7 @@ def test_rows_that_are_short_and_fill_the_memory(tmp_path):
     wide = ",".join(["start_s", "end_s", *(f"x{i}" for i in range(MOST_COLUMNS - 2))])
     rows = MOST_CELLS // MOST_COLUMNS + 1
     path = written(tmp_path, "a.csv", wide + "\n" + "1,2\n" * rows)  # less than a megabyte
-    with pytest.raises(AnnotationError, match=f"{rows:,} rows of {MOST_COLUMNS:,} columns, at most {MOST_CELLS:,}"):
+    with pytest.raises(AnnotationError, match=f"{rows * MOST_COLUMNS:,} cells, at most {MOST_CELLS:,}"):
         read_annotations(path)
 
 

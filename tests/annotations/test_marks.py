@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from outlark.annotations import Annotation
-from outlark.annotations.annotation import is_known, is_sound, label_behind, shown
+from outlark.annotations.annotation import behind, is_known, is_sound, shown
 from outlark.errors import AnnotationError, InputError
 from outlark.segments import Segment
 
@@ -75,7 +75,7 @@ def test_spans_without_samples():
 @pytest.mark.parametrize("runner_up", ["b", None])
 def test_the_label_behind_what_is_shown(verdict, label, runner_up):
     annotation = Annotation(start_s=0, end_s=1, label=label, verdict=verdict, runner_up=runner_up)
-    assert label_behind(shown(annotation) or None, verdict, runner_up) == label
+    assert behind(shown(annotation) or None, verdict, runner_up)[0] == label
 
 
 def test_which_marks_are_sounds_and_which_known():

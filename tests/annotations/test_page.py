@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from outlark.annotations import FORMATS, read_annotations
-from outlark.annotations.column_mapping import USUAL
+from outlark.annotations.columns import USUAL
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
 EXAMPLES = [

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from outlark.annotations import FORMATS, Annotation, read_annotations, write_annotations
 from outlark.annotations.annotation import confidence, shown, taken_apart
-from outlark.annotations.audacity import _SCORE
 from outlark.annotations.delimited import comma_line, guarded, one_line, tab_cells, tab_line, unguarded
+from outlark.annotations.other_programs import _SCORE
 
 ODD = [
     "=1+1", "+a", "-b", "@c", "\tx", "\rx", "'=", "''-", 'a "b"', '"', '"a"', "a\tb", "a\nb", "a\r\nb", "a,b", "a;b",

@@ -11,7 +11,7 @@ import pytest
 import soundfile
 
 from outlark.annotations import read_annotations
-from outlark.annotations.outlark_csv import RUN
+from outlark.annotations.own_formats import RUN
 from outlark.batch.engine import Engine
 from outlark.batch.journal import Journal, lock
 from outlark.batch.run import run

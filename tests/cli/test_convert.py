@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from outlark.annotations import FORMATS, read_annotations, write_annotations
-from outlark.annotations.write import ANNOTATIONS
 from outlark.cli.main import main
+from outlark.commands.convert import EXAMPLE
 from tests.recordings_on_disk import outlark
 
 
@@ -19,7 +19,7 @@ def ran(*args, code=0):
 
 @pytest.fixture
 def table(tmp_path):
-    write_annotations(tmp_path / "night.outlark.csv", ANNOTATIONS, format="csv")
+    write_annotations(tmp_path / "night.outlark.csv", EXAMPLE, format="csv")
     return tmp_path / "night.outlark.csv"
 
 

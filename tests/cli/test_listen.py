@@ -18,7 +18,7 @@ import soundfile
 from click.testing import CliRunner
 
 from outlark.annotations import Annotation, read_annotations
-from outlark.annotations.exact_formats import annotation_line
+from outlark.annotations.own_formats import annotation_line
 from outlark.cli.main import main
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.storage import model_file

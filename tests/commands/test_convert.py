@@ -1,6 +1,7 @@
 """Tables in other formats: what goes with them, what is lost, and what is never overwritten."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outlark.annotations import FORMATS, About, Annotation, read_annotations, write_annotations
-from outlark.annotations.write import ANNOTATIONS, example
 from outlark.audio.recording import read
 from outlark.audio.sound_files import SoundFiles
 from outlark.commands.clips import choose, cut
-from outlark.commands.convert import convert, convert_folder, format_of_name, losses
+from outlark.commands.convert import EXAMPLE, convert, convert_folder, example, format_of_name, losses
 from outlark.errors import AnnotationError, InputError
 
 ABOUT = About(version="0.0.1", model_sha256="ab" * 32, settings={"channel": "mix"})
@@ -22,7 +22,7 @@ WRITTEN = [name for name, format in FORMATS.items() if format.writes]
 
 @pytest.fixture
 def table(tmp_path):
-    write_annotations(tmp_path / "night.outlark.csv", ANNOTATIONS, format="csv", about=ABOUT)
+    write_annotations(tmp_path / "night.outlark.csv", EXAMPLE, format="csv", about=ABOUT)
     return tmp_path / "night.outlark.csv"
 
 
@@ -32,7 +32,7 @@ def test_to_every_format(table, tmp_path, name):
         pytest.importorskip({"parquet": "pyarrow", "aoef": "soundevent"}[name])
     target = tmp_path / f"new{FORMATS[name].suffix}"
     done = convert(table, target)
-    write_annotations(tmp_path / "same", ANNOTATIONS, format=name, about=ABOUT)
+    write_annotations(tmp_path / "same", EXAMPLE, format=name, about=ABOUT)
     # AOEF has the time of writing in it
     assert name == "aoef" or target.read_bytes() == (tmp_path / "same").read_bytes()
     assert (done.source_format, done.target_format, done.annotations) == ("csv", name, 2)
@@ -59,7 +59,7 @@ def test_what_is_lost(table, tmp_path):
 
 @pytest.mark.parametrize("name", ["birdnet", "kaleidoscope", "audacity", "dcase"])
 def test_remark_date_and_time_are_lost_aloud(tmp_path, name):
-    odd = replace(ANNOTATIONS[0], remark="cut short", start_time="2026-05-01T04:30:00.500000")
+    odd = replace(EXAMPLE[0], remark="cut short", start_time="2026-05-01T04:30:00.500000")
     write_annotations(tmp_path / "a.outlark.csv", [odd], format="csv")
     lost = convert(tmp_path / "a.outlark.csv", tmp_path / f"new{FORMATS[name].suffix}").lost
     assert "lost: remark (1 annotation)" in lost
@@ -174,7 +174,7 @@ def test_programs_that_open_recordings_get_their_paths(tmp_path, name):
 
 def test_the_mean_of_all_channels_stays_what_it_is(tmp_path):
     """In Raven and Kaleidoscope, which need a channel, it does not become the first one."""
-    both = [replace(ANNOTATIONS[0], channel=channel) for channel in (None, 2)]
+    both = [replace(EXAMPLE[0], channel=channel) for channel in (None, 2)]
     write_annotations(tmp_path / "a.outlark.csv", both, format="csv")
     for name in ("raven", "kaleidoscope"):
         convert(tmp_path / "a.outlark.csv", tmp_path / f"a{FORMATS[name].suffix}")
@@ -196,15 +196,15 @@ def test_aoef_finds_the_recording_beside_the_table(tmp_path):
 def test_folders(tmp_path):
     source, target = tmp_path / "in", tmp_path / "out"
     (source / "n").mkdir(parents=True)
-    write_annotations(source / "n/a.wav.outlark.csv", ANNOTATIONS, format="csv", about=ABOUT)
-    write_annotations(source / "b.labels.txt", ANNOTATIONS, format="audacity")
+    write_annotations(source / "n/a.wav.outlark.csv", EXAMPLE, format="csv", about=ABOUT)
+    write_annotations(source / "b.labels.txt", EXAMPLE, format="audacity")
     (source / "broken.csv").write_text("start_s,end_s,label\n1,x,a\n")
     (source / "a.wav").touch()
     done, failed = convert_folder(source, target, to="raven")
     found = {path.relative_to(target).as_posix() for path in target.rglob("*.txt")}
     assert found == {"n/a.wav.Table.1.selections.txt", "b.Table.1.selections.txt"}
     assert [one.written for one in done] == [2, 2]
-    assert [file.path.name for file in failed] == ["broken.csv"]
+    assert [Path(file.where).name for file in failed] == ["broken.csv"]
     with pytest.raises(InputError, match="already exists"):
         convert_folder(source, target, to="raven")
     with pytest.raises(InputError, match="is the file to convert"):
@@ -215,14 +215,14 @@ def test_the_file_of_all_rows_of_a_run_is_not_converted_beside_the_others(tmp_pa
     source = tmp_path / "in"
     source.mkdir()
     for name in ("a.wav.outlark.csv", "combined.csv"):
-        write_annotations(source / name, ANNOTATIONS, format="csv", about=ABOUT)
+        write_annotations(source / name, EXAMPLE, format="csv", about=ABOUT)
     done, failed = convert_folder(source, tmp_path / "out", to="raven")
     assert ([one.source.name for one in done], failed) == (["a.wav.outlark.csv"], [])
 
 
 def test_of_two_formats_the_most_complete_is_converted(tmp_path):
-    write_annotations(tmp_path / "a.labels.txt", ANNOTATIONS, format="audacity", about=ABOUT)
-    write_annotations(tmp_path / "a.outlark.csv", ANNOTATIONS, format="csv", about=ABOUT)
+    write_annotations(tmp_path / "a.labels.txt", EXAMPLE, format="audacity", about=ABOUT)
+    write_annotations(tmp_path / "a.outlark.csv", EXAMPLE, format="csv", about=ABOUT)
     (one,), failed = convert_folder(tmp_path, tmp_path / "out", to="jsonl")
     assert (one.source_format, one.lost, failed) == ("csv", (), [])
     assert one.remarks == (f"{tmp_path / 'a.labels.txt'} skipped: the same annotations",)
@@ -231,8 +231,8 @@ def test_of_two_formats_the_most_complete_is_converted(tmp_path):
 
 
 def test_two_tables_of_one_name(tmp_path):
-    write_annotations(tmp_path / "a.labels.txt", ANNOTATIONS[:1], format="audacity")
-    write_annotations(tmp_path / "a.outlark.csv", ANNOTATIONS, format="csv")
+    write_annotations(tmp_path / "a.labels.txt", EXAMPLE[:1], format="audacity")
+    write_annotations(tmp_path / "a.outlark.csv", EXAMPLE, format="csv")
     told = r"a.labels.txt \(audacity\) and .*a.outlark.csv \(csv\) would both become a.jsonl; choose .* \(--from\)"
     with pytest.raises(InputError, match=told):
         convert_folder(tmp_path, tmp_path / "out", to="jsonl")
@@ -247,7 +247,7 @@ def test_a_folder_of_no_tables(tmp_path):
 
 def test_examples_are_read_as_what_they_are(tmp_path):
     for name, format in FORMATS.items():
-        text = example(name)
+        text = example(format)
         if text is None:
             assert name == "parquet" or not format.writes
             continue
@@ -260,7 +260,7 @@ def test_clips_from_a_raven_table_hold_what_was_analysed(tmp_path):
     """The first channel is silent: a clip of that one alone would teach silence."""
     sound = np.random.default_rng(0).normal(size=8000) / 10
     soundfile.write(tmp_path / "night.wav", np.column_stack([np.zeros(8000), sound]), 8000)
-    found = [replace(ANNOTATIONS[0], start_s=0.2, end_s=0.4, sample_rate=8000)]
+    found = [replace(EXAMPLE[0], start_s=0.2, end_s=0.4, sample_rate=8000)]
     write_annotations(tmp_path / "night.wav.outlark.csv", found, format="csv", about=ABOUT)
     target = convert(tmp_path / "night.wav.outlark.csv", tmp_path / "night.Table.1.selections.txt").target
     chosen = choose([read_annotations(target)], SoundFiles())

@@ -96,7 +96,7 @@ def test_no_format_that_holds_labels(tmp_path):
     assert tally.recordings == ["2.wav"]
     assert tally.found()["known"].tolist() == [1]  # with a label and without a verdict
     assert [one.where for one in missing] == ["1.wav"]
-    assert "it has no annotation file in the format csv or parquet or jsonl" in missing[0].message
+    assert "it has no annotation file in the format csv or jsonl or parquet" in missing[0].message
 
 
 def test_time_that_recordings_of_a_site_share_counts_once(tmp_path):

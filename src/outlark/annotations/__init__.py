@@ -1,12 +1,11 @@
 """Annotation files: Raven, Audacity, Kaleidoscope, BirdNET, DCASE, outlark's own, and others through extras.
 
 `read_annotations` and `write_annotations` are all that the rest of outlark needs; docs/formats.md says what each format
-keeps. `annotation.py` has the `Annotation`; `formats.py` lists the formats and detects them; each has its own file.
+keeps. `annotation.py` has the `Annotation`; `formats.py` lists the formats and recognises them.
 """
 
 from outlark.annotations.annotation import About, Annotation, Table
 from outlark.annotations.formats import FORMATS, Format
-from outlark.annotations.read import read_annotations
-from outlark.annotations.write import write_annotations
+from outlark.annotations.tables import read_annotations, write_annotations
 
 __all__ = ["FORMATS", "About", "Annotation", "Format", "Table", "read_annotations", "write_annotations"]

@@ -1,6 +1,6 @@
 """An annotation (`Annotation`), an annotation file (`Table`), what a written file says about its origin (`About`).
 
-Formats with a single text field show verdict and runner-up in it (`shown`); `taken_apart` reverses that.
+Formats with a single text field show verdict and runner-up in it (`shown`); `taken_apart` and `behind` reverse that.
 """
 
 import math
@@ -167,17 +167,6 @@ class Annotation:
             ) from None
 
 
-class Remarks(list[str]):
-    """What a reader says about a file, and in `refused` the rows that it could not read: where, and why.
-
-    One row that cannot be read, with a blank time for example, does not cost the others.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.refused: list[str] = []
-
-
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """An annotation file that was read.
@@ -282,29 +271,20 @@ def within_one(score: float, *, accepted: bool) -> float:
     return (accepted + 1.0 - math.exp(-max(score, 0.0))) / 2.0
 
 
-def label_behind(text: str | None, verdict: str | None, runner_up: str | None) -> str | None:
-    """The label in the text from `shown`, given verdict and runner-up.
+def behind(text: str | None, verdict: str | None, runner_up: str | None) -> tuple[str | None, str | None]:
+    """Label and verdict, from the text of `shown` and the verdict and runner-up beside it.
 
-    >>> label_behind("tuti-D or tuti-F?", "ambiguous", "tuti-F")
-    'tuti-D'
-    >>> label_behind("unknown", "unknown", None)
+    Whoever edits an ambiguous label has settled it: there is no verdict then.
+
+    >>> behind("tuti-D or tuti-F?", "ambiguous", "tuti-F"), behind("tuti-D", "ambiguous", "tuti-F")
+    (('tuti-D', 'ambiguous'), ('tuti-D', None))
     """
     if text is None or (text == verdict and verdict != KNOWN):
-        return None
-    if verdict == AMBIGUOUS:
-        return text.removesuffix("?" if runner_up is None else f" or {runner_up}?")
-    return text
-
-
-def verdict_behind(text: str | None, verdict: str | None, runner_up: str | None) -> str | None:
-    """The verdict written beside the text from `shown`; None if somebody has since edited an ambiguous label.
-
-    >>> verdict_behind("tuti-D or tuti-F?", "ambiguous", "tuti-F")
-    'ambiguous'
-    >>> verdict_behind("tuti-D", "ambiguous", "tuti-F")
-    """
-    settled = verdict == AMBIGUOUS and text not in (None, AMBIGUOUS) and label_behind(text, verdict, runner_up) == text
-    return None if settled else verdict
+        return None, verdict
+    if verdict != AMBIGUOUS:
+        return text, verdict
+    label = text.removesuffix("?" if runner_up is None else f" or {runner_up}?")
+    return label, None if label == text else verdict
 
 
 def taken_apart(text: str) -> tuple[str | None, str | None, str | None]:

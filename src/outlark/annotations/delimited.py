@@ -5,12 +5,12 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from outlark.annotations.annotation import Remarks
+from outlark.annotations.files import Reading
 from outlark.errors import AnnotationError
 
 #: Decimals of seconds: a nanosecond separates the samples of any recording (2.6 µs at 384 kHz).
@@ -20,7 +20,7 @@ FREQUENCY_DIGITS = 3
 #: What stands for "no value" where a number is optional.
 NOTHING = frozenset({"", "na", "n/a", "nan", "none", "null", "-"})
 #: Larger tables are a mistake, or made to fill the memory. Cells count because short rows are filled up to full width.
-MOST_COLUMNS, MOST_ROWS, MOST_CELLS = 1000, 5_000_000, 50_000_000
+MOST_COLUMNS, MOST_ROWS, MOST_CELLS = 1_000, 5_000_000, 50_000_000
 #: Columns that a message lists.
 _LISTED = 30
 #: Spreadsheets take text that begins like this for a formula; an apostrophe before it says that it is text.
@@ -175,24 +175,11 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Sheet:
-    """Rows and columns of text.
+    """Rows and columns of text; `columns` as in the header, made unique; `unit` is what `Row.line` counts."""
 
-    Attributes
-    ----------
-    path : Path
-    columns : tuple of str
-        As in the header, made unique.
-    rows : list of Row
-    remarks : Remarks
-        Readers add to it, also the rows that they refuse.
-    unit : str
-        What `Row.line` counts.
-    """
-
-    path: Path
+    reading: Reading
     columns: tuple[str, ...]
     rows: list[Row]
-    remarks: Remarks = field(default_factory=Remarks)
     unit: str = "line"
 
     @cached_property
@@ -206,13 +193,17 @@ class Sheet:
         n = len(self.columns)
         return f"{list(self.columns[:_LISTED])}" + (f" and {n - _LISTED} more" if n > _LISTED else "")
 
-    def wrong(self, line: int, what: object) -> AnnotationError:
+    def error(self, line: int, what: object) -> AnnotationError:
         """An error at a line of the file."""
-        return AnnotationError(f"{self.path}, {self.unit} {line}: {what}")
+        return AnnotationError(f"{self.reading.path}, {self.unit} {line}: {what}")
 
-    def refuse(self, line: int, what: object) -> None:
+    def refuse(self, line: int, why: object) -> None:
         """Leave out the row at a line of the file, and say so."""
-        self.remarks.refused.append(str(self.wrong(line, what)))
+        self.reading.refuse(f"{self.unit} {line}", why)
+
+    def remark(self, text: str) -> None:
+        """Say something about the file."""
+        self.reading.remarks.append(text)
 
     def stripped(self) -> "Sheet":
         """The same sheet without spaces around its cells, for files of other programs."""
@@ -237,48 +228,51 @@ def check_size(path: Path, columns: int, rows: int = 0) -> None:
 
     >>> check_size(Path("a"), columns=100_000)
     Traceback (most recent call last):
-    outlark.errors.AnnotationError: a has 100,000 columns, at most 1,000 are read; remove those that are not labels
+    outlark.errors.AnnotationError: a has 100,000 columns, at most 1,000 are read; remove columns, or split it
     """
-    if columns > MOST_COLUMNS:
-        raise AnnotationError(
-            f"{path} has {columns:,} columns, at most {MOST_COLUMNS:,} are read; remove those that are not labels"
-        )
-    if rows > MOST_ROWS:
-        raise AnnotationError(f"{path} has {rows:,} rows, at most {MOST_ROWS:,} are read; split it")
-    if rows * columns > MOST_CELLS:
-        raise AnnotationError(
-            f"{path} has {rows:,} rows of {columns:,} columns, at most {MOST_CELLS:,} cells are read; remove columns "
-            "that are not labels, or split it"
-        )
+    sizes = (("columns", columns, MOST_COLUMNS), ("rows", rows, MOST_ROWS), ("cells", columns * rows, MOST_CELLS))
+    for what, found, most in sizes:
+        if found > most:
+            raise AnnotationError(
+                f"{path} has {found:,} {what}, at most {most:,} are read; remove columns, or split it"
+            )
 
 
-def separator_of(header: str) -> str:
-    r"""The separator of a header line.
+class FirstLine(NamedTuple):
+    """The first line of a text file: its separator, its cells, and these as `key_of` spells them."""
 
-    >>> separator_of("start_s;end_s;label"), separator_of("a\tb,c")
-    (';', '\t')
-    """
-    if "\t" in header:
-        return "\t"
-    return ";" if header.count(";") > header.count(",") else ","
+    separator: str
+    cells: list[str]
+    keys: set[str]
+
+    @classmethod
+    def of(cls, line: str) -> "FirstLine":
+        r"""The separator is a tab, else the more frequent of semicolon and comma.
+
+        >>> FirstLine.of("Start_s;end_s;label").cells, FirstLine.of("a\tb,c").separator
+        (['Start_s', 'end_s', 'label'], '\t')
+        """
+        separator = "\t" if "\t" in line else ";" if line.count(";") > line.count(",") else ","
+        cells = tab_cells(line) if separator == "\t" else [cell.strip(' "') for cell in line.split(separator)]
+        return cls(separator, cells, {key_of(cell) for cell in cells})
 
 
-def sheet_of(text: str, path: Path, remarks: Remarks) -> Sheet:
+def sheet_of(reading: Reading) -> Sheet:
     """The sheet in a text with a header line, cells unchanged but for the guard against formulas."""
-    first = next((line for line in lines_of(text[:100_000]) if line.strip()), "")
-    separator = separator_of(first)
+    text, path = reading.text(), reading.path
+    separator = FirstLine.of(next((line for line in lines_of(text[:100_000]) if line.strip()), "")).separator
     records = _tab_records(text) if separator == "\t" else _comma_records(text, separator, path)
     filled = ((line, cells) for line, cells in records if any(cell.strip() for cell in cells))
     _, header = next(filled, (1, []))
     if not header:
         raise AnnotationError(f"{path} is empty; expected a header line and rows")
-    check_size(path, len(header))
-    sheet = Sheet(path=path, columns=_different([cell.strip() for cell in header]), rows=[], remarks=remarks)
-    most = min(MOST_ROWS, MOST_CELLS // len(header))
+    n = len(header)
+    check_size(path, n)
+    sheet = Sheet(reading=reading, columns=_different([cell.strip() for cell in header]), rows=[])
+    most = min(MOST_ROWS, MOST_CELLS // n)
     for line, cells in filled:
         if len(sheet.rows) == most:
-            check_size(path, len(header), most + 1 + sum(1 for _ in filled))
-        n = len(sheet.columns)
+            check_size(path, n, most + 1 + sum(1 for _ in filled))
         if any(cell.strip() for cell in cells[n:]):
             extra = f"the first extra cell is {cells[n]!r:.60}. Check whether a label contains the separator"
             sheet.refuse(line, f"{len(cells)} cells, but the header has {n} columns; {extra}")

@@ -1,9 +1,10 @@
-"""Annotation files on disk: text in any encoding, atomic writes, and the .about.json beside a file."""
+"""Annotation files on disk: text in any encoding, atomic writes, and a file while it is read (`Reading`)."""
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,7 +17,40 @@ from outlark.plain_text import first_bytes
 #: A larger file is a mistake, or a task for a database.
 LARGEST = 2**30
 _HEAD = 2**16
-SIDE_SUFFIX = ".about.json"
+
+
+@dataclass
+class Reading:
+    """A file while it is read: what its reader has to know, and what it says about the file.
+
+    Attributes
+    ----------
+    path : Path
+    label_column : str, int or None
+        Of the labels, if somebody chose one.
+    about : mapping
+        What the file, or one beside it, says about its origin.
+    ours : bool
+        Whether a file beside it says that outlark wrote it in this format.
+    remarks : list of str
+    refused : list of str
+        Rows that cannot be read: where, and why. They do not cost the others.
+    """
+
+    path: Path
+    label_column: str | int | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+    ours: bool = False
+    remarks: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+    def refuse(self, where: str, why: object) -> None:
+        """Leave out a row, and say so."""
+        self.refused.append(f"{self.path}, {where}: {why}")
+
+    def text(self) -> str:
+        """The text of the file."""
+        return read_text(self.path, self.remarks)
 
 
 def needed(module: str, extra: str) -> Any:
@@ -125,12 +159,3 @@ def about_file(path: Path, done: str, remedy: str) -> Iterator[None]:
         if isinstance(error, OutlarkError):
             raise
         raise AnnotationError(f"{str(path)!r} cannot be {done} ({error}); choose another name") from error
-
-
-def side_path(path: Path) -> Path:
-    """The file about one file alone, whose format has no room for `About`.
-
-    >>> side_path(Path("night.labels.txt")).name
-    'night.labels.txt.about.json'
-    """
-    return path.with_name(path.name + SIDE_SUFFIX)

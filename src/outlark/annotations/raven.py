@@ -1,18 +1,18 @@
 """Raven selection tables: tab-separated, one row per selection and view."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import PurePath
-from typing import Any
 
-from outlark.annotations.annotation import About, Annotation, is_sound, label_behind, shown, verdict_behind
-from outlark.annotations.column_mapping import MEASURED, MIX, WHOLE_BAND, Columns, Names, only_one
+from outlark.annotations.annotation import About, Annotation, behind, shown
+from outlark.annotations.columns import MEASURED, MIX, WHOLE_BAND, Columns, Names, only_one
 from outlark.annotations.delimited import (
     FREQUENCY_DIGITS,
     SCORE_DIGITS,
     TIME_DIGITS,
+    FirstLine,
     Row,
     Sheet,
     decimal,
@@ -20,10 +20,11 @@ from outlark.annotations.delimited import (
     guarded_label,
     number,
     one_line,
+    sheet_of,
     tab_line,
 )
-from outlark.annotations.files import encoded
-from outlark.annotations.outlark_csv import other_columns
+from outlark.annotations.files import Reading
+from outlark.annotations.own_formats import other_columns
 from outlark.errors import InputError
 from outlark.verdict_names import AMBIGUOUS, UNKNOWN
 
@@ -57,54 +58,32 @@ ANALYSED, WHEN, ODD = "Analysed", "Begin Date Time", "Remark"
 TOP_HZ = 11025.0
 
 
-def read(sheet: Sheet, about: Mapping[str, Any], label_column: str | int | None) -> list[Annotation]:
-    """The selections, with times within their recording."""
-    sheet = _filled_in(_without_waveforms(sheet))
-    # Begin Path contains Begin File
-    drop = ("selection", "view", "begin_file") if "begin_path" in sheet.keys else ("selection", "view")
-    columns = Columns.of(sheet, NAMES, drop=drop)
-    columns.need("start_s", NAMES, "the start of a selection")
-    if "duration_s" not in columns.at:
-        columns.need("end_s", NAMES, "the end")
-    if "file_offset_s" not in columns.at and "recording" in columns.at:
-        _check_one_clock(sheet, columns)
-    ours = set(OURS) <= set(sheet.columns)
-    annotations = columns.annotations(label_column, guess=not ours)
-    return [_behind(annotation, ours) for annotation in annotations]
-
-
-def write(annotations: Collection[Annotation], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
-    """The selection table, without silence."""
-    # several passes: there may be more annotations than fit into memory
-    files = FILES if any(annotation.recording is not None for annotation in filter(is_sound, annotations)) else []
-    mixed = [ANALYSED] if any(annotation.channel is None for annotation in filter(is_sound, annotations)) else []
-    when = [WHEN] if any(annotation.start_time for annotation in filter(is_sound, annotations)) else []
-    odd = [ODD] if any(annotation.remark for annotation in filter(is_sound, annotations)) else []
-    more = other_columns(filter(is_sound, annotations), [*LEADING, *OURS, *FILES, ANALYSED, WHEN, ODD])
-    before = _time_before(filter(is_sound, annotations), durations)
-    names = [guarded(one_line(name)) for name in more.values()]
-    yield encoded(tab_line([*LEADING, *OURS, *files, *mixed, *when, *odd, *names]))
-    top = max(
-        (annotation.sample_rate / 2 for annotation in filter(is_sound, annotations) if annotation.sample_rate),
-        default=TOP_HZ,
-    )
-    for i, annotation in enumerate(filter(is_sound, annotations), start=1):
-        cells = _cells(i, annotation, before.get(annotation.recording or "", 0.0), top)
-        cells += _file_cells(annotation) if files else []
-        cells += [MIX if annotation.channel is None else ""] if mixed else []
-        cells += [annotation.start_time or ""] if when else []
-        cells += [guarded(one_line(annotation.remark))] if odd else []
-        yield encoded(tab_line([*cells, *(guarded(one_line(annotation.more.get(key, ""))) for key in more)]))
+def recognises(first: FirstLine) -> bool:
+    """Whether a file begins as a selection table."""
+    return "begin_time_s" in first.keys and ("selection" in first.keys or first.separator == "\t")
 
 
 # ---------------------------------------------------------------------- reading
 
 
+def read(reading: Reading) -> list[Annotation]:
+    """The selections, with times within their recording."""
+    sheet = _filled_in(_without_waveforms(sheet_of(reading).stripped()))
+    # Begin Path contains Begin File
+    drop = ("selection", "view", "begin_file") if "begin_path" in sheet.keys else ("selection", "view")
+    columns = Columns.of(sheet, NAMES, drop=drop)
+    if "file_offset_s" not in columns.at and "recording" in columns.at:
+        _check_one_clock(sheet, columns)
+    ours = set(OURS) <= set(sheet.columns)
+    annotations = columns.annotations(reading.label_column, guess=not ours)
+    return [_behind(annotation, ours) for annotation in annotations]
+
+
 def _behind(annotation: Annotation, ours: bool) -> Annotation:
     """An annotation whose label is the text from `shown`, in a table of `ours` or another."""
-    verdict = _verdict_in_label(annotation) if ours and annotation.verdict is None else annotation.verdict
-    cells = (annotation.label, verdict, annotation.runner_up)
-    return replace(annotation, label=label_behind(*cells), verdict=verdict_behind(*cells))
+    said = _verdict_in_label(annotation) if ours and annotation.verdict is None else annotation.verdict
+    label, verdict = behind(annotation.label, said, annotation.runner_up)
+    return replace(annotation, label=label, verdict=verdict)
 
 
 def _verdict_in_label(annotation: Annotation) -> str | None:
@@ -127,7 +106,7 @@ def _without_waveforms(sheet: Sheet) -> Sheet:
     others = {identity for identity, waveform in zip(identities, is_waveform, strict=True) if not waveform}
     repeats = [w and identity in others for identity, w in zip(identities, is_waveform, strict=True)]
     if any(repeats):
-        sheet.remarks.append(f"{sum(repeats)} waveform rows skipped: they repeat a selection")
+        sheet.remark(f"{sum(repeats)} waveform rows skipped: they repeat a selection")
     return sheet.with_rows([row for row, repeated in zip(sheet.rows, repeats, strict=True) if not repeated])
 
 
@@ -166,7 +145,7 @@ def _fill_offsets(sheet: Sheet, rows: list[list[str]], recordings: Sequence[str]
                 derived.append(str(row.line))
     if derived:
         column = sheet.columns[offset]
-        sheet.remarks.append(f"{column!r} is blank in {sheet.unit} {', '.join(derived)}: taken from the begin time")
+        sheet.remark(f"{column!r} is blank in {sheet.unit} {', '.join(derived)}: taken from the begin time")
 
 
 def _check_one_clock(sheet: Sheet, columns: Columns) -> None:
@@ -184,10 +163,10 @@ def _check_one_clock(sheet: Sheet, columns: Columns) -> None:
     if len(spans) < 2:
         return
     if any(low <= high for (_, high), (low, _) in pairwise(sorted(spans.values()))):
-        sheet.remarks.append(f"{len(spans)} recordings; begin times are taken to count within each of them")
+        sheet.remark(f"{len(spans)} recordings; begin times are taken to count within each of them")
         return
     second = list(spans)[1]
-    raise sheet.wrong(
+    raise sheet.error(
         first_line[second],
         f"selections of {len(spans)} recordings without a column 'File Offset (s)', so that their times in {second!r} "
         "are unknown; add that column in Raven (or a copy of the begin time, if it counts within the file)",
@@ -195,6 +174,27 @@ def _check_one_clock(sheet: Sheet, columns: Columns) -> None:
 
 
 # ---------------------------------------------------------------------- writing
+
+
+def write(annotations: Iterable[Annotation], about: About, durations: Mapping[str, float]) -> Iterator[str]:
+    """The selection table."""
+    # several passes: there may be more annotations than fit into memory
+    files = FILES if any(annotation.recording is not None for annotation in annotations) else []
+    mixed = [ANALYSED] if any(annotation.channel is None for annotation in annotations) else []
+    when = [WHEN] if any(annotation.start_time for annotation in annotations) else []
+    odd = [ODD] if any(annotation.remark for annotation in annotations) else []
+    more = other_columns(annotations, [*LEADING, *OURS, *FILES, ANALYSED, WHEN, ODD])
+    before = _time_before(annotations, durations)
+    names = [guarded(one_line(name)) for name in more.values()]
+    yield tab_line([*LEADING, *OURS, *files, *mixed, *when, *odd, *names])
+    top = max((annotation.sample_rate / 2 for annotation in annotations if annotation.sample_rate), default=TOP_HZ)
+    for i, annotation in enumerate(annotations, start=1):
+        cells = _cells(i, annotation, before.get(annotation.recording or "", 0.0), top)
+        cells += _file_cells(annotation) if files else []
+        cells += [MIX if annotation.channel is None else ""] if mixed else []
+        cells += [annotation.start_time or ""] if when else []
+        cells += [guarded(one_line(annotation.remark))] if odd else []
+        yield tab_line([*cells, *(guarded(one_line(annotation.more.get(key, ""))) for key in more)])
 
 
 def _cells(selection: int, annotation: Annotation, before_s: float, top_hz: float) -> list[str]:

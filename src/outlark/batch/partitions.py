@@ -88,7 +88,7 @@ def stays_of(entry: Mapping[str, Any]) -> Iterator[Stay]:
 def _segments(task: Task, stays: Iterable[Stay]) -> Iterator[dict[str, Any]]:
     """The rows of recordings that belong to the day."""
     from outlark.annotations import read_annotations
-    from outlark.annotations.outlark_csv import values
+    from outlark.annotations.own_formats import values
 
     for stay in stays:
         for annotation in read_annotations(Path(task.output, _table(stay.entry)), format="csv").annotations:
@@ -120,9 +120,8 @@ def _digest(task: Task, stays: Iterable[Stay]) -> bytes:
 
 def _write(path: Path, digest: bytes, rows: Callable[[], Iterable[dict[str, Any]]]) -> None:
     """Write rows, unless the file has them already."""
-    from outlark.annotations.exact_formats import write_parquet_rows
     from outlark.annotations.files import needed
-    from outlark.annotations.outlark_csv import FIELDS
+    from outlark.annotations.own_formats import FIELDS, write_parquet_rows
 
     parquet = needed("pyarrow.parquet", "parquet")
     if path.exists() and (parquet.read_schema(path).metadata or {}).get(_KEY) == digest:

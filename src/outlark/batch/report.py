@@ -129,7 +129,7 @@ def _written(task: Task, target: Path, errors: str) -> Iterator[TextIO]:
 def _copy_rows(table: Path, combined: TextIO, header: list[str], *, with_run: bool) -> list[str]:
     """Copy the rows of a file, and its header if none is written yet; returns its header."""
     from outlark.annotations.delimited import comma_line
-    from outlark.annotations.outlark_csv import RUN
+    from outlark.annotations.own_formats import RUN
 
     try:
         with table.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
@@ -150,8 +150,7 @@ def _copy_rows(table: Path, combined: TextIO, header: list[str], *, with_run: bo
 def _write_run(combined: Path, tables: Sequence[Path], runs: set[tuple[str, ...]]) -> None:
     """Write the provenance beside the combined file, if all rows share it."""
     from outlark.annotations.annotation import About
-    from outlark.annotations.files import side_path
-    from outlark.annotations.provenance import read_about, write_about
+    from outlark.annotations.tables import read_about, side_path, write_about
     from outlark.files.strict_json import loads
 
     if len(runs) == 1:
@@ -172,7 +171,7 @@ def _write_run(combined: Path, tables: Sequence[Path], runs: set[tuple[str, ...]
 
 def _run_of(table: Path) -> tuple[str, ...] | None:
     """The provenance in the rows of a file; None without rows."""
-    from outlark.annotations.outlark_csv import RUN
+    from outlark.annotations.own_formats import RUN
 
     with table.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
         row = next(csv.DictReader(file), None)

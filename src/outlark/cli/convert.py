@@ -9,13 +9,11 @@ import click
 from outlark.cli import options
 from outlark.cli.main import UNREADABLE
 from outlark.cli.say import answer, say, say_refused, show_table
-from outlark.plain_text import number_of
 from outlark.version import __version__
 
 if TYPE_CHECKING:
     from outlark.annotations import Format
-    from outlark.annotations.read import Unread
-    from outlark.commands.convert import Conversion
+    from outlark.errors import Problem
 
 
 @click.command()
@@ -40,7 +38,7 @@ def command(source: str, target: str, to: str | None, force: bool, quiet: bool, 
     from outlark.audio.sound_files import recording_of_table
     from outlark.commands.convert import convert, convert_folder
 
-    failed: list[Unread] = []
+    failed: list[Problem] = []
     if Path(source).is_dir():
         if to is None:
             raise click.UsageError("IN is a folder; give the format of the new files with --to")
@@ -50,43 +48,17 @@ def command(source: str, target: str, to: str | None, force: bool, quiet: bool, 
         if path.is_dir() and to is not None:
             path /= recording_of_table(Path(source).name) + FORMATS[to].suffix
         done = [convert(source, path, to=to, replace_target=force, **given)]
-    if not quiet:
-        _report(done)
+    for line in [] if quiet else [line for one in done for line in one.lines()]:
+        say(line, err=True)
     for file in failed:
         say(f"failed: {file.message}", err=True)
     refused = [row for one in done for row in one.refused]
     say_refused(refused)
     if as_json:
-        answer({**_content(done, failed), "refused": refused})
+        failures = [{"table": table, "message": message} for table, message in failed]
+        tables = [one.as_json() for one in done]
+        answer({"version": __version__, "tables": tables, "failures": failures, "refused": refused})
     click.get_current_context().exit(UNREADABLE if failed or refused else 0)
-
-
-def _report(done: "Sequence[Conversion]") -> None:
-    for one in done:
-        before, after = (number_of(n, "annotation") for n in (one.annotations, one.written))
-        say(f"{one.source} ({one.source_format}, {before}) → {one.target} ({one.target_format}, {after})", err=True)
-        for remark in (*one.remarks, *one.lost):
-            say(f"  {remark}", err=True)
-
-
-def _content(done: "Sequence[Conversion]", failed: "Sequence[Unread]") -> dict[str, Any]:
-    return {
-        "version": __version__,
-        "tables": [
-            {
-                "source": str(one.source),
-                "target": str(one.target),
-                "from": one.source_format,
-                "to": one.target_format,
-                "annotations": one.annotations,
-                "written": one.written,
-                "remarks": list(one.remarks),
-                "lost": list(one.lost),
-            }
-            for one in done
-        ],
-        "failures": [{"table": str(file.path), "message": file.message} for file in failed],
-    }
 
 
 @click.command()
@@ -115,30 +87,30 @@ def formats(names: tuple[str, ...], quiet: bool, as_json: bool) -> None:
 
 
 def _format_content(format: "Format", with_example: bool) -> dict[str, Any]:
-    from outlark.annotations.formats import is_ready
-    from outlark.annotations.write import example
+    from outlark.commands.convert import example
 
     content = {
         "name": format.name,
         "what": format.what,
         "ends_in": format.suffix,
-        "reads": format.reads,
+        "reads": True,
         "writes": format.writes,
-        "ready": is_ready(format),
-        "install": None if format.extra is None else f'pip install "outlark[{format.extra}]"',
+        "ready": format.is_ready,
+        "install": _install(format),
     }
-    return content | ({"example": example(format.name)} if with_example else {})
+    return content | ({"example": example(format)} if with_example else {})
 
 
 def _list_formats(formats: "Sequence[Format]") -> None:
-    from outlark.annotations.formats import is_ready
-
     rows = [["name", "reads", "writes", "ends in", "what", "needs"]]
     for one in formats:
-        needs = "" if one.extra is None else "installed" if is_ready(one) else f'pip install "outlark[{one.extra}]"'
-        able = ["yes" if able else "no" for able in (one.reads, one.writes)]
-        rows.append([one.name, *able, one.suffix, one.what, needs])
+        needs = "installed" if one.extra is not None and one.is_ready else _install(one) or ""
+        rows.append([one.name, "yes", "yes" if one.writes else "no", one.suffix, one.what, needs])
     show_table(rows)
+
+
+def _install(format: "Format") -> str | None:
+    return None if format.extra is None else f'pip install "outlark[{format.extra}]"'
 
 
 def _show_format(content: dict[str, Any]) -> None:

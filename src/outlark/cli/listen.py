@@ -141,7 +141,7 @@ def _without_header(pieces: Iterable[bytes]) -> Iterator[bytes]:
 def _headed(pieces: Iterable[bytes], bytes_per_s: int, sha256: str, settings: dict[str, Any]) -> Iterator[bytes]:
     """The pieces; the header line is written with the first one, or at the end if there is none."""
     from outlark.annotations import About
-    from outlark.annotations.exact_formats import head_line
+    from outlark.annotations.own_formats import head_line
 
     def head(began: str | None) -> None:
         settings["live"]["began"] = began
@@ -161,7 +161,7 @@ def _headed(pieces: Iterable[bytes], bytes_per_s: int, sha256: str, settings: di
 def _print_segments(segments: "Iterable[Segment]", given: Mapping[str, Any], verdicts: tuple[str, ...]) -> Counter[str]:
     """Write a line for each segment with one of these verdicts, and count them."""
     from outlark.annotations import Annotation
-    from outlark.annotations.exact_formats import annotation_line
+    from outlark.annotations.own_formats import annotation_line
 
     counts: Counter[str] = Counter()
     channel = None if given["channel"] == "mix" else given["channel"]

@@ -88,7 +88,7 @@ class FormatName(click.ParamType):
     def able(self) -> list[str]:
         from outlark.annotations import FORMATS
 
-        return [name for name, format in FORMATS.items() if (format.reads if self.done == "read" else format.writes)]
+        return [name for name, format in FORMATS.items() if self.done == "read" or format.writes]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if ctx is not None and ctx.resilient_parsing:  # a shell asks for completions and should not wait

@@ -15,8 +15,7 @@ import numpy as np
 from outlark.annotations import Annotation, Table, read_annotations
 from outlark.annotations.delimited import SCORE_DIGITS, TIME_DIGITS, comma_line, decimal, guarded
 from outlark.annotations.files import encoded, write_bytes
-from outlark.annotations.provenance import is_made_by_a_model, passed_over
-from outlark.annotations.read import tables_in
+from outlark.annotations.tables import is_made_by_a_model, passed_over, tables_in
 from outlark.audio.clips import storage, write_clip
 from outlark.audio.recorder_metadata import RecorderTime
 from outlark.audio.recording import PartReader, Recording

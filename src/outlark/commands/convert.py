@@ -6,16 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from outlark.annotations import FORMATS, About, Annotation, Table, read_annotations, write_annotations
+from outlark.annotations import FORMATS, About, Annotation, Format, Table, read_annotations, write_annotations
 from outlark.annotations.annotation import is_sound
-from outlark.annotations.read import Unread, tables_in
-from outlark.annotations.write import OPENING
+from outlark.annotations.formats import WRITTEN, format_of_name
+from outlark.annotations.tables import COMBINED, tables_in
 from outlark.audio.recording import Recording
 from outlark.audio.sound_files import RecordingName, SoundFiles, recording_of_table
 from outlark.commands import recording_of
-from outlark.commands.matching import COMBINED, without_copies
-from outlark.errors import AnnotationError, AudioError, InputError, OutlarkError
+from outlark.commands.matching import without_copies
+from outlark.errors import AnnotationError, AudioError, InputError, OutlarkError, Problem
 from outlark.plain_text import number_of
 from outlark.verdict_names import KNOWN
 
@@ -35,17 +36,24 @@ class Conversion:
     lost: tuple[str, ...]
     refused: tuple[str, ...] = ()
 
+    def lines(self) -> list[str]:
+        """What was done, in words."""
+        before, after = (number_of(n, "annotation") for n in (self.annotations, self.written))
+        done = f"{self.source} ({self.source_format}, {before}) → {self.target} ({self.target_format}, {after})"
+        return [done, *(f"  {remark}" for remark in (*self.remarks, *self.lost))]
 
-def format_of_name(name: str) -> str | None:
-    """The format for a file name; None if it is ambiguous.
-
-    >>> [format_of_name(name) for name in ("a.labels.txt", "a.Table.1.selections.txt", "a.CSV", "a.txt")]
-    ['audacity', 'raven', 'csv', None]
-    """
-    endings = {format.suffix.casefold(): format.name for format in FORMATS.values() if format.writes}
-    endings |= {".selections.txt": "raven", ".csv": "csv"}
-    found = [ending for ending in endings if name.casefold().endswith(ending)]
-    return endings[max(found, key=len)] if found else None
+    def as_json(self) -> dict[str, object]:
+        """What was done, for `--json`."""
+        return {
+            "source": str(self.source),
+            "target": str(self.target),
+            "from": self.source_format,
+            "to": self.target_format,
+            "annotations": self.annotations,
+            "written": self.written,
+            "remarks": list(self.remarks),
+            "lost": list(self.lost),
+        }
 
 
 def convert(
@@ -67,9 +75,8 @@ def convert(
     source, target = Path(source), Path(target)
     to = to or format_of_name(target.name)
     if to is None:
-        names = [format.name for format in FORMATS.values() if format.writes]
         raise InputError(
-            f"the name {target.name!r} does not determine the format; give one (--to) of {', '.join(names)}"
+            f"the name {target.name!r} does not determine the format; give one (--to) of {', '.join(WRITTEN)}"
         )
     _check_target(target, [source], replace_target)
     table = read_annotations(source, format=format, label_column=label_column)
@@ -85,7 +92,7 @@ def convert_folder(
     label_column: str | int | None = None,
     audio: Iterable[str | PathLike[str]] = (),
     replace_target: bool = False,
-) -> tuple[list[Conversion], list[Unread]]:
+) -> tuple[list[Conversion], list[Problem]]:
     """Convert all annotation files in a folder and its subfolders, as `convert` does; returns also what failed.
 
     If `outlark detect` wrote several formats, the most complete one is converted, or the one that `format` says.
@@ -106,13 +113,13 @@ def convert_folder(
     targets = {name: _only(tables, name) for name, tables in of_name.items()}
     for name in targets:
         _check_target(target / name, [table.path for table in found.tables], replace_target)
-    done, failed = [], [file for file in found.unread if format is None or not _is_readable(file.path)]
+    done, failed = [], [file for file in found.unread if format is None or not _is_readable(Path(file.where))]
     for name, table in targets.items():
         try:
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             done.append(_converted(table, target / name, to, sounds))
         except OutlarkError as error:
-            failed.append(Unread(table.path, str(error)))
+            failed.append(Problem(str(table.path), str(error)))
     return done, failed
 
 
@@ -152,7 +159,7 @@ def _converted(table: Table, target: Path, to: str, sounds: SoundFiles) -> Conve
     durations: dict[str, float] = {}
     needed = bool(sounds.folders) or _needs_recordings(annotations, to)
     why = ". Raven counts times over all open files, so that it needs their durations" if to == "raven" else ""
-    found = _recordings(table, sounds, needed=needed, why=why) if needed or to in OPENING else {}
+    found = _recordings(table, sounds, needed=needed, why=why) if needed or FORMATS[to].opens_recordings else {}
     if needed:
         annotations, durations = _with_recordings(annotations, found)
     if to == "raven" and len(durations) > 1:
@@ -241,7 +248,7 @@ def losses(written: Sequence[Annotation], read: Sequence[Annotation]) -> list[st
     rest = iter(read)
     again = next(rest, None)
     for annotation in written:
-        if again is None or max(abs(again.start_s - annotation.start_s), abs(again.end_s - annotation.end_s)) > SAME_S:
+        if again is None or not annotation.span.is_close(again.span, SAME_S):
             omitted[annotation.verdict or "no verdict"] += 1
             continue
         for field in FIELDS:
@@ -266,3 +273,33 @@ def _change(field: str, was: object, now: object) -> str | None:
     if isinstance(was, float) and isinstance(now, float):
         return "rounded" if abs(was - now) > SAME_NUMBER else None
     return "changed"
+
+
+# ---------------------------------------------------------------------------- example
+
+#: What `example` writes.
+EXAMPLE = (
+    Annotation(
+        start_s=0.5, end_s=0.75, label="song", recording="night.wav", verdict="known", score=2.5, runner_up="call",
+        runner_up_score=1.25, reason="song 2.50 ≥ 2.00; next call 1.25", sample_rate=22050,
+    ),
+    Annotation(
+        start_s=1.0, end_s=1.1, recording="night.wav", verdict="unknown", score=0.5, sample_rate=22050,
+        reason="best score 0.50 (song) < 2.00",
+    ),
+)  # fmt: skip
+
+
+def example(format: Format) -> str | None:
+    """The text of a small file; None for formats that are only read, are binary, or lack a package.
+
+    >>> print(example(FORMATS["audacity"]), end="")
+    0.5	0.75	song 2.50
+    1.0	1.1	unknown 0.50
+    """
+    if not format.writes or format.name == "parquet" or not format.is_ready:
+        return None
+    with TemporaryDirectory() as folder:
+        path = Path(folder, f"night{format.suffix}")
+        write_annotations(path, EXAMPLE, format=format.name)
+        return path.read_text(encoding="utf-8")

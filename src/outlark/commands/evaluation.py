@@ -272,8 +272,7 @@ def _of(events: Events, label: str) -> Events:
 
 def _is_within(annotation: Annotation, spans: Sequence[Annotation]) -> bool:
     """Whether more than half of an annotation lies in one of the spans."""
-    shared = (min(annotation.end_s, span.end_s) - max(annotation.start_s, span.start_s) for span in spans)
-    return max(shared, default=0.0) > (annotation.end_s - annotation.start_s) / 2
+    return any(annotation.span.overlap(other.span) > annotation.span.length / 2 for other in spans)
 
 
 # ------------------------------------------------------------ as named numbers

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from outlark.annotations import FORMATS, Table, read_annotations
-from outlark.annotations.read import SUFFIXES
+from outlark.annotations.tables import SUFFIXES
 from outlark.audio.recording import Quality, Recording
 from outlark.audio.sound_files import SoundFiles, is_sound
 from outlark.detection.detector import NoteDetector

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 
-from outlark.annotations import Annotation, Table, read_annotations
-from outlark.annotations.annotation import is_known, is_sound
-from outlark.annotations.provenance import COMBINED, is_made_by_a_model, passed_over
-from outlark.annotations.read import tables_in
+from outlark.annotations import FORMATS, Annotation, Table, read_annotations
+from outlark.annotations.annotation import is_sound
+from outlark.annotations.formats import MOST_COMPLETE_FIRST
+from outlark.annotations.tables import COMBINED, is_made_by_a_model, passed_over, tables_in
 from outlark.audio.recording import Recording
 from outlark.audio.sound_files import (
     SoundFiles,
@@ -26,8 +26,6 @@ from outlark.verdict_names import SILENCE
 
 #: An annotation file, and the recording that its name suggests.
 Named = tuple[Table, str]
-#: Formats, the most complete first.
-FULLEST = ("csv", "jsonl", "parquet", "aoef", "raven", "kaleidoscope", "birdnet", "audacity", "dcase")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +147,7 @@ def _side(path: Path, tables: Sequence[Named], remarks: list[str]) -> _Side:
     for name, full in full_of.items():
         joined.tables.setdefault(full, side.tables[full])
         both = [*joined.annotations.get(full, []), *side.annotations[name]]
-        joined.annotations[full] = list({_place(annotation): annotation for annotation in both}.values())
+        joined.annotations[full] = list({(m.span.rounded(), m.label): m for m in both}.values())
         n_twice += len(both) - len(joined.annotations[full])
     if n_twice:
         remarks.append(f"{path}: {number_of(n_twice, 'annotation')} repeated in other files, counted once")
@@ -246,19 +244,17 @@ def without_copies(tables: Sequence[Named]) -> list[Named]:
 
 def _rank(table: Table) -> tuple[bool, int]:
     """The most complete formats first, and the combined file after all others."""
-    return table.path.name == COMBINED, FULLEST.index(table.format) if table.format in FULLEST else len(FULLEST)
+    order = MOST_COMPLETE_FIRST
+    return table.path.name == COMBINED, order.index(table.format) if table.format in order else len(order)
 
 
 def _same(said: list[Annotation] | None, annotations: list[Annotation], format: str) -> bool:
     if said is None:
         return False
-    if format == "dcase":  # one class without a name
-        return {_place(m)[:2] for m in said if is_known(m)} == {_place(m)[:2] for m in annotations}
-    return {_place(m) for m in said if is_sound(m)} == {_place(m) for m in annotations if is_sound(m)}
-
-
-def _place(annotation: Annotation) -> tuple[float, float, str | None]:
-    return round(annotation.start_s, 6), round(annotation.end_s, 6), annotation.label
+    keeps, has_labels = FORMATS[format].keeps or is_sound, FORMATS[format].has_labels
+    both = [m for m in said if keeps(m)], [m for m in annotations if is_sound(m)]
+    before, now = ({(m.span.rounded(), m.label if has_labels else None) for m in one} for one in both)
+    return before == now
 
 
 def _paired(true: _Side, found: _Side, remarks: list[str]) -> dict[str, str | None]:

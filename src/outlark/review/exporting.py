@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from outlark.annotations import FORMATS, About, Annotation, write_annotations
-from outlark.annotations.provenance import BY_HAND
+from outlark.annotations.tables import BY_HAND
 from outlark.audio.recorder_metadata import Facts
 from outlark.audio.sound_files import folded
 from outlark.detection.decode.decisions import Decisions

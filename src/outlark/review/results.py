@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from outlark.annotations import Annotation, read_annotations
+from outlark.annotations import FORMATS, Annotation, read_annotations
+from outlark.annotations.formats import WITH_LABELS
 from outlark.audio.recorder_metadata import Facts
 from outlark.audio.sound_files import parts_in_common
 from outlark.batch.task import file_sha256, sha256_of
@@ -21,8 +22,6 @@ from outlark.review.store import Row
 from outlark.storage.model_file import load
 from outlark.verdict_names import SILENCE
 
-#: Suffixes of annotation files, the most complete formats first.
-ENDINGS = (".jsonl", ".parquet", ".outlark.csv", ".selections.txt", ".birdnet.csv", ".kaleidoscope.csv", ".labels.txt")
 #: Finished recordings by name: their lines in the journal.
 Done = Mapping[str, Mapping[str, Any]]
 #: How the remarks of a run from results begin.
@@ -197,9 +196,9 @@ def _model(project: Project, path: Path, done: Done, audio: Sequence[Path]) -> t
 
 
 def _table(folder: Path, outputs: Mapping[str, str]) -> Path | None:
-    for ending in ENDINGS:
+    for format in WITH_LABELS:
         for name in outputs:
-            if name.endswith(ending) and (folder / name).is_file():
+            if name.endswith(FORMATS[format].suffix) and (folder / name).is_file():
                 return folder / name
     return None
 

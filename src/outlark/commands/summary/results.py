@@ -11,6 +11,7 @@ import numpy as np
 
 from outlark.annotations import FORMATS, read_annotations
 from outlark.annotations.files import needed
+from outlark.annotations.formats import WITH_LABELS
 from outlark.audio.recorder_metadata import AUTO, site_of, time_in_name
 from outlark.batch.journal import DONE, FAILED, last_lines
 from outlark.batch.partitions import FOLDER, SEGMENTS
@@ -23,8 +24,6 @@ from outlark.plain_text import number_of, writable
 from outlark.verdict_names import KNOWN, REST
 from outlark.version import __version__
 
-#: Formats with class labels, best first; DCASE files have none.
-FORMATS_WITH_LABELS = ("csv", "parquet", "jsonl", "raven", "aoef", "kaleidoscope", "birdnet", "audacity")
 COLUMNS = ("recording", "label", "verdict", "start_s")
 #: Rows that are printed; -o writes all.
 ROWS_SHOWN = 60
@@ -281,12 +280,12 @@ def count(
     """Count all recordings whose annotation files can be read; list the others.
 
     By default, partitioned Parquet (site=, date=) is read if there is any, else for each recording the first of
-    `FORMATS_WITH_LABELS` that it has. Time that several recordings of a site share counts once, see `overlapping`.
+    `WITH_LABELS` that it has. Time that several recordings of a site share counts once, see `overlapping`.
     `watch` gets the number of files counted so far, and of all.
     """
-    wanted = FORMATS_WITH_LABELS if format is None else (format,)
-    if not set(wanted) <= set(FORMATS_WITH_LABELS):
-        raise InputError(f"files in the format {format} do not hold class labels; use {FORMATS_WITH_LABELS[0]}")
+    wanted = WITH_LABELS if format is None else (format,)
+    if not set(wanted) <= set(WITH_LABELS):
+        raise InputError(f"files in the format {format} do not hold class labels; use {WITH_LABELS[0]}")
     folder = _partitioned(results.output) if format is None else None
     missing: list[Problem] = []
     while True:

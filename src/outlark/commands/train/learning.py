@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from outlark.annotations.read import Unread
+from outlark.annotations.tables import Unread
 from outlark.audio.clips import Part, is_long, without_quiet, without_silence
 from outlark.audio.recording import Recording, read
 from outlark.commands.train.examples import Example, Examples

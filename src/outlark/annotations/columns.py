@@ -29,67 +29,54 @@ _NO_LABEL = (
 )  # fmt: skip
 
 
-def _verdict(cell: str) -> str | None:
-    text = cell.strip().casefold()
-    if text in NOTHING:
-        return None
-    if text not in VERDICTS:
-        raise ValueError(f"{cell!r:.60} is not one of {VERDICTS}")
-    return text
+def _one_of(*words: str) -> Callable[[str], str | None]:
+    def parse(cell: str) -> str | None:
+        text = cell.strip().casefold()
+        if text in NOTHING:
+            return None
+        if text not in words:
+            raise ValueError(f"{cell!r:.60} is not one of {words}")
+        return text
+
+    return parse
 
 
-def _whole(cell: str) -> int | None:
-    value = optional_number(cell)
-    if value is None:
-        return None
-    if value != int(value) or value < 1:
-        raise ValueError(f"{cell!r:.60} is not a whole number from 1")
-    return int(value)
+def _whole(least: int) -> Callable[[str], int | None]:
+    def parse(cell: str) -> int | None:
+        value = optional_number(cell)
+        if value is not None and (value != int(value) or value < least):
+            raise ValueError(f"{cell!r:.60} is not a whole number from {least}")
+        return None if value is None else int(value)
 
-
-def _sample(cell: str) -> int | None:
-    value = optional_number(cell)
-    if value is not None and (value != int(value) or value < 0):
-        raise ValueError(f"{cell!r:.60} is not a whole number of samples")
-    return None if value is None else int(value)
+    return parse
 
 
 def _text(cell: str) -> str | None:
     return cell or None
 
 
-def _frequencies(cell: str) -> str | None:
-    if cell not in ("", MEASURED, WHOLE_BAND):
-        raise ValueError(f"{cell!r:.60} is neither {MEASURED!r} nor {WHOLE_BAND!r}")
-    return cell or None
-
-
-def _analysed(cell: str) -> str | None:
-    if cell not in ("", MIX):
-        raise ValueError(f"{cell!r:.60} is not {MIX!r}")
-    return cell or None
-
-
 #: Fields that may be blank. A cell that does not parse counts as blank; a column most of whose cells do not is not what
 #: its name says, and is kept unchanged.
 _OPTIONAL: dict[str, Callable[[str], Any]] = {
-    "verdict": _verdict,
+    "verdict": _one_of(*VERDICTS),
     "score": optional_number,
     "runner_up": _text,
     "runner_up_score": optional_number,
     "low_hz": optional_number,
     "high_hz": optional_number,
-    "channel": _whole,
-    "sample_rate": _whole,
-    "start_sample": _sample,
-    "end_sample": _sample,
-    "frequencies": _frequencies,
-    "analysed": _analysed,
+    "channel": _whole(1),
+    "sample_rate": _whole(1),
+    "start_sample": _whole(0),
+    "end_sample": _whole(0),
+    "frequencies": _one_of(MEASURED, WHOLE_BAND),
+    "analysed": _one_of(MIX),
     "start_time": _text,
 }
 #: Columns that qualify other fields.
 _NO_FIELDS = ("start_sample", "end_sample", "frequencies", "analysed")
 _TIMES = ("start_s", "end_s", "duration_s", "file_offset_s")
+#: What every sheet must have, one of each.
+_NEEDED = {"the start": ("start_s",), "the end": ("end_s", "duration_s")}
 
 
 @dataclass(frozen=True)
@@ -129,28 +116,18 @@ class Columns:
             found = next((keys.index(name) for name in wanted if name in keys), None)
             if found is not None and found not in at.values():
                 at[field] = found
+        for what, fields in _NEEDED.items():
+            if not any(field in at for field in fields):
+                usual = [name for field in fields for name in names.get(field, ())]
+                raise sheet.error(
+                    1, f"no column for {what}; expected one of {usual} in any spelling, found {sheet.listed}"
+                )
         if "end_s" in at:
             at.pop("duration_s", None)
         for field in [f for f in at if f in _OPTIONAL]:
-            column, bad = sheet.columns[at[field]], _bad_cells(sheet, at[field], _OPTIONAL[field])
-            if not bad:
-                continue
-            n_filled = sum(bool(row.cells[at[field]].strip()) for row in sheet.rows)
-            of_another_kind = not strict and 2 * len(bad) > n_filled
-            done = "kept unchanged" if of_another_kind else "taken as blank"
-            for line, why in list(bad.items())[: 1 if of_another_kind else None]:
-                sheet.remarks.append(f"column {column!r} {done}: {why} ({sheet.unit} {line})")
-            if of_another_kind:
+            if not _holds(sheet, at[field], _OPTIONAL[field], strict):
                 del at[field]
         return cls(sheet, at, frozenset(i for i, key in enumerate(keys) if key in drop), rounding_s)
-
-    def need(self, field: str, names: Names, what: str) -> None:
-        """An error if a field has no column."""
-        if field not in self.at:
-            raise AnnotationError(
-                f"{self.sheet.path}, {self.sheet.unit} 1: no column for {what}; expected one of {list(names[field])} "
-                f"in any spelling, found {self.sheet.listed}"
-            )
 
     def annotations(self, label_column: str | int | None = None, *, guess: bool = True) -> list[Annotation]:
         """All rows as annotations; `guess` if the label column may have any name."""
@@ -249,15 +226,24 @@ def only_one(names: Iterable[str]) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def _bad_cells(sheet: Sheet, i: int, parse: Callable[[str], Any]) -> dict[int, str]:
-    """The lines whose cells in a column do not parse, and why."""
-    found = {}
-    for row in sheet.rows:
-        try:
-            parse(row.cells[i])
-        except (ValueError, OverflowError) as error:
-            found[row.line] = str(error)
-    return found
+def _holds(sheet: Sheet, i: int, parse: Callable[[str], Any], strict: bool) -> bool:
+    """Whether a column holds what its name says; remarks on cells that do not."""
+    bad = {row.line: why for row in sheet.rows if (why := _failure(row.cells[i], parse))}
+    n_filled = sum(bool(row.cells[i].strip()) for row in sheet.rows)
+    of_another_kind = not strict and 2 * len(bad) > n_filled
+    done = "kept unchanged" if of_another_kind else "taken as blank"
+    for line, why in list(bad.items())[: 1 if of_another_kind else None]:
+        sheet.remark(f"column {sheet.columns[i]!r} {done}: {why} ({sheet.unit} {line})")
+    return not of_another_kind
+
+
+def _failure(cell: str, parse: Callable[[str], Any]) -> str:
+    """Why a cell does not parse; blank if it does."""
+    try:
+        parse(cell)
+    except (ValueError, OverflowError) as error:
+        return str(error)
+    return ""
 
 
 def label_index(sheet: Sheet, taken: Container[int], wanted: str | int | None) -> int | None:
@@ -266,52 +252,34 @@ def label_index(sheet: Sheet, taken: Container[int], wanted: str | int | None) -
     `taken` columns are known to hold something else; `wanted` is a name, or a number from 1.
     """
     if wanted is not None:
-        return _wanted_column(sheet, wanted)
+        return _wanted_column(sheet, str(wanted))
     keys = sheet.keys
     usual = [keys.index(name) for name in USUAL if name in keys and keys.index(name) not in taken]
     others = [i for i in range(len(keys)) if i not in taken and i not in usual and _may_be_labels(sheet, i)]
-    found = next((i for i in usual if not sheet.rows or _filled(sheet, i)), None)
+    filled = [i for i in usual if not sheet.rows or any(row.cells[i].strip() for row in sheet.rows)]
+    found = next(iter(filled + others + usual), None)
     if found is None:
-        found = next(iter(others + usual), None)
-    if found is None:
-        sheet.remarks.append(f"no label column among {sheet.listed}; all labels are blank")
+        sheet.remark(f"no label column among {sheet.listed}; all labels are blank")
         return None
     also = [sheet.columns[i] for i in usual if i != found]
     hint = f" (not {also}; label_column= chooses)" if also else ""
-    sheet.remarks.append(f"labels from the column {sheet.columns[found]!r}{hint}")
+    sheet.remark(f"labels from the column {sheet.columns[found]!r}{hint}")
     return found
 
 
-def _wanted_column(sheet: Sheet, wanted: str | int) -> int:
-    name = str(wanted)
-    keys = sheet.keys
-    if name in sheet.columns:
-        return sheet.columns.index(name)
-    if key_of(name) in keys:
-        return keys.index(key_of(name))
-    numbers = [str(number) for number in range(1, len(keys) + 1)]  # int(name) fails for thousands of digits
-    if name in numbers:
-        return numbers.index(name)
+def _wanted_column(sheet: Sheet, name: str) -> int:
+    numbers = [str(i) for i in range(1, len(sheet.keys) + 1)]
+    for names, wanted in ((sheet.columns, name), (sheet.keys, key_of(name)), (numbers, name)):
+        if wanted in names:
+            return names.index(wanted)
     raise AnnotationError(
-        f"{sheet.path}: there is no label column {wanted!r:.100}; give one of {sheet.listed}, or its number "
-        f"from 1 to {len(keys)}"
+        f"{sheet.reading.path}: there is no label column {name!r:.100}; give one of {sheet.listed}, or its number from "
+        f"1 to {len(sheet.keys)}"
     )
-
-
-def _filled(sheet: Sheet, i: int) -> bool:
-    return any(row.cells[i].strip() for row in sheet.rows)
 
 
 def _may_be_labels(sheet: Sheet, i: int) -> bool:
     """Whether a column holds text, and its name does not say that it is something else."""
     if any(part in _NO_LABEL for part in sheet.keys[i].split("_")):
         return False
-    return any(not _is_number(row.cells[i]) for row in sheet.rows)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        optional_number(cell)
-    except ValueError:
-        return False
-    return True
+    return any(_failure(row.cells[i], optional_number) for row in sheet.rows)
