@@ -91,7 +91,7 @@ def test_a_broken_model_leaves_nothing_behind(tmp_path):
     (tmp_path / "m.outlark").write_bytes(b"no model")
     done = CliRunner().invoke(main, ["detect", str(tmp_path / "m.outlark"), str(tmp_path), "-o", str(tmp_path / "out")])
     assert done.exit_code == 1
-    assert "not a model file, but a file that begins with 'no model'; give a file that outlark saved" in done.stderr
+    assert "not a model file, or damaged or cut short: it begins with 'no model'" in done.stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -189,7 +189,7 @@ def test_classes(results, model, tmp_path):
     save(detector, other)
     for args, told in (
         (["--class", "wren"], "no note has the label 'wren'; the labels are "),
-        (["--model", broken], "broken.outlark: not a model file, but a file that begins with 'other'"),
+        (["--model", broken], "broken.outlark: not a model file, or damaged or cut short: it begins with 'other'"),
         (["--model", other], "is not the model of the run"),
         (["-o", "s.txt"], "s.txt: a summary is written as .csv or .parquet"),
         (["--format", "dcase"], "files in the format dcase do not hold class labels"),

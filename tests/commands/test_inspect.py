@@ -188,12 +188,10 @@ def test_what_is_nothing(tmp_path):
     with pytest.raises(InputError, match=r"a.py is not a model, a recording or .* file: it begins with 'dear dia';"):
         content_of(tmp_path / "a.py")
     (tmp_path / "a.outlark").write_bytes(b"\x00\xff" * 50)
-    with pytest.raises(ModelFileError) as told:
+    with pytest.raises(
+        ModelFileError, match=r"a.outlark: not a model file, .* begins with the bytes 00 ff 00 ff 00 ff 00 ff"
+    ):
         content_of(tmp_path / "a.outlark")
-    begins = "begins with the bytes 00 ff 00 ff 00 ff 00 ff"
-    assert str(told.value) == (
-        f"{tmp_path / 'a.outlark'}: not a model file, but a file that {begins}; give a file that outlark saved"
-    )
     (tmp_path / "b.wav").write_bytes(b"\x00\xff" * 50)
     with pytest.raises(AudioError, match=r"b.wav cannot be decoded as a sound file"):
         content_of(tmp_path / "b.wav")
