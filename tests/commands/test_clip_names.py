@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlark.commands.clips import LONGEST, Names, safe_name
+from outlark.commands.clips import LONGEST_NAME, Names, safe_name
 
 RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
@@ -15,7 +15,7 @@ RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 @given(st.text())
 def test_every_system_takes_the_name(tmp_path_factory, text):
     name = safe_name(text)
-    assert 0 < len(name.encode()) <= LONGEST
+    assert 0 < len(name.encode()) <= LONGEST_NAME
     assert not set(name) & set('/\\:*?"<>|\0')
     assert not {name[0], name[-1]} & set(" .")
     assert not RESERVED.fullmatch(name)

@@ -215,7 +215,7 @@ def test_what_cannot_be_cut_is_told_and_the_rest_is_cut(tmp_path):
     clips, uncut = cut(found.choices, tmp_path / "out")
     assert len(clips) == 1
     assert "line 7: there is no recording 'gone.wav'" in found.uncut[0].message
-    assert found.remarks == ("1 annotation skipped: no recording",)
+    assert found.remarks == ["1 annotation skipped: no recording"]
     told = [f"{failure.where}: {failure.message}" for failure in uncut]
     assert any("line 3: 'song' at 0.400 s" in text and "no duration; give pad_s" in text for text in told)
     assert any("line 4" in text and "the recording ends before it" in text for text in told)
@@ -257,7 +257,7 @@ def test_at_most_so_many_spread_evenly(tmp_path):
     found = chosen(tmp_path, *annotations, most=3)
     assert [choice.annotation.start_s for choice in found.choices if choice.kind == "a"] == [0.1, 0.5, 0.8]
     assert [choice.annotation.start_s for choice in found.choices if choice.kind == "b"] == [0.1, 0.5, 0.8]
-    assert found.remarks == ("14 annotations skipped: more than asked for",)
+    assert found.remarks == ["14 annotations skipped: more than asked for"]
     assert len(chosen(tmp_path, *annotations, most=30).choices) == 20
 
 

@@ -50,15 +50,9 @@ def is_path(sound: Any) -> bool:
 
 
 def loaded(sounds: Any, sample_rate: int | Sequence[int] | None, what: str) -> list[tuple[Any, int]]:
-    """Samples, unchanged, and sample rate of each sound.
+    """Samples, unchanged, and sample rate of each sound: arrays at `sample_rate`, or one rate for each; paths; `Sound`.
 
-    Parameters
-    ----------
-    sounds : sequence of arrays, paths, or Sound
-    sample_rate : int or sequence of int
-        Of the arrays; the others have their own.
-    what : str
-        Their name in errors.
+    `what` is their name in errors.
     """
     single = isinstance(sounds, np.ndarray) and sounds.dtype != object and sounds.ndim == 1
     if isinstance(sounds, Sound) or is_path(sounds) or single:

@@ -82,8 +82,6 @@ class StreamFile:
 def contents(file: BinaryIO) -> Contents:
     """The streams of an open file; moves its position.
 
-    Examples
-    --------
     >>> import numpy, soundfile
     >>> file = io.BytesIO()
     >>> soundfile.write(file, numpy.zeros(8000), 8000, format="WAV")

@@ -42,20 +42,11 @@ _NOT_A_SITE = re.compile(r"(\d{4})(?:[-_. ]?\d{2}(?:[-_. ]?\d{2})?)?|data|wav|au
 
 @dataclass(frozen=True, kw_only=True)
 class RecorderTime:
-    """When a recording began.
+    """When a recording began, with a time zone only if the source states one.
 
-    Attributes
-    ----------
-    began : datetime
-        With a time zone only if the source states one.
-    source : "guano", "comment" or "file name"
-    differences : tuple of str
-        What less trusted sources say instead; empty if they agree.
-    expansion : float
-        Time expansion (GUANO's TE): 10 for bats slowed down tenfold, else 1.
+    `differences` is what less trusted sources say instead; empty if they agree. `expansion` is the time expansion
+    (GUANO's TE): 10 for bats slowed down tenfold, else 1.
 
-    Examples
-    --------
     >>> began = time_in_name("SITE7_20231024_123456.WAV")
     >>> began.began.isoformat(), began.source, began.at(90.5).isoformat()
     ('2023-10-24T12:34:56', 'file name', '2023-10-24T12:36:26.500000')
@@ -90,8 +81,6 @@ def recorder_time(guano: str, comment: str, name: str) -> RecorderTime | None:
 def time_in_name(name: str) -> RecorderTime | None:
     """When a recording with this file name began, or None.
 
-    Examples
-    --------
     >>> time_in_name("5E9089F0.WAV").began.isoformat()  # old AudioMoth: seconds since 1970, hexadecimal
     '2020-04-10T15:00:00+00:00'
     >>> time_in_name("SwiftOne_20220719_000000_-0400.wav").began.isoformat()
@@ -222,19 +211,11 @@ def recorder_site(guano: str) -> str | None:
 def site_of(recording: str, path: str, way: str = AUTO) -> str:
     """The site of a recording from its path; "(no site)" if it does not reveal one.
 
-    Parameters
-    ----------
-    recording : str
-        Its name in a run: the path below the deepest folder that holds all recordings, with "/".
-    path : str
-        Its full path, for recordings that are not in a folder of their own.
-    way : str
-        "folder": the first folder of the name, except dates, "Data" and the like. "parent": the folder of the file.
-        "name": the part of the file name before the time. "auto": the first folder, else the part of the file name,
-        else the folder of the file.
+    `recording` is its name in a run: the path below the deepest folder that holds all recordings, with "/"; `path` its
+    full path, for recordings that are not in a folder of their own. The `way` is "folder": the first folder of the
+    name, except dates, "Data" and the like; "parent": the folder of the file; "name": the part of the file name before
+    the time; or "auto": the first folder, else the part of the file name, else the folder of the file.
 
-    Examples
-    --------
     >>> site_of("pond/20231024/20231024_120000.WAV", "/disk/pond/20231024/20231024_120000.WAV")
     'pond'
     >>> site_of("SM4-N_20231024_120000.wav", "/disk/all/SM4-N_20231024_120000.wav")
@@ -298,27 +279,11 @@ FACTS_LISTS = ("remarks", "quality")
 class Facts:
     """Facts about a recording as a whole; kept with its scores for `decide`.
 
-    Attributes
-    ----------
-    began : str or None
-        Its start as ISO 8601, with a zone only if the recorder gives one; None if unknown.
-    source : str or None
-        Where `began` is from.
-    expansion : float
-        Seconds of the file per second of real time.
-    site : str or None
-        As written by the recorder.
-    partial : str or None
-        Why not all of it was analysed.
-    remarks : tuple of str
-        Anything else that is odd.
-    quality : tuple of str
-        Digital silence, clipping, or channels that cancel each other.
-    counts : bool
-        Whether it counts as recording effort: False if that is so for half of it or more.
+    It `began` at a time in ISO 8601, with a zone only if the recorder gives one, as some `source` says. `expansion` is
+    in seconds of the file per second of real time, `site` as the recorder wrote it, `partial` says why not all of it
+    was analysed, `quality` tells digital silence, clipping, or channels that cancel each other, and `remarks` anything
+    else that is odd. It `counts` as recording effort unless half of it or more cannot be listened to.
 
-    Examples
-    --------
     >>> facts = Facts(began="2023-10-24T23:59:59", source="file name", partial="cut short")
     >>> facts.time_at(1.5), facts.all_remarks
     ('2023-10-25T00:00:00.500000', ('partial: cut short',))

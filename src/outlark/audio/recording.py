@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from outlark.audio.contents import StreamFile, contents, text_chunks
 from outlark.audio.recorder_metadata import Facts, RecorderTime, recorder_site, recorder_time
-from outlark.audio.sound import CHUNK, check_channel, check_sample_rate, first_bad, mono, one_channel
+from outlark.audio.sound import CHUNK, Reblock, check_channel, check_sample_rate, first_bad, mono, one_channel
 from outlark.errors import AudioError, InputError
 from outlark.files.places import (
     NOT_REGULAR,
@@ -41,37 +41,13 @@ SEEKABLE = frozenset({"PCM_S8", "PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT",
 
 
 class Recording:
-    """A sound file, read block by block, in any format of libsndfile: WAV, FLAC, OGG, MP3, AIFF, …
+    """A sound file (path or URL), read block by block, in any format of libsndfile: WAV, FLAC, OGG, MP3, AIFF, …
 
-    The file is open only while it is read; there is nothing to close.
+    The file is open only while it is read; there is nothing to close. `channel` is "mix", the mean of all channels, or
+    one of them, counted from 0 (`chosen`; None for the mean). `n_samples` is what is known before decoding; only if it
+    is `seekable`, `blocks` may start anywhere. `format` and `subtype` are those of libsndfile, `what` both in words;
+    `partial` says what is missing, or wrong with the header, and `remarks` what else is odd.
 
-    Parameters
-    ----------
-    path : path of the file, or its URL
-    channel : "mix" or int
-        The mean of all channels, or one of them, counted from 0.
-
-    Attributes
-    ----------
-    path : Path, or str for a URL
-    sample_rate : int
-    channels : int
-        Of the file.
-    chosen : int or None
-        The channel that is read, counted from 0; None for the mean of all.
-    n_samples : int
-        As far as it is known before decoding.
-    seekable : bool
-        Whether `blocks` may start anywhere.
-    format, subtype, what : str
-        As libsndfile names them, and both in words.
-    partial : str or None
-        What is missing, or wrong with the header.
-    remarks : tuple of str
-        What else is odd.
-
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     soundfile.write(f"{folder}/a.wav", np.zeros((2500, 2)), 8000)
@@ -159,28 +135,23 @@ class Recording:
         """
         if first and not self.seekable:
             raise AudioError(f"{self.path} can only be read from its start; convert it to WAV or FLAC")
-        return self._recut(n_samples, first, heard)
+        return self._recut(Reblock(n_samples), first, heard)
 
-    def _recut(self, n_samples: int, first: int, heard: Heard | None) -> Iterator[np.ndarray]:
-        held: list[np.ndarray] = []
-        size = 0
+    def _recut(self, blocks: Reblock, first: int, heard: Heard | None) -> Iterator[np.ndarray]:
+        failed = None
         try:
-            for chunk in self._chunks(first, heard):
-                held.append(chunk)
-                size += len(chunk)
-                if size >= n_samples:
-                    joined = np.concatenate(held)
-                    cut = size - size % n_samples
-                    yield from joined[:cut].reshape(-1, n_samples)
-                    held, size = [joined[cut:]], size - cut
-        except AudioError:
-            if size:
-                yield np.concatenate(held)
-            raise
-        if size:
-            yield np.concatenate(held)
+            for chunk in self.chunks(first, heard):
+                yield from blocks.push(chunk)
+        except AudioError as error:
+            failed = error
+        rest = blocks.finish()
+        if rest is not None:
+            yield rest
+        if failed is not None:
+            raise failed
 
-    def _chunks(self, first: int = 0, heard: Heard | None = None) -> Iterator[np.ndarray]:
+    def chunks(self, first: int = 0, heard: Heard | None = None) -> Iterator[np.ndarray]:
+        """The chosen channel from sample `first` on, as it is decoded."""
         done = first
         for x in self.decoded(first=first):
             one = self._chosen_channel(x, done)
@@ -201,10 +172,6 @@ class Recording:
                 "sound; cut the file before, or set such samples to 0"
             )
         return one
-
-    def whole(self) -> np.ndarray:
-        """All samples of the chosen channel, (n,)."""
-        return np.concatenate([np.empty(0), *self._chunks()])
 
     def part(self, start: int, end: int) -> np.ndarray:
         """Samples start … end - 1 of the chosen channel, as far as they exist: the same as those of `blocks`."""
@@ -407,8 +374,6 @@ def for_decoder(path: str | PathLike[str]) -> str | bytes:
 def read(path: str | PathLike[str], channel: int | str = "mix") -> tuple[np.ndarray, int]:
     """A whole sound file: its samples, float64 of shape (n,), and its sample rate.
 
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     soundfile.write(f"{folder}/a.wav", np.array([0.5, -0.5]), 8000)
@@ -416,7 +381,7 @@ def read(path: str | PathLike[str], channel: int | str = "mix") -> tuple[np.ndar
     (array([ 0.5, -0.5]), 8000)
     """
     recording = Recording(path, channel)
-    return recording.whole(), recording.sample_rate
+    return np.concatenate([np.empty(0), *recording.chunks()]), recording.sample_rate
 
 
 # ------------------------------------------------------------------ quality

@@ -31,23 +31,11 @@ REACH = 512
 
 
 def mono(audio: ArrayLike, channel: int | str = "mix") -> np.ndarray:
-    """One channel as floats.
+    """One channel of audio (n,) or (n, channels) as finite float64, contiguous; it may share memory, so do not write.
 
-    Parameters
-    ----------
-    audio : array-like of shape (n,) or (n, channels)
-        Rows are samples. Floats are not scaled. Integers are scaled to [-1, 1): int16, int32 (including 24 bits
-        left-justified, as soundfile gives them) and uint8, whose zero is 128.
-    channel : "mix" or int
-        The mean of all channels, or one of them, counted from 0.
+    Floats are not scaled. Integers are scaled to [-1, 1): int16, int32 (including 24 bits left-justified, as soundfile
+    gives them) and uint8, whose zero is 128. `channel` is "mix", the mean of all, or one of them, counted from 0.
 
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        Contiguous; it may share memory with `audio`, so do not write to it.
-
-    Examples
-    --------
     >>> mono(np.array([[16384, 0], [-32768, 0]], dtype=np.int16))
     array([ 0.25, -0.5 ])
     >>> mono([[0.5, 0.0], [0.25, 1.0]], channel=1)
@@ -164,23 +152,10 @@ def _scaled(x: np.ndarray) -> np.ndarray:
 class Resampler:
     """Resamples a stream of blocks (soxr, quality HQ), without delay.
 
-    The output is the same, bit for bit, however the stream is cut into blocks, and wherever it starts. n samples in
-    give round(n rate_out / rate_in) samples out, halves up. Equal rates leave samples unchanged.
+    The output is the same, bit for bit, however the stream is cut into blocks, and wherever it starts: `first` is the
+    first output sample wanted, and `first_in` the sample of the recording to push first. n samples in give
+    round(n rate_out / rate_in) samples out, halves up. Equal rates leave samples unchanged.
 
-    Parameters
-    ----------
-    rate_in, rate_out : int
-        Samples per second.
-    first : int
-        The first output sample wanted, counted from the start of the recording.
-
-    Attributes
-    ----------
-    first_in : int
-        The sample of the recording to push first.
-
-    Examples
-    --------
     >>> resampler = Resampler(44100, 22050)
     >>> ready, rest = resampler.push(np.ones(1001)), resampler.finish()
     >>> len(ready) + len(rest)
@@ -293,8 +268,6 @@ def resampled_length(n: int, rate_in: int, rate_out: int) -> int:
 def resample(x: ArrayLike, rate_in: float, rate_out: float) -> np.ndarray:
     """A whole recording (n,) at another sample rate, the same numbers as from `Resampler`.
 
-    Examples
-    --------
     >>> resample(np.zeros(1000), 44100, 22050).shape
     (500,)
     """
@@ -309,21 +282,10 @@ class FrameStream:
     """Frames of `window` samples, one every `hop` samples; the same for any cut into blocks, bit for bit.
 
     Every frame stands for its own span, the `hop` samples in its middle; the spans tile the recording. No more than a
-    window and a block are held.
+    window and a block are held. With pad "centre", frame k starts at sample k·hop - (window - hop)//2, with zeros
+    outside the recording; n samples give ⌈n / hop⌉ frames, whose own spans start at sample 0. With "edge", the first
+    and the last sample are repeated instead. With "none", frame k starts at sample k·hop; only complete frames count.
 
-    Parameters
-    ----------
-    window, hop : int
-        Samples; hop ≤ window.
-    pad : "centre", "edge" or "none"
-        "centre": frame k starts at sample k·hop - (window - hop)//2, with zeros outside the recording; n samples give
-        ⌈n / hop⌉ frames, whose own spans start at sample 0. "edge": the same, with the first and the last sample
-        repeated instead of zeros. "none": frame k starts at sample k·hop; only complete frames count.
-    dtype : float64 or float32
-        Of the frames.
-
-    Examples
-    --------
     >>> frames = FrameStream(window=4, hop=2)
     >>> frames.push([1, 2, 3, 4])
     array([[0., 1., 2., 3.]])
@@ -395,8 +357,6 @@ class Reblock:
     Sums and matrix products depend in the last bit on the shape of the arrays. After a `Reblock`, shapes, and so
     results, do not depend on the blocks that came in.
 
-    Examples
-    --------
     >>> blocks = Reblock(4)
     >>> [b.tolist() for b in blocks.push(np.arange(3))], [b.tolist() for b in blocks.push(np.arange(3, 10))]
     ([], [[0, 1, 2, 3], [4, 5, 6, 7]])

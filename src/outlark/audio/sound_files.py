@@ -65,15 +65,8 @@ def folded(name: str) -> str:
 
 
 class SoundFiles:
-    """Finds recordings by their names in annotation files.
+    """Finds recordings by their names in annotation files: in folders, with all within, and beside each file.
 
-    Parameters
-    ----------
-    folders : paths
-        Searched, with all folders within, besides the folder of each annotation file.
-
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     Path(folder, "night.FLAC").touch()

@@ -4,11 +4,12 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,13 +21,116 @@ from outlark.audio.clips import storage, write_clip
 from outlark.audio.recorder_metadata import RecorderTime
 from outlark.audio.recording import PartReader, Recording
 from outlark.audio.sound_files import SoundFiles, recording_of_table
-from outlark.commands import check_labels, recording_of
+from outlark.commands import Line, Remark, check_labels, on_failures, recording_of
 from outlark.commands.matching import without_copies
 from outlark.commands.train.examples import skipped_in_words, spread_evenly
 from outlark.errors import InputError, OutlarkError, Problem
 from outlark.features.noise_floor import check_seconds
+from outlark.plain_text import number_of
 from outlark.verdict_names import KNOWN
 from outlark.version import __version__
+
+#: Longest clip, in seconds.
+MOST_CLIP_S = 600.0
+#: The list of clips, which no reader takes for an annotation file: train would not know what the folder is.
+LIST, FAILURES = "clips.csv", "failures.csv"
+LIST_COLUMNS = (
+    "clip", "label", "verdict", "score", "recording", "from_s", "to_s", "clip_from_s", "clip_to_s", "clock", "table",
+    "line",
+)  # fmt: skip
+
+
+def make_clips(
+    paths: Sequence[str],
+    folder: Path,
+    sounds: SoundFiles,
+    *,
+    label_column: str | None,
+    overwrite: bool,
+    pad_s: float,
+    format: str | None,
+    watch: Callable[[int, int], None],
+    **wanted: Any,
+) -> "Cut":
+    """Cut the notes in annotation files, or folders of them, that are `wanted` (see `choose`), out of their recordings.
+
+    `watch` is called with the number of finished recordings, and of all.
+    """
+    _check_folder(folder, overwrite)
+    remarks: list[str] = []
+    tables, refused = tables_of(paths, label_column, remarks)
+    found = choose(tables, sounds, **wanted)
+    if not found.choices:
+        raise InputError(_nothing(found, tables))
+    clips, uncut = cut(found.choices, folder, pad_s=pad_s, format=format, watch=watch)
+    rounded = sum(not clip.exact for clip in clips)
+    more = [f"{number_of(rounded, 'clip')} rounded to 24 bits, the most that FLAC can store"] if rounded else []
+    result = Cut(folder, clips, [*remarks, *found.remarks, *more], [*refused, *found.uncut, *uncut])
+    folder.mkdir(parents=True, exist_ok=True)
+    write_list(folder / LIST, clips)
+    _write_failures(folder / FAILURES, result.failures)
+    return result
+
+
+def _check_folder(folder: Path, overwrite: bool) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; give a folder for the clips with -o")
+    if not overwrite and folder.is_dir() and any(folder.iterdir()):
+        raise InputError(f"{folder} is not empty; give another folder, or --overwrite to put the clips there")
+
+
+def _nothing(found: "Choices", tables: Sequence[Table]) -> str:
+    if found.uncut:
+        return "nothing to cut: " + "; ".join(problem.message for problem in found.uncut[:3])
+    why = "; ".join(found.remarks) or f"no annotations in {', '.join(str(table.path) for table in tables)}"
+    return f"nothing to cut: {why}; choose what to cut with --verdict and --class"
+
+
+def _write_failures(path: Path, failures: Sequence[Problem]) -> None:
+    if not failures:
+        path.unlink(missing_ok=True)
+        return
+    rows = [("what", "message"), *failures]
+    write_bytes(path, encoded("".join(comma_line(list(row)) for row in rows)))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The clips in a folder, and what could not be cut: a `Result`."""
+
+    folder: Path
+    clips: Sequence["Clip"]
+    remarks: Sequence[str]
+    failures: Sequence[Problem]
+
+    @property
+    def incomplete(self) -> bool:
+        return bool(self.failures)
+
+    @property
+    def folders(self) -> dict[str, int]:
+        """The number of clips in each."""
+        return dict(sorted(Counter(clip.file.split("/")[0] for clip in self.clips).items()))
+
+    def as_json(self) -> Mapping[str, Any]:
+        return {
+            "output": str(self.folder),
+            "list": str(self.folder / LIST),
+            "clips": len(self.clips),
+            "folders": self.folders,
+            "remarks": list(self.remarks),
+            "failed": len(self.failures),
+            "failures": [{"what": failure.where, "message": failure.message} for failure in self.failures],
+        }
+
+    def lines(self) -> Iterator[Line]:
+        yield from map(Remark, self.remarks)
+        counts = ", ".join(f"{n} {name}" for name, n in self.folders.items())
+        yield Remark(f"{number_of(len(self.clips), 'clip')} in {self.folder}{': ' if counts else ''}{counts}")
+        yield from on_failures(self.failures, self.folder / FAILURES)
+
+
+# ------------------------------------------------------------------ which notes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,13 +154,12 @@ class Choice:
         return f"{self.table}{line}: {self.kind!r} at {self.annotation.start_s:.3f} s of {self.recording}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Choices:
+class Choices(NamedTuple):
     """Annotations to cut, by recording and time; remarks on what was skipped; and missing recordings."""
 
-    choices: tuple[Choice, ...]
-    remarks: tuple[str, ...] = ()
-    uncut: tuple[Problem, ...] = ()
+    choices: Sequence[Choice]
+    remarks: Sequence[str]
+    uncut: Sequence[Problem]
 
 
 def tables_of(
@@ -123,8 +226,7 @@ def choose(
     numbers = range(len(ordered)) if most is None else spread_evenly(kinds, most)
     chosen = [choice for number, choice in enumerate(ordered) if number in numbers]
     skipped["more than asked for"] = len(ordered) - len(chosen)
-    remarks = tuple(skipped_in_words(skipped))
-    return Choices(choices=tuple(chosen), remarks=remarks, uncut=tuple(dict.fromkeys(uncut)))
+    return Choices(chosen, skipped_in_words(skipped), list(dict.fromkeys(uncut)))
 
 
 def _recording(table: Table, annotation: Annotation, sounds: SoundFiles) -> Path | Problem:
@@ -134,14 +236,16 @@ def _recording(table: Table, annotation: Annotation, sounds: SoundFiles) -> Path
         return Problem(annotation.recording or str(table.path), str(error))
 
 
+# ------------------------------------------------------------------ names
+
 #: Bytes of a name: systems allow 255, and something may have to be added.
-LONGEST = 120
+LONGEST_NAME = 120
 #: Names of devices on Windows, with any suffix.
 _DEVICES = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])\s*(\.|$)", re.IGNORECASE)
 _FORBIDDEN = frozenset('/\\:*?"<>|')
 
 
-def safe_name(text: str, longest: int = LONGEST) -> str:
+def safe_name(text: str) -> str:
     """A name for a file or folder, similar to the text and valid on every system.
 
     >>> safe_name("tuti-D"), safe_name("song/call?"), safe_name("../.."), safe_name("nul.wav"), safe_name(" ")
@@ -152,7 +256,7 @@ def safe_name(text: str, longest: int = LONGEST) -> str:
     if name.startswith(".") or _DEVICES.match(name):
         name = f"_{name}"
     # Windows drops dots and spaces at the end
-    return name.encode("utf-8")[:longest].decode("utf-8", errors="ignore").rstrip(". ") or "_"
+    return name.encode("utf-8")[:LONGEST_NAME].decode("utf-8", errors="ignore").rstrip(". ") or "_"
 
 
 class Names:
@@ -186,17 +290,10 @@ def _unseen(letter: str) -> bool:
     return category.startswith("C") or category in ("Zl", "Zp")
 
 
-#: Longest clip.
-LONGEST_S = 600.0
-#: The list of clips, which no reader takes for an annotation file: train would not know what the folder is.
-COLUMNS = (
-    "clip", "label", "verdict", "score", "recording", "from_s", "to_s", "clip_from_s", "clip_to_s", "clock", "table",
-    "line",
-)  # fmt: skip
+# ------------------------------------------------------------------ cutting
 
 
-@dataclass(frozen=True, kw_only=True)
-class Clip:
+class Clip(NamedTuple):
     """A clip: its file, relative to the folder of the clips and with "/" on every system, and times in the recording.
 
     `clock` is the onset of the note by the recorder's clock, ISO 8601, or empty if unknown; `exact` says whether the
@@ -207,8 +304,8 @@ class Clip:
     choice: Choice
     start_s: float
     end_s: float
-    clock: str = ""
-    exact: bool = True
+    clock: str
+    exact: bool
 
 
 def cut(
@@ -217,21 +314,21 @@ def cut(
     *,
     pad_s: float = 0.0,
     format: str | None = None,
-    watch: Callable[[int], None] = lambda done: None,
+    watch: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[list[Clip], list[Problem]]:
     """Write what `choose` found to files: folder / class / recording_onset, replacing those with the same names.
 
     Only the annotated parts are read; the sample rate is kept, and the format unless "wav" or "flac" is given. An
-    annotation with a channel gives a clip of that channel, others of all channels. `watch` is called with the number of
-    finished recordings.
+    annotation with a channel gives a clip of that channel, others of all channels.
     """
     pad_s = check_seconds("pad_s", pad_s, zero=True)
     folder, names, folders = Path(folder), Names(), _folders(choices)
     clips: list[Clip] = []
     uncut: list[Problem] = []
-    for done, (path, of_recording) in enumerate(groupby(choices, key=lambda choice: choice.recording), start=1):
+    recordings = {path: list(own) for path, own in groupby(choices, key=lambda choice: choice.recording)}
+    for done, (path, listed) in enumerate(recordings.items(), start=1):
         try:
-            source, listed = _Source(Recording(path), format), list(of_recording)
+            source = _Source(Recording(path), format)
         except OutlarkError as error:
             uncut.append(Problem(str(path), str(error)))
             listed = []
@@ -241,7 +338,7 @@ def cut(
                 clips.append(_cut_one(source, choice, target, pad_s, names))
             except OutlarkError as error:
                 uncut.append(Problem(str(choice), str(error)))
-        watch(done)
+        watch(done, len(recordings))
     return clips, uncut
 
 
@@ -259,8 +356,8 @@ def _cut_one(source: _Source, choice: Choice, folder: Path, pad_s: float, names:
     start, end = round(max(0.0, annotation.start_s - pad_s) * rate), round((annotation.end_s + pad_s) * rate)
     if end <= start:
         raise InputError("no duration; give pad_s (--pad) to cut the sound around it")
-    if end - start > LONGEST_S * rate:
-        raise InputError(f"{(end - start) / rate:.0f} s long, but a clip has at most {LONGEST_S:.0f} s")
+    if end - start > MOST_CLIP_S * rate:
+        raise InputError(f"{(end - start) / rate:.0f} s long, but a clip has at most {MOST_CLIP_S:.0f} s")
     part = _one_or_all_channels(source.reader.part(start, end), annotation.channel)
     if not len(part) or start + len(part) <= annotation.start_s * rate:
         raise InputError("the recording ends before it; do annotation file and recording belong together?")
@@ -272,14 +369,8 @@ def _cut_one(source: _Source, choice: Choice, folder: Path, pad_s: float, names:
     folder.mkdir(parents=True, exist_ok=True)
     comment = _comment(choice, start / rate, source.clock)
     write_clip(folder.parent / file, part, rate, source.storage, comment)
-    return Clip(
-        file=file,
-        choice=choice,
-        start_s=start / rate,
-        end_s=(start + len(part)) / rate,
-        clock="" if onset is None else onset.isoformat(timespec="milliseconds"),
-        exact=source.storage.exact,
-    )
+    clock = "" if onset is None else onset.isoformat(timespec="milliseconds")
+    return Clip(file, choice, start / rate, (start + len(part)) / rate, clock, source.storage.exact)
 
 
 def _one_or_all_channels(part: np.ndarray, channel: int | None) -> np.ndarray:
@@ -292,7 +383,7 @@ def _one_or_all_channels(part: np.ndarray, channel: int | None) -> np.ndarray:
 
 def write_list(path: str | os.PathLike[str], clips: Iterable[Clip]) -> None:
     """Write the list of clips as CSV."""
-    lines = [comma_line(list(COLUMNS))]
+    lines = [comma_line(list(LIST_COLUMNS))]
     for clip in clips:
         annotation = clip.choice.annotation
         texts = (clip.file, annotation.label or "", annotation.implied_verdict)
