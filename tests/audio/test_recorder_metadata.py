@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outlark.audio.contents import text_chunks
-from outlark.audio.recorder_metadata import RecorderTime, site_of, time_in_name
+from outlark.audio.recorder_metadata import Facts, RecorderTime, recorder_site, recorder_time, site_of, time_in_name
 from outlark.audio.recording import Recording
-from outlark.errors import AudioError
+from outlark.errors import AudioError, InputError
 
 STAMP = "GUANO|Version: 1.0\nMake: Open Acoustic Devices\nTimestamp: 2023-10-24T12:34:56+02:00\nTE: 1\n"
 MOTH = "Recorded at {} by AudioMoth 24F3190361DA539A at medium gain while battery was 4.1V and temperature was 9.8C."
@@ -77,6 +77,7 @@ def test_the_reference_implementation_reads_the_same(tmp_path):
     [
         ("2023-10-24 12:34:56", NOON),
         ("2023-10-24T12:34:56.500 -03:30", NOON.replace(microsecond=500_000, tzinfo=timezone(-timedelta(hours=3.5)))),
+        ("2023-10-24 12:34:56+1:00", NOON.replace(tzinfo=timezone(timedelta(hours=1)))),  # a Song Meter Mini
         ("20231024T123456Z", NOON.replace(tzinfo=UTC)),
         ("2023-10-24", None),
         ("2023-02-30T12:34:56", None),
@@ -85,18 +86,17 @@ def test_the_reference_implementation_reads_the_same(tmp_path):
         ("", None),
     ],
 )
-def test_time_stamps_of_guano(tmp_path, stamp, expected):
-    found = clock(sound(tmp_path / "a.wav", guano=f"GUANO|Version: 1.0\nTimestamp: {stamp}\n"))
+def test_time_stamps_of_guano(stamp, expected):
+    found = recorder_time(f"GUANO|Version: 1.0\nTimestamp: {stamp}\n", "", "a.wav")
     assert (found.began if found else None) == expected
     if expected is not None:
         assert found.began.utcoffset() == expected.utcoffset()
 
 
-def test_slowed_down_recordings_run_slowly(tmp_path):
-    found = clock(sound(tmp_path / "a.wav", guano=STAMP.replace("TE: 1", "TE: 10")))
-    assert found.at(25.0) - found.began == timedelta(seconds=2.5)
-    strange = clock(sound(tmp_path / "b.wav", guano=STAMP.replace("TE: 1", "TE: 0")))
-    assert strange.at(25.0) - strange.began == timedelta(seconds=25)
+@pytest.mark.parametrize(("told", "seconds"), [("10", 2.5), ("0", 25.0), ("x", 25.0)])
+def test_slowed_down_recordings_run_slowly(told, seconds):
+    found = recorder_time(STAMP.replace("TE: 1", f"TE: {told}"), "", "a.wav")
+    assert found.at(25.0) - found.began == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(
@@ -183,9 +183,8 @@ def test_rf64_with_its_size_elsewhere(tmp_path):
     ],
 )
 @pytest.mark.parametrize("by", ["by AudioMoth 24F3190361DA539A", "during deployment 24F3190361DA539A"])
-def test_comments_of_audiomoth_through_the_years(tmp_path, told, zone, microsecond, by):
-    comment = MOTH.format(told).replace("by AudioMoth 24F3190361DA539A", by)
-    found = clock(sound(tmp_path / "a.wav", comment=comment))
+def test_comments_of_audiomoth_through_the_years(told, zone, microsecond, by):
+    found = recorder_time("", MOTH.format(told).replace("by AudioMoth 24F3190361DA539A", by), "a.wav")
     assert found == RecorderTime(began=NOON.replace(tzinfo=zone, microsecond=microsecond), source="comment")
     assert found.began.utcoffset() == (None if zone is None else zone.utcoffset(None))
 
@@ -193,8 +192,8 @@ def test_comments_of_audiomoth_through_the_years(tmp_path, told, zone, microseco
 @pytest.mark.parametrize(
     "told", ["25:00:00 24/10/2023 (UTC)", "12:34:60 24/10/2023", "12:34:56 30/02/2023", "00:00:12 01/01/1970 (UTC)", ""]
 )
-def test_comments_without_a_possible_time(tmp_path, told):
-    assert clock(sound(tmp_path / "a.wav", comment=MOTH.format(told))) is None
+def test_comments_without_a_possible_time(told):
+    assert recorder_time("", MOTH.format(told), "a.wav") is None
 
 
 @pytest.mark.parametrize(
@@ -233,6 +232,12 @@ def test_files_that_say_nothing(tmp_path, container):
         ("20231024t123456Z.wav", NOON.replace(tzinfo=UTC)),
         ("SwiftOne_20231024_123456_-0400.wav", NOON.replace(tzinfo=timezone(-timedelta(hours=4)))),
         ("99999999_999999_20231024_123456.wav", NOON),
+        ("2023-10-24T123456Z.wav", NOON.replace(tzinfo=UTC)),
+        ("site1_2023-10-24_12-34-56.wav", NOON),
+        ("2023-10-24T12:34:56+02:00.wav", NOON.replace(tzinfo=PLUS_2)),
+        ("2023_10_24_12_34_56.wav", NOON),
+        ("SM4_20231024_123456+0200.wav", NOON.replace(tzinfo=PLUS_2)),
+        ("2023-10-24-birdnet-12:34:56.wav", NOON),
         ("65379278.wav", None),
         ("6537B9F0.WAV", datetime(2023, 10, 24, 12, 34, 56, tzinfo=UTC)),
         ("6537b9f0.wav", datetime(2023, 10, 24, 12, 34, 56, tzinfo=UTC)),
@@ -275,40 +280,32 @@ def test_no_name_is_too_strange(name):
 # --- several sources ------------------------------------------------------------------------------------------------
 
 
-def test_the_more_trusted_source_wins_and_the_difference_is_told(tmp_path):
+def test_the_more_trusted_source_wins_and_the_difference_is_told():
     comment = MOTH.format("12:34:56 24/10/2023 (UTC)")
-    path = sound(tmp_path / "20231024_133456.wav", comment=comment, guano=STAMP)
-    found = clock(path)
+    found = recorder_time(STAMP, comment, "20231024_133456.wav")
     assert found.source == "guano"
     assert found.began == NOON.replace(tzinfo=PLUS_2)
     assert found.differences == (
         "the comment says 2023-10-24 12:34:56+00:00, 2:00:00 later than the guano (2023-10-24 12:34:56+02:00)",
         "the file name says 2023-10-24 13:34:56, 1:00:00 later than the guano (2023-10-24 12:34:56+02:00)",
     )
-    without = sound(tmp_path / "20231024_120000.wav", comment=comment)
-    assert clock(without).differences == (
+    assert recorder_time("", comment, "20231024_120000.wav").differences == (
         "the file name says 2023-10-24 12:00:00, 0:34:56 earlier than the comment (2023-10-24 12:34:56+00:00)",
     )
+    assert "0:00:10 later" in recorder_time(STAMP, "", "20231024_123506.wav").differences[0]
 
 
 @pytest.mark.parametrize("name", ["20231024_123456.wav", "20231024_103456.wav", "20231024_123458.wav", "65379DD0.wav"])
-def test_a_name_in_local_time_or_utc_agrees(tmp_path, name):
-    path = sound(tmp_path / name, comment=MOTH.format("12:34:56 24/10/2023 (UTC+2)"), guano=STAMP)
-    assert clock(path).differences == ()
+def test_a_name_in_local_time_or_utc_agrees(name):
+    assert recorder_time(STAMP, MOTH.format("12:34:56 24/10/2023 (UTC+2)"), name).differences == ()
 
 
-def test_ten_seconds_are_a_difference(tmp_path):
-    path = sound(tmp_path / "20231024_123506.wav", guano=STAMP)
-    assert "0:00:10 later" in clock(path).differences[0]
-
-
-def test_a_source_without_a_zone_may_lead(tmp_path):
+def test_a_source_without_a_zone_may_lead():
     guano = STAMP.replace("+02:00", "")
-    agrees = sound(tmp_path / "a.wav", comment=MOTH.format("12:34:56 24/10/2023 (UTC+2)"), guano=guano)
-    assert clock(agrees).differences == ()
-    assert clock(agrees).began == NOON
-    earlier = sound(tmp_path / "b.wav", comment=MOTH.format("11:34:56 24/10/2023 (UTC)"), guano=guano)
-    assert "1:00:00 earlier than the guano" in clock(earlier).differences[0]
+    agrees = recorder_time(guano, MOTH.format("12:34:56 24/10/2023 (UTC+2)"), "a.wav")
+    assert (agrees.differences, agrees.began) == ((), NOON)
+    earlier = recorder_time(guano, MOTH.format("11:34:56 24/10/2023 (UTC)"), "b.wav")
+    assert "1:00:00 earlier than the guano" in earlier.differences[0]
 
 
 def test_the_texts_of_a_file(tmp_path):
@@ -329,8 +326,8 @@ def test_the_texts_of_a_file(tmp_path):
         ("Site: \nLoc Position: 54.75 -1.59", None),
     ],
 )
-def test_the_recorder_may_tell(tmp_path, guano, site):
-    assert Recording(sound(tmp_path / "a.wav", guano=guano)).facts.site == site
+def test_the_recorder_may_tell(guano, site):
+    assert recorder_site(guano) == site
 
 
 def test_a_file_that_is_not_made_of_chunks_tells_nothing(tmp_path):
@@ -356,25 +353,33 @@ def test_folders_and_names(recording, way, site):
     assert site_of(recording, f"/mnt/disk/{recording}", way) == site
 
 
-def test_a_song_meter_writes_its_zone_with_one_digit(tmp_path):
-    path = sound(tmp_path / "SMA00646_20201017_130500.wav", guano="Timestamp:2020-10-17 13:05:00+1:00")
-    found = clock(path)
-    assert (found.source, found.began.isoformat()) == ("guano", "2020-10-17T13:05:00+01:00")
+# --- facts ----------------------------------------------------------------------------------------------------------
+
+
+def test_there_and_back():
+    facts = Facts(began="2026-05-01T04:30:00+02:00", source="guano", expansion=10.0, partial="cut", remarks=("odd",),
+                  quality=("silent",), counts=False)  # fmt: skip
+    assert Facts.of_dict(facts.as_dict()) == facts
+    assert Facts().as_dict() == {}
+    assert Facts.of_dict({}) == Facts()
+    assert facts.all_remarks == ("partial: cut", "odd", "silent")
 
 
 @pytest.mark.parametrize(
-    ("name", "began"),
-    [
-        ("2024-05-11T053000Z.wav", "2024-05-11T05:30:00+00:00"),
-        ("site1_2024-05-11_05-30-00.wav", "2024-05-11T05:30:00"),
-        ("2024-05-11T05:30:00+02:00.wav", "2024-05-11T05:30:00+02:00"),
-        ("2024_05_11_05_30_00.wav", "2024-05-11T05:30:00"),
-        ("20240511T053000+1000_REC.flac", "2024-05-11T05:30:00+10:00"),
-        ("SM4_20240511_053000+0200.wav", "2024-05-11T05:30:00+02:00"),
-        ("S4A0_20240511$053000.wav", "2024-05-11T05:30:00"),
-        ("2024-05-11-birdnet-05:30:00.wav", "2024-05-11T05:30:00"),
-        ("20240511_053000-0042.wav", "2024-05-11T05:30:00"),  # a serial number
-    ],
+    "kept",
+    [{"began": "soon"}, {"began": 5}, {"other": 1}, {"began": "2026-05-01T04:30:00", "expansion": 0}, {"remarks": [1]}],
 )
-def test_times_as_recorders_and_people_write_them(name, began):
-    assert time_in_name(name).began.isoformat() == began
+def test_what_was_never_said(kept):
+    with pytest.raises(InputError, match=r"the description of the recording is damaged .*; keep the scores again"):
+        Facts.of_dict(kept)
+
+
+def test_the_journal_and_the_tables_tell_when_and_where(tmp_path):
+    path = sound(tmp_path / "a.wav", guano="Timestamp: 2023-10-24T12:34:56+02:00\nTE: 10\nSite: pond")
+    facts = Recording(path).facts
+    told = {"began": "2023-10-24T12:34:56+02:00", "expansion": 10.0, "site": "pond"}
+    usual = {"partial": None, "remarks": [], "quality": [], "counts": True}
+    assert facts.for_journal() == {**told, **usual}
+    assert facts.as_dict() == {**told, "source": "guano"}
+    assert Facts.of_dict(facts.as_dict()) == facts
+    assert Facts().for_journal() == {"began": None, "expansion": 1.0, "site": None, **usual}

@@ -1,20 +1,17 @@
-"""Audio from arrays and real files: scale, channels, errors that say where, and resampling that no cut changes."""
+"""Sound as arrays: scale, channels, resampling and frames that no cut into blocks changes."""
 
-import os
-import re
-from pathlib import Path
+import tracemalloc
 
 import numpy as np
 import pytest
-import soundfile
 import soxr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import resample_poly
 
-from outlark.audio.recording import Recording, read
-from outlark.audio.sound import Resampler, check_channel, check_sample_rate, mono, resample
-from outlark.errors import AudioError, InputError, OutlarkError
+from outlark.audio.sound import FrameStream, Resampler, check_sample_rate, mono, resample
+from outlark.errors import InputError
+from tests.pace import check_even_pace
 
 # --- mono -----------------------------------------------------------------------------------------------------------
 
@@ -59,312 +56,24 @@ def test_mix_is_the_mean_and_a_number_is_that_channel(channels, rng):
     np.testing.assert_array_equal(np.concatenate(rows), mono(x))
 
 
-def test_memory_is_shared_or_fresh_but_always_contiguous(rng):
-    x = rng.normal(size=100)
-    assert np.shares_memory(mono(x), x)
-    assert mono(x[::2]).flags.c_contiguous
-    assert mono(rng.normal(size=(50, 2)), 1).flags.c_contiguous
-    x.flags.writeable = False
-    np.testing.assert_array_equal(mono(x), x)
-
-
 @pytest.mark.parametrize("empty", [[], np.empty(0), np.empty((0, 2)), np.empty(0, np.int16)])
 def test_empty_is_allowed(empty):
     assert mono(empty).shape == (0,)
     assert mono(empty).dtype == np.float64
 
 
-@pytest.mark.parametrize(
-    ("audio", "message"),
-    [
-        (["a", "b"], "audio of type <U1: such values are not sound"),
-        ([None, 1.0], "audio of type object: such values are not sound"),
-        (np.zeros(3, bool), "audio of type bool: such values are not sound"),
-        (np.zeros(3, complex), "audio of type complex128: such values are not sound"),
-        ([1, 2, 3], "audio of type int64: such values have no agreed full scale; give floats"),
-        (np.zeros(3, np.int8), "audio of type int8: such values have no agreed"),
-        (np.zeros(3, np.uint16), "audio of type uint16: such values have no agreed"),
-        ([[0.0], [0.0, 1.0]], "audio is not an array .*give numbers of shape"),
-        (np.float64(1.0), r"audio has 0 dimensions, shape \(\)"),
-        (np.zeros((4, 2, 1)), r"audio has 3 dimensions, shape \(4, 2, 1\)"),
-        (np.zeros((4, 0)), r"shape \(4, 0\) has no channels"),
-        (np.zeros((2, 65)), r"shape \(2, 65\) would be 2 samples of 65 channels.*give audio.T"),
-        ([0.0, 1.0, np.nan, np.nan], "2 of 4 samples are NaN, .* the first is sample 2 .*; cut them out"),
-        (np.array([0.0, -np.inf], np.float32), "1 of 2 samples are NaN, .* the first is sample 1"),
-        ([[0.0, 0.0], [np.inf, -np.inf]], "1 of 2 samples are NaN, .* the first is sample 1"),
-    ],
-)
-def test_what_is_no_audio(audio, message):
-    with pytest.raises(InputError, match=message):
-        mono(audio)
-
-
-def test_few_rows_of_few_channels_are_no_mistake():
+def test_what_mono_takes(rng):
+    x = rng.normal(size=100)
+    assert np.shares_memory(mono(x), x)
+    assert mono(x[::2]).flags.c_contiguous
     assert mono(np.zeros((2, 64))).shape == (2,)
-
-
-def test_nan_in_a_channel_that_is_not_used_does_no_harm():
-    np.testing.assert_array_equal(mono([[np.nan, 0.5]], channel=1), [0.5])
-
-
-@pytest.mark.parametrize("channel", [2, -1, "left", 1.0, True, np.True_, None])
-def test_channels_that_do_not_exist(channel):
-    with pytest.raises(
-        InputError, match=r"channel=.*the audio has 2 channels; give 'mix' or a whole number from 0 to 1"
-    ):
-        mono(np.zeros((5, 2)), channel)
-    with pytest.raises(InputError, match=r"the audio has 1 channel; .* from 0 to 0"):
-        mono(np.zeros(5), 1)
-
-
-def test_channel_numbers():
-    assert check_channel("mix", 3) is None
-    assert [check_channel(k, 3) for k in (0, 2, np.uint8(1))] == [0, 2, 1]
-
-
-# --- sample rates ---------------------------------------------------------------------------------------------------
+    np.testing.assert_array_equal(mono([[np.nan, 0.5]], channel=1), [0.5])  # the other channel is not used
 
 
 @pytest.mark.parametrize("rate", [100, 8000, 22050.0, np.int32(44100), np.float32(384000), 10_000_000])
 def test_sample_rates(rate):
-    checked = check_sample_rate(rate)
-    assert checked == rate
-    assert type(checked) is int
-
-
-@pytest.mark.parametrize("rate", [0, -8000, 99, 10_000_001, 22050.5, np.nan, np.inf, "44100", None, True, 1j])
-def test_sample_rates_that_are_refused(rate):
-    with pytest.raises(InputError, match=r"sample_rate=.* must be a whole number .* from 100 to 10000000"):
-        check_sample_rate(rate)
-
-
-# --- files ----------------------------------------------------------------------------------------------------------
-
-FORMATS = [
-    ("wav", "PCM_16", 2**-15),
-    ("wav", "PCM_U8", 2**-7),
-    ("wav", "PCM_24", 2**-23),
-    ("wav", "PCM_32", 2**-31),
-    ("wav", "FLOAT", 2**-24),
-    ("wav", "DOUBLE", 0.0),
-    ("flac", "PCM_16", 2**-15),
-    ("flac", "PCM_24", 2**-23),
-    ("aiff", "PCM_16", 2**-15),
-]
-
-
-def sweep(n, channels):
-    """Smooth, and another phase in each channel."""
-    return 0.5 * np.sin(np.linspace(0, 300, n)[:, None] + np.arange(channels))
-
-
-@pytest.mark.parametrize("rate", [8000, 384000])
-@pytest.mark.parametrize("channels", [1, 2, 6])
-@pytest.mark.parametrize(("ending", "subtype", "step"), FORMATS)
-def test_files_hold_what_was_written(tmp_path, ending, subtype, step, channels, rate):
-    path = tmp_path / f"Pájaro 鳥.{ending}"
-    x = sweep(3000, channels)
-    soundfile.write(path, x, rate, subtype=subtype)
-    samples, found = read(str(path))
-    assert found == rate
-    assert samples.dtype == np.float64
-    np.testing.assert_allclose(samples, x.mean(axis=1), rtol=0, atol=step + 1e-15)
-    np.testing.assert_allclose(read(path, channels - 1)[0], x[:, -1], rtol=0, atol=step)
-    assert Recording(path).channels == channels
-
-
-@pytest.mark.parametrize(("dtype", "subtype"), [("int16", "PCM_16"), ("int32", "PCM_24"), ("int32", "PCM_32")])
-def test_an_array_of_integers_is_the_file_to_the_bit(tmp_path, dtype, subtype):
-    path = tmp_path / "a.wav"
-    soundfile.write(path, sweep(3000, 2), 44100, subtype=subtype)
-    np.testing.assert_array_equal(mono(soundfile.read(path, dtype=dtype)[0]), read(path)[0])
-
-
-def test_a_float_file_is_kept_to_the_bit_even_above_one(tmp_path, rng):
-    x = 3 * rng.normal(size=1000)
-    soundfile.write(tmp_path / "a.wav", x, 44100, subtype="DOUBLE")
-    np.testing.assert_array_equal(read(tmp_path / "a.wav")[0], x)
-
-
-@pytest.mark.parametrize(
-    ("ending", "subtype"), [("wav", "PCM_16"), ("flac", "PCM_16"), ("ogg", "VORBIS"), ("ogg", "OPUS")]
-)
-def test_blocks_are_the_file_for_every_size_bit_for_bit(tmp_path, ending, subtype, rng):
-    path = tmp_path / f"a.{ending}"
-    soundfile.write(path, rng.uniform(-0.5, 0.5, size=(150_000, 2)), 48000, subtype=subtype)
-    whole, _ = read(path)
-    audio = Recording(path)
-    assert len(whole) == 150_000
-    for size in (333, 1000, 65536, 70_000, 150_000, 10**6):
-        for _ in range(2):  # every call starts again
-            blocks = list(audio.blocks(size))
-            assert {len(block) for block in blocks[:-1]} <= {size}
-            assert 0 < len(blocks[-1]) <= size
-            np.testing.assert_array_equal(np.concatenate(blocks), whole)
-
-
-@pytest.mark.parametrize(
-    ("ending", "subtype"),
-    [("wav", "PCM_16"), ("wav", "FLOAT"), ("flac", "PCM_24"), ("aiff", "PCM_16"), ("wav", "ULAW")],
-)
-def test_from_a_sample_on(tmp_path, ending, subtype, rng):
-    path = tmp_path / f"a.{ending}"
-    soundfile.write(path, rng.uniform(-0.5, 0.5, size=(150_000, 2)), 48000, subtype=subtype)
-    audio, whole = Recording(path), read(path)[0]
-    assert (audio.seekable, audio.n_samples) == (True, 150_000)
-    for first in (0, 1, 70_001, 149_999, 150_000, 200_000):
-        found = np.concatenate([np.empty(0), *audio.blocks(33_333, first=first)])
-        np.testing.assert_array_equal(found, whole[first:])
-
-
-def test_trouble_is_told_with_its_time_from_a_sample_on_too(tmp_path):
-    x = np.zeros(100_000)
-    x[90_000] = np.nan
-    soundfile.write(tmp_path / "a.wav", x, 8000, subtype="FLOAT")
-    with pytest.raises(AudioError, match=r"sample 90000, at 11\.250 s, is nan"):
-        list(Recording(tmp_path / "a.wav").blocks(1000, first=50_000))
-
-
-@pytest.mark.parametrize("subtype", ["VORBIS", "OPUS"])
-def test_what_can_only_be_read_from_its_start(tmp_path, subtype):
-    soundfile.write(tmp_path / "a.ogg", np.zeros(50_000), 48000, subtype=subtype)
-    audio = Recording(tmp_path / "a.ogg")
-    assert not audio.seekable
-    with pytest.raises(AudioError, match=r"a.ogg can only be read from its start; convert it to WAV or FLAC"):
-        audio.blocks(1000, first=1)
-
-
-def test_two_readers_of_one_file_do_not_disturb_each_other(tmp_path):
-    soundfile.write(tmp_path / "a.wav", np.arange(200_000) / 2**18, 44100, subtype="DOUBLE")
-    audio = Recording(tmp_path / "a.wav")
-    pairs = list(zip(audio.blocks(30_000), audio.blocks(30_000), strict=True))
-    assert len(pairs) == 7
-    assert all(np.array_equal(a, b) for a, b in pairs)
-
-
-def test_lossy_files_are_close(tmp_path):
-    x = sweep(44100, 1)[:, 0]
-    soundfile.write(tmp_path / "a.ogg", x, 44100)
-    samples, rate = read(tmp_path / "a.ogg")
-    assert (len(samples), rate) == (44100, 44100)
-    assert np.abs(samples - x).max() < 0.05
-
-
-def test_a_file_with_no_samples_is_empty(tmp_path):
-    soundfile.write(tmp_path / "a.wav", np.empty(0), 44100)
-    assert read(tmp_path / "a.wav")[0].shape == (0,)
-    assert list(Recording(tmp_path / "a.wav").blocks(100)) == []
-
-
-def test_blocks_of_one_sample(tmp_path):
-    soundfile.write(tmp_path / "a.wav", np.array([0.5, 0.25]), 44100)
-    np.testing.assert_array_equal(list(Recording(tmp_path / "a.wav").blocks(1)), [[0.5], [0.25]])
-
-
-def written(path: Path, content: bytes) -> Path:
-    path.write_bytes(content)
-    return path
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda d: d / "none.wav", "none.wav does not exist; check the path"),
-        (lambda d: written(d / "a.wav", b"x") / "b.wav", "b.wav does not exist; check the path"),
-        (lambda d: d, "is a folder; give the path of one sound file"),
-        (lambda d: written(d / "zero.wav", b""), r"zero.wav is empty \(0 bytes\)"),
-        (
-            lambda d: written(d / "text.wav", b"not a sound " * 50),
-            "text.wav is a text file, not a sound file; give the recording",
-        ),
-        (
-            lambda d: written(d / "m.outlark", (2).to_bytes(8, "little") + b"{}" + bytes(range(9))),
-            "m.outlark is a model, not a recording; give sound files",
-        ),
-        (
-            lambda d: written(d / "noise.wav", bytes(range(200))),
-            "noise.wav cannot be decoded .*Format not recognised",
-        ),
-        (
-            lambda d: written(d / "raw.raw", bytes(50)),
-            "raw.raw cannot be decoded .*samplerate must be specified",
-        ),
-    ],
-)
-def test_what_cannot_be_opened(tmp_path, make, message):
-    path = make(tmp_path)
-    for reader in (Recording, read):
-        with pytest.raises(AudioError, match=message) as caught:
-            reader(path)
-        assert str(path) in str(caught.value)
-        assert isinstance(caught.value, OutlarkError)
-        assert isinstance(caught.value, ValueError)
-
-
-def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
-    def refuse(*_):
-        raise PermissionError(13, "Permission denied")
-
-    path = written(tmp_path / "a.wav", b"RIFF")
-    monkeypatch.setattr("outlark.audio.recording.opened", refuse)
-    with pytest.raises(AudioError, match=r"a.wav cannot be opened \(Permission denied\); check that you may read it"):
-        read(path)
-
-
-def test_a_header_that_ends_early(tmp_path):
-    soundfile.write(tmp_path / "a.wav", np.zeros(100), 44100)
-    path = written(tmp_path / "b.wav", (tmp_path / "a.wav").read_bytes()[:20])
-    with pytest.raises(AudioError, match=r"b.wav cannot be decoded as a sound file .*convert it to WAV or FLAC"):
-        Recording(path)
-
-
-def test_channel_and_rate_of_a_file(tmp_path):
-    soundfile.write(tmp_path / "a.wav", np.zeros((100, 2)), 44100)
-    assert Recording(tmp_path / "a.wav", 1).sample_rate == 44100
-    with pytest.raises(AudioError, match=r"a.wav: channel=2, but the audio has 2 channels"):
-        Recording(tmp_path / "a.wav", 2)
-    soundfile.write(tmp_path / "b.wav", np.zeros(100), 50)
-    with pytest.raises(AudioError, match=r"b.wav: sample_rate=50 must be"):
-        Recording(tmp_path / "b.wav")
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e30, -1e12])
-@pytest.mark.parametrize("subtype", ["FLOAT", "DOUBLE"])
-def test_nan_in_a_file_is_told_with_its_time(tmp_path, bad, subtype):
-    x = np.zeros((150_000, 2))
-    x[132_300:132_310, 1] = bad  # in the third chunk
-    soundfile.write(tmp_path / "a.wav", x, 44100, subtype=subtype)
-    match = rf"a.wav: sample 132300, at 3.000 s, is {re.escape(f'{np.float32(bad):g}')}, .*; cut the file before"
-    with pytest.raises(AudioError, match=match):
-        read(tmp_path / "a.wav")
-    assert len(read(tmp_path / "a.wav", channel=0)[0]) == 150_000
-
-
-def test_a_wav_cut_short_gives_what_is_there(tmp_path, rng):
-    soundfile.write(tmp_path / "a.wav", rng.uniform(-0.5, 0.5, 100_000), 44100)
-    path = written(tmp_path / "b.wav", (tmp_path / "a.wav").read_bytes()[: 44 + 2 * 60_000])
-    np.testing.assert_array_equal(read(path)[0], read(tmp_path / "a.wav")[0][:60_000])
-
-
-def test_where_the_decoder_gives_up_is_told_after_what_came_before(tmp_path, rng):
-    soundfile.write(tmp_path / "a.flac", rng.uniform(-0.5, 0.5, 300_000), 44100)
-    content = (tmp_path / "a.flac").read_bytes()
-    at = int(0.8 * len(content))
-    path = written(tmp_path / "b.flac", content[:at] + bytes(20_000) + content[at + 20_000 :])
-    match = rf"b.flac: decoding failed after {3 * 65536 / 44100:.3f} s \(.*lost sync.*\); the file is damaged there"
-    with pytest.raises(AudioError, match=match):
-        read(path)
-    blocks = []
-    with pytest.raises(AudioError, match=match):
-        blocks.extend(Recording(path).blocks(50_000))
-    assert [len(block) for block in blocks] == [50_000, 50_000, 50_000, 3 * 65536 - 150_000]
-    np.testing.assert_array_equal(np.concatenate(blocks), read(tmp_path / "a.flac")[0][: 3 * 65536])
-
-
-def test_trouble_at_once_gives_no_block(tmp_path):
-    soundfile.write(tmp_path / "a.wav", np.array([0.0, np.nan]), 44100, subtype="FLOAT")
-    with pytest.raises(AudioError, match=r"sample 1, at 0.000 s, is nan"):
-        next(Recording(tmp_path / "a.wav").blocks(1))
+    assert check_sample_rate(rate) == rate
+    assert type(check_sample_rate(rate)) is int
 
 
 # --- resampling -----------------------------------------------------------------------------------------------------
@@ -399,14 +108,11 @@ def test_no_cut_changes_a_bit(pair, n, cuts):
     np.testing.assert_array_equal(streamed(blocks, *pair), resample(x, *pair))
 
 
-@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("pair", [(48000, 22050), (8000, 22050), (22050, 22050)])
 def test_no_cut_changes_a_bit_of_a_long_recording(pair):
     whole = resample(NOISE, *pair)
-    for size in (7, 4096, 65536, 65537, 150_000):
+    for size in (4096, 65537, 150_000):
         np.testing.assert_array_equal(streamed([NOISE[i : i + size] for i in range(0, 200_000, size)], *pair), whole)
-    np.testing.assert_array_equal(
-        streamed(NOISE[:20_000].reshape(-1, 1), *pair), resample(NOISE[:20_000], *pair)
-    )  # one by one
 
 
 @given(
@@ -427,7 +133,7 @@ def test_halves_go_up_where_soxr_alone_goes_both_ways(rate_in, n):
     assert y[-1] > 0.3  # at the edge of the recording; no zero put behind
 
 
-@pytest.mark.parametrize("rate_in", [8000, 16000, 22050, 32000, 44056, 44100, 48000, 96000, 192000, 250000, 384000])
+@pytest.mark.parametrize("rate_in", [8000, 22050, 44056, 48000, 384000])
 def test_a_sine_stays_where_it_is(rate_in):
     def sine(rate):
         t = np.arange(rate) / rate
@@ -495,36 +201,14 @@ def test_a_recording_from_its_middle_on_is_the_same_to_the_bit(pair, first_s, le
     np.testing.assert_array_equal(np.concatenate([*found, resampler.finish()]), whole[first:])
 
 
-def test_equal_rates_pass_through():
-    np.testing.assert_array_equal(resample(NOISE, 22050, 22050.0), NOISE)
-
-
-@pytest.mark.parametrize("pair", [(100, 10_000_000), (10_000_000, 100), (10_000_000, 9_999_999)])
+@pytest.mark.parametrize("pair", [(100, 10_000_000), (10_000_000, 9_999_999)])
 def test_extreme_rates(pair):
     assert len(resample(np.ones(5), *pair)) == round(5 * pair[1] / pair[0])
 
 
-def test_blocks_are_checked_and_scaled_as_by_mono():
-    np.testing.assert_array_equal(
-        resample(np.full(500, 2**14, np.int16), 44100, 22050), resample(np.full(500, 0.5), 44100, 22050)
-    )
-    for pair in ((44100, 22050), (22050, 22050)):
-        with pytest.raises(InputError, match="the first is sample 3"):
-            Resampler(*pair).push([0.0, 0.0, 0.0, np.nan])
-    with pytest.raises(InputError, match="sample_rate=0"):
-        Resampler(44100, 0)
-    with pytest.raises(InputError, match="sample_rate=5"):
-        Resampler(5, 22050)
-
-
-@pytest.mark.parametrize("pair", [(44100, 22050), (22050, 22050)])
-def test_what_is_over_is_over(pair):
-    resampler = Resampler(*pair)
-    assert resampler.finish().shape == (0,)
-    with pytest.raises(InputError, match="finished; make a new Resampler"):
-        resampler.push([0.0])
-    with pytest.raises(InputError, match="finished; make a new Resampler"):
-        resampler.finish()
+def test_blocks_are_scaled_as_by_mono():
+    integers, floats = np.full(500, 2**14, np.int16), np.full(500, 0.5)
+    np.testing.assert_array_equal(resample(integers, 44100, 22050), resample(floats, 44100, 22050))
 
 
 def test_a_stream_gives_what_is_ready_soon():
@@ -535,15 +219,130 @@ def test_a_stream_gives_what_is_ready_soon():
     assert max(late) < 1500
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the memory of the process from /proc")
-def test_memory_does_not_grow():
-    def resident():
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+# --- frames ---------------------------------------------------------------------------------------------------------
 
-    resampler = Resampler(48000, 22050)
-    for _ in range(10):
-        resampler.push(NOISE)
-    before = resident()
-    for _ in range(100):  # 160 MB in
-        resampler.push(NOISE)
-    assert resident() - before < 20e6
+
+def by_hand(x, window, hop, pad):
+    """Frame by frame, sample by sample, from the definition."""
+    n = len(x)
+    if pad in ("centre", "edge"):
+        starts = [k * hop - (window - hop) // 2 for k in range(-(-n // hop))]
+    else:
+        starts = [k * hop for k in range(n) if k * hop + window <= n]
+    frames = np.zeros((len(starts), window, *x.shape[1:]))
+    for k, start in enumerate(starts):
+        for j in range(window):
+            if 0 <= start + j < n or pad == "edge":
+                frames[k, j] = x[min(max(start + j, 0), n - 1)]
+    return frames
+
+
+def framed(blocks, window, hop, pad):
+    stream = FrameStream(window, hop, pad=pad)
+    return np.concatenate([*(stream.push(block) for block in blocks), stream.finish()])
+
+
+@st.composite
+def window_and_hop(draw):
+    window = draw(st.integers(1, 12))
+    return window, draw(st.integers(1, window))
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    sizes=window_and_hop(),
+    n=st.integers(0, 60),
+    cuts=st.lists(st.integers(0, 60), max_size=8),
+    channels=st.sampled_from([None, 1, 3]),
+    pad=st.sampled_from(["centre", "edge", "none"]),
+)
+def test_frames_are_those_of_the_definition_for_any_blocks(sizes, n, cuts, channels, pad):
+    window, hop = sizes
+    x = 1.0 + np.arange(n * (channels or 1)).reshape(n if channels is None else (n, channels))
+    expected = by_hand(x, window, hop, pad)
+    np.testing.assert_array_equal(framed(np.split(x, sorted(min(c, n) for c in cuts)), window, hop, pad), expected)
+    np.testing.assert_array_equal(framed([x[i : i + 1] for i in range(n)] or [x], window, hop, pad), expected)
+
+
+@given(sizes=window_and_hop(), n=st.integers(0, 60))
+def test_how_many_frames(sizes, n):
+    window, hop = sizes
+    assert len(framed([np.ones(n)], window, hop, "centre")) == -(-n // hop)
+    assert len(framed([np.ones(n)], window, hop, "none")) == max(0, (n - window) // hop + 1)
+
+
+@given(sizes=window_and_hop(), pad=st.sampled_from(["centre", "none"]))
+def test_own_spans_tile_the_recording_and_lie_in_the_middle_of_their_frames(sizes, pad):
+    window, hop = sizes
+    x = np.arange(100.0)
+    stream = FrameStream(window, hop, pad=pad)
+    assert stream.offset == (0 if pad == "centre" else (window - hop) // 2)
+    frames = np.concatenate([stream.push(x), stream.finish()])
+    middle = (window - hop) // 2
+    for k, frame in enumerate(frames):
+        start, end = stream.offset + k * hop, stream.offset + (k + 1) * hop
+        np.testing.assert_array_equal(frame[middle : middle + hop][: 100 - start], x[start:end])
+    if pad == "centre":
+        assert start < 100 <= end
+
+
+def test_frames_are_given_as_soon_as_they_are_whole():
+    stream = FrameStream(4, 2, pad="none")
+    assert [len(stream.push([float(i)])) for i in range(8)] == [0, 0, 0, 1, 0, 1, 0, 1]
+    assert stream.finish().shape == (0, 4)
+
+
+@pytest.mark.parametrize("pad", ["centre", "none"])
+def test_the_caller_may_use_the_block_again(pad):
+    block = np.ones(64)
+    stream = FrameStream(8, 8, pad=pad)
+    frames = stream.push(block)
+    block[:] = 7.0
+    assert (frames == 1.0).all()
+    with pytest.raises(ValueError, match="read-only"):
+        frames[0, 0] = 3.0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int16, ">f8"])
+def test_frames_are_native_floats(dtype):
+    frames = framed([np.arange(10).astype(dtype)], 4, 2, "none")
+    assert frames.dtype == np.float64
+    assert frames.dtype.isnative
+    np.testing.assert_array_equal(frames[1], [2, 3, 4, 5])
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 2)])
+def test_no_samples_no_frames(shape):
+    assert FrameStream(6, 3).finish().shape == (0, 6)
+    stream = FrameStream(6, 3)
+    assert stream.push(np.empty(shape)).shape == (0, 6, *shape[1:])
+    assert stream.finish().shape == (0, 6, *shape[1:])
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: FrameStream(4, 2), lambda: Resampler(2000, 1000), lambda: Resampler(100, 100)]
+)
+def test_what_is_over_is_over(make):
+    stream = make()
+    assert len(stream.finish()) == 0
+    for call in (lambda: stream.push([1.0]), stream.finish):
+        with pytest.raises(InputError, match=r"finished; make a new (FrameStream|Resampler)"):
+            call()
+
+
+def test_ten_minutes_take_little_memory_and_its_end_as_long_as_its_start():
+    block = np.random.default_rng(0).normal(size=5 * 22050)
+    stream = FrameStream(1024, 48)
+    n_frames = 0
+
+    def push():
+        nonlocal n_frames
+        n_frames += len(stream.push(block))
+
+    tracemalloc.start()
+    check_even_pace(push, 120)
+    n_frames += len(stream.finish())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert n_frames == -(-120 * block.size // 48)
+    assert peak < 4 * (block.nbytes + 1024 * 8)

@@ -1,13 +1,15 @@
-"""Which recording a table is about."""
+"""Which recording a table is about, and names that mean the same recording."""
 
 import os
 import unicodedata
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from outlark.audio.sound_files import SoundFiles, recording_of_table, sounds_within
-from outlark.errors import AnnotationError, InputError
+from outlark.audio.sound_files import SoundFiles, full_names, pair_names, recording_of_table, sounds_within
+from outlark.errors import AnnotationError
 
 
 def touched(folder, *names):
@@ -71,31 +73,10 @@ def test_the_ending_in_the_table_decides(tmp_path):
     assert SoundFiles().named("1.FLAC", tmp_path / "t.csv") == tmp_path / "1.flac"
 
 
-def test_two_of_that_name(tmp_path):
-    audio = touched(tmp_path, "a/1.wav", "b/1.wav")
-    with pytest.raises(AnnotationError, match=r"t.csv, line 7: the recording '1.wav' could be .*a/1.wav or .*b/1.wav;"):
-        SoundFiles([audio]).named("1.wav", tmp_path / "t.csv", 7)
-
-
 def test_a_file_that_is_reached_twice_is_one(tmp_path):
     audio = touched(tmp_path / "audio", "1.wav")
     os.symlink(audio / "1.wav", audio / "1.flac")
     assert SoundFiles([audio, audio]).named("1", tmp_path / "t.csv").stem == "1"
-
-
-def test_none_of_that_name(tmp_path):
-    with pytest.raises(AnnotationError, match=r"t.txt: there is no recording 't' \(with any ending\) in .*; put it"):
-        SoundFiles().of_table(tmp_path / "t.txt")
-    with pytest.raises(AnnotationError, match=r"t.txt, line 2: there is no recording 'a.wav' in .* or .*; put it"):
-        SoundFiles([tmp_path]).named("a.wav", tmp_path / "t.txt", 2)
-
-
-def test_a_folder_that_is_none(tmp_path):
-    with pytest.raises(InputError, match="x is not there; give a folder that holds recordings"):
-        SoundFiles([tmp_path / "x"])
-    touched(tmp_path, "1.wav")
-    with pytest.raises(InputError, match=r"1.wav is a file; give a folder"):
-        SoundFiles([tmp_path / "1.wav"])
 
 
 def test_links_that_lead_back_do_not_go_round(tmp_path):
@@ -122,3 +103,51 @@ def test_a_recording_has_one_path_however_it_is_named(tmp_path, monkeypatch):
     assert {sounds.named(name, table) for name in ("a/x.wav", "x", str(tmp_path / "wood/a/x.wav"))} == {
         Path("wood/a/x.wav")
     }
+
+
+# --- names ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "others", "pairs"),
+    [
+        (["a"], ["a.wav"], {"a": "a.wav"}),
+        (["A.WAV"], ["site/a.wav"], {"A.WAV": "site/a.wav"}),
+        ([r"D:\x\a.wav"], ["y/a.wav"], {r"D:\x\a.wav": "y/a.wav"}),
+        (["a.wav", "a.flac"], ["a.flac", "a.wav"], {"a.wav": "a.wav", "a.flac": "a.flac"}),
+        (["a.wav"], ["a.flac"], {"a.wav": "a.flac"}),
+        (["x/1.wav", "y/1.wav"], ["y/1.wav", "z/1.wav"], {"x/1.wav": None, "y/1.wav": "y/1.wav"}),
+        (["x/1.wav"], ["x/1.wav", "y/1.wav", "1.wav"], {"x/1.wav": "x/1.wav"}),
+        (["a.1"], ["a.2", "a"], {"a.1": None}),
+    ],
+)
+def test_pairs(names, others, pairs):
+    assert pair_names(names, others) == pairs
+
+
+def test_short_names_within_one_side():
+    assert full_names(["a", "x/a.wav", "a.wav"]) == {"a": "x/a.wav", "x/a.wav": "x/a.wav", "a.wav": "x/a.wav"}
+    # not told apart: it stays what it is
+    assert full_names(["a", "a.wav", "a.flac"])["a"] == "a"
+    assert full_names(["1.wav", "x/1.wav", "y/1.wav"])["1.wav"] == "1.wav"
+
+
+paths = st.lists(st.sampled_from(["x", "y", "1", "2"]), min_size=1, max_size=3).map("/".join)
+
+
+@given(st.lists(paths.map(lambda path: f"{path}.wav"), unique=True, max_size=6), st.sampled_from(["", "/data/", "d/"]))
+def test_names_below_another_folder_are_all_found(names, folder):
+    try:
+        found = pair_names(names, [folder + name for name in names])
+    except AnnotationError:
+        # such as 1.wav, which could be d/1.wav and d/x/1.wav
+        assert any(name != other and other.endswith(f"/{name}") for name in names for other in names)
+        return
+    assert all(other is None or other == folder + name for name, other in found.items())
+
+
+def test_names_that_differ_in_case_or_accents_alone():
+    composed, apart = "\u00e9.wav", "e\u0301.wav"
+    assert pair_names(["A.wav", "a.wav"], ["a.wav", "A.wav"]) == {"A.wav": "A.wav", "a.wav": "a.wav"}
+    assert pair_names([composed, "x.wav"], [apart, "x.wav"]) == {composed: apart, "x.wav": "x.wav"}
+    assert pair_names([composed, apart], [apart, composed]) == {composed: composed, apart: apart}
