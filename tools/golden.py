@@ -5,9 +5,9 @@
     python tools/golden.py --against REV   # run REV, too, on this machine, and compare with it
 
 Five models (default, as published, with negatives, calibrated, confirmed by an embedding) search six recordings; what
-is compared are the models, the annotation files in three formats, and the answers of the commands. A matrix product can
-differ in its last bit between processors: where the digests of golden.json differ on an unchanged checkout,
-`--against` still tells.
+is compared are the models, the annotation files in three formats, and the answers of the commands. Matrix products and
+vectorised functions differ in their last bit between processors, so they use the instructions of one (`SAME_BITS`).
+Where the digests of golden.json still differ on an unchanged checkout, `--against` tells.
 """
 
 import argparse
@@ -24,6 +24,12 @@ ROOT = Path(__file__).parents[1]
 STORED = Path(__file__).with_suffix(".json")
 #: The folder of the checkout that runs; `--against` gives another one.
 SOURCE = "OUTLARK_GOLDEN_SOURCE"
+#: OpenBLAS and NumPy use what every x86-64 processor since 2013 has.
+SAME_BITS = {
+    "OPENBLAS_CORETYPE": "Haswell",
+    "NPY_DISABLE_CPU_FEATURES": "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL",
+    **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+}
 #: Run in the checkout's own code: six recordings, and a model whose candidates a plain function confirms.
 MAKE = """
 from pathlib import Path
@@ -77,8 +83,7 @@ NEGATIVES = "Selection\tBegin Time (s)\tEnd Time (s)\tBegin File\tLabel\n" + "".
 def python(folder: Path, *words: str) -> str:
     """Run Python on the code of the checkout, in the folder of the golden files."""
     source = os.environ.get(SOURCE, str(ROOT))
-    env = {**os.environ, "PYTHONPATH": f"{source}/src", "PYTHONHASHSEED": "0"}
-    env |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    env = {**os.environ, "PYTHONPATH": f"{source}/src", "PYTHONHASHSEED": "0"} | SAME_BITS
     done = subprocess.run([sys.executable, *words], cwd=folder, env=env, capture_output=True, text=True)
     if done.returncode not in (0, 3):
         raise SystemExit(f"{' '.join(words)[:200]}: exit code {done.returncode}\n{done.stderr[-3000:]}")
