@@ -12,7 +12,7 @@ from scipy.fft import dct
 from outlark.features.clip import ClipFrontEnd
 from outlark.features.note import NoteFrontEnd
 from outlark.features.spectrum import Spectrum, SpectrumSettings
-from outlark.paper.template_matching import correlations
+from outlark.paper.experiment.template_matching import correlations
 
 #: MFCC: bands, and coefficients of them that are kept.
 N_BANDS, N_COEFFICIENTS = 40, 20

@@ -28,7 +28,7 @@ from outlark import PKNN, NoteClassifier
 from outlark.audio.recording import read
 from outlark.embeddings import BirdNET, is_there
 from outlark.metrics import accuracy_known, auroc, oscr
-from outlark.paper.rivals import ClassMahalanobis, ClassSVM, NearestNeighbour
+from outlark.paper.experiment.rivals import ClassMahalanobis, ClassSVM, NearestNeighbour
 
 #: Groups that a species must have, and test clips of each species.
 LEAST_GROUPS, TESTED = 3, 10

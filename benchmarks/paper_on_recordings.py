@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 
 from real_note_tasks import data_folder
 
-from outlark.paper.dataset import Dataset
-from outlark.paper.experiment import run
-from outlark.paper.methods import METHODS
-from outlark.paper.protocol import Protocol
-from outlark.paper.report import Table, table_2, table_tests
+from outlark.paper.experiment.dataset import Dataset
+from outlark.paper.experiment.methods import METHODS
+from outlark.paper.experiment.protocol import Protocol
+from outlark.paper.experiment.report import Table, table_2, table_tests
+from outlark.paper.experiment.run import run
 
 #: At most so many test notes of a class: enough, and a run of minutes.
 MAX_TEST = 15

@@ -15,9 +15,9 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from outlark import MDDKM, PKNN, NoteDetector
-from outlark.paper.dataset import Dataset
-from outlark.paper.experiment import LEVELS, outcome
-from outlark.paper.protocol import Protocol, draw
+from outlark.paper.experiment.dataset import Dataset
+from outlark.paper.experiment.protocol import Protocol, draw
+from outlark.paper.experiment.run import LEVELS, outcome
 
 ROWS: Mapping[str, tuple[Callable[[], MDDKM | PKNN], Sequence[float]]] = {
     "paper": (MDDKM.paper, (1, 300)),

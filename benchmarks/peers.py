@@ -16,7 +16,7 @@ from sklearn.neighbors import KernelDensity, LocalOutlierFactor
 
 from outlark import MDDKM, OCCGP, PKNN
 from outlark.maths.pknn import default_counts, possibilities, train
-from outlark.paper import rivals
+from outlark.paper.experiment import rivals
 
 #: Samples (n, d) to scores (n,) or (n, C), high = member.
 Scorer = Callable[[np.ndarray], np.ndarray]

@@ -38,10 +38,10 @@ from outlark.detection.detector import NoteDetector
 from outlark.embeddings import BirdNET, is_there
 from outlark.metrics import EventScores, event_f, match_events, note_f, note_labels, window_f
 from outlark.metrics.windows import aligned_table
-from outlark.paper.dataset import OOD
-from outlark.paper.experiment import events_of, inside, labels_at
-from outlark.paper.methods import method
-from outlark.paper.template_matching import TemplateMatching
+from outlark.paper.experiment.dataset import OOD
+from outlark.paper.experiment.methods import method
+from outlark.paper.experiment.run import events_of, inside, labels_at
+from outlark.paper.experiment.template_matching import TemplateMatching
 from outlark.segments import Segment
 
 WINDOW_S = 0.005

@@ -12,9 +12,9 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from outlark.data.synthetic import CLASSES, KNOWN, notes
-from outlark.paper.dataset import NOTES_SEED, Dataset
-from outlark.paper.experiment import LEVELS, run
-from outlark.paper.protocol import Protocol
+from outlark.paper.experiment.dataset import NOTES_SEED, Dataset
+from outlark.paper.experiment.protocol import Protocol
+from outlark.paper.experiment.run import LEVELS, run
 
 #: Setting of the protocol → its values.
 VALUES: Mapping[str, Sequence[float]] = MappingProxyType(

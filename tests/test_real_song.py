@@ -10,7 +10,7 @@ from outlark.commands.train.examples import find_examples
 from outlark.commands.train.learning import learn
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.decode.verdicts import LEAST_SHARE
-from outlark.paper.template_matching import TemplateMatching
+from outlark.paper.experiment.template_matching import TemplateMatching
 
 
 def measured(task, detector, seed=0, n_examples=5):

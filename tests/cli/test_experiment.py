@@ -17,7 +17,7 @@ from outlark.cli.main import main
 from outlark.data.great_tits import get
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from tests.data.test_great_tits import fetched
-from tests.paper.test_dataset import clip_folder as clips
+from tests.paper.experiment.test_dataset import clip_folder as clips
 
 FILES = {
     *("results.csv", "results.json", "figure1.png", "report.html", "test_clip.wav"),

@@ -378,7 +378,7 @@ LAZY = {
     "cli/main.py",
     "embeddings.py",
     "data/great_tits.py",
-    "paper/report.py",
+    "paper/experiment/report.py",
     "annotations/formats.py",
     "commands/listen.py",
     "annotations/files.py",

@@ -15,15 +15,15 @@ from outlark.cli.say import finish, say
 from outlark.errors import InputError
 
 if TYPE_CHECKING:
-    from outlark.paper.dataset import Dataset
-    from outlark.paper.protocol import Protocol
+    from outlark.paper.experiment.dataset import Dataset
+    from outlark.paper.experiment.protocol import Protocol
 
 #: Of `outlark demo`.
 DEMO_METHODS = ("mddkm-paper", "pknn-paper", "mddkm", "pknn", "knn", "templates")
 
 
 def _complete_methods(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from outlark.paper.methods import METHODS
+    from outlark.paper.experiment.methods import METHODS
 
     return [name for name in METHODS if name.startswith(incomplete)]
 
@@ -69,9 +69,9 @@ def command(data: tuple[str, ...], **given: Any) -> None:
     data'), a folder with one subfolder of clips per class, or annotation files and folders of them. If it is
     interrupted, the same command resumes with the remaining seeds.
     """
-    from outlark.paper.dataset import find_dataset
-    from outlark.paper.methods import METHODS, MethodList, method
-    from outlark.paper.protocol import Protocol, draw
+    from outlark.paper.experiment.dataset import find_dataset
+    from outlark.paper.experiment.methods import METHODS, MethodList, method
+    from outlark.paper.experiment.protocol import Protocol, draw
 
     if given["list_methods"]:
         finish(MethodList(), given)
@@ -99,8 +99,8 @@ def demo(**given: Any) -> None:
     gap. The recordings of the paper are not public: synthetic notes take their place, so the numbers are not those of
     the paper. 'outlark experiment' does the same with more methods, or with your own notes.
     """
-    from outlark.paper.dataset import Dataset
-    from outlark.paper.protocol import Protocol
+    from outlark.paper.experiment.dataset import Dataset
+    from outlark.paper.experiment.protocol import Protocol
 
     _run(Dataset.synthetic(), Protocol(), DEMO_METHODS, f"outlark demo --seeds {given['seeds']}", given)
 
@@ -109,8 +109,8 @@ def _run(
     data: "Dataset", protocol: "Protocol", methods: Sequence[str], command: str, given: Mapping[str, Any]
 ) -> NoReturn:
     """Run the experiment, write its files and print its tables."""
-    from outlark.paper.experiment import Checkpoint, run
-    from outlark.paper.report import Experiment, write
+    from outlark.paper.experiment.report import Experiment, write
+    from outlark.paper.experiment.run import Checkpoint, run
 
     start, folder = time.monotonic(), Path(given["output"])
     try:

@@ -8,7 +8,7 @@ import pytest
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.detector import NoteDetector
 from outlark.errors import InputError
-from outlark.paper.methods import METHODS, Method, method
+from outlark.paper.experiment.methods import METHODS, Method, method
 
 CLASSES = ("tuti-D", "tuti-F", "cach-Z")
 WHOLE_NOTES = ("mddkm", "pknn", "occgp", "knn", "svm", "mahalanobis", "gp-reject", "platt-reject", "templates")

@@ -13,11 +13,11 @@ import scipy
 import sklearn
 from matplotlib.image import imread
 
-from outlark.paper.figure_1 import figure_1
-from outlark.paper.protocol import Protocol, draw
-from outlark.paper.report import SYNTHETIC, changes_in_words, report
+from outlark.paper.experiment.figure_1 import figure_1
+from outlark.paper.experiment.protocol import Protocol, draw
+from outlark.paper.experiment.report import SYNTHETIC, changes_in_words, report
 from outlark.version import __version__
-from tests.paper.example_results import (
+from tests.paper.experiment.example_results import (
     DETECTORS,
     SMALL,
     fitted,

@@ -8,7 +8,7 @@ import numpy as np
 
 from outlark.data.synthetic import Note, concatenate
 from outlark.errors import InputError
-from outlark.paper.dataset import Dataset
+from outlark.paper.experiment.dataset import Dataset
 from outlark.plain_text import number_of
 from outlark.segments import Segment
 

@@ -20,9 +20,9 @@ from outlark.errors import InputError
 from outlark.files.aside import written_aside
 from outlark.metrics import ConfusionMatrix, Events, FScores, event_f, note_f, note_labels, window_f
 from outlark.metrics.windows import f_of_confusion, mean_of_defined
-from outlark.paper.dataset import OOD, Dataset
-from outlark.paper.methods import Method, method
-from outlark.paper.protocol import Draw, Protocol, draw
+from outlark.paper.experiment.dataset import OOD, Dataset
+from outlark.paper.experiment.methods import Method, method
+from outlark.paper.experiment.protocol import Draw, Protocol, draw
 from outlark.segments import Segment
 
 #: The paper's sliding window and its step, s: 96 and 48 samples at 22,050 Hz, for all methods.
@@ -238,7 +238,7 @@ def run(
     watch: Callable[[int, int], None] = lambda done, total: None,
     checkpoint: "Checkpoint | None" = None,
 ) -> Results:
-    """Every method, by its name (`outlark.paper.methods.method`), on the draws of every seed.
+    """Every method, by its name (`outlark.paper.experiment.methods.method`), on the draws of every seed.
 
     The results do not depend on the number of processes, `n_jobs`. `watch` gets the number of finished seeds and of all
     seeds. Seeds that the checkpoint holds are not run again, and those that finish are stored in it.
@@ -349,7 +349,7 @@ def key_of(data: Dataset, protocol: Protocol, methods: Sequence[str]) -> str:
 def _code() -> str:
     """A digest of outlark as installed here."""
     sha = hashlib.sha256()
-    package = Path(__file__).parents[1]
+    package = Path(__file__).parents[2]
     for path in sorted(package.rglob("*.py")):
         sha.update(str(path.relative_to(package)).encode() + path.read_bytes())
     return sha.hexdigest()

@@ -11,7 +11,7 @@ from sklearn.svm import SVC, OneClassSVM
 
 from outlark import OCCGP
 from outlark.estimators.open_set import low_end
-from outlark.paper.rivals import (
+from outlark.paper.experiment.rivals import (
     GP_SAMPLES,
     ClassMahalanobis,
     ClassSVM,

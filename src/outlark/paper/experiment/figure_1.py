@@ -18,8 +18,8 @@ from outlark.commands.plot.panels import (
     legend,
     looks_of,
 )
-from outlark.paper.dataset import OOD
-from outlark.paper.protocol import Draw
+from outlark.paper.experiment.dataset import OOD
+from outlark.paper.experiment.protocol import Draw
 from outlark.plain_text import visible
 from outlark.segments import Segment
 from outlark.verdict_names import AMBIGUOUS, SILENCE

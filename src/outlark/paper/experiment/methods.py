@@ -14,7 +14,7 @@ from outlark.estimators.mddkm import MDDKM
 from outlark.estimators.pknn import PKNN
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
-from outlark.paper.rivals import (
+from outlark.paper.experiment.rivals import (
     LEARNT,
     ClassMahalanobis,
     ClassSVM,
@@ -23,7 +23,7 @@ from outlark.paper.rivals import (
     NearestNeighbour,
     PlattReject,
 )
-from outlark.paper.template_matching import TemplateMatching
+from outlark.paper.experiment.template_matching import TemplateMatching
 
 FRONTS: Mapping[str, Callable[[], Any]] = MappingProxyType(
     {"note": NoteFrontEnd, "hlds": HLDSFrontEnd, "hlds-top": HLDSFrontEnd.paper}

@@ -9,10 +9,18 @@ import pytest
 from scipy.stats import ttest_rel
 
 from outlark.data.synthetic import KNOWN
-from outlark.paper.experiment import Results, outcome, window_times
-from outlark.paper.protocol import Protocol, draw
-from outlark.paper.report import MISSING, PAPER, table_1, table_2, table_classes, table_tests
-from tests.paper.example_results import DETECTORS, SMALL, renamed, run, synthetic, with_mistakes, without_known
+from outlark.paper.experiment.protocol import Protocol, draw
+from outlark.paper.experiment.report import MISSING, PAPER, table_1, table_2, table_classes, table_tests
+from outlark.paper.experiment.run import Results, outcome, window_times
+from tests.paper.experiment.example_results import (
+    DETECTORS,
+    SMALL,
+    renamed,
+    run,
+    synthetic,
+    with_mistakes,
+    without_known,
+)
 
 
 def called(segments, time_s):

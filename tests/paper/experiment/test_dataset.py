@@ -7,7 +7,7 @@ import soundfile
 from outlark.annotations import Annotation, write_annotations
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.errors import InputError
-from outlark.paper.dataset import Dataset
+from outlark.paper.experiment.dataset import Dataset
 
 
 def clip_folder(folder, counts, rate=SAMPLE_RATE):

@@ -5,11 +5,11 @@ from functools import cache
 
 from outlark import NoteDetector
 from outlark.data.synthetic import Note
-from outlark.paper.dataset import Dataset
-from outlark.paper.experiment import Results, outcome
-from outlark.paper.methods import Method
-from outlark.paper.protocol import Protocol, draw
-from outlark.paper.template_matching import TemplateMatching
+from outlark.paper.experiment.dataset import Dataset
+from outlark.paper.experiment.methods import Method
+from outlark.paper.experiment.protocol import Protocol, draw
+from outlark.paper.experiment.run import Results, outcome
+from outlark.paper.experiment.template_matching import TemplateMatching
 
 DETECTORS = (
     Method("mddkm-paper", "literal", NoteDetector.paper),

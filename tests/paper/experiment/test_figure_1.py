@@ -9,11 +9,11 @@ from matplotlib.colors import to_hex
 
 from outlark.commands.plot.panels import COLOURS
 from outlark.data.synthetic import KNOWN
-from outlark.paper.figure_1 import chosen_excerpt, figure_1
-from outlark.paper.protocol import Protocol, draw
+from outlark.paper.experiment.figure_1 import chosen_excerpt, figure_1
+from outlark.paper.experiment.protocol import Protocol, draw
 from outlark.segments import Segment
 from tests.commands.test_plot import overlapping
-from tests.paper.example_results import DETECTORS, fitted, renamed, synthetic, without_known
+from tests.paper.experiment.example_results import DETECTORS, fitted, renamed, synthetic, without_known
 
 
 def png(figure):
