@@ -81,9 +81,10 @@ def test_a_stretch_has_the_scores_and_segments_of_the_whole(night, front_end, de
         assert part.start % hop == 0
         scores, offset = fitted.scores(part.samples, SAMPLE_RATE), part.start // hop
         first, last = round(start_s * SAMPLE_RATE) // hop, round(end_s * SAMPLE_RATE) // hop
-        # rounding differs with the block; the recursive filter has forgotten what lies before
+        # rounding differs with the block and with the processor (running sums start elsewhere: 1e-8 was seen); the
+        # recursive filter has forgotten what lies before
         ours = scores.block.values[first - offset : last - offset]
-        np.testing.assert_allclose(ours, whole.block.values[first:last], rtol=1e-9)
+        np.testing.assert_allclose(ours, whole.block.values[first:last], rtol=1e-6)
         shifted = {(s.start + part.start, s.end + part.start, s.label) for s in fitted.decide(scores)}
         segments = [s for s in fitted.decide(whole) if s.start_s > start_s and s.end_s < end_s]
         inside = {(s.start, s.end, s.label) for s in segments if s.verdict != SILENCE}
