@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from outlark.batch.report import State
 from outlark.batch.sources import Failure
-from outlark.cli.progress import Pace, clock, rate, words
+from outlark.cli.terminal import Pace, clock, rate, words
 
 SHOW = """
 import sys
 from outlark.batch.report import State
-from outlark.cli import progress
-progress.LINES_S = progress.SURE_S = 0.0
-with progress.shown(quiet=len(sys.argv) > 1) as watch:
+from outlark.cli import terminal
+terminal.LINES_S = terminal.SURE_S = 0.0
+with terminal.shown(quiet=len(sys.argv) > 1) as watch:
     for done in range(4):
         watch(State(total=3, done=done, bytes_total=300.0, bytes_done=100.0 * done, seconds=60.0 * done))
 """

@@ -8,7 +8,7 @@ import subprocess
 import click
 import pytest
 
-from outlark.cli import options, progress, say
+from outlark.cli import options, terminal
 from tests.recordings_on_disk import OUTLARK, environment
 
 
@@ -38,7 +38,7 @@ def test_tables_have_lines_on_a_terminal(tmp_path):
 
 
 def test_steps_are_shown_on_a_terminal(tmp_path):
-    code = "from outlark.cli.progress import steps\nwith steps(False) as tell:\n    tell('[b]3 of 4 files read')"
+    code = "from outlark.cli.terminal import steps\nwith steps(False) as tell:\n    tell('[b]3 of 4 files read')"
     ours, theirs = pty.openpty()
     subprocess.run([OUTLARK[0], "-c", code], stderr=theirs, check=True, env=environment() | {"TERM": "xterm"})
     os.close(theirs)
@@ -47,19 +47,19 @@ def test_steps_are_shown_on_a_terminal(tmp_path):
 
 
 def test_numbers_are_to_the_right_elsewhere(capsys):
-    say.show_table([["class", "n", "what"], ["wren", "12", "a"], ["tit", "3", "bc"]], "birds")
+    terminal.show_table([["class", "n", "what"], ["wren", "12", "a"], ["tit", "3", "bc"]], "birds")
     assert capsys.readouterr().out == "birds\nclass   n  what\nwren   12  a\ntit     3  bc\n"
 
 
 def test_steps_elsewhere_are_lines_now_and_then(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "LINES_S", 0.0)
-    with progress.steps(False) as tell:
+    monkeypatch.setattr(terminal, "LINES_S", 0.0)
+    with terminal.steps(False) as tell:
         tell("reading")
-    monkeypatch.setattr(progress, "LINES_S", 60.0)
-    with progress.steps(False) as tell:
+    monkeypatch.setattr(terminal, "LINES_S", 60.0)
+    with terminal.steps(False) as tell:
         tell("too soon")
-    monkeypatch.setattr(progress, "LINES_S", 0.0)
-    with progress.steps(True) as tell:
+    monkeypatch.setattr(terminal, "LINES_S", 0.0)
+    with terminal.steps(True) as tell:
         tell("quiet")
     assert capsys.readouterr().err == "reading\n"
 

@@ -6,8 +6,7 @@ from typing import Any
 import click
 
 from outlark.cli import options
-from outlark.cli.progress import counted
-from outlark.cli.say import finish
+from outlark.cli.terminal import counted, finish
 
 
 @click.command()

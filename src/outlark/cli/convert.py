@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlark.cli import options
-from outlark.cli.main import UNREADABLE
-from outlark.cli.say import answer, say, say_refused, show_table
+from outlark.cli.terminal import UNREADABLE, answer, say, say_all, show_table
+from outlark.commands import on_refused
 from outlark.version import __version__
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def command(source: str, target: str, to: str | None, force: bool, quiet: bool, 
     for file in failed:
         say(f"failed: {file.message}", err=True)
     refused = [row for one in done for row in one.refused]
-    say_refused(refused)
+    say_all(on_refused(refused))
     if as_json:
         failures = [{"table": table, "message": message} for table, message in failed]
         tables = [one.as_json() for one in done]

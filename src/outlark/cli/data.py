@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from outlark.cli import options
-from outlark.cli.progress import steps
-from outlark.cli.say import answer, say, show_table
+from outlark.cli.terminal import answer, say, show_table, steps
 from outlark.errors import InputError
 from outlark.plain_text import number_of
 

@@ -16,11 +16,9 @@ from outlark.batch.sources import Failure, Sources, find
 from outlark.batch.task import DECIDE, SCORES, Task
 from outlark.batch.unit import PART_S, Driver
 from outlark.cli import options, thresholds
-from outlark.cli.main import UNREADABLE
-from outlark.cli.progress import clock, counted, rate, shown
-from outlark.cli.say import answer, say, say_failures
+from outlark.cli.terminal import UNREADABLE, answer, clock, counted, rate, say, say_all, shown
 from outlark.commands import LINES_SHOWN as LISTED
-from outlark.commands import listing
+from outlark.commands import listing, on_failures
 from outlark.errors import InputError
 from outlark.plain_text import number_of
 from outlark.version import __version__
@@ -174,11 +172,11 @@ def _work_through(paths: Sequence[str], given: Mapping[str, Any], **more: Any) -
         say(_summary(report, elapsed_s, task.output), err=True)
     for name in report.edited:
         say(f"Note: {name}: a file edited since it was written, kept under this name; the run wrote it anew", err=True)
-    say_failures(_pairs(report.failures), report.failures_file)
-    say_failures(_pairs(report.partial), report.failures_file, "processed in part")
+    say_all(on_failures(_pairs(report.failures), report.failures_file))
+    say_all(on_failures(_pairs(report.partial), report.failures_file, "processed in part"))
     if not given["quiet"]:
-        say_failures(_pairs(report.quality), report.failures_file, "with little to hear, which is no failure")
-        say_failures(_pairs(report.remarks), report.remarks_file, "with remarks")
+        say_all(on_failures(_pairs(report.quality), report.failures_file, "with little to hear, which is no failure"))
+        say_all(on_failures(_pairs(report.remarks), report.remarks_file, "with remarks"))
     if given["as_json"]:
         answer(_content(report, task, elapsed_s))
     click.get_current_context().exit(UNREADABLE if report.failures or report.partial else 0)

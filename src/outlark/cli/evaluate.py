@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 from outlark.cli import options
-from outlark.cli.progress import counted
-from outlark.cli.say import finish
+from outlark.cli.terminal import counted, finish
 from outlark.cli.thresholds import read_model
 
 #: The value of --curve without a file.

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from outlark.cli import options
-from outlark.cli.progress import counted
-from outlark.cli.say import finish, say
+from outlark.cli.terminal import counted, finish, say
 from outlark.errors import InputError
 
 if TYPE_CHECKING:

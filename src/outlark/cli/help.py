@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from outlark.cli.main import COMMANDS, main
-from outlark.cli.say import say_pages
+from outlark.cli.terminal import say_pages
 from outlark.version import __version__
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from outlark.cli import options, thresholds
-from outlark.cli.say import ERROR, UNREADABLE, answer, finish, say, say_refused
+from outlark.cli.terminal import ERROR, UNREADABLE, answer, finish, say, say_all
 from outlark.commands import LINES_SHOWN as LISTED
+from outlark.commands import on_refused
 from outlark.errors import OutlarkError
 from outlark.plain_text import number_of
 
@@ -44,7 +45,7 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
         found.append(content)
         if not given["as_json"]:
             _show(content, blank=len(found) > 1)
-        say_refused(content.get("refused", []))
+        say_all(on_refused(content.get("refused", [])))
     if given["as_json"]:
         answer({"files": found, "failed": len(failures), "failures": failures})
     refused = any(content.get("refused") for content in found)
@@ -274,7 +275,7 @@ def plot(recording: str, output: str, **given: Any) -> None:
     if not given["quiet"]:
         say(f"{output}: {start:.3f} to {end:.3f} s of {recording} ({why})", err=True)
     refused = [] if table is None else table.refused
-    say_refused(refused)
+    say_all(on_refused(refused))
     if given["as_json"]:
         answer({"figure": output, "recording": recording, "start_s": start, "end_s": end, "why": why})
     click.get_current_context().exit(UNREADABLE if refused else 0)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlark.cli import options, thresholds
-from outlark.cli.progress import clock
-from outlark.cli.say import say, say_line
+from outlark.cli.terminal import clock, say, say_line
 from outlark.errors import InputError
 from outlark.files.places import SOUND_STARTS
 from outlark.plain_text import number_of

@@ -16,8 +16,7 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from outlark.cli.say import ERROR, STOPPED, answer, say
-from outlark.cli.say import UNREADABLE as UNREADABLE
+from outlark.cli.terminal import ERROR, STOPPED, answer, say
 from outlark.errors import OutlarkError
 from outlark.version import __version__
 

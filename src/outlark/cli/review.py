@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from outlark.cli import options
-from outlark.cli.say import answer, say
+from outlark.cli.terminal import answer, say
 from outlark.errors import InputError
 
 

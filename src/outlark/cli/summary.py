@@ -9,8 +9,7 @@ import click
 
 from outlark.batch.task import sha256_of
 from outlark.cli import options
-from outlark.cli.progress import counted
-from outlark.cli.say import finish
+from outlark.cli.terminal import counted, finish
 from outlark.cli.thresholds import read_model
 
 if TYPE_CHECKING:

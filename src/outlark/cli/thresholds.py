@@ -11,9 +11,7 @@ import click
 from outlark.batch.sources import Sources, find
 from outlark.batch.task import SCORES, Task, sha256_of
 from outlark.cli import options
-from outlark.cli.main import UNREADABLE
-from outlark.cli.progress import counted
-from outlark.cli.say import answer, say
+from outlark.cli.terminal import UNREADABLE, answer, counted, say
 from outlark.errors import InputError, ModelFileError, OutlarkError
 
 if TYPE_CHECKING:

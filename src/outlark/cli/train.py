@@ -11,9 +11,8 @@ import click
 
 from outlark.batch.task import sha256_of
 from outlark.cli import options, thresholds
-from outlark.cli.main import UNREADABLE
-from outlark.cli.progress import steps
-from outlark.cli.say import answer, say, say_refused, show_table
+from outlark.cli.terminal import UNREADABLE, answer, say, say_all, show_table, steps
+from outlark.commands import on_refused
 from outlark.errors import InputError, ModelFileError
 from outlark.plain_text import number_of
 from outlark.version import __version__
@@ -121,7 +120,7 @@ def command(examples: tuple[str, ...], **given: Any) -> None:
     for clip in learnt.unread:
         say(f"skipped: {clip.message}", err=True)
     refused = _refused(learnt)
-    say_refused(refused)
+    say_all(on_refused(refused))
     if given["as_json"]:
         content = _content(learnt, remarks, given["output"], time.monotonic() - start)
         answer({**content, "problems": [asdict(problem) for problem in problems]})

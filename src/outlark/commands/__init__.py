@@ -35,7 +35,7 @@ Line = str | TextTable
 
 
 class Result(Protocol):
-    """What a command found. `outlark.cli.say.finish` prints it and ends with the exit code for it."""
+    """What a command found. `outlark.cli.terminal.finish` prints it and ends with the exit code for it."""
 
     @property
     def incomplete(self) -> bool:
