@@ -15,7 +15,7 @@ from outlark.commands import figures
 from outlark.commands.plot import figure
 from outlark.data.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
 from outlark.detection.detector import NoteDetector
-from outlark.verdict_names import SILENCE
+from outlark.segments import SILENCE
 
 
 def main() -> None:

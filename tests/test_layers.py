@@ -11,7 +11,6 @@ SOURCE = Path(__file__).parents[1] / "src" / "outlark"
 LAYERS = {
     "errors": 0,
     "plain_text": 0,
-    "verdict_names": 0,
     "version": 0,
     "files": 1,
     "maths": 1,

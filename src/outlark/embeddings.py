@@ -18,8 +18,7 @@ from sklearn.base import BaseEstimator
 
 from outlark.audio.sound import check_sample_rate, mono, resample
 from outlark.errors import InputError, OutlarkError
-from outlark.files.aside import opened_aside
-from outlark.files.places import cache_folder
+from outlark.files.io import cache_folder, opened_aside
 
 #: Input of the model: three seconds at 48 kHz.
 RATE, WINDOW = 48_000, 144_000

@@ -1,4 +1,4 @@
-"""Spans of time, and labelled segments of a recording in whole samples so that times do not drift."""
+"""Spans of time, verdicts, and labelled segments of a recording in whole samples so that times do not drift."""
 
 import math
 from collections.abc import Iterable
@@ -7,8 +7,12 @@ from numbers import Real
 from typing import Any, NamedTuple, Self
 
 from outlark.errors import InputError
-from outlark.verdict_names import KNOWN, VERDICTS
 
+#: Verdicts on segments.
+KNOWN, AMBIGUOUS, UNKNOWN, SILENCE = "known", "ambiguous", "unknown", "silence"
+VERDICTS = (KNOWN, AMBIGUOUS, UNKNOWN, SILENCE)
+#: The class name of sounds that belong to no class, in tables.
+REST = "(unknown)"
 #: Two spans are the same note from this intersection over union on.
 SAME_NOTE_IOU = 0.5
 

@@ -13,7 +13,7 @@ from outlark.batch.sources import find
 from outlark.batch.task import Task, fingerprint, sha256_of
 from outlark.data.synthetic import SAMPLE_RATE
 from outlark.errors import AudioError, InputError
-from outlark.files.places import is_url, opened, size_of
+from outlark.files.io import is_url, opened, size_of
 from tests.batch.in_process import InProcess
 from tests.recordings_on_disk import contents, save_long_recording, song, without_paths
 
@@ -118,7 +118,7 @@ def test_errors_while_fetching_are_errors_and_not_the_end_of_the_recording(night
         return whole(self, start, end)
 
     whole = s3fs.S3File._fetch_range
-    monkeypatch.setattr("outlark.files.places.FETCHED", 2**18)
+    monkeypatch.setattr("outlark.files.io.FETCHED", 2**18)
     monkeypatch.setattr(s3fs.S3File, "_fetch_range", fetch)
     found = []
     with pytest.raises(AudioError, match=rf"{bucket}/b/long.wav cannot be fetched \(the cable was pulled\); check the"):

@@ -14,7 +14,7 @@ from matplotlib.axis import Axis
 from matplotlib.text import Text
 
 from outlark import ArrayFrontEnd, HLDSFrontEnd, NoteDetector
-from outlark.audio.recorder_metadata import RecorderTime
+from outlark.audio.header import RecorderTime
 from outlark.audio.recording import ArrayRecording, Recording
 from outlark.commands import figures
 from outlark.commands.excerpt import with_surroundings
@@ -23,7 +23,7 @@ from outlark.commands.plot.numbers import clock_marks, clock_text, curves, level
 from outlark.data.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
 from outlark.detection.scores import ScoreBlock
 from outlark.errors import AudioError, InputError
-from outlark.verdict_names import SILENCE
+from outlark.segments import SILENCE
 
 CLASSES = (*KNOWN, *UNKNOWN)
 

@@ -35,7 +35,7 @@ from outlark.data.great_tits import (
     usual_folder,
 )
 from outlark.errors import InputError
-from outlark.files.places import cache_folder
+from outlark.files.io import cache_folder
 from outlark.metrics import Events, event_f
 
 PYPI = "https://pypi.org/simple/pykanto/"

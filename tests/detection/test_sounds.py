@@ -15,7 +15,7 @@ from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.detector import NoteDetector
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.hlds import HLDSFrontEnd
-from outlark.verdict_names import KNOWN, SILENCE, UNKNOWN
+from outlark.segments import KNOWN, SILENCE, UNKNOWN
 
 DETECTORS = {
     "note": NoteDetector,

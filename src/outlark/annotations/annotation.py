@@ -13,8 +13,7 @@ from typing import Any, Self
 from outlark.audio.sound import HIGHEST_RATE
 from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import writable
-from outlark.segments import Segment, Span
-from outlark.verdict_names import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN, VERDICTS
+from outlark.segments import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN, VERDICTS, Segment, Span
 
 #: Three years: a later time cannot be in seconds.
 LATEST_S = 1e8

@@ -8,7 +8,7 @@ from typing import Any
 from outlark.annotations.annotation import Annotation
 from outlark.annotations.delimited import NOTHING, TIME_DIGITS, Row, Sheet, key_of, number, optional_number
 from outlark.errors import AnnotationError, InputError
-from outlark.verdict_names import VERDICTS
+from outlark.segments import VERDICTS
 
 #: Field of an annotation → column names as `key_of` spells them, the best first.
 Names = Mapping[str, tuple[str, ...]]

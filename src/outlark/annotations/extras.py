@@ -20,9 +20,9 @@ from outlark.annotations.delimited import key_of
 from outlark.annotations.files import Reading, needed, read_bytes
 from outlark.audio.recording import Recording
 from outlark.errors import AnnotationError, AudioError, InputError
-from outlark.files.strict_json import dumps, loads, without_doubles
+from outlark.files.io import dumps, loads, without_doubles
 from outlark.plain_text import writable
-from outlark.verdict_names import AMBIGUOUS
+from outlark.segments import AMBIGUOUS
 
 _SPACE = UUID("6c0f5a0e-7b1f-5f43-9d6e-6f75746c6172")
 #: Equal annotations must give equal bytes, so files carry no date.

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from outlark.errors import AnnotationError, OutlarkError
-from outlark.files.aside import opened_aside
-from outlark.files.places import NOT_REGULAR, is_endless, starts_a_model
+from outlark.files.io import NOT_REGULAR, is_endless, opened_aside, starts_a_model
 from outlark.plain_text import first_bytes
 
 #: A larger file is a mistake, or a task for a database.

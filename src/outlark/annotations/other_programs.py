@@ -30,7 +30,7 @@ from outlark.annotations.delimited import (
 )
 from outlark.annotations.files import Reading
 from outlark.errors import AnnotationError, InputError
-from outlark.verdict_names import KNOWN, UNKNOWN
+from outlark.segments import KNOWN, UNKNOWN
 
 
 def _times(annotation: Annotation) -> list[str]:

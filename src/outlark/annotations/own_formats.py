@@ -29,7 +29,7 @@ from outlark.annotations.delimited import (
 )
 from outlark.annotations.files import Reading, needed, read_bytes
 from outlark.errors import AnnotationError
-from outlark.files.strict_json import RepeatedKeyError, dumps, loads, without_doubles
+from outlark.files.io import RepeatedKeyError, dumps, loads, without_doubles
 from outlark.plain_text import visible_json, writable
 
 SCHEMA = 1

@@ -26,7 +26,7 @@ from outlark.annotations.delimited import (
 from outlark.annotations.files import Reading
 from outlark.annotations.own_formats import other_columns
 from outlark.errors import InputError
-from outlark.verdict_names import AMBIGUOUS, UNKNOWN
+from outlark.segments import AMBIGUOUS, UNKNOWN
 
 NAMES: Names = {
     "start_s": ("begin_time_s", "begin_time"),

@@ -18,7 +18,7 @@ from outlark.annotations.formats import FORMATS, SUFFIXES, WRITTEN, detect_forma
 from outlark.annotations.other_programs import ends_in_score
 from outlark.audio.sound_files import is_sound
 from outlark.errors import AnnotationError, InputError, Problem
-from outlark.files.strict_json import dumps, loads
+from outlark.files.io import dumps, loads
 from outlark.version import __version__
 
 SIDE_SUFFIX = ".about.json"

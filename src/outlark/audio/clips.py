@@ -11,7 +11,7 @@ import soundfile
 from outlark.audio.recording import for_decoder, read
 from outlark.audio.sound import check_sample_rate, mono
 from outlark.errors import AudioError, InputError
-from outlark.files.aside import written_aside
+from outlark.files.io import written_aside
 from outlark.plain_text import writable
 
 #: A run of equal samples at an end of a clip is digital silence from this length on; fades have shorter ones.

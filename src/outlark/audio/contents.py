@@ -9,7 +9,7 @@ import io
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from outlark.files.places import length_of
+from outlark.files.io import length_of
 
 #: How a file made of chunks begins.
 RIFF_FAMILY = (b"RIFF", b"RF64", b"BW64")

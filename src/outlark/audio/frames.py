@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
 from outlark.audio.contents import Contents, Stream, after_tags, cut_short
-from outlark.files.places import length_of
+from outlark.files.io import length_of
 
 
 def _between(starts: list[int], end: int) -> tuple[Stream, ...]:

@@ -14,10 +14,10 @@ import soundfile
 from numpy.typing import ArrayLike
 
 from outlark.audio.contents import StreamFile, contents, text_chunks
-from outlark.audio.recorder_metadata import Facts, RecorderTime, recorder_site, recorder_time
+from outlark.audio.header import Facts, RecorderTime, recorder_site, recorder_time
 from outlark.audio.sound import CHUNK, Reblock, check_channel, check_sample_rate, first_bad, mono, one_channel
 from outlark.errors import AudioError, InputError
-from outlark.files.places import (
+from outlark.files.io import (
     NOT_REGULAR,
     as_os_errors,
     as_place,

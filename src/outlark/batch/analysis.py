@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from outlark.audio.recorder_metadata import Facts
+from outlark.audio.header import Facts
 from outlark.audio.recording import Quality, Recording
 from outlark.batch.task import Print, fingerprint
 from outlark.batch.unit import Part, Unit

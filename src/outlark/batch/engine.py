@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from outlark.annotations import FORMATS, About, Annotation, write_annotations
 from outlark.annotations.tables import FOLDER_ABOUT
-from outlark.audio.recorder_metadata import Facts
+from outlark.audio.header import Facts
 from outlark.audio.sound import resampled_length
 from outlark.batch.analysis import DamagedPartError, Progress, analyse, analyse_part, join_parts, opened
 from outlark.batch.task import DECIDE, SCORES, Task, fingerprint, sha256_of
@@ -26,8 +26,7 @@ from outlark.batch.unit import Unit, parts_folder
 from outlark.detection.scores_file import ScoreKeeper, load_scores
 from outlark.detection.stream import Found
 from outlark.errors import InputError, ModelFileError, OutlarkError
-from outlark.files.aside import flushed_later, sync_folder
-from outlark.files.places import is_url
+from outlark.files.io import flushed_later, is_url, sync_folder
 from outlark.segments import Segment
 from outlark.storage.model_file import load, scoring_sha256
 from outlark.version import __version__

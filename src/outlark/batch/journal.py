@@ -18,9 +18,7 @@ from typing import IO, Any
 from outlark.batch.sources import Sources
 from outlark.batch.task import WORKSHOP, Print, Task, file_sha256, fingerprint
 from outlark.errors import InputError
-from outlark.files.aside import sync_folders
-from outlark.files.places import is_url
-from outlark.files.strict_json import without_doubles
+from outlark.files.io import is_url, sync_folders, without_doubles
 
 DONE, FAILED, PART = "done", "failed", "part"
 #: Required keys of a line about a finished file.

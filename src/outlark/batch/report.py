@@ -16,7 +16,7 @@ from outlark.batch.partitions import write_partitions
 from outlark.batch.sources import Failure, Sources
 from outlark.batch.task import ROWS, Task, file_sha256
 from outlark.errors import InputError
-from outlark.files.aside import sync_folder, written_aside
+from outlark.files.io import sync_folder, written_aside
 
 COMBINED, FAILURES, REMARKS = "combined.csv", "failures.csv", "remarks.csv"
 
@@ -151,7 +151,7 @@ def _write_run(combined: Path, tables: Sequence[Path], runs: set[tuple[str, ...]
     """Write the provenance beside the combined file, if all rows share it."""
     from outlark.annotations.annotation import About
     from outlark.annotations.tables import read_about, side_path, write_about
-    from outlark.files.strict_json import loads
+    from outlark.files.io import loads
 
     if len(runs) == 1:
         ((_, version, model, settings),) = runs

@@ -16,7 +16,7 @@ from outlark.batch.sources import Failure, Source, Sources
 from outlark.batch.task import Print, Task
 from outlark.batch.unit import PART_S, Driver, Event, Long, Part, Unit, forget_parts, n_parts
 from outlark.errors import InputError
-from outlark.files.places import size_of
+from outlark.files.io import size_of
 
 #: Seconds to wait for the processes of a run that was killed a moment ago.
 WAIT_S = 10.0

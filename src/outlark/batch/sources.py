@@ -11,7 +11,7 @@ from typing import Any
 
 from outlark.audio.sound_files import SUFFIXES
 from outlark.errors import InputError
-from outlark.files.places import as_os_errors, as_place, file_system, is_endless, is_url
+from outlark.files.io import as_os_errors, as_place, file_system, is_endless, is_url
 
 #: Columns of a manifest.
 PATH, SITE, DATE = "path", "site", "date"

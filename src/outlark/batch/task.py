@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from outlark.errors import ModelFileError
-from outlark.files.places import NOT_REGULAR, is_endless, is_url, mark_of
+from outlark.files.io import NOT_REGULAR, is_endless, is_url, mark_of
 from outlark.version import __version__
 
 DETECT, DECIDE = "detect", "decide"

@@ -12,7 +12,7 @@ from outlark.batch.journal import Journal
 from outlark.batch.sources import Source
 from outlark.batch.task import Print, Task, fingerprint
 from outlark.errors import OutlarkError
-from outlark.files.places import size_of
+from outlark.files.io import size_of
 
 #: Seconds of audio in a part. Each part also analyses the five minutes before it, so shorter parts cost more.
 PART_S = 1800.0

@@ -64,7 +64,7 @@ def _where_detected(path: Path) -> list[Path]:
     """The folders in which a run found its recordings, as far as they are still there."""
     from outlark.batch.journal import DONE, NAME, last_lines
     from outlark.batch.task import WORKSHOP
-    from outlark.files.places import is_url
+    from outlark.files.io import is_url
 
     if not Path(path, WORKSHOP, NAME).is_file():
         return []

@@ -84,7 +84,7 @@ def _list(as_json: bool) -> None:
 def _folder(name: str) -> Path:
     """Where a data set is kept, unless --to says where."""
     from outlark.data.great_tits import usual_folder
-    from outlark.files.places import cache_folder
+    from outlark.files.io import cache_folder
 
     return cache_folder() / "synthetic" if name == "synthetic" else usual_folder()
 

@@ -14,7 +14,7 @@ import click
 from outlark.cli import options, thresholds
 from outlark.cli.terminal import clock, say, say_line
 from outlark.errors import InputError
-from outlark.files.places import SOUND_STARTS
+from outlark.files.io import SOUND_STARTS
 from outlark.plain_text import number_of
 from outlark.version import __version__
 

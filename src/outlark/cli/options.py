@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from outlark.verdict_names import AMBIGUOUS, KNOWN, UNKNOWN, VERDICTS
+from outlark.segments import AMBIGUOUS, KNOWN, UNKNOWN, VERDICTS
 
 SOUND = (KNOWN, AMBIGUOUS, UNKNOWN)
 Decorator = Callable[[Any], Any]

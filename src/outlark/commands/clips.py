@@ -18,7 +18,7 @@ from outlark.annotations.delimited import SCORE_DIGITS, TIME_DIGITS, comma_line,
 from outlark.annotations.files import encoded, write_bytes
 from outlark.annotations.tables import is_made_by_a_model, passed_over, tables_in
 from outlark.audio.clips import storage, write_clip
-from outlark.audio.recorder_metadata import RecorderTime
+from outlark.audio.header import RecorderTime
 from outlark.audio.recording import PartReader, Recording
 from outlark.audio.sound_files import SoundFiles, recording_of_table
 from outlark.commands import Line, Remark, check_labels, on_failures, recording_of
@@ -27,7 +27,7 @@ from outlark.commands.train.examples import skipped_in_words, spread_evenly
 from outlark.errors import InputError, OutlarkError, Problem
 from outlark.features.noise_floor import check_seconds
 from outlark.plain_text import number_of
-from outlark.verdict_names import KNOWN
+from outlark.segments import KNOWN
 from outlark.version import __version__
 
 #: Longest clip, in seconds.

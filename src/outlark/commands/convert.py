@@ -18,7 +18,7 @@ from outlark.commands import recording_of
 from outlark.commands.matching import without_copies
 from outlark.errors import AnnotationError, AudioError, InputError, OutlarkError, Problem
 from outlark.plain_text import number_of
-from outlark.verdict_names import KNOWN
+from outlark.segments import KNOWN
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,7 @@ from outlark.metrics import (
     onset_offset_errors,
 )
 from outlark.metrics.windows import f_of_counts
-from outlark.verdict_names import AMBIGUOUS, KNOWN, REST, SILENCE
+from outlark.segments import AMBIGUOUS, KNOWN, REST, SILENCE
 
 IOUS = (0.5, 0.3)
 #: Duration of a window.

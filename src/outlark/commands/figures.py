@@ -9,7 +9,7 @@ import numpy as np
 
 from outlark.detection.thresholds import BINS, WIDTH, ClassCalibration
 from outlark.errors import InputError
-from outlark.files.aside import opened_aside
+from outlark.files.io import opened_aside
 from outlark.plain_text import visible
 
 if TYPE_CHECKING:

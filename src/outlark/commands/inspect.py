@@ -23,7 +23,7 @@ from outlark.features.base import FrontEnd
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
 from outlark.files.container import read
-from outlark.files.places import NOT_REGULAR, is_endless, size_of, starts_a_model
+from outlark.files.io import NOT_REGULAR, is_endless, size_of, starts_a_model
 from outlark.plain_text import first_bytes
 from outlark.storage.model_file import load
 

@@ -22,7 +22,7 @@ from outlark.audio.sound_files import (
 from outlark.commands.evaluation import Compared, is_answer, is_span
 from outlark.errors import AnnotationError, AudioError, InputError
 from outlark.plain_text import number_of
-from outlark.verdict_names import SILENCE
+from outlark.segments import SILENCE
 
 #: An annotation file, and the recording that its name suggests.
 Named = tuple[Table, str]

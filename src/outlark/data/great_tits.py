@@ -21,8 +21,7 @@ from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
 from outlark.errors import InputError
-from outlark.files.aside import written_aside
-from outlark.files.places import cache_folder
+from outlark.files.io import cache_folder, written_aside
 
 NAME = "great-tits"
 #: The wheel that contains the songs, on PyPI.

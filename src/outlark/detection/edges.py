@@ -14,8 +14,7 @@ from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 from outlark.features.base import Frames
 from outlark.features.spectrum import EXPONENT, HIGHEST_SHARE, ROUNDING, Spectrum, unit_rows
-from outlark.segments import Segment
-from outlark.verdict_names import SILENCE
+from outlark.segments import SILENCE, Segment
 
 #: Spectra compared on each side of an edge.
 LOOK = 12

@@ -59,7 +59,7 @@ class KeptScores:
     #: Of the model file that gave the scores, and of all in it that scores depend on (`storage.scoring_sha256`).
     model_sha256: str | None = None
     scoring_sha256: str | None = None
-    #: Further facts about the recording, as JSON values; see `outlark.audio.recorder_metadata.Facts`.
+    #: Further facts about the recording, as JSON values; see `outlark.audio.header.Facts`.
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def decide(self, detector: NoteDetector) -> list[Segment]:

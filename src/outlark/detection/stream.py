@@ -16,8 +16,7 @@ from outlark.detection.second_stage import Memory, joined
 from outlark.errors import InputError
 from outlark.features.base import Frames, FrameSource, FrontEnd
 from outlark.maths.rows import one_blas_thread
-from outlark.segments import Segment
-from outlark.verdict_names import SILENCE
+from outlark.segments import SILENCE, Segment
 
 if TYPE_CHECKING:
     from outlark.detection.detector import NoteDetector

@@ -15,8 +15,7 @@ from outlark.audio.sound import resample
 from outlark.errors import InputError
 from outlark.features.base import FrontEnd
 from outlark.plain_text import number_of
-from outlark.segments import Segment, in_order
-from outlark.verdict_names import REST, VERDICTS
+from outlark.segments import REST, VERDICTS, Segment, in_order
 
 #: No class has such a name, in any case: in annotation files it could not be told from the verdict.
 RESERVED = frozenset({*VERDICTS, REST})

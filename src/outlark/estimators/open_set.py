@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 from outlark.errors import InputError
 from outlark.estimators.checks import check_groups
 from outlark.maths.notes import parts_of
-from outlark.verdict_names import AMBIGUOUS, KNOWN, UNKNOWN
+from outlark.segments import AMBIGUOUS, KNOWN, UNKNOWN
 
 
 class OpenSetMixin:

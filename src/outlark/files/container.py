@@ -23,9 +23,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from outlark.errors import InputError, ModelFileError, OutlarkError
-from outlark.files.aside import opened_aside
-from outlark.files.places import NOT_REGULAR, SOUND_STARTS, is_endless
-from outlark.files.strict_json import dumps, loads
+from outlark.files.io import NOT_REGULAR, SOUND_STARTS, dumps, is_endless, loads, opened_aside
 from outlark.plain_text import first_bytes
 
 NAME, MAJOR, MINOR = "outlark-model", 1, 0

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from outlark.errors import InputError
-from outlark.files.aside import written_aside
+from outlark.files.io import written_aside
 
 #: The copy, beside the project file.
 COPY = "project.backup.sqlite"

@@ -13,7 +13,7 @@ from outlark.errors import AudioError
 from outlark.features.note import NoteFrontEnd
 from outlark.review.project import Job, Project, Recording
 from outlark.review.store import Row
-from outlark.verdict_names import UNKNOWN
+from outlark.segments import UNKNOWN
 
 #: Most sounds that are grouped, spread evenly over all of them: the time grows with the square.
 MOST = 800

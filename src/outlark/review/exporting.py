@@ -10,7 +10,7 @@ from typing import Any
 
 from outlark.annotations import FORMATS, About, Annotation, write_annotations
 from outlark.annotations.tables import BY_HAND
-from outlark.audio.recorder_metadata import Facts
+from outlark.audio.header import Facts
 from outlark.audio.sound_files import folded
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.scores_file import load_scores
@@ -19,9 +19,8 @@ from outlark.review.project import Project, Recording
 from outlark.review.queues import REJECTED, RELABELLED, with_statuses
 from outlark.review.store import Row
 from outlark.review.training import SCORES
-from outlark.segments import Segment
+from outlark.segments import AMBIGUOUS, KNOWN, UNKNOWN, Segment
 from outlark.storage.model_file import load
-from outlark.verdict_names import AMBIGUOUS, KNOWN, UNKNOWN
 from outlark.version import __version__
 
 SCOPES = {

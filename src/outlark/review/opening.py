@@ -10,7 +10,7 @@ from outlark.batch.sources import Source, common_folder, find
 from outlark.batch.task import WORKSHOP, fingerprint
 from outlark.data.demo_recordings import write_sound
 from outlark.errors import InputError
-from outlark.files.places import cache_folder
+from outlark.files.io import cache_folder
 from outlark.plain_text import writable
 from outlark.review import runs, training
 from outlark.review.identity import content

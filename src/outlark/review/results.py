@@ -11,7 +11,7 @@ from typing import Any
 
 from outlark.annotations import FORMATS, Annotation, read_annotations
 from outlark.annotations.formats import WITH_LABELS
-from outlark.audio.recorder_metadata import Facts
+from outlark.audio.header import Facts
 from outlark.audio.sound_files import parts_in_common
 from outlark.batch.task import file_sha256, sha256_of
 from outlark.errors import InputError, OutlarkError
@@ -19,8 +19,8 @@ from outlark.review import runs
 from outlark.review.identity import content, row_content
 from outlark.review.project import SHOWN, Project, Recording, insert_detections
 from outlark.review.store import Row
+from outlark.segments import SILENCE
 from outlark.storage.model_file import load
-from outlark.verdict_names import SILENCE
 
 #: Finished recordings by name: their lines in the journal.
 Done = Mapping[str, Mapping[str, Any]]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from outlark.annotations import Annotation
-from outlark.audio.recorder_metadata import Facts
+from outlark.audio.header import Facts
 from outlark.audio.recording import Recording as AudioRecording
 from outlark.audio.sound import resampled_length
 from outlark.batch.analysis import analyse
@@ -30,9 +30,8 @@ from outlark.review.clusters import find_clusters
 from outlark.review.project import GROUPED, Job, Project, Recording, insert_detections
 from outlark.review.store import Row
 from outlark.review.tiles import CurveKeeper, save_levels
-from outlark.segments import Segment
+from outlark.segments import SILENCE, Segment
 from outlark.storage.model_file import load, save
-from outlark.verdict_names import SILENCE
 
 #: Roles of annotations that are examples …
 LEARNT = ("example", "truth")

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.fft import rfft
 from scipy.ndimage import maximum_filter1d
 
-from outlark.audio.recorder_metadata import RecorderTime
+from outlark.audio.header import RecorderTime
 from outlark.detection.scores import ScoreBlock
 
 #: Approximate length of spectrogram windows: a compromise between time and frequency that suits birds.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outlark.audio.recorder_metadata import RecorderTime
+from outlark.audio.header import RecorderTime
 from outlark.audio.recording import Recording
 from outlark.commands.figures import SMALL, TINY
 from outlark.commands.plot.numbers import (
@@ -22,8 +22,7 @@ from outlark.commands.plot.numbers import (
 )
 from outlark.detection.scores import Scores
 from outlark.plain_text import visible
-from outlark.segments import Segment
-from outlark.verdict_names import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN
+from outlark.segments import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN, Segment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

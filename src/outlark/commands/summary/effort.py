@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from outlark.audio.recorder_metadata import TOLERANCE
+from outlark.audio.header import TOLERANCE
 from outlark.errors import InputError
-from outlark.verdict_names import AMBIGUOUS, KNOWN, REST, UNKNOWN
+from outlark.segments import AMBIGUOUS, KNOWN, REST, UNKNOWN
 
 QUARTER_US = 900 * 10**6
 _EPOCH = datetime(1970, 1, 1)

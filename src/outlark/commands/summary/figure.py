@@ -18,7 +18,7 @@ from outlark.commands.summary.results import days_in_words
 from outlark.commands.summary.summary import CLASS, DAY, HOUR, SITE, SOUND, Summary, summarise
 from outlark.errors import InputError
 from outlark.plain_text import number_of, visible
-from outlark.verdict_names import REST
+from outlark.segments import REST
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

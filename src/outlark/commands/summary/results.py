@@ -12,7 +12,7 @@ import numpy as np
 from outlark.annotations import FORMATS, read_annotations
 from outlark.annotations.files import needed
 from outlark.annotations.formats import WITH_LABELS
-from outlark.audio.recorder_metadata import AUTO, site_of, time_in_name
+from outlark.audio.header import AUTO, site_of, time_in_name
 from outlark.batch.journal import DONE, FAILED, last_lines
 from outlark.batch.partitions import FOLDER, SEGMENTS
 from outlark.batch.task import SCORES
@@ -21,7 +21,7 @@ from outlark.commands.summary.effort import AnalysedRecording, Notes, Tally, cou
 from outlark.commands.summary.summary import TIME_UNKNOWN, Summary, summarise
 from outlark.errors import AnnotationError, InputError, Problem
 from outlark.plain_text import number_of, writable
-from outlark.verdict_names import KNOWN, REST
+from outlark.segments import KNOWN, REST
 from outlark.version import __version__
 
 COLUMNS = ("recording", "label", "verdict", "start_s")

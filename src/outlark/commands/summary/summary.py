@@ -17,7 +17,7 @@ from outlark.annotations.files import encoded, needed, write_bytes, written
 from outlark.commands.summary.effort import Tally
 from outlark.errors import InputError
 from outlark.plain_text import writable
-from outlark.verdict_names import AMBIGUOUS, KNOWN, REST, UNKNOWN
+from outlark.segments import AMBIGUOUS, KNOWN, REST, UNKNOWN
 
 Interval = tuple[np.ndarray, np.ndarray]
 

@@ -18,7 +18,7 @@ from outlark.commands import listing, recording_of
 from outlark.detection.thresholds import there_are
 from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import number_of, writable
-from outlark.verdict_names import KNOWN
+from outlark.segments import KNOWN
 
 EXPECTED = "expected a folder with one subfolder of clips per class, or annotation files"
 Key = tuple[str, str, float, float]

@@ -24,7 +24,7 @@ from outlark.commands.train.negatives import covers, pairs, told_apart
 from outlark.detection.detector import NoteDetector
 from outlark.errors import InputError
 from outlark.plain_text import number_of
-from outlark.verdict_names import UNKNOWN
+from outlark.segments import UNKNOWN
 
 #: Examples per class by default, but never fewer than the model had; and new negatives per class.
 USUAL, USUAL_NEGATIVES = 20, 100

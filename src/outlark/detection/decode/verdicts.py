@@ -9,8 +9,7 @@ import numpy as np
 from outlark.detection.scores import ScoreBlock, ScoreLayout
 from outlark.errors import InputError
 from outlark.features.noise_floor import is_number
-from outlark.segments import Segment
-from outlark.verdict_names import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN
+from outlark.segments import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN, Segment
 
 DECODERS = ("auto", "rules", "viterbi", "notes")
 #: The paper's 35 and 60 time steps of 48 samples at 22 050 Hz, in seconds.

@@ -16,7 +16,7 @@ from outlark.commands.train.examples import Example, find_examples
 from outlark.data import great_tits, synthetic
 from outlark.data.synthetic import Note
 from outlark.errors import InputError
-from outlark.files.places import NOT_REGULAR, is_endless
+from outlark.files.io import NOT_REGULAR, is_endless
 
 #: The category of what is none of the known classes.
 OOD = "OOD"

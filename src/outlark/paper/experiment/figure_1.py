@@ -21,8 +21,7 @@ from outlark.commands.plot.panels import (
 from outlark.paper.experiment.dataset import OOD
 from outlark.paper.experiment.protocol import Draw
 from outlark.plain_text import visible
-from outlark.segments import Segment
-from outlark.verdict_names import AMBIGUOUS, SILENCE
+from outlark.segments import AMBIGUOUS, SILENCE, Segment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,7 +18,7 @@ from outlark.audio.recording import for_decoder
 from outlark.commands import Line, Remark, TextTable
 from outlark.commands.figures import save_figure
 from outlark.data.synthetic import CLASSES, KNOWN
-from outlark.files.aside import written_aside
+from outlark.files.io import written_aside
 from outlark.metrics.windows import mean_of_defined
 from outlark.paper.experiment.dataset import OOD, Dataset
 from outlark.paper.experiment.figure_1 import figure_1

@@ -17,7 +17,7 @@ from scipy.stats import ttest_rel, wilcoxon
 from threadpoolctl import threadpool_limits
 
 from outlark.errors import InputError
-from outlark.files.aside import written_aside
+from outlark.files.io import written_aside
 from outlark.metrics import ConfusionMatrix, Events, FScores, event_f, note_f, note_labels, window_f
 from outlark.metrics.windows import f_of_confusion, mean_of_defined
 from outlark.paper.experiment.dataset import OOD, Dataset

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outlark.audio.contents import text_chunks
-from outlark.audio.recorder_metadata import Facts, RecorderTime, recorder_site, recorder_time, site_of, time_in_name
+from outlark.audio.header import Facts, RecorderTime, recorder_site, recorder_time, site_of, time_in_name
 from outlark.audio.recording import Recording
 from outlark.errors import AudioError, InputError
 
