@@ -10,8 +10,7 @@ import numpy as np
 from scipy.fft import dct
 
 from outlark.features.clip import ClipFrontEnd
-from outlark.features.note import NoteFrontEnd
-from outlark.features.spectrum import Spectrum, SpectrumSettings
+from outlark.features.note import NoteFrontEnd, Spectrum, SpectrumSettings
 from outlark.paper.experiment.template_matching import correlations
 
 #: MFCC: bands, and coefficients of them that are kept.

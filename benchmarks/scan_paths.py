@@ -20,7 +20,7 @@ from real_note_tasks import TASKS, TooFewError, draw
 from outlark.detection.detector import NoteDetector
 from outlark.detection.projections import Projections
 from outlark.detection.scores import Scores
-from outlark.features import spectrum
+from outlark.features import note
 from outlark.features.note import NoteFrontEnd
 from outlark.metrics.windows import aligned_table
 from outlark.segments import Segment
@@ -51,8 +51,8 @@ class Compared:
 def slow_way(front_end: NoteFrontEnd) -> Iterator[None]:
     """Every span described by itself, spectra in double precision."""
     fast = front_end.spectrum_
-    with patch.object(Projections, "of", lambda *_: None), patch.object(spectrum, "DTYPE", np.float64):
-        front_end.spectrum_ = spectrum.Spectrum(fast.settings, fast.sample_rate)
+    with patch.object(Projections, "of", lambda *_: None), patch.object(note, "DTYPE", np.float64):
+        front_end.spectrum_ = note.Spectrum(fast.settings, fast.sample_rate)
         try:
             yield
         finally:

@@ -8,7 +8,7 @@ import soundfile
 
 from outlark import MDDKM, NoteDetector
 from outlark.audio.sound_files import SoundFiles
-from outlark.commands.inspect import content_of, in_words, sound_content
+from outlark.commands.inspect import content_of, sound_content
 from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.detection.scores_file import ScoreKeeper
 from outlark.errors import AnnotationError, AudioError, InputError, ModelFileError
@@ -74,7 +74,7 @@ def test_scores(model, tmp_path):
     ],
 )
 def test_front_ends_in_words(front_end, words):
-    assert in_words(front_end).startswith(words)
+    assert front_end.in_words().startswith(words)
 
 
 def test_models_of_all_kinds(tmp_path):

@@ -14,8 +14,7 @@ from outlark.detection.scores import joined_scores
 from outlark.errors import InputError
 from outlark.features.base import joined
 from outlark.features.noise_floor import LevelFloor
-from outlark.features.note import NoteFrontEnd
-from outlark.features.spectrum import Spectrum, SpectrumSettings, SpectrumSource
+from outlark.features.note import NoteFrontEnd, Spectrum, SpectrumSettings, SpectrumSource
 
 NOISE = np.random.default_rng(0).normal(size=300_000)
 

@@ -309,9 +309,9 @@ def test_settings_that_are_refused(parameters, message):
 @pytest.mark.parametrize(
     ("block", "message"),
     [
-        (np.zeros((4, 2)), r"shape \(4, 2\); HLDSFrontEnd takes one channel, \(n,\): reduce the channels"),
-        (np.zeros((4, 1)), r"shape \(4, 1\); HLDSFrontEnd takes one channel"),
-        (np.float64(1.0), r"shape \(\); HLDSFrontEnd"),
+        (np.zeros((4, 2)), r"shape \(4, 2\); this front end takes one channel, \(n,\): reduce the channels"),
+        (np.zeros((4, 1)), r"shape \(4, 1\); this front end takes one channel"),
+        (np.float64(1.0), r"shape \(\); this front end"),
         ([0.0, np.nan], "NaN, infinite"),
         (np.zeros(3, complex), "type complex128"),
     ],

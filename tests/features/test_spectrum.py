@@ -10,15 +10,12 @@ from outlark.audio.sound import FrameStream
 from outlark.errors import InputError
 from outlark.features.base import joined
 from outlark.features.noise_floor import LevelFloor
-from outlark.features.spectrum import (
+from outlark.features.note import (
     Spectrum,
     SpectrumSettings,
     SpectrumSource,
     band_matrix,
-    check_count,
     hann,
-    one_channel,
-    unit_rows,
 )
 
 SMALL = SpectrumSettings(low_hz=100.0, high_hz=400.0, n_bands=5)  # at 1 kHz: windows of 16 samples, a hop of 2
@@ -322,8 +319,8 @@ def test_a_sample_rate_that_holds_none_of_the_bands_is_refused():
 @pytest.mark.parametrize(
     ("block", "message"),
     [
-        (np.zeros((4, 2)), r"shape \(4, 2\); spectra need one channel, \(n,\): reduce the channels"),
-        (np.float64(1.0), r"shape \(\); spectra"),
+        (np.zeros((4, 2)), r"shape \(4, 2\); this front end takes one channel, \(n,\): reduce the channels"),
+        (np.float64(1.0), r"shape \(\); this front end"),
         ([0.0, np.nan], "NaN, infinite"),
         (np.zeros(3, complex), "type complex128"),
     ],
@@ -345,21 +342,3 @@ def test_what_is_over_is_over():
     for call in (lambda: source.push([]), lambda: source.push([1.0]), source.finish):
         with pytest.raises(InputError, match="finished"):
             call()
-
-
-def test_rows_of_length_one(rng):
-    rows = rng.normal(size=(50, 7)) + 3.0
-    expected = np.array([(row - row.mean()) / np.sqrt(((row - row.mean()) ** 2).sum()) for row in rows])
-    np.testing.assert_allclose(unit_rows(rows), expected, atol=1e-12)
-    np.testing.assert_allclose(unit_rows(1e-9 * rows), expected, atol=1e-9)
-    flat = np.repeat(rng.uniform(size=(50, 1)), 7, axis=1)
-    assert not unit_rows(flat).any()
-    assert unit_rows(rows[:0]).shape == (0, 7)
-
-
-def test_counts_and_channels():
-    check_count("n", np.int64(3), least=3)
-    for bad in (0, -1, True, 2.0, "2", None):
-        with pytest.raises(InputError, match=f"n={bad!r} must be a whole number, 1 or more"):
-            check_count("n", bad)
-    np.testing.assert_array_equal(one_channel([0.5, 1.0]), [0.5, 1.0])

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from outlark.audio.bandwidth import Bandwidth, remark_on_bandwidth
 from outlark.audio.header import Facts
 from outlark.audio.recording import Quality, Recording
 from outlark.batch.task import Print, fingerprint
@@ -21,7 +22,6 @@ from outlark.detection.scores import ScoreBlock, joined_scores
 from outlark.detection.scores_file import block_arrays, block_of
 from outlark.detection.stream import Found, PartStream, WholeStream, first_frame
 from outlark.errors import AudioError, OutlarkError
-from outlark.features.bandwidth import Bandwidth, listens_up_to, remark_on_bandwidth
 
 #: Gets the seconds of audio analysed so far, and the share of the unit.
 Progress = Callable[[float, float], None]
@@ -125,9 +125,10 @@ class Heard(NamedTuple):
 def _judged(facts: Facts, heard: Heard, detector: NoteDetector, before: Print, audio: Recording) -> Facts:
     """With what was noticed while the recording was analysed."""
     facts = replace(facts, quality=heard.quality.remarks, counts=not heard.quality.is_spoilt)
-    listens_hz = listens_up_to(detector.front_end_)
-    if listens_hz is not None:
-        facts = facts.and_also(remark_on_bandwidth(audio.sample_rate, heard.bandwidth.ends_hz(), listens_hz))
+    front_end = detector.front_end_
+    if front_end.is_sound:
+        ends_hz, up_to_hz = heard.bandwidth.ends_hz(), front_end.heard_hz[1]
+        facts = facts.and_also(remark_on_bandwidth(audio.sample_rate, ends_hz, up_to_hz))
     after = fingerprint(audio.path)
     if after != before:
         facts = replace(facts, partial=_changed(before, after, heard.n_samples / audio.sample_rate))

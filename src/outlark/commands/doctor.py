@@ -14,8 +14,6 @@ from outlark.commands.doctor_sounds import Trial, trials
 from outlark.detection.detector import NoteDetector
 from outlark.detection.negatives import as_good_as_notes
 from outlark.detection.scores import ScoreLayout
-from outlark.features.noise_floor import is_number
-from outlark.features.spectrum import HIGHEST_SHARE
 from outlark.plain_text import number_of
 from outlark.segments import Segment
 
@@ -246,7 +244,7 @@ def _thresholds(layout: ScoreLayout) -> Iterator[Finding]:
 
 
 def _silence(detector: NoteDetector) -> Iterator[Finding]:
-    if detector.decisions_.activity_db is None or not getattr(detector.front_end_, "measure_activity", True):
+    if detector.decisions_.activity_db is None or not detector.front_end_.measures_activity:
         yield Finding(
             WARNING,
             "silence",
@@ -256,8 +254,7 @@ def _silence(detector: NoteDetector) -> Iterator[Finding]:
 
 
 def _durations(detector: NoteDetector) -> Iterator[Finding]:
-    layout, window_s = detector.layout_, getattr(detector.front_end_, "window_s", 0.0)
-    window_s = window_s if is_number(window_s) else 0.0
+    layout, window_s = detector.layout_, detector.front_end_.window_samples_ / detector.sample_rate_
     for label, low, high in zip(layout.classes.tolist(), layout.shortest_s, layout.longest_s, strict=True):
         if low < window_s:
             what = f"a note of {label!r} lasts {1e3 * low:.0f} ms, less than one window of {1e3 * window_s:.0f} ms"
@@ -272,11 +269,10 @@ def _durations(detector: NoteDetector) -> Iterator[Finding]:
 def _band(detector: NoteDetector) -> Iterator[Finding]:
     """The frequency band, compared with that of the recordings."""
     front_end, rate = detector.front_end_, detector.sample_rate_
-    low_hz, high_hz = getattr(front_end, "low_hz", None), getattr(front_end, "high_hz", None)
-    if low_hz is None or high_hz is None:
+    if front_end.band_hz is None:
         yield Finding(GOOD, "band", f"the model is for recordings at {rate} Hz, or resampled to that")
         return
-    top_hz = min(high_hz, HIGHEST_SHARE * rate)
+    (low_hz, high_hz), (_, top_hz) = front_end.band_hz, front_end.heard_hz
     what = f"the model uses {low_hz:.0f} to {top_hz:.0f} Hz, in recordings at {rate} Hz or resampled to that"
     if rate / 2 > FAR_ABOVE * high_hz:
         higher = f"If there are notes above {high_hz:.0f} Hz, such as those of bats"

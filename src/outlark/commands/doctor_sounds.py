@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from outlark.features.array import ArrayFrontEnd
-from outlark.features.spectrum import HIGHEST_SHARE
+from outlark.features.base import HIGHEST_SHARE
 
 #: Level of the faint noise between sounds, and of the sounds, in dB re full scale (RMS).
 BACKGROUND_DB, LEVELS_DB = -75.0, (-50.0, -35.0, -20.0)
@@ -48,8 +47,8 @@ def trials(detector: Any) -> Iterator[Trial]:
     """All kinds of sounds, at several levels and durations; only silence for series of numbers."""
     rate, front_end = detector.sample_rate_, detector.front_end_
     n_steady = round(STEADY_S * rate)
-    if isinstance(front_end, ArrayFrontEnd):
-        silence = np.zeros((max(1, n_steady), front_end.n_channels_))
+    if not front_end.is_sound:
+        silence = front_end.silence(max(1, n_steady))
         yield Trial(name="digital silence", recordings=[(silence, [(0, len(silence))])], grave=True)
         return
     yield Trial(name="digital silence", recordings=[(np.zeros(n_steady), [(0, n_steady)])], grave=True)
@@ -141,6 +140,6 @@ def _lengths(layout: Any, rate: int) -> list[int]:
 
 
 def _band(front_end: Any, rate: int) -> tuple[float, float]:
-    low, high = (getattr(front_end, name, hz) for name, hz in zip(("low_hz", "high_hz"), USUAL_BAND_HZ, strict=True))
+    low, high = front_end.band_hz or USUAL_BAND_HZ
     high = min(high, HIGHEST_SHARE * rate)
     return min(low, high / 4), high

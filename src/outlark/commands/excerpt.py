@@ -35,8 +35,6 @@ def with_surroundings(sound: Recording, start_s: float, end_s: float, detector: 
 
 def _grain(front_end: FrontEnd) -> int:
     """In samples: as many chunks of the noise floor as keep its thinning, and every second frame, in step."""
-    spectrum = getattr(front_end, "spectrum_", None)
-    hop = front_end.hop_samples_ if spectrum is None else spectrum.hop
-    frame_rate = front_end.sample_rate_ / hop
+    frame_rate = front_end.frame_rate
     thinning = max(1, int(frame_rate // ENOUGH_FRAMES_PER_SECOND))
-    return math.lcm(LevelFloor(frame_rate).chunk, 2 * thinning) * hop
+    return math.lcm(LevelFloor(frame_rate).chunk, 2 * thinning) * front_end.hop_samples_

@@ -18,10 +18,6 @@ from outlark.detection.detector import NoteDetector
 from outlark.detection.scores_file import KIND as SCORES
 from outlark.detection.scores_file import load_scores
 from outlark.errors import AnnotationError, AudioError, InputError, OutlarkError
-from outlark.features.array import ArrayFrontEnd
-from outlark.features.base import FrontEnd
-from outlark.features.hlds import HLDSFrontEnd
-from outlark.features.note import NoteFrontEnd
 from outlark.files.container import read
 from outlark.files.io import NOT_REGULAR, is_endless, size_of, starts_a_model
 from outlark.plain_text import first_bytes
@@ -127,36 +123,12 @@ def model_content(path: str | PathLike[str]) -> dict[str, Any]:
         **whole,
         "sample_rate": int(detector.sample_rate_),
         "classes": _classes(detector),
-        "front_end": _part(header["front_end"], in_words(detector.front_end_)) | {"why": detector.choice_},
+        "front_end": _part(header["front_end"], detector.front_end_.in_words()) | {"why": detector.choice_},
         "class_model": _part(header["describer"]),
         "decisions": _part(header["decisions"]),
         "lineage": detector.lineage_,
         "second_stage": None if stage is None else {"embedding": stage["embedding"], "threshold": stage["threshold"]},
     }
-
-
-def in_words(front_end: FrontEnd) -> str:
-    """The features of a front end in words.
-
-    >>> in_words(NoteFrontEnd())
-    'note-level, 12 slices per note and 20 ms around it; spectra of 40 bands, 500 to 10000 Hz, 16 ms every 2 ms'
-    >>> in_words(NoteFrontEnd(surroundings_s=0.0))
-    'note-level, 12 slices per note; spectra of 40 bands, 500 to 10000 Hz, 16 ms every 2 ms'
-    """
-    match front_end:
-        case NoteFrontEnd():
-            around_ms = 1e3 * front_end.surroundings_s
-            around = f" and {around_ms:.3g} ms around it" if around_ms else ""
-            band = f"{front_end.low_hz:g} to {front_end.high_hz:g} Hz"
-            span = f"{1e3 * front_end.window_s:g} ms every {1e3 * front_end.hop_s:g} ms"
-            spectra = f"spectra of {front_end.n_bands} bands, {band}, {span}"
-            return f"note-level, {front_end.n_slices} slices per note{around}; {spectra}"
-        case HLDSFrontEnd():
-            span = f"{1e3 * front_end.window_s:.3g} ms every {1e3 * front_end.hop_s:.3g} ms"
-            return f"frames of {span}: level, slope and curvature of each band, as in the paper"
-        case ArrayFrontEnd():
-            return "a series of numbers, not sound"
-    return type(front_end).__name__
 
 
 def _part(state: dict[str, Any], words: str | None = None) -> dict[str, Any]:

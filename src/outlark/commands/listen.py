@@ -13,7 +13,6 @@ import numpy as np
 from outlark.audio.sound import check_channel, mono
 from outlark.detection.detector import NoteDetector
 from outlark.errors import AudioError, InputError
-from outlark.features.array import ArrayFrontEnd
 from outlark.segments import Segment
 
 #: Sample formats, little-endian, and their bytes.
@@ -132,7 +131,7 @@ class Listener:
     """Turns raw sound into segments: those that `NoteDetector.detect` finds in the same samples."""
 
     def __init__(self, detector: NoteDetector, pcm: PCM, sample_rate: int, channel: int | str = "mix") -> None:
-        if isinstance(detector.front_end_, ArrayFrontEnd):
+        if not detector.front_end_.is_sound:
             raise InputError("this model is for series of numbers, not sound; use detector.stream(…) in Python")
         self._stream = detector.stream(sample_rate)
         self._pcm, self._channel = pcm, channel

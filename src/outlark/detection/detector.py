@@ -27,10 +27,10 @@ from outlark.detection.thresholds import FROM
 from outlark.detection.trained import Trained
 from outlark.detection.training import ClassModel, Material, Signals
 from outlark.errors import InputError
+from outlark.estimators.checks import check_seconds
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.base import FrontEnd
 from outlark.features.hlds import HLDSFrontEnd
-from outlark.features.noise_floor import check_seconds
 from outlark.segments import Segment
 
 #: Digital silence between training clips: longer than the context of any front end.

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
-from outlark.features.base import Frames
-from outlark.features.spectrum import EXPONENT, HIGHEST_SHARE, ROUNDING, Spectrum, unit_rows
+from outlark.features.base import HIGHEST_SHARE, Frames
+from outlark.features.note import EXPONENT, ROUNDING, Spectrum
 from outlark.segments import SILENCE, Segment
 
 #: Spectra compared on each side of an edge.
@@ -140,7 +140,7 @@ def spans_of(frames: Frames, spectrum: Spectrum) -> np.ndarray:
     The features of the frames are spectra above the noise floor (T, n_bands). Stored with the scores as float32, so
     that whatever span is later decided to be a note has its frequency bounds.
 
-    >>> from outlark.features.spectrum import SpectrumSettings
+    >>> from outlark.features.note import SpectrumSettings
     >>> spectrum = Spectrum(SpectrumSettings(n_bands=4, low_hz=1000.0, high_hz=32000.0), sample_rate=96000)
     >>> features = np.array([[0.0, 1.0, 0.5, 0.1], [0.0, 0.0, 0.0, 0.0]])
     >>> spans_of(Frames(features, np.array([9.0, -3.0])), spectrum).round().tolist()
@@ -220,3 +220,18 @@ class BoundsStream:
     def _frame(self, sample: int) -> int:
         """The first frame whose span begins at this sample or later."""
         return max(0, -(-(sample - self._offset) // self._hop))
+
+
+def unit_rows(rows: np.ndarray) -> np.ndarray:
+    """Rows (T, d) without their mean, scaled to length 1; constant rows, such as silence, become 0.
+
+    >>> unit_rows(np.array([[1.0, 3.0], [0.0, 0.0], [0.7, 0.7]])).round(2)
+    array([[-0.71,  0.71],
+           [ 0.  ,  0.  ],
+           [ 0.  ,  0.  ]])
+    """
+    means = rows.mean(axis=1, keepdims=True)
+    shapes = rows - means
+    lengths = np.sqrt(np.einsum("ij,ij->i", shapes, shapes))[:, np.newaxis]
+    shaped = lengths > ROUNDING * np.abs(means)
+    return np.where(shaped, shapes, 0.0) / np.where(shaped, lengths, 1.0)

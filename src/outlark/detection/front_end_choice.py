@@ -11,9 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from outlark.detection.training import Material
-from outlark.features.base import Frames, joined
-from outlark.features.note import NoteFrontEnd
-from outlark.features.spectrum import HIGHEST_SHARE, Spectrum, SpectrumSettings, SpectrumSource
+from outlark.features.base import HIGHEST_SHARE, Frames, joined
+from outlark.features.note import NoteFrontEnd, Spectrum, SpectrumSettings, SpectrumSource
 from outlark.segments import Segment
 
 #: The lowest frequency considered.

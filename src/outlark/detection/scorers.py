@@ -9,8 +9,7 @@ from outlark.detection.edges import LOOK, MOST, Edges, spans_of
 from outlark.detection.projections import Projections, SpanScores, no_spans
 from outlark.detection.scores import ScoreBlock, joined_scores
 from outlark.features.base import Frames
-from outlark.features.note import NoteFrontEnd, cumulated
-from outlark.features.spectrum import SpectrumSource
+from outlark.features.note import NoteFrontEnd, SpectrumSource, cumulated
 
 #: Frames with at least this activity, in dB, are sounds.
 SOUND_DB = 6.0

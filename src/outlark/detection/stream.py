@@ -187,7 +187,7 @@ def _resampler(front_end: FrontEnd, sample_rate: int, first: int) -> Resampler |
     model_rate = front_end.sample_rate_
     if sample_rate == model_rate:
         return None
-    if not front_end.resamples:
+    if not front_end.is_sound:
         raise InputError(f"a series at {sample_rate} Hz for a model of series at {model_rate} Hz; resample it first")
     return Resampler(sample_rate, model_rate, first)
 

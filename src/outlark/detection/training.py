@@ -73,7 +73,7 @@ class Signals(NamedTuple):
         """From arrays or paths."""
         given = loaded(sounds, sample_rate, what)
         rates = [front_end.check_rate(rate) for _, rate in given]
-        if not front_end.resamples and len(set(rates)) > 1:
+        if not front_end.is_sound and len(set(rates)) > 1:
             raise InputError(f"series at the rates {sorted(set(rates))} Hz; resample them to one rate first")
         names = [basename(fsdecode(sound)) if is_path(sound) else None for sound in sounds]
         return cls([front_end.signal(audio) for audio, _ in given], rates, names)

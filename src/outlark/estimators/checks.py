@@ -1,6 +1,7 @@
 """Checks of parameters, samples, labels and groups that the estimators share, and samples that come in blocks."""
 
 import numbers
+import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -44,6 +45,28 @@ def check_choice(model: BaseEstimator, name: str, allowed: tuple[Any, ...]) -> N
     value = getattr(model, name)
     if value not in allowed:
         raise InputError(f"{name}={value!r} must be one of {allowed}")
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a real number and not a bool."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+
+
+def check_seconds(name: str, value: Any, *, zero: bool = False) -> float:
+    """A finite number of seconds, above zero or from zero on."""
+    if is_number(value) and 0.0 <= value < np.inf and (zero or value > 0.0):
+        return float(value)
+    raise InputError(f"{name}={value!r} must be a number of seconds, {'0 or more' if zero else 'more than 0'}")
+
+
+def check_count(name: str, value: Any, least: int = 1) -> None:
+    """Refuse anything but a whole number from `least` on."""
+    try:
+        number = least - 1 if isinstance(value, bool | np.bool_) else operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise InputError(f"{name}={value!r} must be a whole number, {least} or more")
 
 
 def check_landmarks(landmarks: Any) -> None:

@@ -10,10 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from outlark.audio.sound import FrameStream
 from outlark.errors import InputError
-from outlark.estimators.checks import check_choice
+from outlark.estimators.checks import check_choice, check_count, check_seconds
 from outlark.features.base import Frames, FrontEnd, joined
-from outlark.features.noise_floor import ActivityStream, LevelFloor, check_seconds, decibels, noise_rise
-from outlark.features.spectrum import check_count
+from outlark.features.noise_floor import ActivityStream, LevelFloor, decibels, noise_rise
 from outlark.segments import Segment
 
 #: window_s="auto" cuts the median training note into this many windows, without overlap.
@@ -73,7 +72,7 @@ class ArrayFrontEnd(FrontEnd):
     (34, 18)
     """
 
-    resamples = False
+    is_sound = False
 
     @staticmethod
     def signal(audio: ArrayLike, /) -> np.ndarray:
@@ -126,6 +125,13 @@ class ArrayFrontEnd(FrontEnd):
     def silence(self, n_samples: int) -> np.ndarray:
         """A recording in which nothing happens."""
         return np.zeros((n_samples, self.n_channels_))
+
+    def in_words(self) -> str:
+        return "a series of numbers, not sound"
+
+    @property
+    def measures_activity(self) -> bool:
+        return self.measure_activity
 
     def _check_settings(self) -> None:
         for name in ("window_s", "hop_s", "floor_s"):

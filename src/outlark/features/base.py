@@ -13,7 +13,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from outlark.audio.sound import check_sample_rate, mono
+from outlark.errors import InputError
 from outlark.segments import Segment
+
+#: Sound is used up to this share of the sample rate, where the filters of recorders and resamplers cut off.
+HIGHEST_SHARE = 0.46
 
 
 class Frames(NamedTuple):
@@ -56,8 +60,8 @@ class FrontEnd(BaseEstimator):
     ----------
     sample_rate_ : int
         Of all signals, in training and later.
-    hop_samples_ : int
-        Distance between frames.
+    window_samples_, hop_samples_ : int
+        Length of a frame, and distance between frames.
     offset_samples_ : int
         First sample of the span of frame 0.
     context_samples_ : (int, int)
@@ -70,10 +74,11 @@ class FrontEnd(BaseEstimator):
 
     #: Whether it describes whole notes, as `NoteFrontEnd` does, rather than single frames.
     note_level: ClassVar[bool] = False
-    #: Whether a signal at another rate may be resampled: sound may, a series of measurements may not.
-    resamples: ClassVar[bool] = True
+    #: Sound has a band and may be resampled; a series of measurements has none and may not.
+    is_sound: ClassVar[bool] = True
 
     sample_rate_: int
+    window_samples_: int
     hop_samples_: int
     offset_samples_: int
     context_samples_: tuple[int, int]
@@ -112,10 +117,6 @@ class FrontEnd(BaseEstimator):
         """The sample rate, if it can be one."""
         return check_sample_rate(sample_rate)
 
-    def silence(self, n_samples: int) -> np.ndarray:
-        """A recording in which nothing happens."""
-        return np.zeros(n_samples)
-
     def for_clips(self) -> Self:
         """Set up for clips, each a note with nothing around it."""
         return self
@@ -130,6 +131,30 @@ class FrontEnd(BaseEstimator):
         """The frames of joined clips, each a note without surroundings."""
         return self.transform(signal)
 
+    def in_words(self) -> str:
+        """What it describes."""
+        return type(self).__name__
+
+    @property
+    def band_hz(self) -> tuple[float, float] | None:
+        """The frequencies that it is set to; None if it takes all there are, or series."""
+        return None
+
+    @property
+    def heard_hz(self) -> tuple[float, float]:
+        """The frequencies of sound that it uses once fitted: the band, as far as the sample rate holds it."""
+        low_hz, high_hz = self.band_hz or (0.0, np.inf)
+        return low_hz, min(high_hz, HIGHEST_SHARE * self.sample_rate_)
+
+    @property
+    def measures_activity(self) -> bool:
+        """Whether frames have their rise above the noise floor."""
+        return True
+
+    def silence(self, n_samples: int) -> np.ndarray:
+        """A recording in which nothing happens."""
+        return np.zeros(n_samples)
+
     @property
     def frame_rate(self) -> float:
         """Frames per second."""
@@ -138,3 +163,18 @@ class FrontEnd(BaseEstimator):
     def frame_at(self, sample: int) -> int:
         """The frame whose own span contains the sample; the first one for earlier samples."""
         return max(0, (sample - self.offset_samples_) // self.hop_samples_)
+
+
+def one_channel(samples: ArrayLike) -> np.ndarray:
+    """Samples (n,) of one channel as finite floats.
+
+    >>> one_channel(np.array([16384], dtype=np.int16))
+    array([0.5])
+    """
+    shape = np.shape(samples)
+    if len(shape) != 1:
+        raise InputError(
+            f"a signal of shape {shape}; this front end takes one channel, (n,): reduce the channels with "
+            "outlark.audio.sound.mono, or use ArrayFrontEnd for series of several channels"
+        )
+    return mono(samples)

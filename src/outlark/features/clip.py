@@ -16,8 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from outlark.audio.clips import Sound
 from outlark.audio.sound import check_sample_rate
 from outlark.errors import InputError
-from outlark.features.note import root_of_change
-from outlark.features.spectrum import HIGHEST_SHARE, ROUNDING, Spectrum, SpectrumSettings, above, check_count
+from outlark.estimators.checks import check_count
+from outlark.features.base import HIGHEST_SHARE
+from outlark.features.note import ROUNDING, Spectrum, SpectrumSettings, above, root_of_change
 
 #: Energy is searched for from here to `HIGHEST_SHARE` of the sample rate.
 LOWEST_HZ = 150.0

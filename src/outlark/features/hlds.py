@@ -1,19 +1,19 @@
 """The front end of the paper (Sec. 2.1, 4.2): frames, magnitudes of the DCT, hierarchical linear dynamical system."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.fft import dct
 from sklearn.utils.validation import check_is_fitted
 
-from outlark.audio.sound import CHUNK, FrameStream, check_sample_rate, mono
+from outlark.audio.sound import CHUNK, FrameStream, check_sample_rate
 from outlark.errors import InputError
-from outlark.estimators.checks import check_choice
+from outlark.estimators.checks import check_choice, check_seconds
 from outlark.estimators.hlds import HLDS
-from outlark.features.base import Frames, FrontEnd, joined
-from outlark.features.noise_floor import ActivityStream, LevelFloor, check_seconds, decibels, noise_rise
+from outlark.features.base import Frames, FrontEnd, joined, one_channel
+from outlark.features.noise_floor import ActivityStream, LevelFloor, decibels, noise_rise
 from outlark.maths.hlds import SETTLING_STEPS
 from outlark.segments import Segment
 
@@ -107,7 +107,7 @@ class HLDSFrontEnd(FrontEnd):
         """Turn seconds into samples; nothing is learnt from the recordings."""
         self._check_settings()
         for recording in recordings:
-            _check_one_channel(np.shape(recording))
+            one_channel(recording)
         rate = check_sample_rate(sample_rate)
         window = self._window(rate)
         self.hop_samples_ = max(1, round(window * self.hop_s / self.window_s))
@@ -135,6 +135,14 @@ class HLDSFrontEnd(FrontEnd):
             self.compress,
             ActivityStream(self.n_features_, self._floor(), noise_rise(self.window_samples_ - 1)),
         )
+
+    def in_words(self) -> str:
+        span = f"{1e3 * self.window_s:.3g} ms every {1e3 * self.hop_s:.3g} ms"
+        return f"frames of {span}: level, slope and curvature of each band, as in the paper"
+
+    @property
+    def measures_activity(self) -> bool:
+        return self.measure_activity
 
     def _check_settings(self) -> None:
         window_s, hop_s = check_seconds("window_s", self.window_s), check_seconds("hop_s", self.hop_s)
@@ -177,8 +185,7 @@ class HLDSSource:
 
     def push(self, samples: ArrayLike) -> Frames:
         """Samples (n,), as for `mono`, in; the frames that are ready out."""
-        _check_one_channel(np.shape(samples))
-        x = mono(samples)
+        x = one_channel(samples)
         # in pieces, because the spectra of a long block would not fit into memory
         pieces = [x[start : start + CHUNK] for start in range(0, max(1, len(x)), CHUNK)]
         return joined([self._activity.push(*self._described(self._frames.push(piece))) for piece in pieces])
@@ -218,11 +225,3 @@ def _memory(response: np.ndarray) -> int:
     """The last step at which any feature exceeds `FORGOTTEN` of its largest response."""
     size = np.abs(response)
     return int(np.flatnonzero((size > FORGOTTEN * size.max(axis=0)).any(axis=1))[-1])
-
-
-def _check_one_channel(shape: Any) -> None:
-    if len(shape) != 1:
-        raise InputError(
-            f"a signal of shape {tuple(shape)}; HLDSFrontEnd takes one channel, (n,): reduce the channels with "
-            "outlark.audio.sound.mono, or use ArrayFrontEnd for series of several channels"
-        )

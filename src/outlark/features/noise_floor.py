@@ -1,16 +1,12 @@
 """The noise floor of a recording, followed over time, and how far levels rise above it."""
 
-import numbers
 from collections import deque
 from collections.abc import Sequence
 from math import ceil
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
-from outlark.errors import InputError
 from outlark.features.base import Frames
 
 #: Frames below this level (dB re full scale) are digital silence. The rounding noise of 16 bits lies at -101 dB.
@@ -73,13 +69,6 @@ class LevelFloor:
         *,
         first_chunk: int = 0,
     ) -> None:
-        check_seconds("chunk_s", chunk_s)
-        check_seconds("window_s", window_s, zero=True)
-        check_seconds("ahead_s", ahead_s, zero=True)
-        if not is_number(frame_rate) or not 0.0 < frame_rate < np.inf:
-            raise InputError(f"frame_rate={frame_rate!r} must be a positive number of frames per second")
-        if not is_number(quantile) or not 0.0 <= quantile <= 1.0:
-            raise InputError(f"quantile={quantile!r} must lie between 0 and 1; 0.1 is usual")
         self.chunk = max(1, round(chunk_s * frame_rate))
         self._n_before = round(window_s * frame_rate / self.chunk)
         self._n_ahead = round(ahead_s * frame_rate / self.chunk)
@@ -92,17 +81,15 @@ class LevelFloor:
         self._pieces: list[np.ndarray] = []
         self._n_frames = first_chunk * self.chunk
         self._n_closed = self._n_given = first_chunk
-        self._columns: int | None = None
-        self._finished = False
+        self._columns = 1
 
-    def push(self, levels: ArrayLike) -> np.ndarray:
+    def push(self, levels: np.ndarray) -> np.ndarray:
         """Levels in dB, (T, columns), in; the floors that are known, (T', columns), out."""
-        x = self._checked(levels)
-        self._columns = x.shape[1]
+        self._columns = levels.shape[1]
         floors = [np.empty((0, self._columns))]
         start = 0
-        while start < len(x):
-            piece = x[start : start + self.chunk - self._n_frames % self.chunk]
+        while start < len(levels):
+            piece = levels[start : start + self.chunk - self._n_frames % self.chunk]
             self._keep(piece)
             start += len(piece)
             self._n_frames += len(piece)
@@ -112,9 +99,7 @@ class LevelFloor:
 
     def finish(self) -> np.ndarray:
         """The rest of the floors."""
-        self._check_open()
-        self._finished = True
-        floors = [np.empty((0, self._columns or 1))]
+        floors = [np.empty((0, self._columns))]
         if self._n_frames % self.chunk:
             floors.extend(self._close())
         while self._n_given < self._n_closed:
@@ -145,19 +130,6 @@ class LevelFloor:
         if n_levels:
             floor = np.maximum(_ranked(window, int(self.quantile * (n_levels - 1)), self.quantile), SILENCE_DB)
         return np.broadcast_to(floor, (n_frames, columns))
-
-    def _checked(self, levels: ArrayLike) -> np.ndarray:
-        self._check_open()
-        x = np.asarray(levels, dtype=np.float64)
-        if x.ndim != 2 or x.shape[1] != (self._columns or x.shape[-1]) or x.shape[1] == 0:
-            raise InputError(f"levels of shape {x.shape}; give (frames, {self._columns or 'columns'})")
-        if np.isnan(x).any() or np.isposinf(x).any():
-            raise InputError("levels hold NaN or infinity; give levels in dB, -inf or -300 for no power at all")
-        return x
-
-    def _check_open(self) -> None:
-        if self._finished:
-            raise InputError("this noise floor is finished; make a new LevelFloor for a new recording")
 
 
 def _ranked(window: Sequence[np.ndarray], rank: int, share: float) -> np.ndarray:
@@ -242,23 +214,3 @@ class _Queue:
         self._pieces = [rows[n:].copy()]  # a copy, to release the rest
         self.size -= n
         return rows[:n]
-
-
-def check_seconds(name: str, value: Any, *, zero: bool = False) -> float:
-    """A finite number of seconds, above zero or from zero on.
-
-    >>> check_seconds("hop_s", 0.01)
-    0.01
-    """
-    if is_number(value) and 0.0 <= value < np.inf and (zero or value > 0.0):
-        return float(value)
-    raise InputError(f"{name}={value!r} must be a number of seconds, {'0 or more' if zero else 'more than 0'}")
-
-
-def is_number(value: Any) -> bool:
-    """Whether it is a real number and not a bool.
-
-    >>> is_number(1.5), is_number(True)
-    (True, False)
-    """
-    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)

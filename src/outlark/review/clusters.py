@@ -10,6 +10,7 @@ from sklearn.cluster import AgglomerativeClustering
 
 from outlark.detection.detector import NoteDetector
 from outlark.errors import AudioError
+from outlark.features.base import HIGHEST_SHARE
 from outlark.features.note import NoteFrontEnd
 from outlark.review.project import Job, Project, Recording
 from outlark.review.store import Row
@@ -131,7 +132,7 @@ def _descriptions(project: Project, detector: NoteDetector, sounds: Sequence[Row
 def _front_end(detector: NoteDetector, sample_rate: int) -> NoteFrontEnd:
     """Covers the band of the model, and that of most birds."""
     own = detector.front_end_
-    low, high = getattr(own, "low_hz", 500.0), getattr(own, "high_hz", 10_000.0)
-    window_s, hop_s = getattr(own, "window_s", 0.016), getattr(own, "hop_s", 0.002)
-    top = min(max(high, 10_000.0), 0.45 * sample_rate)
-    return NoteFrontEnd(window_s, hop_s, low_hz=min(low, 500.0, top / 4), high_hz=top).fit([], sample_rate)
+    usual = NoteFrontEnd(*(n / own.sample_rate_ for n in (own.window_samples_, own.hop_samples_)))
+    low, high = own.band_hz or (usual.low_hz, usual.high_hz)
+    top = min(max(high, usual.high_hz), HIGHEST_SHARE * sample_rate)
+    return usual.set_params(low_hz=min(low, usual.low_hz, top / 4), high_hz=top).fit([], sample_rate)

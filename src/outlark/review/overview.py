@@ -2,7 +2,7 @@
 
 import re
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from outlark.audio.sound import resample
 from outlark.audio.sound_files import without_sound_suffix
@@ -176,12 +176,13 @@ def speaking_for(project: Project, detection: Row) -> list[dict[str, Any]]:
         return []
     detector = _detector(str(project.folder / run["model"]), run["sha256"])
     front_end, recording = detector.front_end_, project.recording(detection["recording_id"])
-    if recording is None or not isinstance(front_end, NoteFrontEnd) or not isinstance(detector.class_model_, MDDKM):
+    if recording is None or not front_end.note_level or not isinstance(detector.class_model_, MDDKM):
         return []
     rate = recording.sample_rate
     start_s, end_s = detection["t0"] / rate, detection["t1"] / rate
     around = with_surroundings(project.sound(recording), start_s, end_s, detector)
     samples = resample(around.samples, rate, detector.sample_rate_) if rate != detector.sample_rate_ else around.samples
+    front_end = cast("NoteFrontEnd", front_end)
     frames = front_end.transform(samples)
     first, length = (t * front_end.frame_rate for t in (start_s - around.start / rate, end_s - start_s))
     described = front_end.describe(frames.features, start=first, n_starts=1, length=length)

@@ -31,6 +31,7 @@ from outlark.detection.second_stage import Embedding, SecondStage, identity_of
 from outlark.detection.thresholds import BINS, HAND, ClassCalibration
 from outlark.embeddings import BirdNET
 from outlark.errors import InputError, ModelFileError
+from outlark.estimators.checks import check_count
 from outlark.estimators.mddkm import MDDKM
 from outlark.estimators.open_set import check_outlier_label
 from outlark.estimators.pknn import PKNN
@@ -38,7 +39,6 @@ from outlark.features.array import ArrayFrontEnd
 from outlark.features.base import FrontEnd
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
-from outlark.features.spectrum import check_count
 from outlark.files.container import about, read, write
 from outlark.files.fields import NEWER, OLDER, Fields, Table, decoded, encoded, put_kind, require, take_kind
 from outlark.maths.choice import Trial

@@ -16,8 +16,7 @@ from outlark.commands.excerpt import with_surroundings
 from outlark.commands.plot.panels import Excerpt, Found, draw
 from outlark.detection.detector import BLOCK, NoteDetector
 from outlark.errors import AnnotationError, InputError
-from outlark.features.array import ArrayFrontEnd
-from outlark.features.noise_floor import is_number
+from outlark.estimators.checks import is_number
 from outlark.segments import Segment
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def draw_excerpt(
     ['frequency, kHz', 'score of the best\\ncurrent note']
     """
     check_is_fitted(detector)
-    if isinstance(detector.front_end_, ArrayFrontEnd):
+    if not detector.front_end_.is_sound:
         raise InputError(
             "only sound can be plotted, and this detector is for series of numbers; plot detector.scores(…)"
         )
@@ -134,8 +133,8 @@ def _found(detector: NoteDetector, seen: Excerpt) -> Found:
 def _highest(detector: NoteDetector, sound: Recording) -> float:
     """The highest frequency to show: a little above what the detector uses, as far as the recording has it."""
     limits = [sound.sample_rate / 2, detector.sample_rate_ / 2]
-    high_hz = getattr(detector.front_end_, "high_hz", None)
-    return float(min([*limits, 1.2 * high_hz] if high_hz else limits))
+    band_hz = detector.front_end_.band_hz
+    return float(min([*limits, 1.2 * band_hz[1]] if band_hz else limits))
 
 
 def _checked_times(start_s: Any, end_s: Any, sound: Recording) -> tuple[float, float]:

@@ -112,7 +112,7 @@ def learn(
             learnt = _learn_clips(examples, detector, channel, trim, watch)
         else:
             learnt = _learn_annotations(examples, detector, channel, watch)
-        window_s = float(getattr(detector.front_end_, "window_s", 0.0))
+        window_s = detector.front_end_.window_samples_ / detector.sample_rate_
         notes = learnt.examples.notes
         long_enough = _that_fill(notes, _durations(learnt), [window_s] * len(notes), refused)
         if len(long_enough) == len(notes):

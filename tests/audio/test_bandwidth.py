@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+from outlark.audio.bandwidth import Bandwidth, remark_on_bandwidth
 from outlark.audio.sound import resample
-from outlark.features.bandwidth import Bandwidth, remark_on_bandwidth
 
 RATE = 44100
 

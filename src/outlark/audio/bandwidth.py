@@ -10,20 +10,16 @@ from typing import Self
 
 import numpy as np
 
-from outlark.features import spectrum
-from outlark.features.array import ArrayFrontEnd
-from outlark.features.base import FrontEnd
-
 #: Samples per spectrum, and spectra kept; of longer recordings every second, fourth … one.
-WINDOW, SPECTRA = 1024, 256
+WINDOW_SAMPLES, SPECTRA = 1024, 256
 #: Rounding noise of 16 bits in dB re full scale, and what dither adds: no microphone is as quiet in all bands.
 ROUNDING_DB, DITHER_DB = 10.0 * np.log10(2.0**-30 / 12.0), 10.0
 #: An edge: the level falls by this many dB from this ratio below it to as far above it.
-FALL_DB, NEAR = 12.0, 1.12
-#: Above this share of the sample rate, recorders' own filters cut off.
-HIGHEST_SHARE = 0.45
+EDGE_FALL_DB, EDGE_RATIO = 12.0, 1.12
+#: A recording with sound up to this share of its sample rate is complete: recorders' own filters cut off from here on.
+COMPLETE_SHARE = 0.45
 #: A recording clearly lacks part of a model's range if it ends below this share of its upper limit.
-CLEARLY = 0.9
+CLEAR_LACK = 0.9
 
 
 class Bandwidth:
@@ -51,11 +47,11 @@ class Bandwidth:
         part: tuple[int, int] = (0, sys.maxsize),
         position: int = 0,
     ) -> None:
-        self._rate, self._shape = sample_rate, spectrum.hann(WINDOW)
-        self._shape = self._shape / np.sqrt((self._shape**2).sum())
+        shape = 0.5 - 0.5 * np.cos(2.0 * np.pi / WINDOW_SAMPLES * np.arange(WINDOW_SAMPLES))  # Hann
+        self._rate, self._shape = sample_rate, shape / np.sqrt((shape**2).sum())
         self._step = 1 if n_samples is None else _step_in(n_samples)
         self._held, self._position = np.empty(0), position  # unused samples, and the position of the first
-        self._next, self._until = -(-part[0] // (self._step * WINDOW)) * self._step * WINDOW, part[1]
+        self._next, self._until = -(-part[0] // (self._step * WINDOW_SAMPLES)) * self._step * WINDOW_SAMPLES, part[1]
         self._taken: list[np.ndarray] = []  # one spectrum per step, 0 for digital silence
 
     @classmethod
@@ -68,14 +64,14 @@ class Bandwidth:
     @property
     def spectra(self) -> np.ndarray:
         """Powers (n, bins)."""
-        return np.array(self._taken).reshape(-1, WINDOW // 2 + 1)
+        return np.array(self._taken).reshape(-1, WINDOW_SAMPLES // 2 + 1)
 
     def push(self, samples: np.ndarray) -> None:
         """The next samples (n,) of the recording."""
         self._held = np.concatenate([self._held, samples])
-        while self._next < self._until and self._next + WINDOW <= self._position + len(self._held):
-            self._take(self._held[self._next - self._position :][:WINDOW])
-            self._next = (self._next // (self._step * WINDOW) + 1) * self._step * WINDOW
+        while self._next < self._until and self._next + WINDOW_SAMPLES <= self._position + len(self._held):
+            self._take(self._held[self._next - self._position :][:WINDOW_SAMPLES])
+            self._next = (self._next // (self._step * WINDOW_SAMPLES) + 1) * self._step * WINDOW_SAMPLES
         used = min(max(0, self._next - self._position), len(self._held))
         self._held, self._position = self._held[used:], self._position + used
 
@@ -88,13 +84,13 @@ class Bandwidth:
         if not sounding_spectra:
             return None
         levels = 10.0 * np.log10(np.median(sounding_spectra, axis=0) + np.finfo(float).tiny)
-        frequencies = np.fft.rfftfreq(WINDOW, 1.0 / self._rate)
+        frequencies = np.fft.rfftfreq(WINDOW_SAMPLES, 1.0 / self._rate)
         sounding = np.flatnonzero(levels > ROUNDING_DB + DITHER_DB)
-        if not len(sounding) or frequencies[sounding[-1]] >= HIGHEST_SHARE * self._rate:
+        if not len(sounding) or frequencies[sounding[-1]] >= COMPLETE_SHARE * self._rate:
             return None
         end_hz = float(frequencies[sounding[-1]])
-        below, above = np.interp([end_hz / NEAR, end_hz * NEAR], frequencies, levels)
-        return end_hz if below - above >= FALL_DB else None
+        below, above = np.interp([end_hz / EDGE_RATIO, end_hz * EDGE_RATIO], frequencies, levels)
+        return end_hz if below - above >= EDGE_FALL_DB else None
 
     def _take(self, window: np.ndarray) -> None:
         silent = window.min() == window.max()
@@ -107,26 +103,13 @@ class Bandwidth:
 def _step_in(n_samples: int) -> int:
     """Distance of spectra in windows once a recording of this many samples has been processed.
 
-    >>> _step_in(255 * WINDOW), _step_in(256 * WINDOW), _step_in(511 * WINDOW)
+    >>> _step_in(255 * WINDOW_SAMPLES), _step_in(256 * WINDOW_SAMPLES), _step_in(511 * WINDOW_SAMPLES)
     (1, 2, 4)
     """
     step = 1
-    while -(-(n_samples // WINDOW) // step) >= SPECTRA:
+    while -(-(n_samples // WINDOW_SAMPLES) // step) >= SPECTRA:
         step *= 2
     return step
-
-
-def listens_up_to(front_end: FrontEnd) -> float | None:
-    """The upper frequency limit of a fitted front end in Hz; None for series other than sound.
-
-    >>> from outlark.features.note import NoteFrontEnd
-    >>> [listens_up_to(NoteFrontEnd().fit([], sample_rate=rate)) for rate in (48000, 16000)]
-    [10000.0, 7360.0]
-    """
-    if isinstance(front_end, ArrayFrontEnd):
-        return None
-    highest = spectrum.HIGHEST_SHARE * front_end.sample_rate_
-    return min(highest, float(getattr(front_end, "high_hz", None) or highest))
 
 
 def remark_on_bandwidth(sample_rate: int, ends_hz: float | None, listens_hz: float) -> str | None:
@@ -136,9 +119,9 @@ def remark_on_bandwidth(sample_rate: int, ends_hz: float | None, listens_hz: flo
     'ends at 4000 Hz (sample rate 8000 Hz), but the model uses sound up to 10000 Hz'
     >>> remark_on_bandwidth(44100, None, 10000.0)
     """
-    if HIGHEST_SHARE * sample_rate < CLEARLY * listens_hz and ends_hz is None:
+    if COMPLETE_SHARE * sample_rate < CLEAR_LACK * listens_hz and ends_hz is None:
         ends = f"ends at {sample_rate / 2:.0f} Hz (sample rate {sample_rate} Hz)"
-    elif ends_hz is not None and ends_hz < CLEARLY * listens_hz:
+    elif ends_hz is not None and ends_hz < CLEAR_LACK * listens_hz:
         ends = f"holds no sound above {ends_hz:.0f} Hz (resampled from a lower rate, or compressed)"
     else:
         return None
