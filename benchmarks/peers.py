@@ -15,7 +15,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity, LocalOutlierFactor
 
 from outlark import MDDKM, OCCGP, PKNN
-from outlark.maths.pknn import default_counts, possibilities, train
+from outlark.estimators.pknn import default_counts, possibilities, train
 from outlark.paper.experiment import rivals
 
 #: Samples (n, d) to scores (n,) or (n, C), high = member.

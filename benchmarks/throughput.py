@@ -42,8 +42,8 @@ from outlark import MDDKM
 from outlark.data.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
 from outlark.detection.decode import rules
 from outlark.detection.detector import NoteDetector
+from outlark.estimators.hlds import PAPER_LAYERS, kalman_filter, system
 from outlark.features.hlds import HLDSFrontEnd
-from outlark.maths.hlds import PAPER_LAYERS, kalman_filter, system
 from outlark.metrics.windows import aligned_table
 from outlark.storage import model_file
 

@@ -34,9 +34,9 @@ LAYERS = {
     "__init__": 12,
 }
 THIRD_PARTY = {
-    "maths": {"numpy", "scipy", "threadpoolctl", "minisom"},
+    "maths": {"numpy", "scipy", "threadpoolctl"},
     "metrics": {"numpy", "scipy", "sklearn"},
-    "estimators": {"numpy", "scipy", "sklearn"},
+    "estimators": {"numpy", "scipy", "sklearn", "minisom"},
     "files": {"numpy", "sklearn", "safetensors", "fsspec", "platformdirs"},
     "audio": {"numpy", "scipy", "soundfile", "soxr"},
     "features": {"numpy", "scipy", "sklearn"},

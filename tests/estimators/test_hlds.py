@@ -1,14 +1,142 @@
-"""The HLDS transformer: scikit-learn's contract, output layers, streams."""
+"""HLDS: the brute-force joint Gaussian, the 132-state filter and the reduction agree; output layers, streams."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg import block_diag
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from outlark.errors import InputError
-from outlark.estimators.hlds import HLDS
-from outlark.maths.hlds import kalman_filter, system
+from outlark.estimators.hlds import (
+    HLDS,
+    PAPER_LAYERS,
+    SETTLING_STEPS,
+    FixedLagSmoother,
+    SettledFilter,
+    System,
+    coupling,
+    gains,
+    group_means,
+    kalman_filter,
+    reduce_system,
+    system,
+)
+
+
+def means_of_layers(states: np.ndarray, layers: tuple[int, ...]) -> np.ndarray:
+    """Group means of the states of the full system, top layer first, (T, L, n_groups)."""
+    found, start = [], 0
+    for n in layers[::-1]:
+        found.append(group_means(states[:, start : start + n], layers[-1]))
+        start += n
+    return np.stack(found, axis=1)
+
+
+def joint_gaussian(model: System, y: np.ndarray, given_until: int, t: int) -> np.ndarray:
+    """E[s_t | y_0 … y_given_until] from the joint covariance of all states and observations."""
+    F, H, Q, R = model
+    n, T = len(F), len(y)
+    # s = G e with e the stacked innovations: s_t = Σ_{k≤t} F^{t-k} e_k
+    G = np.zeros((T * n, T * n))
+    for i in range(T):
+        for k in range(i + 1):
+            G[i * n : (i + 1) * n, k * n : (k + 1) * n] = np.linalg.matrix_power(F, i - k)
+    S = G @ block_diag(*[Q] * T) @ G.T
+    H_all = block_diag(*[H] * T)
+    m = len(H) * (given_until + 1)
+    Sy = (H_all @ S @ H_all.T + block_diag(*[R] * T))[:m, :m]
+    Ssy = (S @ H_all.T)[t * n : (t + 1) * n, :m]
+    return Ssy @ np.linalg.solve(Sy, y.ravel()[:m])
+
+
+def test_coupling_is_that_of_the_paper():
+    B = coupling(96, 24)
+    assert B.shape == (96, 24)
+    assert np.all(B.sum(axis=1) == 0.5)
+    assert np.all((B > 0).sum(axis=0) == 4)
+
+
+def test_the_general_filter_is_the_joint_gaussian(rng):
+    model = system((4, 2, 1), innovation=(0.5, 1.0, 2.0), observation=0.7, H=rng.normal(size=(3, 4)))
+    y = rng.normal(size=(5, 3))
+    states = kalman_filter(model, y)
+    for t in range(5):
+        np.testing.assert_allclose(states[t], joint_gaussian(model, y, t, t), atol=1e-10)
+
+
+@pytest.mark.parametrize("layers", [PAPER_LAYERS, (8, 4), (6,), (24, 12, 6, 2)])
+def test_the_reduction_is_the_full_filter_including_the_start(rng, layers):
+    y = np.abs(rng.normal(size=(60, layers[0])))
+    full = means_of_layers(kalman_filter(system(layers), y), layers)
+    reduced = SettledFilter(reduce_system(layers), layers[-1]).push(group_means(y, layers[-1]))
+    np.testing.assert_allclose(reduced, full, atol=1e-9)
+
+
+def test_the_reduction_holds_for_any_noise_of_the_layers(rng):
+    layers, noise = (12, 6, 3), (0.3, 2.0, 0.01)
+    y = rng.normal(size=(40, 12))
+    full = means_of_layers(kalman_filter(system(layers, innovation=noise, observation=5.0), y), layers)
+    model = reduce_system(layers, innovation=noise, observation=5.0)
+    np.testing.assert_allclose(SettledFilter(model, 3).push(group_means(y, 3)), full, atol=1e-9)
+
+
+def test_settled_is_the_exact_recursion_after_settling(rng):
+    model = reduce_system(PAPER_LAYERS)
+    y = np.abs(rng.normal(size=(SETTLING_STEPS + 300, 1)))
+    found = SettledFilter(model, 1).push(y)[:, :, 0]
+    exact = kalman_filter(model, y)
+    np.testing.assert_allclose(found[SETTLING_STEPS:], exact[SETTLING_STEPS:], atol=1e-12)
+
+
+def test_the_gain_has_settled():
+    K, _, _ = gains(reduce_system(PAPER_LAYERS), SETTLING_STEPS)
+    np.testing.assert_allclose(K[-1], K[40], atol=1e-12)
+
+
+def test_a_common_factor_of_all_noises_changes_nothing(rng):
+    y = rng.normal(size=(30, 12))
+    plain = SettledFilter(reduce_system((12, 4)), 4).push(group_means(y, 4))
+    scaled = reduce_system((12, 4), innovation=(120.0, 40.0), observation=120.0)
+    np.testing.assert_allclose(SettledFilter(scaled, 4).push(group_means(y, 4)), plain, atol=1e-12)
+
+
+def test_the_top_layer_forgets_steady_sound():
+    states = SettledFilter(reduce_system(PAPER_LAYERS), 1).push(np.ones((500, 1)))
+    assert abs(states[-1, 0, 0]) < 1e-9
+    assert states[-1, -1, 0] == pytest.approx(1.0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(cuts=st.lists(st.integers(0, 500), max_size=12), seed=st.integers(0, 99), lag=st.integers(0, 9))
+def test_any_blocks_give_the_same_numbers_bit_for_bit(cuts, seed, lag):
+    y = np.random.default_rng(seed).normal(size=(500, 3))
+    model = reduce_system((24, 12, 3))
+    whole = SettledFilter(model, 3).push(y)
+    stream, smoother = SettledFilter(model, 3), FixedLagSmoother(model, lag, 3)
+    parts = [stream.push(block) for block in np.split(y, sorted(cuts))]
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+    smoothed = np.concatenate([*(smoother.push(part) for part in parts), smoother.finish()])
+    at_once = FixedLagSmoother(model, lag, 3)
+    np.testing.assert_array_equal(smoothed, np.concatenate([at_once.push(whole), at_once.finish()]))
+    assert len(smoothed) == 500
+
+
+def test_the_smoother_is_the_joint_gaussian_once_settled(rng):
+    model, lag, t = reduce_system((8, 4, 2)), 4, 55
+    y = rng.normal(size=(60, 1))
+    smoother = FixedLagSmoother(model, lag, 1)
+    smoothed = np.concatenate([smoother.push(SettledFilter(model, 1).push(y)), smoother.finish()])
+    np.testing.assert_allclose(smoothed[t, :, 0], joint_gaussian(model, y, t + lag, t), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"), [((96, 25), "96 is not divisible by 25"), ((), "whole numbers"), ((4, 0), "whole numbers")]
+)
+def test_layers_that_do_not_fit(layers, message):
+    with pytest.raises(InputError, match=message):
+        system(layers)
+
 
 IN_ORDER = "rows are steps in time: each answer depends on the rows before it"
 SPECTRA = np.abs(np.random.default_rng(0).normal(size=(300, 96)))

@@ -1,22 +1,14 @@
-"""MDDKM with landmarks: near the exact model, and able to do all that it can; memory maps and blocks as arrays."""
-
-import tracemalloc
-import warnings
-from itertools import pairwise
+"""MDDKM with landmarks: near the exact model, and able to do all that it can."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from outlark import MDDKM, InputError
-from outlark.estimators import health, training
-from outlark.estimators.checks import check_memory
-from outlark.maths import rows, sparse
-from outlark.maths.sparse import LandmarkDescription, Setting
+from outlark.estimators import health
+from outlark.estimators.open_set import check_memory
+from outlark.maths.landmarks import LandmarkDescription, Setting
 from outlark.storage.model_file import load_estimator, save
 from tests.estimators.test_health import contaminated, mislabelled
 from tests.storage.test_estimators import attributes, same
@@ -176,13 +168,12 @@ def test_trimming_finds_wrong_notes_one_by_one_or_several_at_once(rng, monkeypat
     monkeypatch.setattr(health, "MANY_SAMPLES", many)
     X, y, truth, groups = contaminated(rng)
     rounds = []
-    described = sparse.describe_class
-    monkeypatch.setattr("outlark.estimators.training.describe_class", lambda *of: rounds.append(of) or described(*of))
+    worst = health._worst_notes
+    monkeypatch.setattr(health, "_worst_notes", lambda *of: rounds.append(of) or worst(*of))
     model = MDDKM(landmarks=120, trim=0.5).fit(X, y, groups)
     assert set(model.trimmed_) >= mislabelled(y, truth, groups)
     assert len(model.trimmed_) <= 15
-    one_each = 2 * 3 + len(model.trimmed_)  # three classes before and after, and one for each note
-    assert len(rounds) == one_each if many > 1000 else len(rounds) < one_each
+    assert len(rounds) == len(model.trimmed_) if many > 1000 else len(rounds) < len(model.trimmed_)
 
 
 def test_notes_of_a_large_class_are_compared_on_some_of_their_samples(rng, monkeypatch):
@@ -225,141 +216,6 @@ def test_saved_and_read_again_to_the_last_bit(data, fresh, rng, tmp_path):
     same(attributes(model), attributes(again))
 
 
-# ---------------------------------------------------------------- larger than memory
-
-
-@pytest.fixture
-def always_on_disk(monkeypatch):
-    monkeypatch.setattr(rows, "IN_MEMORY", 0)
-    monkeypatch.setattr(rows, "BLOCK_ROWS", 50)
-    monkeypatch.setattr(sparse, "BLOCK_ROWS", 50)
-
-
-def on_file(X, folder, dtype=np.float64):
-    np.save(folder / "X.npy", X.astype(dtype))
-    return np.load(folder / "X.npy", mmap_mode="r")
-
-
-@pytest.mark.filterwarnings(INEXACT)
-@pytest.mark.usefixtures("always_on_disk")
-@pytest.mark.parametrize(
-    "parameters",
-    [{}, {"landmarks": None}, {"balance": "subsample"}, {"trim": 0.3}, {"metric": "whiten"}],
-    ids=lambda p: str(p),
-)
-def test_a_memory_map_gives_the_model_of_the_array(tmp_path, rng, parameters):
-    X, y, groups = notes(rng, [20, 12, 15])
-    X[groups == 3] = note(rng, 5)
-    mapped = on_file(X, tmp_path)
-    one, other = (MDDKM(**({"landmarks": 40} | parameters)).fit(table, y, groups) for table in (X, mapped))
-    same(attributes(one), attributes(other))
-    assert all(rows.on_disk(description.X) for description in other.descriptions_)
-    assert not any(rows.on_disk(description.X) for description in one.descriptions_)
-    np.testing.assert_array_equal(mapped, X)
-    for fitted in (one, other):
-        fitted.add_note(X[:5], 0, note=999)
-    same(attributes(one), attributes(other))
-    assert rows.on_disk(other.descriptions_[0].X)
-    assert str(one.health()) == str(other.health())
-
-
-@pytest.mark.usefixtures("always_on_disk")
-def test_single_precision_on_disk_is_computed_with_in_double(tmp_path, data):
-    X, y, groups = data
-    mapped = on_file(X, tmp_path, np.float32)
-    one, other = (MDDKM(landmarks=40).fit(table, y, groups) for table in (mapped.astype(float), mapped))
-    same(attributes(one), attributes(other))
-
-
-@settings(max_examples=8)
-@given(cuts=st.lists(st.integers(0, 720), max_size=6), with_groups=st.booleans())
-def test_blocks_in_any_split_give_the_model_of_the_whole(cuts, with_groups):
-    X, y, groups = notes(np.random.default_rng(1), [20, 20, 20])
-    shuffled = np.random.default_rng(2).permutation(len(X))  # notes and classes go on in later blocks
-    table = [column[shuffled] for column in ((X, np.array(["a", "bb", "ccc"])[y], groups)[: 3 if with_groups else 2])]
-    edges = [0, *sorted(cuts), len(X)]
-    blocks = (tuple(column[a:b] for column in table) for a, b in pairwise(edges))
-    whole = MDDKM(landmarks=40).fit(*table)
-    same(attributes(whole), attributes(MDDKM(landmarks=40).fit_blocks(blocks)))
-
-
-@pytest.mark.usefixtures("always_on_disk")
-def test_blocks_on_disk_give_the_same_model_too(data):
-    X, y, groups = data
-    model = MDDKM(landmarks=40).fit_blocks(
-        (X[i : i + 100], y[i : i + 100], groups[i : i + 100]) for i in range(0, 720, 100)
-    )
-    same(attributes(model), attributes(MDDKM(landmarks=40).fit(X, y, groups)))
-
-
-def test_names_of_features_come_from_the_first_block(data):
-    X, y, _ = data
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    model = MDDKM(landmarks=40).fit_blocks([(frame[:300], y[:300]), (frame[300:], y[300:])])
-    assert model.feature_names_in_.tolist() == list("abcd")
-    with pytest.raises(InputError, match=r"block 2: The feature names should match"):
-        MDDKM().fit_blocks([(frame[:300], y[:300]), (frame[300:].rename(columns={"a": "x"}), y[300:])])
-
-
-def with_nan(X):
-    return np.where(np.arange(len(X))[:, np.newaxis] == 7, np.nan, X)
-
-
-@pytest.mark.parametrize(
-    ("blocks", "message"),
-    [
-        (lambda X, y, g: [], "there are no samples"),
-        (lambda X, y, g: [(X[:0], y[:0])], "there are no samples"),
-        (lambda X, y, g: [(X[:1], y[:1])], "contain a single sample"),
-        (lambda X, y, g: [(X, y), X], r"block 2: found ndarray; give blocks \(X, y\)"),
-        (lambda X, y, g: [(X, y, g, g)], r"block 1: found 4 entries; give blocks"),
-        (lambda X, y, g: [(X, y), (X[:, :3], y)], r"block 2: X has 3 features, but MDDKM is expecting 4"),
-        (lambda X, y, g: [(X, y), (with_nan(X), y)], r"block 2: Input X contains NaN"),
-        (lambda X, y, g: [(X, y), (X, y[:5])], r"block 2: y has the shape \(5,\) for 720 samples"),
-        (lambda X, y, g: [(X, y, g), (X, y, g[:5])], "block 2: groups has 5 entries for 720 samples"),
-        (lambda X, y, g: [(X, y, g), (X, y)], "block 2: some blocks have groups and others do not"),
-        (lambda X, y, g: [(X, y), (X, y, g)], "block 2: some blocks have groups and others do not"),
-        (lambda X, y, g: [(X, y), (X, y.astype(str))], "y of the blocks mixes labels of different kinds"),
-        (lambda X, y, g: [(X, y, g), (X, y, g.astype(str))], "groups of the blocks mixes labels"),
-        (lambda X, y, g: [(X * 1e200, y)], "outside double precision"),
-    ],
-)
-def test_blocks_that_cannot_be_used(data, blocks, message):
-    with pytest.raises(InputError, match=message):
-        MDDKM(landmarks=40).fit_blocks(blocks(*data))
-
-
-def test_blocks_are_not_asked_for_when_a_parameter_is_wrong():
-    def never():
-        raise AssertionError("a block was asked for")
-        yield
-
-    with pytest.raises(InputError, match="landmarks=0"):
-        MDDKM(landmarks=0).fit_blocks(never())
-
-
-@pytest.mark.usefixtures("always_on_disk")
-def test_memory_does_not_grow_with_the_rows_on_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "MOST_SAMPLES", 300)
-    monkeypatch.setattr("outlark.maths.landmarks.CANDIDATES", 200)
-    d = 200
-
-    def peak(n):
-        rng = np.random.default_rng(0)
-        X, y = on_file(rng.normal(size=(n, d)), tmp_path), np.arange(n) % 2
-        fixed = MDDKM(landmarks=20, metric="euclidean", sigma_reg=1.0, sigma=3.0, length_scale=20.0)
-        tracemalloc.start()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fixed.fit(X, y)
-        found = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return found
-
-    grown = peak(6000) - peak(2000)
-    assert grown < 0.25 * 4000 * d * 8  # labels, notes and left-out scores, not the rows
-
-
 # ---------------------------------------------------------------- bad input
 
 
@@ -370,15 +226,13 @@ def test_numbers_of_landmarks_that_cannot_be(data, landmarks):
 
 
 def test_memory_is_checked_before_and_landmarks_make_large_classes_possible(monkeypatch):
-    n = 10**6
-    monkeypatch.setattr("outlark.estimators.checks.free_memory", lambda: 4e9)
-    check_memory([n, n], ["a", "b"], Setting(1.0, 1.0, landmarks="auto"), n_features=36)
-    for setting, message in (
-        (Setting(1.0, 1.0, landmarks=None), r"class a has 1,000,000 samples: .* 64,000.0 GB .* or landmarks=1000"),
-        (Setting(1.0, 1.0, landmarks=50_000), r"give fewer than 50,000 landmarks"),
-        (None, r"every tenth of a note$"),
+    n, auto = 10**6, Setting(1.0, 1.0, landmarks="auto")
+    monkeypatch.setattr("outlark.estimators.open_set.free_memory", lambda: 4e9)
+    check_memory([n, n], ["a", "b"], auto, n_features=36)
+    for setting, n_features, message in (
+        (Setting(1.0, 1.0, landmarks=None), 36, r"class a has 1,000,000 samples: .* 40,000.* GB .*landmarks=1000"),
+        (Setting(1.0, 1.0, landmarks=50_000), 36, "give fewer than 50,000 landmarks"),
+        (auto, 1000, "give fewer than 2,000 landmarks"),
     ):
         with pytest.raises(InputError, match=message):
-            check_memory([n] * 5, list("abcde"), setting)
-    with pytest.raises(InputError, match=r"keep X in a memory map"):
-        check_memory([n, n], ["a", "b"], Setting(1.0, 1.0, landmarks="auto"), n_features=1000)
+            check_memory([n, n], ["a", "b"], setting, n_features)

@@ -38,7 +38,7 @@ def test_the_least_distance_is_that_of_refitting_for_all_candidates(seed, n_part
 
 @pytest.mark.parametrize("most_bytes", [1, 10**9])
 def test_searches_that_share_products_or_do_not_find_the_same(rng, monkeypatch, most_bytes):
-    monkeypatch.setattr(nearest, "MOST_BYTES", most_bytes)
+    monkeypatch.setattr(nearest, "MAX_SHARED_BYTES", most_bytes)
     X, candidates = rng.normal(size=(40, 5)) / np.sqrt(5), paths(rng, 10, 25, 5)
     parts = np.split(np.arange(40), 10)
     found = least_distances_without(describe(X, 1.0, 0.1), parts, candidates)

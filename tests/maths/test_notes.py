@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist, pdist
 
-from outlark.maths import rows
 from outlark.maths.notes import (
     SAME_SAMPLE,
     balanced_subset,
@@ -34,10 +33,8 @@ def by_all_distances(X):
     d=st.integers(1, 9),
     n_copies=st.integers(0, 15),
     jitter=st.sampled_from([0.0, 1e-9, 1e-5, 0.1]),
-    cut=st.integers(0, 40),
-    at_once=st.integers(1, 50),
 )
-def test_the_same_samples_are_those_at_no_distance(seed, n, d, n_copies, jitter, cut, at_once):
+def test_the_same_samples_are_those_at_no_distance(seed, n, d, n_copies, jitter):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-3, 4)
     copies = X[rng.integers(0, n, n_copies)]
@@ -47,11 +44,7 @@ def test_the_same_samples_are_those_at_no_distance(seed, n, d, n_copies, jitter,
     # neighbours by chance, which are told from copies by how many there are: the next test
     apart, typical = pdist(X), np.median(pdist(np.unique(X, axis=0))) if len(np.unique(X, axis=0)) > 1 else 0.0
     assume(not np.any((apart > SAME_SAMPLE * typical / 10) & (apart <= SAME_SAMPLE * typical)))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "BLOCK_ROWS", at_once)
-        np.testing.assert_array_equal(same_samples(X), by_all_distances(X))
-        tables = [part for part in (X[:cut], X[cut:]) if len(part)]
-        np.testing.assert_array_equal(same_samples(*tables), same_samples(X))
+    np.testing.assert_array_equal(same_samples(X), by_all_distances(X))
 
 
 @pytest.mark.parametrize("d", [1, 2])

@@ -4,6 +4,7 @@ import copy
 import json
 import re
 import warnings
+from dataclasses import is_dataclass
 
 import numpy as np
 import pandas as pd
@@ -39,6 +40,8 @@ def same(a, b, name=""):
     if isinstance(a, np.ndarray):
         assert (a.dtype, a.shape, a.flags.c_contiguous) == (b.dtype, b.shape, b.flags.c_contiguous), name
         assert a.tolist() == b.tolist() if a.dtype == object else a.tobytes() == b.tobytes(), name
+    elif is_dataclass(a):
+        same(vars(a), vars(b), name)
     elif isinstance(a, dict):
         assert list(a) == list(b), name
         for key in a:

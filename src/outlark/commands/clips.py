@@ -25,7 +25,7 @@ from outlark.commands import Line, Remark, check_labels, on_failures, recording_
 from outlark.commands.matching import without_copies
 from outlark.commands.train.examples import skipped_in_words, spread_evenly
 from outlark.errors import InputError, OutlarkError, Problem
-from outlark.estimators.checks import check_seconds
+from outlark.estimators.open_set import check_seconds
 from outlark.plain_text import number_of
 from outlark.segments import KNOWN
 from outlark.version import __version__

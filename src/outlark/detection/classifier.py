@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from outlark.audio.clips import Sound, loaded_sounds
 from outlark.audio.sound import resample
 from outlark.errors import InputError
-from outlark.estimators.checks import check_groups, encode_labels
 from outlark.estimators.mddkm import MDDKM
-from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, class_thresholds
+from outlark.estimators.open_set import OpenSetMixin, check_groups, check_outlier_label, class_thresholds, encode_labels
 from outlark.features.clip import ClipFrontEnd, EmbeddedClips
 
 #: MDD-KM for descriptions of length 1. At ℓ = .7, two clips whose descriptions correlate by ¾ have a kernel of 1/e; any

@@ -27,8 +27,8 @@ from outlark.detection.thresholds import FROM
 from outlark.detection.trained import Trained
 from outlark.detection.training import ClassModel, Material, Signals
 from outlark.errors import InputError
-from outlark.estimators.checks import check_seconds
 from outlark.estimators.mddkm import MDDKM
+from outlark.estimators.open_set import check_seconds
 from outlark.features.base import FrontEnd
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.segments import Segment

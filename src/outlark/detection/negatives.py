@@ -16,8 +16,7 @@ from outlark.detection.scorers import ACTIVE_SHARE, LOOKED_AT
 from outlark.detection.training import Material, training_record
 from outlark.errors import InputError
 from outlark.features.base import Frames
-from outlark.maths.description import Description, describe, score
-from outlark.maths.scoring import distances_to_all
+from outlark.maths.description import Description, Distances, describe, score
 from outlark.segments import Segment
 
 #: At most this many samples describe what a class rejects, those that score highest: more would be slow.
@@ -116,7 +115,7 @@ def nearest_first(spans: Spans, of_class: Description, before: np.ndarray, most:
     X, left, scores = before, spans.samples, spans.scores
     while True:
         if len(X) and len(left):
-            by_rejected = score(distances_to_all([describe(X, of_class.ell, of_class.ratio)], left)[:, 0])
+            by_rejected = score(Distances([describe(X, of_class.ell, of_class.ratio)])(left)[:, 0])
             left, scores = left[by_rejected <= scores], scores[by_rejected <= scores]
         if not len(left) or len(X) >= most:
             return X

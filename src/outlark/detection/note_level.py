@@ -19,8 +19,7 @@ from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.base import Frames
 from outlark.features.note import NoteFrontEnd
-from outlark.maths.description import Description, score
-from outlark.maths.scoring import distances_to_all
+from outlark.maths.description import Description, Distances, score
 from outlark.segments import Segment
 
 #: Trial starts lie a fortieth of the shortest note apart, but never less than STEP frames.
@@ -120,7 +119,7 @@ class Rejecting:
         for c, description in enumerate(self._rejected):
             rows = np.flatnonzero(found[:, c] >= WEAK) if description is not None else ()
             if description is not None and len(rows):
-                nearer = score(distances_to_all([description], X[rows])[:, 0]) > found[rows, c]
+                nearer = score(Distances([description])(X[rows])[:, 0]) > found[rows, c]
                 found[rows[nearer], c] = 0.0
         return found
 

@@ -15,7 +15,7 @@ from outlark.detection.scores import ScoreBlock, ScoreLayout, joined_scores
 from outlark.detection.second_stage import Memory, joined
 from outlark.errors import InputError
 from outlark.features.base import Frames, FrameSource, FrontEnd
-from outlark.maths.rows import one_blas_thread
+from outlark.maths.description import one_blas_thread
 from outlark.segments import SILENCE, Segment
 
 if TYPE_CHECKING:

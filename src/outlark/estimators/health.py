@@ -5,36 +5,33 @@ whole **notes** are judged, by their score when left out, and dropped worst firs
 open). Two wrong notes that are alike vouch for each other, so a note is also judged without the note most like it.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import coo_array
 from scipy.spatial.distance import cdist
 
-from outlark.estimators.checks import plain
 from outlark.maths.description import OneClass, score, scores, shares
 from outlark.maths.gp import squared_exponential
 from outlark.maths.notes import parts_of, same_samples
-from outlark.maths.rows import gathered
 
 #: With fewer notes than this a class is not trimmed: an odd note may be one of two variants.
-FEWEST_NOTES = 8
+MIN_NOTES_TO_TRIM = 8
 #: A note is odd when its score lies more than this many robust standard deviations below the median of its class.
 ODD_DEVIATIONS = 3.5
 #: The robust standard deviation is taken as no less than this share of the median.
-LEAST_DEVIATION = 0.1
+MIN_DEVIATION_SHARE = 0.1
 #: Rows on which the notes of a class are compared with each other; a class with more notes is not compared.
 COMPARED_ROWS = 6000
 #: In a class of more samples than this, dropping notes one by one would take too long: this share of those that may be
 #: dropped goes at once.
-MANY_SAMPLES, AT_ONCE = 6000, 0.2
-#: A sample that occurs in more notes than this is not a sign of copies.
-MOST_TWINS = 20
+MANY_SAMPLES, DROPPED_SHARE = 6000, 0.2
+#: A sample that occurs in more notes than this, such as digital silence, is not a sign of copies.
+MAX_TWINS = 20
 #: How many notes of each kind `Health` prints.
-LISTED = 20
+MAX_LISTED_NOTES = 20
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ def evidence(label: Any, description: OneClass, notes: np.ndarray, Z: np.ndarray
     """For each row of Z the notes of a class, the most influential first; landmarks stand for the notes they are of."""
     notes = notes[description.rows]
     parts = parts_of(notes)
-    names = [plain(notes[G[0]]) for G in parts]
+    names = [notes[G].tolist()[0] for G in parts]
     contributions = shares(description, Z)
     gaps = cdist(description.points, Z) / description.ell
     share = np.array([contributions[G].sum(axis=0) for G in parts])
@@ -140,16 +137,20 @@ class Health:
         for c, row in zip(self.classes, self.overlap, strict=True):
             lines.append(f"{c!s:<16.16}" + "".join("           -" if np.isnan(v) else f"{v:>12.2f}" for v in row))
         lines += ["", "notes to check" if self.suspects or self.duplicates else "no note stands out"]
-        for note in self.suspects[:LISTED]:
-            few = "" if sum(n.label == note.label for n in self.notes) >= FEWEST_NOTES else " (few notes: not trimmed)"
+        for note in self.suspects[:MAX_LISTED_NOTES]:
+            few = (
+                ""
+                if sum(n.label == note.label for n in self.notes) >= MIN_NOTES_TO_TRIM
+                else " (few notes: not trimmed)"
+            )
             other = f"; {note.other_label}: {note.other_score:.2f}" if note.other_label is not None else ""
             lines.append(
                 f"  {note.label} / {note.note}: {note.problem}{few}, left-out score {note.left_out_score:.2f}{other}"
             )
-        for note in self.duplicates[:LISTED]:
+        for note in self.duplicates[:MAX_LISTED_NOTES]:
             same = ", ".join(f"{label} / {name}" for label, name in note.duplicates[:5])
             lines.append(f"  {note.label} / {note.note}: same samples as {same}")
-        more = max(len(self.suspects) - LISTED, 0) + max(len(self.duplicates) - LISTED, 0)
+        more = max(len(self.suspects) - MAX_LISTED_NOTES, 0) + max(len(self.duplicates) - MAX_LISTED_NOTES, 0)
         return "\n".join([*lines, f"  … and {more} more"] if more else lines)
 
 
@@ -175,13 +176,13 @@ def examine(
             found.append(
                 NoteHealth(
                     label=label,
-                    note=plain(notes[c][G[0]]),
+                    note=notes[c][G].tolist()[0],
                     n_samples=len(G),
                     left_out_score=float(scored.own[i]),
                     other_label=labels[b] if len(labels) > 1 else None,
                     other_score=float(scored.other[i]),
                     problem="suspected mislabel" if scored.mislabelled[i] else "odd one out" if scored.odd[i] else "",
-                    duplicates=tuple(sorted(twins.get((c, i), set()), key=str)),
+                    duplicates=twins[len(found)],
                 )
             )
     return Health(classes, found, overlap)
@@ -189,45 +190,35 @@ def examine(
 
 def _duplicates(
     classes: np.ndarray, descriptions: Sequence[OneClass], notes: Sequence[np.ndarray]
-) -> dict[tuple[int, int], set[tuple[Any, Any]]]:
-    """Notes of which at least half the samples also occur in another note: (class, note number) → its twins."""
-    numbers, names, sizes = [], {}, {}
-    for c, ids in enumerate(notes):
+) -> list[tuple[tuple[Any, Any], ...]]:
+    """For each note, class by class, the (label, note) of others in which at least half its samples occur."""
+    names: list[tuple[Any, Any]] = []
+    numbers = []
+    for label, ids in zip(classes.tolist(), notes, strict=True):
         number = np.empty(len(ids), int)
-        for i, G in enumerate(parts_of(ids)):
-            number[G] = i
-            names[c, i], sizes[c, i] = (plain(classes[c]), plain(ids[G[0]])), len(G)
+        for G in parts_of(ids):
+            number[G] = len(names)
+            names.append((label, ids[G].tolist()[0]))
         numbers.append(number)
-    of_class = np.repeat(np.arange(len(notes)), [len(ids) for ids in notes])
-    row, number = same_samples(*(d.X for d in descriptions)), np.concatenate(numbers)
-    several = np.flatnonzero(np.bincount(row)[row] > 1)
-    shared: Counter[tuple[tuple[int, int], tuple[int, int]]] = Counter()
-    for same in parts_of(row[several]) if len(several) else []:
-        owners = Counter((int(of_class[i]), int(number[i])) for i in several[same])
-        # A ubiquitous sample, such as digital silence, does not make notes the same.
-        if 1 < len(owners) <= MOST_TWINS:
-            for one, other in permutations(sorted(owners), 2):
-                shared[one, other] += owners[one]
-    twins: dict[tuple[int, int], set[tuple[Any, Any]]] = {}
-    for (one, other), rows in shared.items():
-        if 2 * rows >= sizes[one]:
-            twins.setdefault(one, set()).add(names[other])
-    return twins
+    number = np.concatenate(numbers)
+    row = same_samples(np.concatenate([description.X for description in descriptions]))
+    times = coo_array((np.ones(len(row)), (number, row))).tocsr()  # how often each sample occurs in each note
+    in_notes = np.bincount(times.indices, minlength=times.shape[1])
+    times = times[:, np.flatnonzero((in_notes > 1) & (in_notes <= MAX_TWINS))]
+    shared = (times @ (times > 0).astype(float).T).tocoo()
+    twins: list[list[tuple[Any, Any]]] = [[] for _ in names]
+    for one, other, n in zip(shared.row, shared.col, shared.data, strict=True):
+        if one != other and 2 * n >= np.sum(number == one):
+            twins[one].append(names[other])
+    return [tuple(sorted(of_note, key=str)) for of_note in twins]
 
 
-class NoteScores(NamedTuple):
-    """The notes of one class: their rows, mean score when left out, and mean score under every class.
+class JudgedNotes(NamedTuple):
+    """The notes of one class and their mean scores.
 
-    Attributes
-    ----------
-    parts : list of index arrays
-    own : ndarray (n_notes,)
-        NaN when the class has a single note.
-    unaided : ndarray (n_notes,)
-        The same with the note most like it left out as well; `own` in a class of fewer than `FEWEST_NOTES`, or of more
-        than `COMPARED_ROWS`.
-    by_class : ndarray (n_notes, C)
-        Under the other classes; -inf in the class's own column.
+    `parts` are their rows; `own`, when left out, NaN for a single note; `unaided`, with the note most like it left out
+    as well (`own` in a class of few notes, or of more than `COMPARED_ROWS`); `by_class` under the other classes
+    (n_notes, C), -inf in the column of its own.
     """
 
     parts: list[np.ndarray]
@@ -258,17 +249,17 @@ class NoteScores(NamedTuple):
         return np.where(self.odd | self.mislabelled, should - score, 0.0)
 
 
-def note_scores(c: int, notes: np.ndarray, descriptions: Sequence[OneClass], factors: np.ndarray) -> NoteScores:
+def note_scores(c: int, notes: np.ndarray, descriptions: Sequence[OneClass], factors: np.ndarray) -> JudgedNotes:
     """Score each note of class c, left out of its own class, and under every other class.
 
-    `factors` are those of `outlark.maths.size`: notes are compared across classes of different size.
+    `factors` are the size factors: notes are compared across classes of different size.
     """
     parts = parts_of(notes)
     by_class = np.full((len(parts), len(descriptions)), -np.inf)
     for b, description in enumerate(descriptions):
         if b != c:
             by_class[:, b] = _means(factors[b] * scores(description, descriptions[c].X), parts)
-    return NoteScores(parts, *_left_out_means(descriptions[c], parts, factors[c]), by_class)
+    return JudgedNotes(parts, *_left_out_means(descriptions[c], parts, factors[c]), by_class)
 
 
 def odd_notes(own: np.ndarray) -> np.ndarray:
@@ -278,7 +269,7 @@ def odd_notes(own: np.ndarray) -> np.ndarray:
     array([False, False, False, False,  True])
     """
     median = np.median(own)
-    deviation = max(1.4826 * float(np.median(np.abs(own - median))), LEAST_DEVIATION * float(median))
+    deviation = max(1.4826 * float(np.median(np.abs(own - median))), MIN_DEVIATION_SHARE * float(median))
     return own < median - ODD_DEVIATIONS * deviation
 
 
@@ -297,7 +288,7 @@ def trim(
     keep = [np.arange(len(own)) for own in notes]
     may_drop = [_may_drop(own, share) for own in notes]
     at_once = [
-        max(1, int(AT_ONCE * n)) if len(own) > MANY_SAMPLES else 1 for n, own in zip(may_drop, notes, strict=True)
+        max(1, int(DROPPED_SHARE * n)) if len(own) > MANY_SAMPLES else 1 for n, own in zip(may_drop, notes, strict=True)
     ]
     found = [note_scores(c, notes[c], descriptions, factors) for c in range(len(notes))]
     while True:
@@ -308,11 +299,11 @@ def trim(
         kept = np.delete(np.arange(len(keep[c])), np.concatenate([found[c].parts[i] for i in worst]))
         keep[c] = keep[c][kept]
         may_drop[c] -= len(worst)
-        descriptions[c] = describe(gathered(descriptions[c].X, kept))
+        descriptions[c] = describe(descriptions[c].X[kept])
         # Only the scores under class c have changed: of its own notes, and of those of the others.
         parts = parts_of(notes[c][keep[c]])
         remaining = np.delete(found[c].by_class, worst, axis=0)
-        found[c] = NoteScores(parts, *_left_out_means(descriptions[c], parts, factors[c]), remaining)
+        found[c] = JudgedNotes(parts, *_left_out_means(descriptions[c], parts, factors[c]), remaining)
         for b in range(len(notes)):
             if b != c and may_drop[b] > 0:
                 found[b].by_class[:, c] = _means(
@@ -322,10 +313,10 @@ def trim(
 
 def _may_drop(notes: np.ndarray, share: float) -> int:
     n = len(np.unique(notes))
-    return min(int(share * n), n - 2) if n >= FEWEST_NOTES else 0
+    return min(int(share * n), n - 2) if n >= MIN_NOTES_TO_TRIM else 0
 
 
-def _worst_class(found: Sequence[NoteScores], may_drop: Sequence[int]) -> int | None:
+def _worst_class(found: Sequence[JudgedNotes], may_drop: Sequence[int]) -> int | None:
     """The class of the note with the largest shortfall; None when all are in order."""
     gaps = [
         float(notes.shortfall.max()) if allowed > 0 else 0.0 for notes, allowed in zip(found, may_drop, strict=True)
@@ -333,7 +324,7 @@ def _worst_class(found: Sequence[NoteScores], may_drop: Sequence[int]) -> int | 
     return int(np.argmax(gaps)) if max(gaps) > 0.0 else None
 
 
-def _worst_notes(notes: NoteScores, most: int) -> np.ndarray:
+def _worst_notes(notes: JudgedNotes, most: int) -> np.ndarray:
     """The notes of the class with the largest shortfall, at most this many."""
     gaps = notes.shortfall
     return np.argsort(-gaps, kind="stable")[: min(most, int(np.count_nonzero(gaps > 0.0)))]
@@ -344,7 +335,7 @@ def _left_out_means(model: OneClass, parts: Sequence[np.ndarray], factor: float)
     if len(parts) == 1:
         return np.full(1, np.nan), np.full(1, np.nan)
     own = np.array([factor * score(d, model.far).mean() for d in model.left_out(parts)])
-    if not FEWEST_NOTES <= len(parts) <= COMPARED_ROWS:
+    if not MIN_NOTES_TO_TRIM <= len(parts) <= COMPARED_ROWS:
         return own, own
     pairs = [np.concatenate([G, parts[friend]]) for G, friend in zip(parts, _most_alike(model, parts), strict=True)]
     without_both = zip(parts, model.left_out(pairs), strict=True)

@@ -1,24 +1,39 @@
-"""HLDS as a scikit-learn transformer (Sec. 2.1, 4.2): rows are time steps, in order."""
+r"""Hierarchical linear dynamical system (Sec. 2.1): the Kalman filter that turns spectra into features.
+
+.. math::
+
+   z_t = z_{t-1} + ε^z_t                                (Eq. 1)
+
+   x_t = x_{t-1} + B z_{t-1} + ε^x_t                    (Eq. 2)
+
+   y_t = H x_t + ε^y_t                                  (Eq. 3)
+
+for two hidden layers, and in the same way for any number. Written as one state (Eqs. 4-5) it is an ordinary Kalman
+filter: `system` and `kalman_filter`. With H = I and one noise variance for each layer it separates into one small
+filter for each unit of the top layer, driven by the mean of the inputs below that unit: `reduce_system`. Its gain
+settles within a few dozen steps, and from then on it is a fixed recursive filter: `SettledFilter`.
+
+The state starts at zero with the covariance of the innovations. States are ordered from the top layer down (Eq. 4).
+"""
 
 from collections.abc import Sequence
-from typing import Self
+from itertools import pairwise
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import block_diag
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outlark.errors import InputError
-from outlark.maths.hlds import (
-    FixedLagSmoother,
-    SettledFilter,
-    check_layers,
-    group_means,
-    reduce_system,
-)
 
+#: Layers of the paper, from the bottom up: magnitudes of the DCT of 96 samples, then 24, then 12 (Sec. 4.2).
+PAPER_LAYERS = (96, 24, 12)
+#: Steps after which the gain counts as settled; its change is below 1e-14 long before.
+SETTLING_STEPS = 200
 #: What each layer follows in the band below a unit of the top layer, from the bottom up.
-MEANING = ("level", "slope", "curvature")
+LAYER_NAMES = ("level", "slope", "curvature")
 
 
 class HLDS(TransformerMixin, BaseEstimator):
@@ -96,7 +111,7 @@ class HLDS(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """ "level0" … for the bottom layer, then "slope0" …, "curvature0" …; "layer3_0" … beyond."""
         check_is_fitted(self)
-        names = [MEANING[i] if i < len(MEANING) else f"layer{i}_" for i in range(len(self.layers_))]
+        names = [LAYER_NAMES[i] if i < len(LAYER_NAMES) else f"layer{i}_" for i in range(len(self.layers_))]
         return np.array([f"{names[i]}{k}" for i in self._chosen() for k in range(self.layers_[-1])], dtype=object)
 
     def _chosen(self) -> list[int]:
@@ -133,3 +148,245 @@ class HLDSStream:
 
     def _features(self, states: np.ndarray) -> np.ndarray:
         return states[:, self._rows].reshape(len(states), len(self._rows) * self._n_groups)
+
+
+# ------------------------------------------------------------------ the filters
+
+
+class System(NamedTuple):
+    """Eqs. (4)-(5): ``s_t = F s_{t-1} + ε, Cov ε = Q``; ``y_t = H s_t + ε^y, Cov ε^y = R``."""
+
+    F: np.ndarray
+    H: np.ndarray
+    Q: np.ndarray
+    R: np.ndarray
+
+
+def coupling(n: int, s: int) -> np.ndarray:
+    """The matrix B between a layer of `n` units and the one of `s` units above it, shape (n, s).
+
+    Each unit above feeds a group of n/s below with the weight 2s/n.
+
+    >>> coupling(4, 2)
+    array([[1., 0.],
+           [1., 0.],
+           [0., 1.],
+           [0., 1.]])
+    """
+    return np.kron(np.eye(s), np.full((n // s, 1), 2.0 * s / n))
+
+
+def check_layers(layers: Sequence[int]) -> None:
+    """Refuse layers that do not divide each other."""
+    if len(layers) == 0 or any(int(n) < 1 or int(n) != n for n in layers):
+        raise InputError(f"layers={tuple(layers)!r} must be whole numbers of at least 1, from the bottom layer up")
+    for below, above in pairwise(layers):
+        if below % above:
+            raise InputError(
+                f"layers={tuple(layers)!r}: {below} is not divisible by {above}; each layer must be a multiple of the "
+                "one above it"
+            )
+
+
+def system(
+    layers: Sequence[int],
+    *,
+    innovation: Sequence[float] | None = None,
+    observation: float | None = None,
+    H: np.ndarray | None = None,
+) -> System:
+    """Eqs. (4)-(5) for any number of layers.
+
+    Parameters
+    ----------
+    layers : from the bottom up
+    innovation : r of each layer, from the bottom up
+        By default proportional to the size of the layer (Sec. 4.2); a common factor does not change the filter.
+    observation : r^y
+        By default proportional to the size of the bottom layer.
+    H : ndarray (m, layers[0])
+        The identity by default.
+
+    Examples
+    --------
+    >>> system((4, 2)).F.shape
+    (6, 6)
+    """
+    check_layers(layers)
+    innovation = layers if innovation is None else innovation
+    observation = layers[0] if observation is None else observation
+    top_down = list(layers)[::-1]
+    F = np.eye(sum(layers))
+    start = 0
+    for above, below in pairwise(top_down):
+        F[start + above : start + above + below, start : start + above] = coupling(below, above)
+        start += above
+    H = np.eye(layers[0]) if H is None else H
+    H_all = np.zeros((len(H), sum(layers)))
+    H_all[:, -layers[0] :] = H
+    Q = block_diag(*[r * np.eye(n) for n, r in zip(top_down, list(innovation)[::-1], strict=True)])
+    return System(F, H_all, Q, observation * np.eye(len(H)))
+
+
+def kalman_filter(model: System, y: np.ndarray) -> np.ndarray:
+    """The filtered states ``E[s_t | y_1 … y_t]`` of y (T, m), shape (T, n_states): the textbook recursion."""
+    F, H, Q, R = model
+    s, P = np.zeros(len(F)), Q
+    states = np.empty((len(y), len(F)))
+    for t, observed in enumerate(y):
+        if t > 0:  # predict
+            s, P = F @ s, F @ P @ F.T + Q
+        gain = np.linalg.solve(H @ P @ H.T + R, H @ P).T
+        s = s + gain @ (observed - H @ s)
+        P = P - gain @ H @ P
+        states[t] = s
+    return states
+
+
+def reduce_system(
+    layers: Sequence[int], *, innovation: Sequence[float] | None = None, observation: float | None = None
+) -> System:
+    """The filter of one unit of the top layer and the *means* of the units below it: L states, top first.
+
+    Exact for H = I and one noise variance for each layer: the mean of a group depends on the mean of its inputs alone.
+    The variances of means are those of units divided by their number.
+
+    >>> reduce_system((96, 24, 12)).F
+    array([[1. , 0. , 0. ],
+           [1. , 1. , 0. ],
+           [0. , 0.5, 1. ]])
+    """
+    check_layers(layers)
+    r = np.asarray(layers if innovation is None else innovation, dtype=float)
+    group = np.asarray(layers, dtype=float) / layers[-1]
+    F = np.eye(len(layers))
+    for i, (above, below) in enumerate(pairwise(list(layers)[::-1])):
+        F[i + 1, i] = 2.0 * above / below
+    H = np.zeros((1, len(layers)))
+    H[0, -1] = 1.0
+    r_y = float(layers[0] if observation is None else observation)
+    return System(F, H, np.diag((r / group)[::-1]), np.array([[r_y / group[0]]]))
+
+
+def group_means(y: np.ndarray, n_groups: int) -> np.ndarray:
+    """The mean of each group of neighbouring columns, shape (T, n_groups).
+
+    >>> group_means(np.array([[1.0, 3.0, 5.0, 7.0]]), 2)
+    array([[2., 6.]])
+    """
+    return y.reshape(len(y), n_groups, y.shape[1] // n_groups).mean(axis=2)
+
+
+def gains(model: System, n_steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The Kalman gains of the first steps, (n_steps, n_states, m), and the last filtered and predicted covariance."""
+    F, H, Q, R = model
+    P_predicted, P, found = Q, Q, []
+    for t in range(n_steps):
+        if t > 0:
+            P_predicted = F @ P @ F.T + Q
+        gain = np.linalg.solve(H @ P_predicted @ H.T + R, H @ P_predicted).T
+        P = P_predicted - gain @ H @ P_predicted
+        found.append(gain)
+    return np.array(found), P, P_predicted
+
+
+class SettledFilter:
+    """`kalman_filter` of a reduced system for many groups at once, as a stream; results do not depend on the blocks.
+
+    The first `SETTLING_STEPS` steps use the exact gains. Then the gain K no longer changes,
+    ``s_t = A s_{t-1} + K y_t`` with ``A = (I - KH)F``, and every state is one recursive filter with the denominator
+    ``det(I - A q⁻¹)``.
+
+    >>> stream = SettledFilter(reduce_system((4, 2)), n_groups=2)
+    >>> stream.push(np.ones((3, 2))).shape
+    (3, 2, 2)
+    """
+
+    def __init__(self, model: System, n_groups: int) -> None:
+        self.model = model
+        K_start, _, _ = gains(model, SETTLING_STEPS)
+        self._K = K_start[:, :, 0]
+        K = self._K[-1]
+        self._A = (np.eye(len(K)) - np.outer(K, model.H[0])) @ model.F
+        self._a = np.poly(self._A)
+        powers = [np.linalg.matrix_power(self._A, k) for k in range(len(K) + 1)]
+        response = np.array([P @ K for P in powers[:-1]])  # (L, L): impulse response of each state
+        self._b = np.array([np.convolve(self._a, response[:, i])[: len(K)] for i in range(len(K))])
+        self._powers = np.array(powers[1:])
+        self._step = 0
+        self._s = np.zeros((len(K), n_groups))
+        self._zi: np.ndarray | None = None
+
+    def push(self, means: np.ndarray) -> np.ndarray:
+        """The states after each of the next rows of group means (T, n_groups): (T, L, n_groups), top layer first."""
+        states = np.empty((len(means), *self._s.shape))
+        n_start = min(len(means), SETTLING_STEPS - self._step)
+        for t in range(n_start):
+            s = self.model.F @ self._s if self._step > 0 else self._s
+            self._s = s + np.outer(self._K[self._step], means[t] - s[-1])
+            self._step += 1
+            states[t] = self._s
+        if n_start < len(means):
+            from scipy.signal import lfilter  # slow to import, and most models never need it
+
+            if self._zi is None:
+                self._zi = self._memory()
+            for i, b in enumerate(self._b):
+                states[n_start:, i], self._zi[i] = lfilter(b, self._a, means[n_start:], axis=0, zi=self._zi[i])
+        return states
+
+    def _memory(self) -> np.ndarray:
+        """The initial conditions of the recursive filters for the present state, (L, L, n_groups)."""
+        free = self._powers @ self._s  # the next L states without input, (L, L, n_groups)
+        L = len(self._a) - 1
+        memory = np.zeros((L, L, self._s.shape[1]))
+        for i in range(L):
+            for k in range(L):
+                memory[i, k] = sum(self._a[j] * free[k - j, i] for j in range(k + 1))
+        return memory
+
+
+def smoother_gain(model: System) -> np.ndarray:
+    """The settled gain C of the backward recursion ``E[s_t|…] = s_t + C (E[s_{t+1}|…] - F s_t)``, (L, L)."""
+    _, P, _ = gains(model, SETTLING_STEPS)
+    return np.linalg.solve(model.F @ P @ model.F.T + model.Q, model.F @ P).T
+
+
+class FixedLagSmoother:
+    """States given `lag` further steps: ``s_{t|t+lag} = s_t + Σ_j C^j (s_{t+j} - F s_{t+j-1})``.
+
+    A filter lags behind; a smoother waits a little and does not. As a stream: `push` gives the states of `lag` steps
+    before, `finish` the last ones, which use what there is.
+    """
+
+    def __init__(self, model: System, lag: int, n_groups: int) -> None:
+        C = smoother_gain(model)
+        self._F = model.F
+        self._weights = [np.linalg.matrix_power(C, j) for j in range(1, lag + 1)]
+        self.lag = lag
+        self._last: np.ndarray | None = None
+        self._states = np.empty((0, len(C), n_groups))
+        self._news = np.empty((0, len(C), n_groups))
+
+    def push(self, states: np.ndarray) -> np.ndarray:
+        """Filtered states (T, L, n_groups) in; smoothed states out, `lag` steps later."""
+        if len(states) == 0:
+            return states
+        before = np.concatenate([states[:1] * 0 if self._last is None else self._last[np.newaxis], states[:-1]])
+        self._last = states[-1]
+        self._states = np.concatenate([self._states, states])
+        self._news = np.concatenate([self._news, states - self._F @ before])
+        return self._release(len(self._states) - self.lag)
+
+    def finish(self) -> np.ndarray:
+        """The last `lag` states."""
+        self._news = np.concatenate([self._news, np.zeros((self.lag, *self._news.shape[1:]))])
+        return self._release(len(self._states))
+
+    def _release(self, n: int) -> np.ndarray:
+        n = max(n, 0)
+        smoothed = self._states[:n].copy()
+        for j, W in enumerate(self._weights, start=1):
+            smoothed += W @ self._news[j : n + j]
+        self._states, self._news = self._states[n:], self._news[n:]
+        return smoothed

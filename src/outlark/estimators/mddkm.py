@@ -2,7 +2,7 @@
 
 import numbers
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
@@ -14,34 +14,30 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outlark.errors import InputError
-from outlark.estimators.checks import (
+from outlark.estimators.health import Evidence, Health, evidence, examine
+from outlark.estimators.open_set import (
+    OpenSetMixin,
     check_choice,
     check_groups,
-    check_hyper_parameters,
-    check_landmarks,
     check_magnitude,
     check_memory,
     check_one_kind,
-    collected,
+    check_outlier_label,
     encode_labels,
-    plain,
     refuse,
+    temperature,
 )
-from outlark.estimators.health import Evidence, Health, evidence, examine
-from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, temperature
 from outlark.estimators.training import doubts, taken_in, train
 from outlark.maths.choice import mapped
-from outlark.maths.description import OneClass, score
-from outlark.maths.rows import joined, on_disk, one_blas_thread
-from outlark.maths.scoring import Distances
-from outlark.maths.sparse import Setting
+from outlark.maths.description import Distances, OneClass, one_blas_thread, score
+from outlark.maths.landmarks import Setting
 
 #: "Well-conditioned" (Alg. 1, caption) for the method as published. Its τ = 1.8/μ is only useful where μ, the best
 #: score of a training frame, is between 2 and 3: far above, everything is accepted, below 1.34 nothing. This bound
 #: gives 2.4 (docs/decisions/006-synthetic-notes.md).
 PAPER_CONDITION = 1e3
 #: Prepared scorers of models that have been used, kept outside the models.
-_KEPT: "WeakKeyDictionary[MDDKM, Distances]" = WeakKeyDictionary()
+_PREPARED_SCORERS: "WeakKeyDictionary[MDDKM, Distances]" = WeakKeyDictionary()
 
 
 class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
@@ -121,7 +117,7 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         For each class, the scores of its training samples under a model without their note.
     left_out_note_scores_ : list of ndarray
         The same, averaged over each note.
-    trials_ : list of Trial
+    trials_ : list of ChoiceTrial
         The settings tried and their leave-note-out AUC.
     trimmed_ : list of (label, note)
 
@@ -197,7 +193,6 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like (n, d)
-            A large `numpy.memmap` is read in blocks of rows, and its samples are kept in a temporary file.
         y : array-like (n,)
             Class labels.
         groups : array-like (n,), optional
@@ -206,35 +201,20 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         refuse(unused, self)
         self._check_parameters()
         check_one_kind(y)
-        dtypes = [np.float64, np.float32] if isinstance(X, np.memmap) else np.float64
-        samples, targets = validate_data(self, X, y, dtype=dtypes, ensure_min_samples=2)
-        return self._fit_validated(samples, targets, groups)
-
-    def fit_blocks(self, blocks: Iterable[tuple[ArrayLike, ...]]) -> Self:
-        """As `fit`, from blocks of samples that need not fit into memory together.
-
-        The model is that of `fit` on all blocks stacked, however they are split. They are read once and kept in a
-        temporary file (8 d bytes for each sample, in TMPDIR).
-
-        Parameters
-        ----------
-        blocks : iterable of (X, y) or (X, y, groups)
-            As in `fit`. A note may continue in the next block.
-
-        Examples
-        --------
-        >>> rng = np.random.default_rng(0)
-        >>> def nights():
-        ...     for night in range(3):
-        ...         yield rng.normal(size=(40, 2)) + [[6.0 * (night % 2), 0.0]], np.repeat(["a", "b"][night % 2], 40)
-        >>> model = MDDKM(outlier_label="none").fit_blocks(nights())
-        >>> model.predict([[0.0, 0.0], [6.0, 0.0], [0.0, 99.0]])
-        array(['a', 'b', 'none'], dtype='<U4')
-        """
-        self._check_parameters()
-        return self._fit_validated(
-            *collected(blocks, lambda X, first: validate_data(self, X, dtype=np.float64, reset=first))
-        )
+        samples, targets = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        self.classes_, labels = encode_labels(targets)
+        check_classification_targets(targets)
+        check_magnitude(samples)
+        check_outlier_label(self.outlier_label, self.classes_)
+        notes = check_groups(groups, samples)
+        sizes = np.bincount(labels)
+        if self.balance == "subsample" and not self.trim:
+            sizes = np.minimum(sizes, sizes.min())
+        setting = Setting(1.0, 1.0, landmarks=self.landmarks)
+        check_memory(sizes.tolist(), self.classes_.tolist(), setting, samples.shape[1])
+        with one_blas_thread():
+            train(self, samples, labels, notes)
+        return self._warned(range(len(self.classes_)))
 
     def distances(self, X: ArrayLike) -> np.ndarray:
         """d_c of Eq. (11), shape (n, C): low = near; σ² far from everything."""
@@ -285,7 +265,7 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         found: list[list[Evidence]] = [[] for _ in Z]
         for c in np.unique(best):
             rows = np.flatnonzero(best == c)
-            of_class = evidence(plain(self.classes_[c]), self.descriptions_[c], self.notes_[c], Z[rows])
+            of_class = evidence(self.classes_.tolist()[c], self.descriptions_[c], self.notes_[c], Z[rows])
             for row, notes in zip(rows, of_class, strict=True):
                 found[row] = notes[:n_notes]
         return found
@@ -315,7 +295,8 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         every = sorted([*self.classes_.tolist(), name])
         classes = np.array(every, dtype=object if self.classes_.dtype.kind == "O" else None)
         c = every.index(name)
-        return self._take_in(slice(c, c), Z, check_groups(groups, Z), classes)
+        self._take_in(slice(c, c), Z, check_groups(groups, Z), classes)
+        return self._warned([c])
 
     def add_note(self, X: ArrayLike, name: Any, note: Any = None) -> Self:
         """Give class `name` one more training note with Θ frozen: the scores of the other classes do not move.
@@ -331,8 +312,9 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
             note = np.max(notes) + 1 if notes.dtype.kind in "iuf" else f"added-{len(np.unique(notes))}"
         if np.any(notes == note):
             raise InputError(f"class {name!r} has a note {note!r} already; give the new note an id of its own")
-        samples = joined(self.descriptions_[c].X, Z)
-        return self._take_in(slice(c, c + 1), samples, np.concatenate([notes, np.full(len(Z), note)]), self.classes_)
+        samples = np.concatenate([self.descriptions_[c].X, Z])
+        self._take_in(slice(c, c + 1), samples, np.concatenate([notes, np.full(len(Z), note)]), self.classes_)
+        return self._warned([c])
 
     @property
     def n_landmarks_(self) -> np.ndarray:
@@ -345,44 +327,36 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
     # ------------------------------------------------------------------ inside
 
     def _check_parameters(self) -> None:
-        check_hyper_parameters(self)
+        for name in ("sigma", "length_scale", "sigma_reg"):
+            value = getattr(self, name)
+            words = ("auto", "condition") if name == "sigma_reg" else (None,)
+            if value not in words and not (isinstance(value, numbers.Real) and 0.0 < float(value) < np.inf):
+                raise InputError(f"{name}={value!r} must be a positive number or {' or '.join(map(repr, words))}")
+        check_choice(self, "metric", ("auto", "euclidean", "within", "whiten"))
+        check_choice(self, "target", ("centered", "paper"))
         check_choice(self, "balance", ("size", "subsample", None))
         check_choice(self, "precision", ("double", "single"))
-        check_landmarks(self.landmarks)
+        if not 10.0 <= self.condition <= 1e15:
+            raise InputError(f"condition={self.condition!r} must lie between 10 and 1e15 (double precision ends there)")
+        if self.max_samples < 2:
+            raise InputError(f"max_samples={self.max_samples!r} must be at least 2")
+        if not isinstance(self.quantile, numbers.Real) or not 0.0 <= float(self.quantile) <= 1.0:
+            raise InputError(f"quantile={self.quantile!r} must lie between 0 and 1")
         if not isinstance(self.trim, bool | numbers.Real) or not 0.0 <= float(self.trim) <= 1.0:
             raise InputError(f"trim={self.trim!r} must be True, False or a share between 0 and 1")
+        number = isinstance(self.landmarks, numbers.Integral) and not isinstance(self.landmarks, bool)
+        if not (self.landmarks in (None, "auto") or (number and int(self.landmarks) >= 1)):
+            raise InputError(f"landmarks={self.landmarks!r} must be 'auto', a whole number from 1 up, or None (exact)")
 
-    def _fit_validated(self, samples: np.ndarray, targets: np.ndarray, groups: ArrayLike | None) -> Self:
-        self.classes_, labels = encode_labels(targets)
-        check_classification_targets(targets)
-        check_magnitude(samples)
-        check_outlier_label(self.outlier_label, self.classes_)
-        notes = check_groups(groups, samples)
-        sizes = np.bincount(labels)
-        subsampled = self.balance == "subsample" and not self.trim
-        check_memory(
-            (np.minimum(sizes, sizes.min()) if subsampled else sizes).tolist(),
-            self.classes_.tolist(),
-            Setting(1.0, 1.0, landmarks=self.landmarks),
-            0 if on_disk(samples) else samples.shape[1],
-        )
-        with one_blas_thread():
-            self._fit(samples, labels, notes)
-        return self._warned(range(len(self.classes_)))
-
-    def _fit(self, samples: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
-        train(self, samples, labels, notes)
-
-    def _take_in(self, place: slice, Z: np.ndarray, notes: np.ndarray, classes: np.ndarray) -> Self:
+    def _take_in(self, place: slice, Z: np.ndarray, notes: np.ndarray, classes: np.ndarray) -> None:
         """Put a class made of Z in the place of one class, or of none, and leave the others alone."""
         with one_blas_thread():
             new = taken_in(self, place, Z, notes, classes)
         self.__dict__.update(new.__dict__)  # if anything fails before, this model is unchanged
-        return self._warned([place.start])
 
     def _warned(self, classes: Sequence[int]) -> Self:
         for message in doubts(self, classes):
-            warnings.warn(message, UserWarning, stacklevel=4)  # where fit, fit_blocks, add_class or add_note was called
+            warnings.warn(message, UserWarning, stacklevel=3)  # where fit, add_class or add_note was called
         return self
 
     @property
@@ -400,7 +374,7 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
 
     def _unit_distances(self, X: ArrayLike) -> np.ndarray:
         Z, single = self._validated(X), self.precision == "single"
-        kept = _KEPT.get(self)
+        kept = _PREPARED_SCORERS.get(self)
         if kept is None or kept.descriptions is not self.descriptions_ or kept.single != single:
-            kept = _KEPT[self] = Distances(self.descriptions_, single=single)
+            kept = _PREPARED_SCORERS[self] = Distances(self.descriptions_, single=single)
         return kept(Z)

@@ -19,13 +19,11 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outlark.errors import InputError
-from outlark.estimators.checks import check_groups, check_hyper_parameters, check_magnitude, check_memory, refuse
-from outlark.estimators.open_set import low_end
-from outlark.maths.choice import RATIOS, candidate_metrics, feature_map, mapped
-from outlark.maths.description import Description, describe
-from outlark.maths.gp import learn, ratio_from_condition, squared_exponential, target
-from outlark.maths.notes import balanced_subset, leave_out_parts, merge_copies
-from outlark.maths.rows import one_blas_thread
+from outlark.estimators.mddkm import MDDKM
+from outlark.estimators.open_set import check_groups, low_end, refuse
+from outlark.maths.description import Description
+from outlark.maths.gp import squared_exponential
+from outlark.maths.notes import leave_out_parts
 
 MEASURES = ("mean", "variance", "ratio", "probability")
 
@@ -90,41 +88,24 @@ class OCCGP(OutlierMixin, BaseEstimator):
         refuse(unused, self)
         if self.measure not in MEASURES:
             raise InputError(f"measure={self.measure!r} must be one of {MEASURES}")
-        check_hyper_parameters(self)
         samples = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        check_magnitude(samples)
-        check_memory([len(samples)], ["of the training samples"])
-        notes = check_groups(groups, samples)
-        one = np.zeros(len(samples), int)
-        given = [v for v in (self.sigma, self.length_scale, self.sigma_reg) if not isinstance(v, str | None)]
-        default = "euclidean" if given else candidate_metrics(samples, one)[0]
-        self.metric_ = default if self.metric == "auto" else self.metric
-        self.feature_map_ = feature_map(self.metric_, samples, one)
-        self._origin = samples.mean(axis=0)
-        Z = self._mapped(samples)
-        rows = balanced_subset(one, notes, self.max_samples, np.random.default_rng(self.random_state))
-        floor = ratio_from_condition(len(samples), self.condition)
-        named = {"auto": max(*RATIOS, floor), "condition": floor}
-        with one_blas_thread():
-            theta = learn(
-                Z[rows],
-                y=target(mapped(samples[rows], self.feature_map_) if self.target == "paper" else Z[rows]),
-                ratio=named[self.sigma_reg] if isinstance(self.sigma_reg, str) else None,
-                sigma=self.sigma,
-                length_scale=self.length_scale,
-                sigma_reg=None if isinstance(self.sigma_reg, str) else float(self.sigma_reg),
-            )
-        self.sigma_, self.length_scale_, self.sigma_reg_ = theta
-        self.description_ = describe(Z, theta.length_scale, theta.ratio)
-        left_out = left_out_predict(self.description_, leave_out_parts(merge_copies(samples, notes)))
-        self.left_out_scores_ = measure(self.measure, *left_out, theta.ratio)
+        shared = {name: value for name, value in self.get_params().items() if name != "measure"}
+        self._model = MDDKM(**shared, balance=None, landmarks=None, threshold=0.0)
+        self._model.fit(samples, np.zeros(len(samples), int), check_groups(groups, samples))
+        self.sigma_, self.length_scale_ = self._model.sigma_, self._model.length_scale_
+        self.sigma_reg_, self.metric_ = self._model.sigma_reg_, self._model.metric_
+        description = self._model.descriptions_[0]
+        assert isinstance(description, Description)  # without landmarks it is exact
+        self.description_ = description
+        left_out = left_out_predict(description, leave_out_parts(self._model._together[0]))
+        self.left_out_scores_ = measure(self.measure, *left_out, description.ratio)
         self.offset_ = low_end(self.left_out_scores_, self.quantile)
         return self
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """The chosen measure, shape (n,): high = like the training samples."""
         check_is_fitted(self)
-        Z = self._mapped(validate_data(self, X, dtype=np.float64, reset=False))
+        Z = self._model._mapped(validate_data(self, X, dtype=np.float64, reset=False))
         return measure(self.measure, *predict(self.description_, Z), self.description_.ratio)
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
@@ -134,9 +115,6 @@ class OCCGP(OutlierMixin, BaseEstimator):
     def predict(self, X: ArrayLike) -> np.ndarray:
         """+1 for members, -1 for outliers, shape (n,)."""
         return np.where(self.decision_function(X) >= 0.0, 1, -1)
-
-    def _mapped(self, X: np.ndarray) -> np.ndarray:
-        return mapped(X - self._origin, self.feature_map_)
 
 
 def measure(name: str, mean: np.ndarray, variance: np.ndarray, ratio: float) -> np.ndarray:

@@ -1,20 +1,30 @@
-"""What the open-set classifiers share: from class scores to labels, memberships, verdicts and p-values.
+"""What the open-set classifiers share: checks of their input, thresholds, and from class scores to answers.
 
-A subclass has, once fitted, ``classes_`` (C,), ``thresholds_`` (C,), ``left_out_scores_`` (the scores of the training
-samples under a model that has not seen their note) and a method ``class_scores(X)`` → (n, C), high = member.
+A subclass of `OpenSetMixin` has, once fitted, ``classes_`` (C,), ``thresholds_`` (C,), ``left_out_scores_`` (the scores
+of the training samples under a model that has not seen their note) and a method ``class_scores(X)`` → (n, C), high =
+member.
 """
 
+import numbers
+import operator
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
+from sklearn.base import BaseEstimator
 
 from outlark.errors import InputError
-from outlark.estimators.checks import check_groups
+from outlark.maths.landmarks import Setting
 from outlark.maths.notes import parts_of
 from outlark.segments import AMBIGUOUS, KNOWN, UNKNOWN
+
+#: xᵀx is squared in the cost: beyond these magnitudes it leaves the range of double precision.
+SMALLEST_MAGNITUDE, LARGEST_MAGNITUDE = 1e-75, 1e75
 
 
 class OpenSetMixin:
@@ -227,3 +237,119 @@ def _left_out_quantiles(left_out: Sequence[np.ndarray], best_on_train: np.ndarra
     tau = np.where(np.isnan(tau), 0.5 * best_on_train, tau)
     # With a threshold of 0 a class would accept everything, however far.
     return np.maximum(tau, np.finfo(float).eps)
+
+
+# ------------------------------------------------------------------ checks
+
+
+def check_choice(model: BaseEstimator, name: str, allowed: tuple[Any, ...]) -> None:
+    value = getattr(model, name)
+    if value not in allowed:
+        raise InputError(f"{name}={value!r} must be one of {allowed}")
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a real number and not a bool."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+
+
+def check_seconds(name: str, value: Any, *, zero: bool = False) -> float:
+    """A finite number of seconds, above zero or from zero on."""
+    if is_number(value) and 0.0 <= value < np.inf and (zero or value > 0.0):
+        return float(value)
+    raise InputError(f"{name}={value!r} must be a number of seconds, {'0 or more' if zero else 'more than 0'}")
+
+
+def check_count(name: str, value: Any, least: int = 1) -> None:
+    """Refuse anything but a whole number from `least` on."""
+    try:
+        number = least - 1 if isinstance(value, bool | np.bool_) else operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise InputError(f"{name}={value!r} must be a whole number, {least} or more")
+
+
+def check_magnitude(X: np.ndarray) -> None:
+    """Refuse values for which the square of Eq. (8) leaves the range of double precision."""
+    largest = max(float(X.max()), -float(X.min()))
+    if largest > LARGEST_MAGNITUDE or 0.0 < largest < SMALLEST_MAGNITUDE:
+        raise InputError(
+            f"the largest value in X is {largest:.3g}: powers of it, which distances and the cost need, are outside "
+            "double precision; multiply X by a constant (scores do not depend on it) or scale the features"
+        )
+
+
+def check_memory(class_sizes: Sequence[int], classes: Sequence[Any], setting: Setting, n_features: int) -> None:
+    """Refuse classes whose models do not fit into memory, before hours of work or a killed process."""
+    kept, more = np.array([setting.bytes_for(n) for n in class_sizes]).T
+    needed = kept.sum() + more.max() + 8.0 * n_features * sum(class_sizes)
+    free = free_memory()
+    if needed <= free:
+        return
+    largest = int(np.argmax(kept))
+    n, m = class_sizes[largest], setting.most(class_sizes[largest])
+    if m is not None:
+        remedy = f"give fewer than {m:,} landmarks"
+    else:
+        fits = int(np.sqrt(free / 8.0 / (len(class_sizes) + 3)))
+        remedy = f"give at most about {fits:,} samples for each class, or use MDDKM(landmarks=1000)"
+    raise InputError(
+        f"class {classes[largest]} has {n:,} samples: describing the classes takes about {needed / 1e9:,.1f} GB of "
+        f"memory and {free / 1e9:,.1f} GB are free; {remedy}"
+    )
+
+
+def free_memory() -> float:
+    """Bytes that this process may still allocate; infinite where the system does not say."""
+    found = [np.inf]
+    with suppress(OSError, ValueError, AttributeError):  # not on every system
+        found.append(os.sysconf("SC_PHYS_PAGES") * float(os.sysconf("SC_PAGE_SIZE")))
+    with suppress(OSError, StopIteration, ValueError, IndexError):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        found.append(1024.0 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1]))
+    return min(found)
+
+
+def check_one_kind(y: Any) -> None:
+    """Refuse labels of several kinds: NumPy would silently turn ``[1, "a"]`` into text."""
+    values = y if isinstance(y, list | tuple) else y.tolist() if getattr(y, "dtype", None) == np.dtype("O") else []
+    kinds = {_kind(label) for label in values}
+    if len(kinds) > 1:
+        raise InputError(f"y mixes labels of different kinds ({', '.join(sorted(kinds))}); use one kind")
+
+
+def _kind(label: Any) -> str:
+    number = isinstance(label, numbers.Number) and not isinstance(label, bool | np.bool_)
+    return "number" if number else "str" if isinstance(label, str) else type(label).__name__
+
+
+def refuse(unused: dict[str, Any], estimator: BaseEstimator) -> None:
+    """Refuse arguments of `fit` that it does not use."""
+    name = type(estimator).__name__
+    if "sample_weight" in unused:
+        raise InputError(
+            f"{name} does not use sample_weight: all training samples describe their class equally; omit the "
+            "samples that should not count, or let outlark find odd ones with MDDKM(trim=True)"
+        )
+    if unused:
+        raise TypeError(f"{name}.fit() got an unexpected keyword argument {next(iter(unused))!r}")
+
+
+def encode_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sorted classes and the number of the class of each sample."""
+    check_one_kind(y)
+    classes, labels = np.unique(y, return_inverse=True)
+    return classes, labels
+
+
+def check_groups(groups: ArrayLike | None, X: np.ndarray) -> np.ndarray:
+    """One note id for each sample; by default every sample is a note of its own."""
+    if groups is None:
+        return np.arange(len(X))
+    notes = np.asarray(groups)
+    if notes.ndim != 1 or any(note is None for note in notes.tolist()):
+        raise InputError("groups must be one note id for each sample: a flat sequence without None")
+    if len(notes) != len(X):
+        raise InputError(f"groups has {len(notes)} entries for {len(X)} samples; give one note id for each sample")
+    return notes

@@ -1,26 +1,74 @@
-"""Possibilistic K-nearest neighbours as a scikit-learn classifier."""
+r"""Possibilistic K-nearest neighbours (PKNN; Frigui and Gader, 2009), the method that the paper compares with.
+
+.. math::
+
+   π_c(x) = \frac1K \sum_{k=1}^{K} u_c(p_k)\, w(x, p_k), \qquad
+   w(x, p) = \frac{1}{1 + [\max(0, ‖x - p‖ - η_1)/η_2]^{2/(m-1)}}
+
+over the K prototypes nearest to x, of whatever class. A self-organising map finds the prototypes of each class, the
+same number for all, so that a large class does not drown a small one; u are fuzzy labels by Keller's rule. A
+possibility lies in [0, 1] and those of a sample need not sum to one: all low = unknown, several high = ambiguous.
+"""
 
 import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
+from minisom import MiniSom
 from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist, pdist
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outlark.errors import InputError
-from outlark.estimators.checks import check_groups, check_magnitude, check_one_kind, encode_labels, refuse
-from outlark.estimators.open_set import OpenSetMixin, check_outlier_label, class_thresholds
-from outlark.maths import pknn
+from outlark.estimators.open_set import (
+    OpenSetMixin,
+    check_groups,
+    check_magnitude,
+    check_one_kind,
+    check_outlier_label,
+    class_thresholds,
+    encode_labels,
+    refuse,
+)
+from outlark.maths.description import blocks
 from outlark.maths.notes import leave_out_folds, leave_out_parts, merge_copies
 
+EtaForm = Literal["scaled", "plain"]
+PKNN_BLOCK_ROWS = 1024
+#: Shares of Keller's rule: what a prototype's own class has in any case, and what its neighbours share out.
+OWN_SHARE, NEIGHBOUR_SHARE = 0.51, 0.49
+MAX_PROTOTYPES = 50
+SAMPLES_PER_PROTOTYPE = 2
+#: Steps of a map's training: five for each sample, within these bounds. Ten times as many moved AUROC by .001.
+MIN_STEPS, MAX_STEPS = 500, 5000
 #: τ of Sec. 4.2. It is a possibility of the plain form, so it depends on the units of the features.
-PAPER_THRESHOLD = 0.0015
-MAX_REFITS = 10
+PKNN_PAPER_THRESHOLD = 0.0015
+#: Refits without some of the notes, for the left-out scores.
+PKNN_REFITS = 10
+
+
+class Eta(NamedTuple):
+    """η₁, the distance up to which a sample is fully typical of a prototype, and η₂, the scale beyond it."""
+
+    shift: float
+    scale: float
+
+
+class Prototypes(NamedTuple):
+    """A trained PKNN."""
+
+    #: (P_total, d).
+    points: np.ndarray
+    #: The number of the class that each prototype was found in, (P_total,).
+    owners: np.ndarray
+    #: Fuzzy labels u, (P_total, C).
+    labels: np.ndarray
+    eta: Eta
 
 
 class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
@@ -139,13 +187,13 @@ class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
         self.prototype_labels_ = self.classes_[owners]
 
         left_out = np.full(len(samples), np.nan)
-        for out in leave_out_folds(parts, MAX_REFITS):
+        for out in leave_out_folds(parts, PKNN_REFITS):
             model = self._trained(np.delete(samples, out, axis=0), np.delete(labels, out), counts, seed)
             left_out[out] = self._own_scores(model, samples[out], labels[out])
         self.left_out_scores_ = [left_out[(labels == c) & ~np.isnan(left_out)] for c in range(len(self.classes_))]
         self.left_out_note_scores_ = [np.array([left_out[note].mean() for note in notes]) for notes in parts]
         self.thresholds_ = class_thresholds(
-            PAPER_THRESHOLD if isinstance(self.threshold, str) and self.threshold == "paper" else self.threshold,
+            PKNN_PAPER_THRESHOLD if isinstance(self.threshold, str) and self.threshold == "paper" else self.threshold,
             classes=self.classes_,
             left_out=self.left_out_scores_,
             best_on_train=_best_of_class(self._own_scores(self._model, samples, labels), labels),
@@ -157,18 +205,18 @@ class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
         """The possibility π_c of every sample for every class, in [0, 1], shape (n, C). Rows need not sum to one."""
         check_is_fitted(self)
         samples = validate_data(self, X, reset=False, dtype=np.float64)
-        return pknn.possibilities(self._model, samples, K=self.n_neighbors, m=self.m)
+        return possibilities(self._model, samples, K=self.n_neighbors, m=self.m)
 
     def _counts(self, class_sizes: np.ndarray) -> np.ndarray:
         if self.n_prototypes is None:
-            return pknn.default_counts(class_sizes, self.n_neighbors)
+            return default_counts(class_sizes, self.n_neighbors)
         return np.full(len(class_sizes), self.n_prototypes)
 
-    def _trained(self, X: np.ndarray, labels: np.ndarray, counts: np.ndarray, seed: int) -> pknn.Prototypes:
-        return pknn.train(X, labels, counts.tolist(), K=self.n_neighbors, form=self.eta, seed=seed)
+    def _trained(self, X: np.ndarray, labels: np.ndarray, counts: np.ndarray, seed: int) -> Prototypes:
+        return train(X, labels, counts.tolist(), K=self.n_neighbors, form=self.eta, seed=seed)
 
-    def _own_scores(self, model: pknn.Prototypes, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        return pknn.possibilities(model, X, K=self.n_neighbors, m=self.m)[np.arange(len(X)), labels]
+    def _own_scores(self, model: Prototypes, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        return possibilities(model, X, K=self.n_neighbors, m=self.m)[np.arange(len(X)), labels]
 
     def _check_parameters(self) -> None:
         for name in ("n_neighbors", "n_prototypes"):
@@ -208,3 +256,174 @@ def _notes(X: np.ndarray, labels: np.ndarray, groups: np.ndarray, classes: np.nd
             stacklevel=3,
         )
     return parts
+
+
+# ------------------------------------------------------------------ prototypes and possibilities
+
+
+def default_counts(class_sizes: np.ndarray, K: int) -> np.ndarray:
+    """How many prototypes each class gets: half as many as the smallest class has samples, at most 50, for all alike.
+
+    Two samples to a prototype, so that it still averages: with four samples for each class and scaled weights, samples
+    as their own prototypes had AUROC .91 against .93. A class too small for K prototypes gets as many as it can and
+    does not take the others below K.
+
+    >>> default_counts(np.array([40, 800]), K=5), default_counts(np.array([1, 6, 800]), K=5)
+    (array([20, 20]), array([1, 3, 5]))
+    """
+    halves = np.maximum(1, np.asarray(class_sizes) // SAMPLES_PER_PROTOTYPE)
+    return np.minimum(halves, min(MAX_PROTOTYPES, max(K, int(halves.min()))))
+
+
+def grid_shape(P: int) -> tuple[int, int]:
+    """The most nearly square grid of exactly P units.
+
+    >>> grid_shape(12), grid_shape(7)
+    ((3, 4), (1, 7))
+    """
+    rows = next(a for a in range(int(np.sqrt(P)), 0, -1) if P % a == 0)
+    return rows, P // rows
+
+
+def som_prototypes(X: np.ndarray, P: int, seed: int) -> np.ndarray:
+    """The units of a self-organising map trained on the samples of one class.
+
+    The samples are centred and divided by one number, their root mean square distance to the mean, so that neither
+    units nor offset matter; the features keep their relative magnitude. The map starts from P distinct samples laid out
+    along the two principal axes, its neighbourhood shrinks to a third and its learning rate falls to zero.
+
+    With no more distinct samples than P, these samples: there is nothing to summarise. With P = 1, the mean.
+
+    >>> X = np.array([[0.0], [0.1], [0.2], [9.0], [9.1], [9.2]])
+    >>> np.sort(som_prototypes(X, 2, seed=0).ravel()).round()
+    array([0., 9.])
+    """
+    rng = np.random.default_rng(seed)
+    n_steps = int(np.clip(5 * len(X), MIN_STEPS, MAX_STEPS))
+    # MiniSom would walk through the first n_steps samples only.
+    X = X[rng.permutation(len(X))[:n_steps]]
+    distinct = np.unique(X, axis=0)
+    if len(distinct) <= P:
+        return distinct
+    mean = X.mean(axis=0)
+    if P == 1:
+        return mean[np.newaxis]
+    scale = np.sqrt(np.mean(np.sum((X - mean) ** 2, axis=1)))
+    rows, columns = grid_shape(P)
+    decay = "linear_decay_to_zero"
+    som = MiniSom(rows, columns, X.shape[1], sigma=min(columns / 2, 1.5), decay_function=decay, random_seed=seed)
+    Z = (X - mean) / scale
+    start = (rng.permutation(distinct)[:P] - mean) / scale
+    som.get_weights()[...] = _laid_out(start, rows, columns, axes=np.linalg.svd(Z, full_matrices=False)[2])
+    som.train(Z, n_steps, random_order=True)
+    return som.get_weights().reshape(P, -1) * scale + mean
+
+
+def _laid_out(W: np.ndarray, rows: int, columns: int, axes: np.ndarray) -> np.ndarray:
+    """W (P, d) on the grid (rows, columns, d): along the first axis by columns, along the second within a column."""
+    by_column = W[np.argsort(W @ axes[0], kind="stable")].reshape(columns, rows, -1)
+    second = axes[min(1, len(axes) - 1)]
+    order = np.argsort(by_column @ second, axis=1, kind="stable")
+    return np.take_along_axis(by_column, order[..., np.newaxis], axis=1).swapaxes(0, 1)
+
+
+def keller_labels(
+    points: np.ndarray, owners: np.ndarray, X: np.ndarray, labels: np.ndarray, n_classes: int, K: int
+) -> np.ndarray:
+    """Keller's rule: ``u_j = .51 [j own] + .49 n_j/K``, n_j of the K nearest training samples being of class j.
+
+    Shape (P_total, n_classes); rows sum to one. K is reduced to n where there are fewer samples.
+
+    >>> X, labels = np.array([[0.0], [1.0], [2.0], [9.0]]), np.array([0, 0, 1, 1])
+    >>> keller_labels(np.array([[0.5]]), np.array([0]), X, labels, n_classes=2, K=4)
+    array([[0.755, 0.245]])
+    """
+    K = min(K, len(X))
+    u = np.empty((len(points), n_classes))
+    for i, (p, own) in enumerate(zip(points, owners, strict=True)):
+        d = cdist(p[np.newaxis], X)[0]
+        u[i] = NEIGHBOUR_SHARE * np.bincount(labels[_nearest(d, K)], minlength=n_classes) / K
+        u[i, own] += OWN_SHARE
+    return u
+
+
+def eta_of(points: np.ndarray, owners: np.ndarray, X: np.ndarray, labels: np.ndarray, form: EtaForm) -> Eta:
+    """η₁ = mean and η₂ = 3·sd of the distance from a sample to the nearest prototype of its class; "plain" has η₂ = 1.
+
+    Classes have equal weight. A prototype that is the sample itself does not count: it would make the distances vanish
+    as P nears n_c. η₂ is at least η₁/4, for the sd of a handful of distances may be near 0 by chance.
+    Where there are no distances (one distinct sample in each class) η₁ = 0 and η₂ is that of the nearest prototypes.
+
+    >>> points, owners = np.array([[0.0], [3.0]]), np.array([0, 0])
+    >>> X = np.array([[1.0], [-1.0], [6.0], [6.0]])
+    >>> eta_of(points, owners, X, np.zeros(4), "scaled")
+    Eta(shift=2.0, scale=3.0)
+    """
+    found = []
+    for c in np.unique(owners):
+        d = cdist(X[labels == c], points[owners == c])
+        r = np.where(d > 0.0, d, np.inf).min(axis=1)
+        found.append(r[np.isfinite(r)])
+    share = np.concatenate([np.full(len(r), 1.0 / max(1, len(r))) for r in found])
+    if not share.size:
+        return Eta(0.0, 1.0 if form == "plain" else _least_distance(points))
+    distance = np.concatenate(found)
+    shift = float(np.average(distance, weights=share))
+    sd = float(np.sqrt(np.average((distance - shift) ** 2, weights=share)))
+    if form == "plain":
+        return Eta(shift, 1.0)
+    return Eta(shift, max(3.0 * sd, 0.25 * shift))
+
+
+def _least_distance(points: np.ndarray) -> float:
+    """The distance between the nearest two different points; 1 if there are none."""
+    d = pdist(points)
+    return float(np.min(d[d > 0.0])) if np.any(d > 0.0) else 1.0
+
+
+def _nearest(d: np.ndarray, K: int) -> np.ndarray:
+    """Where the K smallest of the last axis are, in no particular order."""
+    return np.argpartition(d, K - 1, axis=-1)[..., :K]
+
+
+def train(
+    X: np.ndarray, labels: np.ndarray, counts: Sequence[int], *, K: int, form: EtaForm = "scaled", seed: int = 0
+) -> Prototypes:
+    """Prototypes, ``counts[c]`` of class c, their fuzzy labels, and η: `som_prototypes`, `keller_labels`, `eta_of`."""
+    n_classes = len(counts)
+    parts = [som_prototypes(X[labels == c], P, seed) for c, P in enumerate(counts)]
+    points = np.concatenate(parts)
+    owners = np.repeat(np.arange(n_classes), [len(part) for part in parts])
+    u = keller_labels(points, owners, X, labels, n_classes, K)
+    return Prototypes(points, owners, u, eta_of(points, owners, X, labels, form))
+
+
+def typicality(d: np.ndarray, eta: Eta, m: float = 2.0) -> np.ndarray:
+    """The weight ``w = 1/(1 + [max(0, d - η₁)/η₂]^{2/(m-1)})`` of a prototype at distance d, in [0, 1].
+
+    >>> typicality(np.array([0.5, 1.0, 3.0, np.inf]), Eta(shift=1.0, scale=2.0))
+    array([1. , 1. , 0.5, 0. ])
+    """
+    with np.errstate(over="ignore"):  # infinitely far is the right limit
+        return 1.0 / (1.0 + (np.maximum(0.0, d - eta.shift) / eta.scale) ** (2.0 / (m - 1.0)))
+
+
+def possibilities(
+    model: Prototypes, Z: np.ndarray, *, K: int, m: float = 2.0, block_rows: int = PKNN_BLOCK_ROWS
+) -> np.ndarray:
+    """π_c of every row of Z for every class, shape (n, C), in blocks of rows. K is reduced to the prototypes there are.
+
+    >>> points, owners = np.array([[0.0], [2.0]]), np.array([0, 1])
+    >>> model = Prototypes(points, owners, np.eye(2), Eta(shift=1.0, scale=1.0))
+    >>> possibilities(model, np.array([[0.0], [99.0]]), K=1).round(3)
+    array([[1., 0.],
+           [0., 0.]])
+    """
+    K = min(K, len(model.points))
+    pi = np.empty((len(Z), model.labels.shape[1]))
+    for block in blocks(len(Z), block_rows):
+        d = cdist(Z[block], model.points)
+        near = _nearest(d, K)
+        w = typicality(np.take_along_axis(d, near, axis=1), model.eta, m)
+        pi[block] = np.einsum("nk,nkc->nc", w, model.labels[near]) / K
+    return np.minimum(pi, 1.0)  # .51 + .49 is one only to rounding

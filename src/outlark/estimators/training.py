@@ -1,36 +1,59 @@
-"""Alg. 1 for `MDDKM`: metric, regulariser and Θ, then class models, size factors, left-out scores and thresholds."""
+"""Alg. 1 for `MDDKM`: metric, regulariser and Θ, then class models, size factors, left-out scores and thresholds.
+
+**Class size.** d_c shrinks as n_c grows, because the scatter in the feature space is a sum, not a mean: a class with
+more or longer examples looks nearer to everything. To make scores commensurable (Sec. 3.3), the score of a class is
+multiplied by
+
+    a_c = m_c(reference size) / m_c(its own size),
+
+where m_c(n) is the mean score of left-out notes of the class when n samples describe it. A factor keeps 0 at 0, and
+removes only the effect of size, not how compact a class is.
+"""
 
 import copy
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from outlark.estimators.checks import inexact_message, single_note_message
 from outlark.estimators.health import trim
 from outlark.estimators.open_set import class_thresholds
-from outlark.maths.choice import RATIOS, Trial, choose, feature_map, mapped
+from outlark.maths.choice import RATIOS, ChoiceTrial, choose, feature_map, mapped
 from outlark.maths.description import left_out_scores, scores
 from outlark.maths.gp import learn, ratio_from_condition, target
+from outlark.maths.landmarks import EXACT_UP_TO, Setting, describe_class
 from outlark.maths.notes import balanced_subset, draw_notes, leave_out_parts, merge_copies
-from outlark.maths.rows import gathered
-from outlark.maths.size import size_factor, size_of, smallest
-from outlark.maths.sparse import EXACT_UP_TO, describe_class
 
 #: Samples on which the metric and the regulariser are chosen.
 CHOICE_SAMPLES = 300
 #: The smallest regulariser, as a share of σ², that "auto" considers for classes too large for exact models.
-LEAST_RATIO_OF_LARGE = 1e-2
+MIN_RATIO_OF_LARGE = 1e-2
 #: At most this many samples are used, evenly from the classes; Θ itself is learnt on `max_samples` of them.
-MOST_SAMPLES = 20_000
+MAX_LEARNING_SAMPLES = 20_000
 #: The largest share of a class's notes that ``trim=True`` drops.
 TRIM_SHARE = 0.2
 #: Landmarks whose ``tr(K - Q)`` is a larger share of ρn than this are worth a warning.
-DOUBTFUL = 0.05
+DOUBTFUL_SHARE = 0.05
+#: Sizes that differ by less than this factor count as the same.
+SAME_SIZE_FACTOR = 1.05
+#: Most random subsets of a class to describe, and most samples that those of a large class have together.
+MAX_SUBSETS, MAX_SUBSET_SAMPLES = 50, 20_000
+_SINGLE_SAMPLE = (
+    "class {} has a single sample: its threshold cannot be learnt and is half the score of that sample; "
+    "give more examples or threshold="
+)
+_SINGLE_NOTE = (
+    "class {} has a single note: its threshold is learnt by leaving out blocks of that note, which flatters it; "
+    "give a second note or threshold="
+)
+_INEXACT = (
+    "class {}: {} landmarks miss {:.2g} of what the regulariser allows for (tr(K - Q)/ρn), which is about the error of "
+    "its scores; give more landmarks=, a larger sigma_reg=, or landmarks=None (exact)"
+)
 
 
 def train(model: Any, X: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
-    """Alg. 1. X may be a memory map: its rows are read in blocks."""
+    """Alg. 1."""
     _learn_all(model, X, labels, notes)
     every = [np.flatnonzero(labels == c) for c in range(len(model.classes_))]
     if model.trim:  # notes are judged by the models made from them
@@ -67,15 +90,15 @@ def doubts(model: Any, classes: Sequence[int]) -> Iterator[str]:
     for c in classes:
         description, label = model.descriptions_[c], model.classes_[c]
         if learnt and len(np.unique(model.notes_[c])) == 1:
-            yield single_note_message(label, len(model.notes_[c]))
+            yield _SINGLE_SAMPLE.format(label) if len(model.notes_[c]) == 1 else _SINGLE_NOTE.format(label)
         lost = description.trace / (description.ratio * len(description.X))
-        if lost > DOUBTFUL:
-            yield inexact_message(label, len(description.rows), lost)
+        if lost > DOUBTFUL_SHARE:
+            yield _INEXACT.format(label, len(description.rows), lost)
 
 
 def _learn_all(model: Any, X: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
     few = _subset(model, labels, notes)
-    samples = np.asarray(X[few], dtype=np.float64)
+    samples = X[few]
     largest = int(np.bincount(labels).max())
     _choose_metric_and_ratio(model, samples, labels[few], notes[few], len(X), largest)
     _learn_theta(model, samples, labels[few], notes[few])
@@ -84,7 +107,7 @@ def _learn_all(model: Any, X: np.ndarray, labels: np.ndarray, notes: np.ndarray)
 def _relearn(model: Any, X: np.ndarray, rows: np.ndarray, labels: np.ndarray, notes: np.ndarray) -> None:
     """Θ again, from these rows alone; the metric and the ratio stay."""
     few = rows[_subset(model, labels[rows], notes[rows])]
-    _learn_theta(model, np.asarray(X[few], dtype=np.float64), labels[few], notes[few])
+    _learn_theta(model, X[few], labels[few], notes[few])
 
 
 def _choose_metric_and_ratio(
@@ -93,7 +116,7 @@ def _choose_metric_and_ratio(
     """Alg. 1, lines 2-5: set `metric_`, `_ratio` (None: σ_reg is given) and `trials_`, by leave-note-out for "auto"."""
     given = (model.sigma, model.length_scale, None if isinstance(model.sigma_reg, str) else model.sigma_reg)
     metric = "euclidean" if model.metric == "auto" and any(v is not None for v in given) else model.metric
-    trials: list[Trial] = []
+    trials: list[ChoiceTrial] = []
     model.metric_, model._ratio, model.trials_ = metric, None, trials
     if not isinstance(model.sigma_reg, str):
         return
@@ -102,7 +125,7 @@ def _choose_metric_and_ratio(
     if largest > EXACT_UP_TO:
         # a smaller regulariser asks for more landmarks than there may be; exact models of such classes do the same,
         # so that scores do not depend on `landmarks`
-        ratios = tuple(r for r in ratios if r >= LEAST_RATIO_OF_LARGE) or ratios[:1]
+        ratios = tuple(r for r in ratios if r >= MIN_RATIO_OF_LARGE) or ratios[:1]
     rng = np.random.default_rng(model.random_state)
     apart = np.empty(len(X), int)
     for c in range(len(model.classes_)):
@@ -143,7 +166,7 @@ def _target(model: Any, Z: np.ndarray) -> np.ndarray:
 
 
 def _subset(model: Any, labels: np.ndarray, notes: np.ndarray) -> np.ndarray:
-    return balanced_subset(labels, notes, MOST_SAMPLES, np.random.default_rng(model.random_state))
+    return balanced_subset(labels, notes, MAX_LEARNING_SAMPLES, np.random.default_rng(model.random_state))
 
 
 def _describe_classes(model: Any, X: np.ndarray, rows: Sequence[np.ndarray], notes: np.ndarray) -> None:
@@ -151,7 +174,7 @@ def _describe_classes(model: Any, X: np.ndarray, rows: Sequence[np.ndarray], not
     C = len(rows)
     for name in ("descriptions_", "notes_", "_together", "left_out_scores_", "left_out_note_scores_"):
         setattr(model, name, [None] * C)
-    left_out = [_describe_class(model, c, gathered(X, rows[c], model._mapped), notes[rows[c]]) for c in range(C)]
+    left_out = [_describe_class(model, c, model._mapped(X[rows[c]]), notes[rows[c]]) for c in range(C)]
     sizes = [size_of(together) for together in model._together]
     # A single note is not a reference: it cannot be left out.
     model.reference_size_ = smallest([size for size in sizes if size.n_notes > 1] or sizes)
@@ -177,7 +200,6 @@ def _keep_left_out(model: Any, c: int, left_out: np.ndarray) -> None:
 
 
 def _size_factor(model: Any, c: int, left_out: np.ndarray) -> float:
-    """See `outlark.maths.size`."""
     if model.balance != "size":
         return 1.0
     samples = [description.X for description in model.descriptions_]
@@ -225,3 +247,91 @@ def _thresholds(model: Any) -> np.ndarray:
         quantile=model.quantile,
         log_sigma=float(np.log(model.sigma_)),
     )
+
+
+# ------------------------------------------------------------------ class size
+
+
+class Size(NamedTuple):
+    """The size of the description of a class."""
+
+    n_notes: int
+    n_samples: int
+
+
+def size_of(groups: np.ndarray) -> Size:
+    return Size(len(np.unique(groups)), len(groups))
+
+
+def mean_left_out_score(Z: np.ndarray, notes: np.ndarray, setting: Setting) -> float:
+    """The mean score of the samples under the description without their note; 0 when nothing can be left out."""
+    parts = leave_out_parts(notes)
+    if not parts:
+        return 0.0
+    return float(left_out_scores(describe_class(Z, setting), parts).mean())
+
+
+def score_at_size(Z: np.ndarray, notes: np.ndarray, size: Size, setting: Setting) -> float:
+    """m_c(size): the mean over random subsets of that size, enough of them to use each note about once."""
+    own = size_of(notes)
+    rng = np.random.default_rng(setting.seed)
+    repeats = min(MAX_SUBSETS, max(2, -(-own.n_notes // size.n_notes), -(-own.n_samples // size.n_samples)))
+    if own.n_samples > EXACT_UP_TO:
+        repeats = min(repeats, max(1, MAX_SUBSET_SAMPLES // size.n_samples))
+    values = []
+    for _ in range(repeats):
+        rows = draw_notes(notes, size.n_notes, size.n_samples, rng)
+        values.append(mean_left_out_score(Z[rows], notes[rows], setting))
+    return float(np.mean(values))
+
+
+def size_factor(
+    c: int,
+    samples: Sequence[np.ndarray],
+    notes: Sequence[np.ndarray],
+    own_mean: float,
+    reference: Size,
+    setting: Setting,
+) -> float:
+    """a_c of class c: 1 for a class of the reference size, less for a larger one, more for a smaller one.
+
+    `samples` and `notes` have an entry for each class, `own_mean` is the `mean_left_out_score` of this one.
+
+    >>> Z = np.random.default_rng(0).normal(size=(400, 2))
+    >>> samples, notes, setting = [Z[:40], Z], [np.arange(40), np.arange(400)], Setting(ell=2.0, ratio=0.1)
+    >>> means = [mean_left_out_score(*of_class, setting) for of_class in zip(samples, notes)]
+    >>> size_factor(0, samples, notes, means[0], Size(40, 40), setting)
+    1.0
+    >>> 0.4 < size_factor(1, samples, notes, means[1], Size(40, 40), setting) < 0.8
+    True
+    """
+    own = size_of(notes[c])
+    if own.n_notes < reference.n_notes or own.n_samples < reference.n_samples:
+        return _growth(c, samples, notes, reference, setting)
+    if max(own.n_notes / reference.n_notes, own.n_samples / reference.n_samples) <= SAME_SIZE_FACTOR:
+        return 1.0
+    return _quotient(score_at_size(samples[c], notes[c], reference, setting), own_mean)
+
+
+def _growth(
+    c: int, samples: Sequence[np.ndarray], notes: Sequence[np.ndarray], reference: Size, setting: Setting
+) -> float:
+    """The factor of a class smaller than the reference, from how the scores of the others grow with size."""
+    own = size_of(notes[c])
+    if own.n_notes == 1:  # two notes, of which one is left out, are described by one
+        own = Size(2, 2 * own.n_samples)
+    own = smallest([own, reference])
+    others = [b for b in range(len(notes)) if b != c and size_of(notes[b]).n_notes >= reference.n_notes]
+    factors = [
+        _quotient(*(score_at_size(samples[b], notes[b], size, setting) for size in (reference, own))) for b in others
+    ]
+    return float(np.mean(factors)) if factors else 1.0
+
+
+def _quotient(at_reference: float, at_own: float) -> float:
+    return at_reference / at_own if at_own > 0.0 and at_reference > 0.0 else 1.0
+
+
+def smallest(sizes: Sequence[Size]) -> Size:
+    """The fewest notes and the fewest samples of any of the sizes."""
+    return Size(min(s.n_notes for s in sizes), min(s.n_samples for s in sizes))

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from outlark.audio.sound import FrameStream
 from outlark.errors import InputError
-from outlark.estimators.checks import check_choice, check_count, check_seconds
+from outlark.estimators.open_set import check_choice, check_count, check_seconds
 from outlark.features.base import Frames, FrontEnd, joined
 from outlark.features.noise_floor import ActivityStream, LevelFloor, decibels, noise_rise
 from outlark.segments import Segment

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from outlark.audio.clips import Sound
 from outlark.audio.sound import check_sample_rate
 from outlark.errors import InputError
-from outlark.estimators.checks import check_count
+from outlark.estimators.open_set import check_count
 from outlark.features.base import HIGHEST_SHARE
 from outlark.features.note import ROUNDING, Spectrum, SpectrumSettings, above, root_of_change
 

@@ -10,11 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from outlark.audio.sound import CHUNK, FrameStream, check_sample_rate
 from outlark.errors import InputError
-from outlark.estimators.checks import check_choice, check_seconds
-from outlark.estimators.hlds import HLDS
+from outlark.estimators.hlds import HLDS, SETTLING_STEPS
+from outlark.estimators.open_set import check_choice, check_seconds
 from outlark.features.base import Frames, FrontEnd, joined, one_channel
 from outlark.features.noise_floor import ActivityStream, LevelFloor, decibels, noise_rise
-from outlark.maths.hlds import SETTLING_STEPS
 from outlark.segments import Segment
 
 #: What `compress` can do to the magnitudes.

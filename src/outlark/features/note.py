@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from outlark.audio.sound import FrameStream, Reblock, check_sample_rate
 from outlark.errors import InputError
-from outlark.estimators.checks import check_count, check_seconds, is_number
+from outlark.estimators.open_set import check_count, check_seconds, is_number
 from outlark.features.base import HIGHEST_SHARE, Frames, FrontEnd, joined, one_channel
 from outlark.features.noise_floor import LevelFloor, decibels
 from outlark.segments import Segment

@@ -123,12 +123,12 @@ def candidate_metrics(X: np.ndarray, labels: np.ndarray) -> list[str]:
 RATIOS = (1e-1, 1e-2, 1e-4)
 #: ρ while the metric is chosen.
 MIDDLE_RATIO = 1e-2
-FOLDS = 5
+CHOICE_FOLDS = 5
 #: A smaller ρ is only chosen if it lowers the error, 1 - AUC, below this share: less is chance with few notes.
 WORTHWHILE = 0.9
 
 
-class Trial(NamedTuple):
+class ChoiceTrial(NamedTuple):
     """A setting, and the mean AUC over classes of left-out notes against those of other classes."""
 
     metric: str
@@ -148,7 +148,7 @@ def auc(own: np.ndarray, others: np.ndarray) -> float:
 
 
 def note_folds(labels: np.ndarray, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A fold number for each sample: the notes of every class dealt out over at most `FOLDS` folds.
+    """A fold number for each sample: the notes of every class dealt out over at most `CHOICE_FOLDS` folds.
 
     >>> note_folds(np.zeros(4, int), np.array([3, 3, 8, 8]), np.random.default_rng(0)).tolist()
     [0, 0, 1, 1]
@@ -158,7 +158,7 @@ def note_folds(labels: np.ndarray, groups: np.ndarray, rng: np.random.Generator)
         rows = np.flatnonzero(labels == c)
         parts = leave_out_parts(groups[rows])
         for i, j in enumerate(rng.permutation(len(parts))):
-            fold[rows[parts[j]]] = i % FOLDS
+            fold[rows[parts[j]]] = i % CHOICE_FOLDS
     return fold
 
 
@@ -193,26 +193,26 @@ def choose(
     target_of: Callable[[np.ndarray], np.ndarray],
     fixed: dict[str, float | None],
     rng: np.random.Generator,
-) -> tuple[Trial, list[Trial]]:
+) -> tuple[ChoiceTrial, list[ChoiceTrial]]:
     """Choose the metric first, at an intermediate ρ, then ρ, from the largest down.
 
     With a single class there is nothing to choose by: the largest ρ. `metric` is "auto" or the name of the only
     candidate, `ratios` are the ρ to choose from, largest first, `target_of` gives y of Eq. (8) from the mapped samples,
     and `fixed` hyper-parameters are as in `outlark.maths.gp.learn`. Returns the winner, and all settings tried.
     """
-    trials: list[Trial] = []
+    trials: list[ChoiceTrial] = []
     fold = note_folds(labels, groups, rng)
     one_class = len(np.unique(labels)) == 1
 
-    def attempt(name: str, ratio: float) -> Trial:
+    def attempt(name: str, ratio: float) -> ChoiceTrial:
         Z = mapped(X, feature_map(name, X, labels))
         ell = learn(Z, ratio=ratio, y=target_of(Z), **fixed).length_scale
-        trials.append(Trial(name, ratio, left_out_auc(X, labels, fold, name, ell, ratio)))
+        trials.append(ChoiceTrial(name, ratio, left_out_auc(X, labels, fold, name, ell, ratio)))
         return trials[-1]
 
     metrics = candidate_metrics(X, labels) if metric == "auto" else [metric]
     if one_class or (len(metrics) == 1 and len(ratios) == 1):
-        return Trial(metrics[0], ratios[0], np.nan), trials
+        return ChoiceTrial(metrics[0], ratios[0], np.nan), trials
     middle = MIDDLE_RATIO if MIDDLE_RATIO in ratios else ratios[0]
     best = max([attempt(name, middle) for name in metrics], key=lambda trial: trial.auc)
     attempts = [best if ratio == middle else attempt(best.metric, ratio) for ratio in ratios]

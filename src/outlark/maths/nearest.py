@@ -16,21 +16,20 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from outlark.maths.description import Description
+from outlark.maths.description import Description, Kernel
 from outlark.maths.gp import squared_exponential
-from outlark.maths.scoring import Kernel
 
-#: Candidates of a search computed at once, and how alike two of them may be.
-AT_ONCE, ALIKE = 3, 0.97
+#: Candidates of a search computed in one step, and the largest kernel value between two of them.
+STEP_CANDIDATES, MAX_STEP_KERNEL = 3, 0.97
 #: A search that knows this many candidates and is not at its end computes all that are left: more bounds would take
 #: longer than they save.
-ENOUGH = 32
+MAX_KNOWN = 32
 #: Searches share products with P as long as their kernels take no more bytes than this.
-MOST_BYTES = 2**29
+MAX_SHARED_BYTES = 2**29
 #: Keeps the equations of nearly equal candidates solvable; the bound holds for any coefficients.
-JITTER = 1e-10
+BOUND_JITTER = 1e-10
 #: What the kernel between candidates may be wrong by; all bounds are lower by so much.
-ROUNDING = 1e-12
+BOUND_ROUNDING = 1e-12
 
 
 def least_distances_without(
@@ -59,7 +58,7 @@ class _Search:
         self._part, self._P_part = part, P[:, part]
         self.k = kernel(Z)
         self.k[:, part] = 0.0
-        self._alike = squared_exponential(Z, Z, kernel.ell, ROUNDING)
+        self._alike = squared_exponential(Z, Z, kernel.ell, BOUND_ROUNDING)
         self._known: list[int] = []
         #: k_zᵀPk_q of every candidate z and every known one q, (m, q).
         self._products = np.empty((len(Z), 0))
@@ -80,25 +79,25 @@ class _Search:
         """What the distance of each candidate is at least, (m,); infinite for known ones."""
         q = self._known
         among = self._alike[np.ix_(q, q)]
-        c = np.linalg.solve(among + JITTER * np.eye(len(q)), self._alike[q])
+        c = np.linalg.solve(among + BOUND_JITTER * np.eye(len(q)), self._alike[q])
         rest = 1.0 - 2.0 * np.einsum("qm,qm->m", c, self._alike[q]) + np.einsum("qm,qm->m", c, among @ c)
         value = 2.0 * np.einsum("qm,mq->m", c, self._products) - np.einsum("qm,qm->m", c, self._products[q] @ c)
-        bounds = 1.0 - value - rest - ROUNDING * (1.0 + np.abs(c).sum(axis=0)) ** 2
+        bounds = 1.0 - value - rest - BOUND_ROUNDING * (1.0 + np.abs(c).sum(axis=0)) ** 2
         bounds[q] = np.inf
         return bounds
 
     def _worth_knowing(self) -> list[int]:
         """Candidates that may be nearer than the best one, unlike each other; the most promising first."""
-        if len(self._known) > ENOUGH:
+        if len(self._known) > MAX_KNOWN:
             return []  # all that were worth it are known
         bounds = self._bounds()
-        if len(self._known) == ENOUGH:
+        if len(self._known) == MAX_KNOWN:
             return np.flatnonzero(bounds < self.best).tolist()
         chosen: list[int] = []
         for z in np.argsort(bounds, kind="stable").tolist():
-            if bounds[z] >= self.best or len(chosen) == min(AT_ONCE, ENOUGH - len(self._known)):
+            if bounds[z] >= self.best or len(chosen) == min(STEP_CANDIDATES, MAX_KNOWN - len(self._known)):
                 break
-            if not chosen or self._alike[z, chosen].max() < ALIKE:
+            if not chosen or self._alike[z, chosen].max() < MAX_STEP_KERNEL:
                 chosen.append(z)
         return chosen
 
@@ -107,7 +106,7 @@ def _chunks(searches: Iterator[_Search]) -> Iterator[list[_Search]]:
     together: list[_Search] = []
     for search in searches:
         together.append(search)
-        if sum(s.k.nbytes for s in together) > MOST_BYTES:
+        if sum(s.k.nbytes for s in together) > MAX_SHARED_BYTES:
             yield together
             together = []
     if together:

@@ -1,6 +1,6 @@
 """Notes as groups of samples: what is left out together, copies, and subsets that keep notes whole."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -8,18 +8,18 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import pdist
 
-from outlark.maths.rows import blocks
+from outlark.maths.description import blocks
 
 #: A class with a single note is cut into this many blocks of consecutive samples instead.
-BLOCKS = 5
+SINGLE_NOTE_BLOCKS = 5
 #: Samples are the same when they are nearer than this share of the median distance between samples.
 SAME_SAMPLE = 1e-3
 #: Rows on which that median is taken.
-TYPICAL_ROWS = 300
+MEDIAN_ROWS = 300
 #: Up to one pair of near samples for this many samples, all pairs are taken as copies.
-SOME_PAIRS = 20
+SAMPLES_PER_COPY = 20
 #: Projections on which rows are compared before they are compared in full.
-SHADOWS = 4
+N_PROJECTIONS = 4
 
 
 def parts_of(groups: np.ndarray) -> list[np.ndarray]:
@@ -42,7 +42,7 @@ def leave_out_parts(groups: np.ndarray) -> list[np.ndarray]:
     parts = parts_of(groups)
     if len(parts) == 1:
         n = len(groups)
-        parts = np.array_split(np.arange(n), min(BLOCKS, n)) if n > 1 else []
+        parts = np.array_split(np.arange(n), min(SINGLE_NOTE_BLOCKS, n)) if n > 1 else []
     return parts
 
 
@@ -56,29 +56,34 @@ def leave_out_folds(parts: Sequence[Sequence[np.ndarray]], most: int) -> Iterato
         yield np.sort(np.concatenate([part for of_class in parts for part in of_class[fold::n_folds]]))
 
 
-def same_samples(*tables: np.ndarray) -> np.ndarray:
+def same_samples(X: np.ndarray) -> np.ndarray:
     """A number for each row, the same for rows that are the same up to `SAME_SAMPLE`; numbered as they appear.
 
-    Rows of several tables are numbered consecutively. Only a few numbers for each row are kept in memory: rows that are
-    near have near projections, so only rows with near projections are compared.
+    Rows that are near have near projections, so only rows with near projections are compared.
 
     >>> same_samples(np.array([[3.0], [1.0], [3.0], [3.0 + 1e-9]]))
     array([0, 1, 0, 0])
     """
-    rows = _Rows(tables)
-    number = np.unique(rows.each(_digests), return_inverse=True)[1]
-    first = np.unique(number, return_index=True)[1]
-    distances = pdist(rows[np.sort(first)[:: max(1, len(first) // TYPICAL_ROWS)]])
+    of_bytes = np.fromiter((hash(row.tobytes()) for row in X), np.int64, len(X))
+    _, first, number = np.unique(of_bytes, return_index=True, return_inverse=True)
+    distances = pdist(X[np.sort(first)[:: max(1, len(first) // MEDIAN_ROWS)]])
     if distances.size:
-        directions = np.linalg.qr(np.random.default_rng(0).normal(size=(rows.width, min(rows.width, SHADOWS))))[0]
-        shadows = cKDTree(rows.each(lambda X: X @ directions)[first])
-        radius = _radius_of_copies(shadows, SAME_SAMPLE * float(np.median(distances)))
-        pairs = shadows.query_pairs(radius, output_type="ndarray")
-        pairs = pairs[rows.gaps(*first[pairs].T) <= radius]
+        d = X.shape[1]
+        directions = np.linalg.qr(np.random.default_rng(0).normal(size=(d, min(d, N_PROJECTIONS))))[0]
+        projected = cKDTree((X @ directions)[first])
+        radius = _radius_of_copies(projected, SAME_SAMPLE * float(np.median(distances)))
+        pairs = projected.query_pairs(radius, output_type="ndarray")
+        pairs = pairs[_gaps(X, *first[pairs].T) <= radius]
         links = coo_array((np.ones(len(pairs)), pairs.T), shape=(len(first), len(first)))
         number = connected_components(links, directed=False)[1][number]
     _, first, number = np.unique(number, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[number]
+
+
+def _gaps(X: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The distance between the rows of each pair."""
+    found = [np.linalg.norm(X[one[b]] - X[other[b]], axis=1) for b in blocks(len(one))]
+    return np.concatenate([*found, np.empty(0)])
 
 
 def _radius_of_copies(tree: cKDTree, radius: float) -> float:
@@ -93,38 +98,12 @@ def _radius_of_copies(tree: cKDTree, radius: float) -> float:
     def pairs_within(r: float) -> int:
         return (int(tree.count_neighbors(tree, r)) - tree.n) // 2
 
-    while pairs_within(radius) > max(1, tree.n // SOME_PAIRS) and pairs_within(radius / 10) < pairs_within(radius) / 5:
+    while (
+        pairs_within(radius) > max(1, tree.n // SAMPLES_PER_COPY)
+        and pairs_within(radius / 10) < pairs_within(radius) / 5
+    ):
         radius /= 10
     return radius
-
-
-class _Rows:
-    """The rows of several tables, numbered consecutively."""
-
-    def __init__(self, tables: Sequence[np.ndarray]) -> None:
-        self.tables, self.width = tables, tables[0].shape[1]
-        self.starts = np.cumsum([0, *(len(X) for X in tables)])
-
-    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        found = np.empty((len(rows), self.width))
-        table = np.searchsorted(self.starts, rows, side="right") - 1
-        for i in np.unique(table):
-            here = table == i
-            found[here] = self.tables[i][rows[here] - self.starts[i]]
-        return found
-
-    def each(self, of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        return np.concatenate([of(X[block]) for X in self.tables for block in blocks(len(X))])
-
-    def gaps(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """The distance between the rows of each pair."""
-        found = [np.linalg.norm(self[one[b]] - self[other[b]], axis=1) for b in blocks(len(one))]
-        return np.concatenate([*found, np.empty(0)])
-
-
-def _digests(X: np.ndarray) -> np.ndarray:
-    """A number for each row, the same for the same bytes."""
-    return np.fromiter((hash(row.tobytes()) for row in X), np.int64, len(X))
 
 
 def merge_copies(X: np.ndarray, groups: np.ndarray) -> np.ndarray:

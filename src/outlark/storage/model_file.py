@@ -31,21 +31,19 @@ from outlark.detection.second_stage import Embedding, SecondStage, identity_of
 from outlark.detection.thresholds import BINS, HAND, ClassCalibration
 from outlark.embeddings import BirdNET
 from outlark.errors import InputError, ModelFileError
-from outlark.estimators.checks import check_count
 from outlark.estimators.mddkm import MDDKM
-from outlark.estimators.open_set import check_outlier_label
-from outlark.estimators.pknn import PKNN
+from outlark.estimators.open_set import check_count, check_outlier_label
+from outlark.estimators.pknn import PKNN, Eta, Prototypes
+from outlark.estimators.training import Size
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.base import FrontEnd
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
 from outlark.files.container import about, read, write
 from outlark.files.fields import NEWER, OLDER, Fields, Table, decoded, encoded, put_kind, require, take_kind
-from outlark.maths.choice import Trial
+from outlark.maths.choice import ChoiceTrial
 from outlark.maths.description import Description, describe
-from outlark.maths.pknn import Eta, Prototypes
-from outlark.maths.size import Size
-from outlark.maths.sparse import LandmarkDescription
+from outlark.maths.landmarks import LandmarkDescription
 from outlark.version import __version__
 
 Arrays = dict[str, np.ndarray]
@@ -108,7 +106,7 @@ OF_MDDKM: Table = {
     "metric": ("metric_", one_of("euclidean", "within", "whiten")),
     "ratio": ("_ratio", lambda found: None if found is None else number(found)),
     "reference_size": ("reference_size_", lambda found: Size(*map(count, found))),
-    "trials": ("trials_", rows_of(Trial._make, str, Real, Real)),
+    "trials": ("trials_", rows_of(ChoiceTrial._make, str, Real, Real)),
     "trimmed": ("trimmed_", rows_of(tuple, SCALAR, SCALAR)),
     "feature_map": ("feature_map_", "float d|dd"),
     "origin": ("_origin", "float d"),
@@ -123,7 +121,7 @@ EXACT: Table = {
     "L_inv": ("L_inv", "triangle n"),
 }
 LANDMARKS: Table = EXACT | {
-    "landmarks": ("rows", "int m<n"),
+    "landmarks": ("landmarks", "int m<n"),
     "L_inv": ("L_inv", "triangle m"),
     "W": ("W", "triangle m"),
     "W_ones": ("W_ones", "float m"),

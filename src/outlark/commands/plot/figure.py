@@ -16,7 +16,7 @@ from outlark.commands.excerpt import with_surroundings
 from outlark.commands.plot.panels import Excerpt, Found, draw
 from outlark.detection.detector import BLOCK, NoteDetector
 from outlark.errors import AnnotationError, InputError
-from outlark.estimators.checks import is_number
+from outlark.estimators.open_set import is_number
 from outlark.segments import Segment
 
 if TYPE_CHECKING:

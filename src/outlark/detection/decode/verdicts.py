@@ -8,7 +8,7 @@ import numpy as np
 
 from outlark.detection.scores import ScoreBlock, ScoreLayout
 from outlark.errors import InputError
-from outlark.estimators.checks import is_number
+from outlark.estimators.open_set import is_number
 from outlark.segments import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN, Segment
 
 DECODERS = ("auto", "rules", "viterbi", "notes")

@@ -27,12 +27,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outlark.errors import InputError
-from outlark.estimators.checks import check_groups, encode_labels
 from outlark.estimators.occgp import OCCGP
-from outlark.estimators.open_set import class_thresholds
-from outlark.maths.description import score
+from outlark.estimators.open_set import check_groups, class_thresholds, encode_labels
+from outlark.maths.description import one_blas_thread, score
 from outlark.maths.notes import balanced_subset, leave_out_folds, leave_out_parts, merge_copies
-from outlark.maths.rows import one_blas_thread
 
 LEARNT = "leave-note-out"
 #: Refits without some of the notes, for the thresholds, and folds for Platt's sigmoid.

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from outlark.maths import size as module
-from outlark.maths.size import Size, mean_left_out_score, score_at_size, size_factor, size_of, smallest
-from outlark.maths.sparse import Setting
+from outlark.estimators import training
+from outlark.estimators.training import Size, mean_left_out_score, score_at_size, size_factor, size_of, smallest
+from outlark.maths.landmarks import Setting
 
 SETTING = Setting(2.0, 0.1)
 
@@ -54,12 +54,12 @@ def test_the_score_at_its_own_size_is_the_class_itself(rng):
         (np.arange(41), Size(8, 8), 6),
         (np.repeat(np.arange(4), [1, 1, 1, 38]), Size(4, 10), 5),  # by samples: a note may be long
         (np.arange(9), Size(8, 8), 2),
-        (np.arange(400), Size(2, 2), module.MOST_SUBSETS),
+        (np.arange(400), Size(2, 2), training.MAX_SUBSETS),
     ],
 )
 def test_every_note_is_used_about_once(rng, monkeypatch, notes, size, subsets):
     seen = []
-    monkeypatch.setattr(module, "mean_left_out_score", lambda Z, notes, setting: seen.append(len(notes)) or 1.0)
+    monkeypatch.setattr(training, "mean_left_out_score", lambda Z, notes, setting: seen.append(len(notes)) or 1.0)
     score_at_size(rng.normal(size=(len(notes), 2)), notes, size, SETTING)
     assert seen == [size.n_samples] * subsets
 
@@ -67,9 +67,9 @@ def test_every_note_is_used_about_once(rng, monkeypatch, notes, size, subsets):
 @pytest.mark.parametrize(("exact_up_to", "subsets"), [(399, 2), (400, 4)])
 def test_subsets_of_a_large_class_hold_enough_samples_together(rng, monkeypatch, exact_up_to, subsets):
     seen = []
-    monkeypatch.setattr(module, "mean_left_out_score", lambda Z, notes, setting: seen.append(1) or 1.0)
-    monkeypatch.setattr(module, "EXACT_UP_TO", exact_up_to)
-    monkeypatch.setattr(module, "ENOUGH_SAMPLES", 250)
+    monkeypatch.setattr(training, "mean_left_out_score", lambda Z, notes, setting: seen.append(1) or 1.0)
+    monkeypatch.setattr(training, "EXACT_UP_TO", exact_up_to)
+    monkeypatch.setattr(training, "MAX_SUBSET_SAMPLES", 250)
     score_at_size(rng.normal(size=(400, 2)), np.arange(400), Size(100, 100), SETTING)
     assert len(seen) == subsets
 
