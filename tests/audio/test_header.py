@@ -11,9 +11,10 @@ import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlark.audio.contents import text_chunks
-from outlark.audio.header import Facts, RecorderTime, recorder_site, recorder_time, site_of, time_in_name
+from outlark.audio.facts import Facts
+from outlark.audio.header import RecorderTime, recorder_site, recorder_time, text_chunks, time_in_name
 from outlark.audio.recording import Recording
+from outlark.audio.sound_files import site_of
 from outlark.errors import AudioError, InputError
 
 STAMP = "GUANO|Version: 1.0\nMake: Open Acoustic Devices\nTimestamp: 2023-10-24T12:34:56+02:00\nTE: 1\n"

@@ -5,7 +5,7 @@ import pytest
 import soundfile
 
 from outlark.audio.recording import Recording, read
-from outlark.audio.sound import Resampler, check_sample_rate, mono
+from outlark.audio.sound import Resampler, check_sample_rate, mono, resample
 from outlark.audio.sound_files import SoundFiles, pair_names
 from outlark.errors import AnnotationError, AudioError, InputError, OutlarkError
 
@@ -53,7 +53,7 @@ def test_sample_rates(rate):
 
 def test_samples_that_are_resampled():
     with pytest.raises(InputError, match="the first is sample 3"):
-        Resampler(44100, 22050).push([0.0, 0.0, 0.0, np.nan])
+        resample([0.0, 0.0, 0.0, np.nan], 44100, 22050)
 
 
 @pytest.mark.parametrize(

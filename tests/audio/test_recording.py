@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark.audio.recording import Quality, Recording, read
+from outlark.audio.facts import Quality
+from outlark.audio.recording import Recording, read
 from outlark.audio.sound import mono
 from outlark.errors import AudioError
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy.signal import resample_poly
 
 from outlark.audio.sound import FrameStream, Resampler, check_sample_rate, mono, resample
-from outlark.errors import InputError
 from tests.pace import check_even_pace
 
 # --- mono -----------------------------------------------------------------------------------------------------------
@@ -317,17 +316,6 @@ def test_no_samples_no_frames(shape):
     stream = FrameStream(6, 3)
     assert stream.push(np.empty(shape)).shape == (0, 6, *shape[1:])
     assert stream.finish().shape == (0, 6, *shape[1:])
-
-
-@pytest.mark.parametrize(
-    "make", [lambda: FrameStream(4, 2), lambda: Resampler(2000, 1000), lambda: Resampler(100, 100)]
-)
-def test_what_is_over_is_over(make):
-    stream = make()
-    assert len(stream.finish()) == 0
-    for call in (lambda: stream.push([1.0]), stream.finish):
-        with pytest.raises(InputError, match=r"finished; make a new (FrameStream|Resampler)"):
-            call()
 
 
 def test_ten_minutes_take_little_memory_and_its_end_as_long_as_its_start():

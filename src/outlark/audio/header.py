@@ -1,22 +1,245 @@
-"""When and where a recording was made: from GUANO, the header comment, or file and folder names; and `Facts`."""
+"""What the header and the name of a sound file say: where its sound lies, when and where it was recorded.
 
+Decoders read the first stream of a file as far as its header announces and say nothing about the rest. Here the bytes
+of every stream are found, so that all sound is read, and what is missing is said. This module reads WAV files (RIFF,
+RF64, BW64), `compressed` the others.
+"""
+
+import io
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import BinaryIO, NamedTuple
 
-from outlark.errors import InputError
+from outlark.files.io import length_of
 
-GUANO, COMMENT, FILE_NAME = "guano", "comment", "file name"
+
+class Stream(NamedTuple):
+    """Bytes start … end - 1 of a file, decoded as if `head` stood before them."""
+
+    start: int
+    end: int
+    head: bytes = b""
+
+
+class Contents(NamedTuple):
+    """The streams of a file, none if a decoder reads all of it as it is; and what is missing of the recording."""
+
+    streams: tuple[Stream, ...] = ()
+    partial: str | None = None
+
+
+class StreamFile:
+    """A stream as a file of its own, for the decoder.
+
+    >>> file = StreamFile(io.BytesIO(b"..abcd.."), Stream(2, 6, head=b"<"))
+    >>> file.read(3), file.tell(), file.read()
+    (b'<ab', 3, b'cd')
+    """
+
+    def __init__(self, file: BinaryIO, stream: Stream) -> None:
+        self._file, self._stream, self._at = file, stream, 0
+        self._size = len(stream.head) + stream.end - stream.start
+
+    def read(self, n: int = -1) -> bytes:
+        head = self._stream.head
+        left = max(0, self._size - self._at)
+        n = left if n < 0 else min(n, left)
+        first = head[self._at : self._at + n]
+        if n > len(first):
+            self._file.seek(self._stream.start + self._at + len(first) - len(head))
+            first += self._file.read(n - len(first))
+        self._at += len(first)
+        return first
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def write(self, data: bytes) -> int:
+        """Never called, but soundfile requires it."""
+        raise OSError("read only")
+
+
+def contents(file: BinaryIO) -> Contents:
+    """The streams of an open file; moves its position.
+
+    >>> import numpy, soundfile
+    >>> file = io.BytesIO()
+    >>> soundfile.write(file, numpy.zeros(8000), 8000, format="WAV")
+    >>> contents(io.BytesIO(file.getvalue()))
+    Contents(streams=(), partial=None)
+    >>> print(contents(io.BytesIO(file.getvalue()[: 44 + 2 * 2000])).partial)
+    cut short: its header announces 1.000 s, but it holds 0.250 s; get a complete copy if there is one
+    """
+    file.seek(0)
+    if file.read(4) in RIFF_FAMILY:
+        return _wav_contents(file, 0, length_of(file))
+    from outlark.audio.compressed import compressed_contents
+
+    return compressed_contents(file)
+
+
+def cut_short(announced_s: float, there_s: float) -> str:
+    """What is said about a file that ends too early."""
+    return (
+        f"cut short: its header announces {announced_s:.3f} s, but it holds {there_s:.3f} s; get a complete copy if "
+        "there is one"
+    )
+
+
+# ------------------------------------------------------------------ WAV files
+
+#: How a file made of chunks begins.
+RIFF_FAMILY = (b"RIFF", b"RF64", b"BW64")
+#: The size of a chunk that does not fit into four bytes: it is in the chunk "ds64", or the chunk goes on to the end.
+SIZE_ELSEWHERE = 0xFFFFFFFF
+#: Limits on the text read from a chunk and on chunks, because damaged files may announce anything.
+MAX_CHUNK_BYTES, MAX_CHUNKS = 2**20, 1000
+#: Sizes written by programs that do not know yet how much will follow: 2 and 4 GiB, or a little less.
+UNKNOWN_SIZES = (range(0x7FFF0000, 0x80000001), range(0xFFFF0000, 0x100000000))
+#: Chunks that may follow the sound; they are recognised even if they are cut off.
+CHUNKS_AFTER_SOUND = (
+    b"LIST", b"guan", b"wamd", b"bext", b"iXML", b"axml", b"id3 ", b"ID3 ", b"cue ", b"plst", b"smpl", b"inst", b"JUNK",
+    b"junk", b"PAD ", b"FLLR", b"fact", b"PEAK", b"_PMX", b"DISP", b"afsp", b"acid", b"MD5 ", b"chna", b"levl", b"TAG",
+    b"ID3", b"APETAGEX",
+)  # fmt: skip
+
+
+def text_chunks(file: BinaryIO) -> dict[str, str]:
+    """The texts of an open WAV file: "guan" (GUANO), and those of its INFO list, such as "ICMT" (comment).
+
+    The first text of each name counts. Other kinds of files have none; of a damaged file, what can be found.
+    """
+    found: dict[str, str] = {}
+    file.seek(0)
+    if not _is_wave(file):
+        return found
+    for name, size in _chunks(file):
+        if name == b"guan":
+            found.setdefault("guan", _text(file.read(min(size, MAX_CHUNK_BYTES))))
+        elif name == b"LIST":
+            for entry, text in _info_entries(file.read(min(size, MAX_CHUNK_BYTES))):
+                found.setdefault(entry, text)
+    return found
+
+
+def _is_wave(file: BinaryIO) -> bool:
+    """Whether a WAV file starts here; moves to its first chunk."""
+    start = file.read(12)
+    return start[:4] in RIFF_FAMILY and start[8:] == b"WAVE"
+
+
+def _chunks(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
+    """Name and size of each chunk, with the file at its content; up to the first one that makes no sense."""
+    at, end = file.tell(), length_of(file)
+    size_of_sound = SIZE_ELSEWHERE
+    for _ in range(MAX_CHUNKS):
+        file.seek(at)
+        head = file.read(8)
+        name, size = head[:4], _number(head[4:])
+        if len(head) < 8 or not name.isascii() or not name.decode().isprintable():
+            return
+        if name == b"ds64":
+            size_of_sound = _number(file.read(16)[8:])
+            file.seek(at + 8)
+        if name == b"data" and size == SIZE_ELSEWHERE:
+            size = size_of_sound
+        yield name, size
+        at += 8 + size + size % 2
+        if at >= end:
+            return
+
+
+def _info_entries(body: bytes) -> Iterator[tuple[str, str]]:
+    at = 4
+    while body[:4] == b"INFO" and at + 8 <= len(body):
+        name, size = body[at : at + 4], _number(body[at + 4 : at + 8])
+        if name.isascii():
+            yield name.decode(), _text(body[at + 8 : at + 8 + size])
+        at += 8 + size + size % 2
+
+
+def _text(body: bytes) -> str:
+    """UTF-8, or else Latin-1, up to the zero that may end it."""
+    body = body.split(b"\0", 1)[0]
+    try:
+        return body.decode("utf-8").strip()
+    except UnicodeDecodeError:
+        return body.decode("latin-1").strip()
+
+
+def _number(field: bytes) -> int:
+    return int.from_bytes(field, "little")
+
+
+def _wav_contents(file: BinaryIO, start: int, end: int) -> Contents:
+    """The sound of a file, wherever its header says that it ends; only the header is read.
+
+    Recorders write sizes when they stop. If they lose power, the header announces nothing, or less than there is.
+    """
+    file.seek(start)
+    bytes_per_s, block = 0, 1
+    for name, size in _chunks(file) if _is_wave(file) else ():
+        if name == b"fmt ":
+            form = file.read(16)
+            bytes_per_s, block = _number(form[8:12]), max(1, _number(form[12:14]))
+        elif name == b"data" and bytes_per_s:
+            return _wav_sound(file, Stream(start, end), size, bytes_per_s, block)
+    return Contents()
+
+
+def _wav_sound(file: BinaryIO, within: Stream, size: int, bytes_per_s: int, block: int) -> Contents:
+    """The sound that starts here, of which `size` bytes are announced."""
+    first, end = file.tell(), within.end
+    there = end - first
+    if any(size in sizes for sizes in UNKNOWN_SIZES):
+        return Contents()
+    if size - there >= block:
+        return Contents(partial=cut_short(size / bytes_per_s, there / bytes_per_s))
+    rest = first + size + size % 2
+    file.seek(rest)
+    if _is_wave(file):
+        more = _wav_contents(file, rest, end)
+        return Contents((Stream(within.start, rest), *(more.streams or (Stream(rest, end),))), more.partial)
+    if there - size < block or _is_no_sound(file, rest, end, after_sound=size > 0):
+        return Contents()
+    there -= there % block
+    said = f"its header was never finished: it announces {size / bytes_per_s:.3f} s, but {there / bytes_per_s:.3f} s "
+    said += "of sound follow, and were read; the recorder may have lost power"
+    # with these sizes, the decoder reads to the end
+    file.seek(within.start + 8)
+    head = b"RIFF" + (8).to_bytes(4, "little") + file.read(first - within.start - 12) + bytes(4)
+    return Contents((Stream(first, first + there, head),), said)
+
+
+def _is_no_sound(file: BinaryIO, at: int, end: int, *, after_sound: bool) -> bool:
+    """Whether what follows the announced sound is chunks, or after some sound, nothing but zeros."""
+    file.seek(at)
+    if file.read(8).startswith(CHUNKS_AFTER_SOUND):
+        return True
+    following = at
+    file.seek(at)
+    for _, size in _chunks(file):
+        following = file.tell() + size
+    if end <= following <= end + 1:
+        return True
+    file.seek(at)
+    return after_sound and not any(any(block) for block in iter(lambda: file.read(MAX_CHUNK_BYTES), b""))
+
+
+# ------------------------------------------------------------------ when
+
 #: Other years come from a clock that was never set, or are not years.
 FIRST_YEAR, LAST_YEAR = 1990, 2099
 #: AudioMoth named files by hexadecimal seconds between these years.
 HEX_YEARS = range(2016, 2031)
 #: Sources that differ by no more agree: files are named a moment before or after the first sample.
-TOLERANCE = timedelta(seconds=2)
-
+CLOCK_TOLERANCE = timedelta(seconds=2)
 #: AudioMoth: "Recorded at 12:34:56 24/10/2023 (UTC+2) by …"; early ones without a zone, later ones with milliseconds.
 AUDIOMOTH = re.compile(
     r"Recorded at (\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,6}))? (\d{1,2})/(\d{1,2})/(\d{4})"
@@ -31,13 +254,6 @@ IN_NAME = re.compile(
     re.IGNORECASE,
 )
 HEX_NAME = re.compile(r"(?=[0-9]*[a-f])[0-9a-f]{8}", re.IGNORECASE)
-#: Fields of GUANO, in lower case, that hold the name of a site; a Song Meter's prefix, unless it is its serial number.
-SITE_FIELDS = ("nabat|site name", "site name", "site", "wa|song meter|prefix", "wa|prefix")
-#: How to find the site of a recording if the recorder did not store it.
-AUTO, FOLDER, PARENT, NAME = "auto", "folder", "parent", "name"
-NO_SITE = "(no site)"
-#: Folders named by date or without meaning: 2023, 2023-10, 20231024, Data.
-_NOT_A_SITE = re.compile(r"(\d{4})(?:[-_. ]?\d{2}(?:[-_. ]?\d{2})?)?|data|wav|audio|recordings", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +291,7 @@ def recorder_time(guano: str, comment: str, name: str) -> RecorderTime | None:
     if not found:
         return None
     best, *others = found
-    return replace(best, differences=tuple(_difference(best, other) for other in others if _differ(best, other)))
+    return replace(best, differences=tuple(said for other in others if (said := _difference(best, other))))
 
 
 def time_in_name(name: str) -> RecorderTime | None:
@@ -85,28 +301,26 @@ def time_in_name(name: str) -> RecorderTime | None:
     '2020-04-10T15:00:00+00:00'
     >>> time_in_name("SwiftOne_20220719_000000_-0400.wav").began.isoformat()
     '2022-07-19T00:00:00-04:00'
-    >>> time_in_name("site1_2024-05-11_05-30-00.wav").began.isoformat()
-    '2024-05-11T05:30:00'
     >>> time_in_name("B_20230230_120000.wav")  # no such day
     """
     for found in IN_NAME.finditer(name):
         began = _date_time("".join(found[part] for part in ("year", "month", "day", "hour", "minute", "second")))
         zone = found["zone"] or ""
-        # a hyphen right after the time may start a serial number; ISO 8601 has a T, Swift an underscore
-        stated = "" if zone.startswith("-") and found["between"] not in "Tt" else zone
+        if zone.startswith("-") and found["between"] not in "Tt":
+            zone = ""  # it may start a serial number; ISO 8601 has a T, Swift an underscore
         if began is not None:
-            zone = stated.removeprefix("_").replace(":", "")
-            return RecorderTime(began=began.replace(tzinfo=_zone(zone)), source=FILE_NAME)
+            zone = zone.removeprefix("_").replace(":", "")
+            return RecorderTime(began=began.replace(tzinfo=_zone(zone)), source="file name")
     stem = name.split(".", 1)[0]
     if HEX_NAME.fullmatch(stem):
         began = datetime.fromtimestamp(int(stem, 16), UTC)
         if began.year in HEX_YEARS:
-            return RecorderTime(began=began, source=FILE_NAME)
+            return RecorderTime(began=began, source="file name")
     return None
 
 
 def _time_in_guano(text: str) -> RecorderTime | None:
-    fields = guano_fields(text)
+    fields = _guano_fields(text)
     stamp = re.sub(r"\s+(?=[+-]\d)", "", fields.get("timestamp", ""))
     stamp = re.sub(r"(?<=:\d\d[+-])(?=\d(:|$))", "0", stamp)  # a Song Meter Mini writes +1:00
     if ":" not in stamp and "T" not in stamp:  # a date without a time
@@ -119,15 +333,11 @@ def _time_in_guano(text: str) -> RecorderTime | None:
         return None
     expansion = fields.get("te", "")
     slowed = float(expansion) if re.fullmatch(r"\d{1,4}(\.\d+)?", expansion) else 1.0
-    return RecorderTime(began=began, source=GUANO, expansion=slowed or 1.0)
+    return RecorderTime(began=began, source="guano", expansion=slowed or 1.0)
 
 
-def guano_fields(text: str) -> dict[str, str]:
-    """Names, in lower case, and values of the lines of GUANO; the first of each name counts.
-
-    >>> guano_fields("TE: 10\\nNABat|Site Name: Upper pond")
-    {'te': '10', 'nabat|site name': 'Upper pond'}
-    """
+def _guano_fields(text: str) -> dict[str, str]:
+    """Names, in lower case, and values of the lines of GUANO; the first of each name counts."""
     fields: dict[str, str] = {}
     for line in text.splitlines():
         name, colon, value = line.partition(":")
@@ -147,7 +357,7 @@ def _time_in_comment(comment: str) -> RecorderTime | None:
     began = began.replace(microsecond=int((part or "0").ljust(6, "0")))
     if utc:
         began = began.replace(tzinfo=_zone(f"{sign}{hours:0>2}{minutes or '00'}") if sign else UTC)
-    return RecorderTime(began=began, source=COMMENT)
+    return RecorderTime(began=began, source="comment")
 
 
 def _date_time(digits: str) -> datetime | None:
@@ -161,10 +371,8 @@ def _date_time(digits: str) -> datetime | None:
 
 def _zone(text: str) -> timezone | None:
     """From Z or +HHMM; None unless in quarters of an hour from -12 to +14 hours."""
-    if text in ("Z", "z"):
-        return UTC
-    if not text:
-        return None
+    if not text or text in "Zz":
+        return UTC if text else None
     hours, minutes = int(text[1:3]), int(text[3:])
     offset = timedelta(hours=hours, minutes=minutes) * (-1 if text[0] == "-" else 1)
     if minutes % 15 or not timedelta(hours=-12) <= offset <= timedelta(hours=14):
@@ -182,184 +390,24 @@ def _gap(one: datetime, other: datetime) -> timedelta:
     return min(other - local, other - utc, key=abs)
 
 
-def _differ(best: RecorderTime, other: RecorderTime) -> bool:
-    return abs(_gap(best.began, other.began)) > TOLERANCE
-
-
-def _difference(best: RecorderTime, other: RecorderTime) -> str:
+def _difference(best: RecorderTime, other: RecorderTime) -> str | None:
     gap = _gap(best.began, other.began)
-    when = "later" if gap > timedelta(0) else "earlier"
+    if abs(gap) <= CLOCK_TOLERANCE:
+        return None
     return (
-        f"the {other.source} says {other.began.isoformat(' ')}, {abs(gap)} {when} than the {best.source} "
-        f"({best.began.isoformat(' ')})"
+        f"the {other.source} says {other.began.isoformat(' ')}, {abs(gap)} "
+        f"{'later' if gap > timedelta(0) else 'earlier'} than the {best.source} ({best.began.isoformat(' ')})"
     )
 
 
-# ------------------------------------------------------------------------- site
+# ------------------------------------------------------------------ where
+
+#: Fields of GUANO, in lower case, that hold the name of a site; a Song Meter's prefix, unless it is its serial number.
+SITE_FIELDS = ("nabat|site name", "site name", "site", "wa|song meter|prefix", "wa|prefix")
 
 
 def recorder_site(guano: str) -> str | None:
     """The site that the recorder wrote into the file, or None."""
-    fields = guano_fields(guano)
-    for field in SITE_FIELDS:
-        site = fields.get(field, "")
-        if site and site != fields.get("serial"):
-            return site
-    return None
-
-
-def site_of(recording: str, path: str, way: str = AUTO) -> str:
-    """The site of a recording from its path; "(no site)" if it does not reveal one.
-
-    `recording` is its name in a run: the path below the deepest folder that holds all recordings, with "/"; `path` its
-    full path, for recordings that are not in a folder of their own. The `way` is "folder": the first folder of the
-    name, except dates, "Data" and the like; "parent": the folder of the file; "name": the part of the file name before
-    the time; or "auto": the first folder, else the part of the file name, else the folder of the file.
-
-    >>> site_of("pond/20231024/20231024_120000.WAV", "/disk/pond/20231024/20231024_120000.WAV")
-    'pond'
-    >>> site_of("SM4-N_20231024_120000.wav", "/disk/all/SM4-N_20231024_120000.wav")
-    'SM4-N'
-    >>> site_of("20231024_120000.WAV", "/disk/ridge/20231024_120000.WAV")
-    'ridge'
-    """
-    file = PurePosixPath(recording)
-    folders = [folder for folder in file.parts[:-1] if not _is_date_or_data(folder)]
-    around = [folder for folder in reversed(Path(path).parts[1:-1]) if not _is_date_or_data(folder)]
-    in_name = _before_time(file.name)
-    found = {
-        FOLDER: folders[:1] or around[:1],
-        PARENT: folders[-1:] or around[:1],
-        NAME: [in_name] if in_name else [],
-        AUTO: folders[:1] or ([in_name] if in_name else around[:1]),
-    }[way]
-    return found[0] if found else NO_SITE
-
-
-def _is_date_or_data(folder: str) -> bool:
-    """Whether a folder is named by date or without meaning.
-
-    >>> [name for name in ("2023", "2023-10-24", "Data", "0042", "pond 2023") if _is_date_or_data(name)]
-    ['2023', '2023-10-24', 'Data']
-    """
-    found = _NOT_A_SITE.fullmatch(folder)
-    return found is not None and (found[1] is None or FIRST_YEAR <= int(found[1]) <= LAST_YEAR)
-
-
-def _before_time(name: str) -> str:
-    """The part of a file name before the time; blank without a time.
-
-    >>> _before_time("SITE7_20231024_123456.WAV"), _before_time("5E9089F0.WAV"), _before_time("night.wav")
-    ('SITE7', '', '')
-    """
-    at = IN_NAME.search(name)
-    if at is None or HEX_NAME.fullmatch(name.split(".", 1)[0]):
-        return ""
-    return name[: at.start()].strip(" _-.$")
-
-
-# ------------------------------------------------------------------------- facts
-
-
-class HasOnset(Protocol):
-    """An annotation, which this package does not know."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def start_s(self) -> float: ...
-
-
-Note = TypeVar("Note", bound=HasOnset)
-#: Attributes that are several sentences.
-FACTS_LISTS = ("remarks", "quality")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Facts:
-    """Facts about a recording as a whole; kept with its scores for `decide`.
-
-    It `began` at a time in ISO 8601, with a zone only if the recorder gives one, as some `source` says. `expansion` is
-    in seconds of the file per second of real time, `site` as the recorder wrote it, `partial` says why not all of it
-    was analysed, `quality` tells digital silence, clipping, or channels that cancel each other, and `remarks` anything
-    else that is odd. It `counts` as recording effort unless half of it or more cannot be listened to.
-
-    >>> facts = Facts(began="2023-10-24T23:59:59", source="file name", partial="cut short")
-    >>> facts.time_at(1.5), facts.all_remarks
-    ('2023-10-25T00:00:00.500000', ('partial: cut short',))
-    """
-
-    began: str | None = None
-    source: str | None = None
-    expansion: float = 1.0
-    site: str | None = None
-    partial: str | None = None
-    remarks: tuple[str, ...] = ()
-    quality: tuple[str, ...] = ()
-    counts: bool = True
-
-    @classmethod
-    def of_recorder(
-        cls, clock: RecorderTime | None, *, site: str | None, partial: str | None, remarks: tuple[str, ...]
-    ) -> Self:
-        """From the header and the name of a file."""
-        if clock is None:
-            return cls(site=site, partial=partial, remarks=remarks)
-        return cls(
-            began=clock.began.isoformat(),
-            source=clock.source,
-            expansion=clock.expansion,
-            site=site,
-            partial=partial,
-            remarks=(*clock.differences, *remarks),
-        )
-
-    @classmethod
-    def of_dict(cls, kept: Mapping[str, Any]) -> Self:
-        """From `as_dict`."""
-        try:
-            facts = cls(**{**kept, **{name: tuple(kept.get(name, ())) for name in FACTS_LISTS}})
-            facts.time_at(1.0)
-            "".join(facts.all_remarks)
-            if not isinstance(facts.site, str | None):
-                raise TypeError(f"site is {facts.site!r:.60}")
-        except (TypeError, ValueError, ArithmeticError) as error:
-            raise InputError(
-                f"the description of the recording is damaged ({error!s:.100}); keep the scores again"
-            ) from None
-        return facts
-
-    def and_also(self, remark: str | None) -> Self:
-        return self if remark is None else replace(self, remarks=(*self.remarks, remark))
-
-    def as_dict(self) -> dict[str, Any]:
-        """JSON values; defaults are omitted."""
-        usual = asdict(Facts())
-        odd = {name: value for name, value in asdict(self).items() if value != usual[name]}
-        return {name: list(value) if name in FACTS_LISTS else value for name, value in odd.items()}
-
-    def for_journal(self) -> dict[str, Any]:
-        """What the journal says about the recording, including what is unknown."""
-        odd = {"partial": self.partial, "remarks": list(self.remarks), "quality": list(self.quality)}
-        return {**odd, "counts": self.counts, "began": self.began, "expansion": self.expansion, "site": self.site}
-
-    @property
-    def all_remarks(self) -> tuple[str, ...]:
-        partial = () if self.partial is None else (f"partial: {self.partial}",)
-        return (*partial, *self.remarks, *self.quality)
-
-    @property
-    def remark(self) -> str:
-        return "; ".join(self.all_remarks)
-
-    def time_at(self, start_s: float) -> str | None:
-        """The time of day at a position in the file, ISO 8601."""
-        if self.began is None:
-            return None
-        began = datetime.fromisoformat(self.began)
-        clock = RecorderTime(began=began, source=self.source or "", expansion=self.expansion)
-        return clock.at(start_s).isoformat(timespec="microseconds")
-
-    def on(self, annotation: Note) -> Note:
-        """The annotation with its time of day and the remarks on its recording."""
-        return replace(annotation, start_time=self.time_at(annotation.start_s), remark=self.remark)
+    fields = _guano_fields(guano)
+    sites = (fields.get(field) for field in SITE_FIELDS)
+    return next((site for site in sites if site and site != fields.get("serial")), None)

@@ -1,21 +1,22 @@
-"""`Recording`: the only reader of sound files. Blocks, excerpts, when and where it was made, and `Quality`."""
+"""`Recording`: the only reader of sound files, in blocks, excerpts and parts."""
 
 import os
-import sys
-from collections.abc import Callable, Generator, Iterable, Iterator
+import re
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO
 
 import numpy as np
 import soundfile
 from numpy.typing import ArrayLike
 
-from outlark.audio.contents import StreamFile, contents, text_chunks
-from outlark.audio.header import Facts, RecorderTime, recorder_site, recorder_time
-from outlark.audio.sound import CHUNK, Reblock, check_channel, check_sample_rate, first_bad, mono, one_channel
+from outlark.audio.facts import Facts
+from outlark.audio.header import RecorderTime, StreamFile, contents, recorder_site, recorder_time, text_chunks
+from outlark.audio.sound import SAMPLES_AT_ONCE, Reblock, check_channel, check_sample_rate, first_bad, mono, one_channel
 from outlark.errors import AudioError, InputError
 from outlark.files.io import (
     NOT_REGULAR,
@@ -121,8 +122,12 @@ class Recording:
     @property
     def facts(self) -> Facts:
         """When and where it was made and what is odd about it, before its samples are read."""
-        site = recorder_site(self._texts.get("guan", ""))
-        return Facts.of_recorder(self.clock, site=site, partial=self.partial, remarks=self.remarks)
+        facts = Facts(site=recorder_site(self._texts.get("guan", "")), partial=self.partial, remarks=self.remarks)
+        clock = self.clock
+        if clock is None:
+            return facts
+        began, remarks = clock.began.isoformat(), (*clock.differences, *self.remarks)
+        return replace(facts, began=began, source=clock.source, expansion=clock.expansion, remarks=remarks)
 
     # ------------------------------------------------------------ samples
 
@@ -178,7 +183,7 @@ class Recording:
         start = max(0, start)
         return self._chosen_channel(PartReader(self).part(start, end), start)
 
-    def decoded(self, dtype: str = "float64", first: int = 0, size: int = CHUNK) -> Generator[np.ndarray]:
+    def decoded(self, dtype: str = "float64", first: int = 0, size: int = SAMPLES_AT_ONCE) -> Generator[np.ndarray]:
         """All channels (n, channels) from sample `first` on, as they are in the file; any `size` if it is `seekable`.
 
         Otherwise always the same pieces from the start, because what Opus decodes to depends on them.
@@ -228,13 +233,11 @@ class Recording:
                 with soundfile.SoundFile(source) as decoder:
                     yield decoder
             except (soundfile.SoundFileError, TypeError) as error:  # TypeError: a name that ends in .raw
-                if getattr(file, "error", None) is None:
-                    raise self._not_decoded(file, error) from error
+                raise self._not_decoded(file, error) from error
 
     @contextmanager
     def _bytes(self) -> Iterator[BinaryIO]:
         """The file itself. The decoder takes an error of the network for the end of the file; here it is raised."""
-        wrong: Exception | None = None
         try:
             if is_endless(self.path):
                 raise AudioError(f"{self.path} {NOT_REGULAR}")
@@ -242,17 +245,14 @@ class Recording:
                 source: Any = _Fetched(file) if is_url(self.path) else file
                 try:
                     yield source
-                except AudioError as error:
-                    wrong = error  # what is wrong with the sound is no error of the network
-                if getattr(source, "error", None) is not None:
-                    raise source.error
+                finally:
+                    if getattr(source, "error", None) is not None:
+                        raise source.error
         except (FileNotFoundError, NotADirectoryError) as error:
             where = "URL" if is_url(self.path) else "path"
             raise AudioError(f"{self.path} does not exist; check the {where}") from error
         except OSError as error:
             raise self._not_opened(error) from error
-        if wrong is not None:
-            raise wrong
 
     def _not_opened(self, error: OSError) -> AudioError:
         why = error.strerror or error
@@ -341,7 +341,7 @@ class PartReader:
         if self._recording.seekable:  # and then pieces may start anywhere
             self._held, self._held_start = self._none, start
             self._rest.close()
-            self._rest = self._recording.decoded(self._dtype, start, min(CHUNK, max(1, end - start)))
+            self._rest = self._recording.decoded(self._dtype, start, min(SAMPLES_AT_ONCE, max(1, end - start)))
         pieces, at = [self._held], self._held_start + len(self._held)
         while at < end:
             if at <= start:
@@ -364,11 +364,7 @@ def for_decoder(path: str | PathLike[str]) -> str | bytes:
     ('café.wav', b'caf\\xe9.wav')
     """
     text = os.fspath(path)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return os.fsencode(text)
-    return text
+    return os.fsencode(text) if re.search("[\ud800-\udfff]", text) else text
 
 
 def read(path: str | PathLike[str], channel: int | str = "mix") -> tuple[np.ndarray, int]:
@@ -382,157 +378,3 @@ def read(path: str | PathLike[str], channel: int | str = "mix") -> tuple[np.ndar
     """
     recording = Recording(path, channel)
     return np.concatenate([np.empty(0), *recording.chunks()]), recording.sample_rate
-
-
-# ------------------------------------------------------------------ quality
-
-#: Duration of a window in seconds.
-QUALITY_WINDOW_S = 0.01
-#: Full scale: the largest value of 8 and of 16 bits.
-FULL_8, FULL_16 = 127 / 128, 32767 / 32768
-#: Channels are compared in every eighth window; they cancel if their mean has less than this share of their power.
-COMPARED, CANCELLED = 8, 0.01
-#: Shares of the time from which a recording is remarked on, and from which it does not count as effort.
-REMARKED, SPOILT = 0.05, 0.5
-#: What is counted: samples, those in windows of digital silence, those in windows with samples at full scale, these
-#: samples themselves (of any channel), windows in which channels were compared, and those in which they cancel.
-COUNTS = ("samples", "silent", "clipped", "at_full_scale", "compared", "cancelling")
-
-
-class Quality:
-    """Counts while a recording is decoded, of the channel that is analysed, or of all if it is their mean.
-
-    To process a recording in parts, give the samples in which windows of this `part` start, and the `position` of the
-    first sample pushed; then join their `counts` (`of_parts`).
-
-    >>> import soundfile
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     soundfile.write(f"{folder}/a.wav", np.zeros(8000), 8000)
-    ...     quality = Quality(Recording(f"{folder}/a.wav"))
-    >>> quality.push(np.zeros((8000, 1)))
-    >>> quality.remarks, quality.is_spoilt
-    (('100 % of it is digital silence: check the microphone and the recorder',), True)
-    """
-
-    def __init__(self, audio: Recording, *, part: tuple[int, int] = (0, sys.maxsize), position: int = 0) -> None:
-        self._window = max(1, round(QUALITY_WINDOW_S * audio.sample_rate))
-        self._full = FULL_8 if audio.subtype in ("PCM_U8", "PCM_S8") else FULL_16
-        self._floats = audio.subtype in ("FLOAT", "DOUBLE")
-        self._chosen, self._mixed = audio.chosen, audio.chosen is None and audio.channels > 1
-        self._channels = audio.channels if audio.chosen is None else 1
-        self._held, self._position = np.empty((self._channels, 0)), position  # from the next window on
-        self._next, self._until = -(-part[0] // self._window) * self._window, part[1]
-        self._counts, self._peak = np.zeros(len(COUNTS), np.int64), 0.0
-
-    @property
-    def counts(self) -> np.ndarray:
-        """Of all windows so far, and the peak; float64, exact."""
-        counts, peak = self._counted()
-        return np.append(counts.astype(float), peak)
-
-    def _counted(self) -> tuple[np.ndarray, float]:
-        """With the last window, which may be shorter."""
-        if not self._held.shape[1] or self._position != self._next or self._next >= self._until:
-            return self._counts, self._peak
-        counts, peak = self._of_windows(self._held[:, np.newaxis], self._next // self._window)
-        return self._counts + counts, max(self._peak, peak)
-
-    @classmethod
-    def of_parts(cls, audio: Recording, counts: Iterable[np.ndarray]) -> Self:
-        """From the `counts` of all parts."""
-        whole, found = cls(audio), np.array(list(counts))
-        whole._counts, whole._peak = found[:, :-1].sum(axis=0).astype(np.int64), float(found[:, -1].max())
-        return whole
-
-    def push(self, x: np.ndarray) -> None:
-        """The next samples, (n, channels)."""
-        channels = np.ascontiguousarray((x if self._chosen is None else x[:, [self._chosen]]).T)
-        held = self._held.shape[1]
-        start = min(max(0, self._next - self._position - held), channels.shape[1])
-        if held:  # first the window that has begun
-            start = min(self._window - held, channels.shape[1])
-            self._held = np.concatenate([self._held, channels[:, :start]], axis=1)
-            if self._held.shape[1] < self._window:
-                return
-            self._take(self._held)
-        else:
-            self._position += start
-        n = (channels.shape[1] - start) // self._window
-        rest = start + n * self._window
-        self._take(channels[:, start:rest])
-        self._held = channels[:, rest:].copy()
-
-    def _take(self, channels: np.ndarray) -> None:
-        """Whole windows from the next one on, (channels, n); those that start after the part do not count."""
-        n, after = channels.shape[1] // self._window, -(-(self._until - self._next) // self._window)
-        counted = channels[:, : max(0, min(n, after)) * self._window]
-        if counted.shape[1]:
-            windows = counted.reshape(len(counted), -1, self._window)
-            counts, peak = self._of_windows(windows, self._next // self._window)
-            self._counts, self._peak = self._counts + counts, max(self._peak, peak)
-        self._next += n * self._window
-        self._position += n * self._window
-
-    def _of_windows(self, windows: np.ndarray, number: int) -> tuple[np.ndarray, float]:
-        """Counts of windows (channels, n, samples), of which the first has this number on the grid; and the peak."""
-        _, n, size = windows.shape
-        high, low = windows.max(axis=2), windows.min(axis=2)
-        silent, loud = (high == low).all(axis=0), np.maximum(high, -low) >= self._full
-        at_full_scale = int((np.abs(windows[loud]) >= self._full).sum())
-        cancelling = _cancel(windows[:, -number % COMPARED :: COMPARED]) if self._mixed else np.zeros(0, bool)
-        counts = [n * size, silent.sum() * size, loud.any(axis=0).sum() * size, at_full_scale]
-        return np.array([*counts, len(cancelling), cancelling.sum()], np.int64), float(max(high.max(), -low.min()))
-
-    # ------------------------------------------------------------ what it means
-
-    @property
-    def shares(self) -> dict[str, float]:
-        """Shares of the time: digital silence, clipping, and cancelling channels; and of samples at full scale."""
-        *counted, peak = self.counts.tolist()
-        named = dict(zip(COUNTS, counted, strict=True))
-        n = max(1.0, named["samples"])
-        clips = not (self._floats and peak > 1.0)  # floats have no full scale
-        return {
-            "silent": named["silent"] / n,
-            "clipped": clips * named["clipped"] / n,
-            "cancelling": named["cancelling"] / max(1.0, named["compared"]),
-            "at_full_scale": clips * named["at_full_scale"] / (n * self._channels),
-        }
-
-    @property
-    def is_spoilt(self) -> bool:
-        """Whether half of the recording or more cannot be listened to."""
-        return max(self.shares[name] for name in ("silent", "clipped", "cancelling")) >= SPOILT
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """On each kind that lasts long enough."""
-        return tuple(self._remarks())
-
-    def _remarks(self) -> Iterator[str]:
-        shares = self.shares
-        if shares["silent"] >= REMARKED:
-            yield f"{_percent(shares['silent'])} of it is digital silence: check the microphone and the recorder"
-        if shares["clipped"] >= REMARKED:
-            yield f"clipped: {_percent(shares['clipped'])} of it reaches full scale; notes are distorted there"
-        if shares["cancelling"] >= REMARKED:
-            yield (
-                f"its channels cancel each other in {_percent(shares['cancelling'])} of it, so that their mean is "
-                "nearly silent; analyse one of them (--channel 1)"
-            )
-
-
-def _cancel(windows: np.ndarray) -> np.ndarray:
-    """In which windows, (channels, n, samples), the mean of all channels has much less power than they."""
-    power = windows.var(axis=2).mean(axis=0)
-    return (power > 0.0) & (windows.mean(axis=0).var(axis=1) < CANCELLED * power)
-
-
-def _percent(share: float) -> str:
-    """Never 100 % unless it is all.
-
-    >>> _percent(0.9999), _percent(1.0), _percent(0.0149)
-    ('99 %', '100 %', '1 %')
-    """
-    return f"{int(100.0 * share)} %"

@@ -17,7 +17,7 @@ from outlark.errors import InputError
 #: Full scale of integer samples, by kind and size in bytes. 24 bits come left-justified in 32.
 FULL_SCALE = {("u", 1): 2.0**7, ("i", 2): 2.0**15, ("i", 4): 2.0**31}
 #: Samples decoded or processed at once.
-CHUNK = 2**16
+SAMPLES_AT_ONCE = 2**16
 #: More columns than this, and more than rows, mean that channels and samples are swapped.
 MANY_CHANNELS = 64
 LOWEST_RATE, HIGHEST_RATE = 100, 10_000_000
@@ -167,26 +167,24 @@ class Resampler:
     def __init__(self, rate_in: float, rate_out: float, first: int = 0) -> None:
         self.rate_in, self.rate_out = check_sample_rate(rate_in), check_sample_rate(rate_out)
         self._margin_s = -(-REACH // min(self.rate_in, self.rate_out))
-        self._finished = False
         self._minutes: list[_Minute] = []  # the current one, and near its end the next one as well
         self._next = first // (RENEW_S * self.rate_out)
         self.first_in = first if self.rate_in == self.rate_out else self._first_in(self._next)
         self._n_in, self._n_out = self.first_in, first
 
-    def push(self, block: ArrayLike) -> np.ndarray:
-        """A block (n,), as for `mono`, in; the samples that are ready, (n',), out."""
-        self._check_open()
-        x = mono(block)
+    def push(self, x: np.ndarray) -> np.ndarray:
+        """Finite float64 (n,), as `mono` gives, in; the samples that are ready, (n',), out."""
         if self.rate_in == self.rate_out:
             return x
         # in chunks: faster than all at once, and needs little memory
-        ready = [np.empty(0), *(self._pushed(x[start : start + CHUNK]) for start in range(0, len(x), CHUNK))]
+        ready = [
+            np.empty(0),
+            *(self._pushed(x[start : start + SAMPLES_AT_ONCE]) for start in range(0, len(x), SAMPLES_AT_ONCE)),
+        ]
         return np.concatenate(ready)
 
     def finish(self) -> np.ndarray:
         """The rest, as if silence followed the recording."""
-        self._check_open()
-        self._finished = True
         # soxr rounds the length differently: get two samples too many, and cut
         silence = np.zeros(2 * (self.rate_in // self.rate_out + 1))
         wanted = resampled_length(self._n_in, self.rate_in, self.rate_out) - self._n_out
@@ -230,10 +228,6 @@ class Resampler:
         """The first sample that the stream of a minute needs."""
         return max(0, minute * RENEW_S - self._margin_s) * self.rate_in
 
-    def _check_open(self) -> None:
-        if self._finished:
-            raise InputError("this resampler is finished; make a new Resampler for a new recording")
-
 
 class _Minute:
     """A soxr stream: some of its output is skipped, then a number of samples are wanted."""
@@ -266,13 +260,13 @@ def resampled_length(n: int, rate_in: int, rate_out: int) -> int:
 
 
 def resample(x: ArrayLike, rate_in: float, rate_out: float) -> np.ndarray:
-    """A whole recording (n,) at another sample rate, the same numbers as from `Resampler`.
+    """A whole recording, as for `mono`, at another sample rate; the same numbers as from `Resampler`.
 
     >>> resample(np.zeros(1000), 44100, 22050).shape
     (500,)
     """
     resampler = Resampler(rate_in, rate_out)
-    return np.concatenate([resampler.push(x), resampler.finish()])
+    return np.concatenate([resampler.push(mono(x)), resampler.finish()])
 
 
 # ------------------------------------------------------------------ frames and blocks
@@ -299,7 +293,6 @@ class FrameStream:
         self._held: np.ndarray | None = None  # from the start of the next frame on
         self._last = np.empty(0)
         self._n_samples = self._n_frames = 0
-        self._finished = False
 
     @property
     def offset(self) -> int:
@@ -311,7 +304,6 @@ class FrameStream:
 
         The frames are a read-only view of memory that they share where they overlap; it does not change later.
         """
-        self._check_open()
         x = np.asarray(block, self._dtype)
         if self._held is None:
             self._held = np.zeros((self._before if self.pad == "centre" else 0, *x.shape[1:]), self._dtype)
@@ -322,8 +314,6 @@ class FrameStream:
 
     def finish(self) -> np.ndarray:
         """The frames that reach past the end of the recording; none without padding."""
-        self._check_open()
-        self._finished = True
         if self._held is None:
             return np.empty((0, self.window), self._dtype)
         if self.pad == "none":
@@ -345,10 +335,6 @@ class FrameStream:
         self._held = joined[n_frames * self.hop :].copy()  # a copy, to release the block
         frames = sliding_window_view(joined, self.window, axis=0)[:: self.hop]
         return np.moveaxis(frames, -1, 1)
-
-    def _check_open(self) -> None:
-        if self._finished:
-            raise InputError("this stream of frames is finished; make a new FrameStream for a new recording")
 
 
 class Reblock:

@@ -13,6 +13,7 @@ from itertools import product, takewhile
 from pathlib import Path, PurePosixPath
 from typing import Self
 
+from outlark.audio.header import FIRST_YEAR, IN_NAME, LAST_YEAR
 from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import as_named
 
@@ -342,3 +343,50 @@ def _check_clear(pairs: Sequence[tuple[str, str]]) -> None:
             if n > 1:
                 first, second = [pair[1 - side] for pair in pairs if pair[side] == name][:2]
                 raise AnnotationError(f"{name!r} could be {first!r} or {second!r}; name recordings with their folders")
+
+
+# ------------------------------------------------------------------ sites
+
+#: How `site_of` finds the site if nothing else is asked for, and what it gives if there is none.
+AUTO, NO_SITE = "auto", "(no site)"
+#: Folders named by date or without meaning: 2023, 2023-10, 20231024, Data.
+_NOT_A_SITE = re.compile(r"(\d{4})(?:[-_. ]?\d{2}(?:[-_. ]?\d{2})?)?|data|wav|audio|recordings", re.IGNORECASE)
+
+
+def site_of(recording: str, path: str, way: str = AUTO) -> str:
+    """The site of a recording from its path; "(no site)" if it does not reveal one.
+
+    `recording` is its name in a run: the path below the deepest folder that holds all recordings, with "/"; `path` its
+    full path, for recordings that are not in a folder of their own. The `way` is "folder": the first folder of the
+    name, except dates, "Data" and the like; "parent": the folder of the file; "name": the part of the file name before
+    the time; or "auto": the first folder, else the part of the file name, else the folder of the file.
+
+    >>> site_of("pond/20231024/20231024_120000.WAV", "/disk/pond/20231024/20231024_120000.WAV")
+    'pond'
+    >>> site_of("SM4-N_20231024_120000.wav", "/disk/all/SM4-N_20231024_120000.wav")
+    'SM4-N'
+    >>> site_of("20231024_120000.WAV", "/disk/ridge/20231024_120000.WAV")
+    'ridge'
+    """
+    file = PurePosixPath(recording)
+    folders = [folder for folder in file.parts[:-1] if not _is_date_or_data(folder)]
+    around = [folder for folder in reversed(Path(path).parts[1:-1]) if not _is_date_or_data(folder)]
+    time = IN_NAME.search(file.name)
+    in_name = [] if time is None else [file.name[: time.start()].strip(" _-.$")]
+    found = {
+        "folder": folders[:1] or around[:1],
+        "parent": folders[-1:] or around[:1],
+        "name": in_name,
+        AUTO: folders[:1] or (in_name if any(in_name) else around[:1]),
+    }[way]
+    return next(filter(None, found), NO_SITE)
+
+
+def _is_date_or_data(folder: str) -> bool:
+    """Whether a folder is named by date or without meaning.
+
+    >>> [name for name in ("2023", "2023-10-24", "Data", "0042", "pond 2023") if _is_date_or_data(name)]
+    ['2023', '2023-10-24', 'Data']
+    """
+    found = _NOT_A_SITE.fullmatch(folder)
+    return found is not None and (found[1] is None or FIRST_YEAR <= int(found[1]) <= LAST_YEAR)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from outlark.audio.bandwidth import Bandwidth, remark_on_bandwidth
-from outlark.audio.header import Facts
-from outlark.audio.recording import Quality, Recording
+from outlark.audio.facts import Facts, Quality
+from outlark.audio.recording import Recording
 from outlark.batch.task import Print, fingerprint
 from outlark.batch.unit import Part, Unit
 from outlark.detection.detector import BLOCK, NoteDetector

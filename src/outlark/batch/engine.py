@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from outlark.annotations import FORMATS, About, Annotation, write_annotations
 from outlark.annotations.tables import FOLDER_ABOUT
-from outlark.audio.header import Facts
+from outlark.audio.facts import Facts
 from outlark.audio.sound import resampled_length
 from outlark.batch.analysis import DamagedPartError, Progress, analyse, analyse_part, join_parts, opened
 from outlark.batch.task import DECIDE, SCORES, Task, fingerprint, sha256_of

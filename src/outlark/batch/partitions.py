@@ -64,7 +64,7 @@ def stays_of(entry: Mapping[str, Any]) -> Iterator[Stay]:
     >>> [(stay.site, stay.date, stay.seconds) for stay in stays_of(entry)]
     [('pond', '2026-05-31', 1800.0), ('pond', '2026-06-01', 5400.0)]
     """
-    from outlark.audio.header import NO_SITE, site_of  # imports all that reads sound
+    from outlark.audio.sound_files import NO_SITE, site_of  # imports all that reads sound
 
     seconds = float(entry["seconds"])
     name = entry.get("site") or site_of(entry["recording"], str(entry.get("path", "")))

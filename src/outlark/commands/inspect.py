@@ -12,7 +12,8 @@ import numpy as np
 
 from outlark.annotations import FORMATS, Table, read_annotations
 from outlark.annotations.tables import SUFFIXES
-from outlark.audio.recording import Quality, Recording
+from outlark.audio.facts import Quality
+from outlark.audio.recording import Recording
 from outlark.audio.sound_files import SoundFiles, is_sound
 from outlark.detection.detector import NoteDetector
 from outlark.detection.scores_file import KIND as SCORES

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from outlark.errors import InputError
+from outlark.errors import InputError, OutlarkError
 
 #: A path, or a URL as text.
 Place = str | os.PathLike[str]
@@ -123,7 +123,7 @@ def as_os_errors(place: Place) -> Iterator[None]:
     """Turns errors of the library behind a URL into OSErrors."""
     try:
         yield
-    except (OSError, InputError):
+    except (OSError, OutlarkError):
         raise
     except Exception as error:
         raise OSError(None, f"{type(error).__name__}: {error}", str(place)) from error

@@ -10,7 +10,7 @@ from typing import Any
 
 from outlark.annotations import FORMATS, About, Annotation, write_annotations
 from outlark.annotations.tables import BY_HAND
-from outlark.audio.header import Facts
+from outlark.audio.facts import Facts
 from outlark.audio.sound_files import folded
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.scores_file import load_scores

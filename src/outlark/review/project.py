@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from outlark.audio.header import Facts
+from outlark.audio.facts import Facts
 from outlark.audio.recording import Recording as AudioRecording
 from outlark.errors import AudioError, InputError, OutlarkError
 from outlark.plain_text import number_of, visible, writable

@@ -11,7 +11,7 @@ from typing import Any
 
 from outlark.annotations import FORMATS, Annotation, read_annotations
 from outlark.annotations.formats import WITH_LABELS
-from outlark.audio.header import Facts
+from outlark.audio.facts import Facts
 from outlark.audio.sound_files import parts_in_common
 from outlark.batch.task import file_sha256, sha256_of
 from outlark.errors import InputError, OutlarkError

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from outlark.annotations import Annotation
-from outlark.audio.header import Facts
+from outlark.audio.facts import Facts
 from outlark.audio.recording import Recording as AudioRecording
 from outlark.audio.sound import resampled_length
 from outlark.batch.analysis import analyse

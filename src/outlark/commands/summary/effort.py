@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from outlark.audio.header import TOLERANCE
+from outlark.audio.header import CLOCK_TOLERANCE
 from outlark.errors import InputError
 from outlark.segments import AMBIGUOUS, KNOWN, REST, UNKNOWN
 
@@ -96,7 +96,7 @@ def counted_once(analysed: Iterable[AnalysedRecording]) -> tuple[list[AnalysedRe
         for first, name, one in sorted(timed, key=lambda found: found[:2]):
             end = first + round(one.seconds / one.expansion * 1e6)
             common = 0 if until is None else min(until, end) - first
-            if common > TOLERANCE.total_seconds() * 1e6:
+            if common > CLOCK_TOLERANCE.total_seconds() * 1e6:
                 shared[name] = common / 1e6 * one.expansion
             until = end if until is None else max(until, end)
     kept = [replace(one, covered_s=shared.get(one.recording, 0.0)) for one in recordings]

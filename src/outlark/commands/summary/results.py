@@ -12,7 +12,8 @@ import numpy as np
 from outlark.annotations import FORMATS, read_annotations
 from outlark.annotations.files import needed
 from outlark.annotations.formats import WITH_LABELS
-from outlark.audio.header import AUTO, site_of, time_in_name
+from outlark.audio.header import time_in_name
+from outlark.audio.sound_files import AUTO, site_of
 from outlark.batch.journal import DONE, FAILED, last_lines
 from outlark.batch.partitions import FOLDER, SEGMENTS
 from outlark.batch.task import SCORES

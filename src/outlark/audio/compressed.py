@@ -6,22 +6,60 @@ from functools import cache
 from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
-from outlark.audio.contents import Contents, Stream, after_tags, cut_short
+from outlark.audio.header import Contents, Stream, cut_short
 from outlark.files.io import length_of
+from outlark.segments import Span
+
+#: Bytes searched at once.
+SEARCHED_AT_ONCE = 2**20
+
+
+def compressed_contents(file: BinaryIO) -> Contents:
+    """The streams of an open file that is no WAV file; see `contents`."""
+    first = _after_tags(file, 0)
+    file.seek(first)
+    start = file.read(4)
+    if start == b"OggS":
+        return _ogg_contents(file)
+    if start == b"fLaC":
+        return _flac_contents(file, first)
+    if mp3_frame_length(start):
+        return _mp3_contents(file, first)
+    return Contents()
+
+
+def _after_tags(file: BinaryIO, at: int) -> int:
+    """The position after ID3 tags, which may stand before the sound of any file."""
+    while True:
+        file.seek(at)
+        head = file.read(10)
+        if head[:3] != b"ID3" or len(head) < 10:
+            return at
+        size = sum((byte & 0x7F) << shift for byte, shift in zip(head[6:10], (21, 14, 7, 0), strict=True))
+        at += 10 + size
 
 
 def _between(starts: list[int], end: int) -> tuple[Stream, ...]:
     """From each start to the next; none for a single one, which the decoder reads as it is."""
-    streams = tuple(Stream(*span) for span in zip(starts, [*starts[1:], end], strict=True))
+    streams = tuple(Stream(*span) for span in pairwise([*starts, end]))
     return streams if len(streams) > 1 else ()
+
+
+def _places(file: BinaryIO, pattern: bytes, at: int, end: int) -> Iterator[int]:
+    """Where a pattern of up to eight bytes is found."""
+    while at < end:
+        file.seek(at)
+        block = file.read(SEARCHED_AT_ONCE + 7)
+        yield from (at + found.start() for found in re.finditer(pattern, block) if found.start() < SEARCHED_AT_ONCE)
+        at += SEARCHED_AT_ONCE
 
 
 # ------------------------------------------------------------------ Ogg (Vorbis, Opus)
 
 #: Flags of a page: the first and the last of a stream.
 FIRST_PAGE, LAST_PAGE = 2, 4
-#: Bytes of a page's head, before the table of its segments; bytes searched at once if a page is damaged.
-PAGE_HEAD, PAGE_SEARCHED = 27, 2**16
+#: Bytes of a page's head, before the table of its segments.
+PAGE_HEAD = 27
 
 
 class _Page(NamedTuple):
@@ -30,7 +68,7 @@ class _Page(NamedTuple):
     complete: bool
 
 
-def ogg_contents(file: BinaryIO) -> Contents:
+def _ogg_contents(file: BinaryIO) -> Contents:
     """The streams of a chain; each begins where a first page follows one that is not."""
     end, starts = length_of(file), []
     before = last = _Page(0, 0, complete=True)
@@ -52,7 +90,7 @@ def _pages(file: BinaryIO, end: int) -> Iterator[_Page]:
         file.seek(at)
         head = file.read(PAGE_HEAD + 255)
         if head[:4] != b"OggS" or len(head) < PAGE_HEAD:
-            at = _next_page(file, at + 1, end)
+            at = next(_places(file, b"OggS", at + 1, end), end)
             continue
         n_segments = head[PAGE_HEAD - 1]
         size = PAGE_HEAD + n_segments + sum(head[PAGE_HEAD : PAGE_HEAD + n_segments])
@@ -60,24 +98,12 @@ def _pages(file: BinaryIO, end: int) -> Iterator[_Page]:
         at += size
 
 
-def _next_page(file: BinaryIO, at: int, end: int) -> int:
-    """The next page after damage, or the end."""
-    while at < end:
-        file.seek(at)
-        found = file.read(PAGE_SEARCHED).find(b"OggS")
-        if found >= 0:
-            return at + found
-        at += PAGE_SEARCHED - 3  # one byte less than a mark
-    return end
-
-
 # ------------------------------------------------------------------ FLAC
 # Every frame has its number, and the header the number of samples. In a complete file the last frame ends where the
 # header says, and numbers rise; only a file in which they do not is searched for the start of another recording.
 
 #: How a recording starts: the mark, and a header of 34 bytes.
-FLAC_START = re.compile(rb"fLaC[\x00\x80]\x00\x00\x22")
-FLAC_SYNC = re.compile(rb"\xff[\xf8\xf9]")
+FLAC_START = rb"fLaC[\x00\x80]\x00\x00\x22"
 #: Bytes searched for frames at each of so many places, and bytes of a file that is searched whole.
 FLAC_SEEN, FLAC_PLACES, FLAC_SMALL = 2**16, 16, 2**22
 #: Samples in a frame by its code; 6 and 7 say that the number follows.
@@ -92,14 +118,7 @@ class _FlacHeader(NamedTuple):
     rate: int
 
 
-class _FlacFrame(NamedTuple):
-    """The number of a frame's first sample, and of the one after its last."""
-
-    first: int
-    end: int
-
-
-def flac_contents(file: BinaryIO, start: int) -> Contents:
+def _flac_contents(file: BinaryIO, start: int) -> Contents:
     """The streams of a file whose first recording starts at `start`."""
     end = length_of(file)
     header = _flac_header(file, start)
@@ -107,9 +126,14 @@ def flac_contents(file: BinaryIO, start: int) -> Contents:
         return Contents()  # written to a pipe: the decoder reads to the end
     if end - start > FLAC_SMALL and _flac_in_order(file, start, end, header):
         return Contents()
-    starts = list(_flac_starts(file, start, end)) or [start]
-    last = starts[-1]
-    return Contents(_between(starts, end), _flac_partial(file, last, end, _flac_header(file, last)))
+    starts = list(_places(file, FLAC_START, start, end)) or [start]
+    samples, block_size, rate = _flac_header(file, starts[-1])
+    frames = list(_flac_frames(file, max(starts[-1], end - FLAC_SEEN), end, block_size))
+    partial = None
+    if frames and samples and rate and not any(frame.offset == samples for frame in frames):
+        there = max((frame.onset for frame in frames if frame.onset < samples), default=0)
+        partial = cut_short(samples / rate, there / rate)
+    return Contents(_between(starts, end), partial)
 
 
 def _flac_header(file: BinaryIO, start: int) -> _FlacHeader:
@@ -119,49 +143,31 @@ def _flac_header(file: BinaryIO, start: int) -> _FlacHeader:
     return _FlacHeader(packed & (1 << 36) - 1, int.from_bytes(header[10:12]), packed >> 44)
 
 
-def _flac_partial(file: BinaryIO, start: int, end: int, header: _FlacHeader) -> str | None:
-    frames = list(_flac_frames(file, max(start, end - FLAC_SEEN), end, header.block_size))
-    samples, _, rate = header
-    if not frames or not samples or not rate or any(frame.end == samples for frame in frames):
-        return None
-    there = max((frame.first for frame in frames if frame.first < samples), default=0)
-    return cut_short(samples / rate, there / rate)
-
-
 def _flac_in_order(file: BinaryIO, start: int, end: int, header: _FlacHeader) -> bool:
     """Whether numbers rise up to the last one announced, at a few places."""
-    last = -1
+    last = -1.0
     for place in range(FLAC_PLACES):
         at = start + (end - FLAC_SEEN - start) * place // (FLAC_PLACES - 1)
         frames = list(_flac_frames(file, at, at + FLAC_SEEN, header.block_size))
         # two in a row are no accident
-        sure = [one for one, after in pairwise(frames) if one.end == after.first]
-        if any(one.first <= last for one in sure):
+        sure = [one.onset for one, after in pairwise(frames) if one.offset == after.onset]
+        if sure and min(sure) <= last:
             return False
-        last = max((one.first for one in sure), default=last)
-    return any(frame.end == header.samples for frame in frames)
+        last = max(sure, default=last)
+    return any(frame.offset == header.samples for frame in frames)
 
 
-def _flac_starts(file: BinaryIO, start: int, end: int) -> Iterator[int]:
-    at, kept = start, b""
-    while at < end:
-        file.seek(at)
-        block = kept + file.read(2**20)
-        begin = at - len(kept)
-        yield from (begin + found.start() for found in FLAC_START.finditer(block))
-        at, kept = begin + len(block), block[-7:]  # one byte less than a mark
-
-
-def _flac_frames(file: BinaryIO, at: int, end: int, block_size: int) -> Iterator[_FlacFrame]:
+def _flac_frames(file: BinaryIO, at: int, end: int, block_size: int) -> Iterator[Span]:
+    """The samples of each frame of which the head lies here."""
     file.seek(at)
     block = file.read(end - at)
-    for found in FLAC_SYNC.finditer(block):
+    for found in re.finditer(rb"\xff[\xf8\xf9]", block):
         frame = _flac_frame(block[found.start() : found.start() + 16], block_size)
         if frame is not None:
             yield frame
 
 
-def _flac_frame(head: bytes, block_size: int) -> _FlacFrame | None:
+def _flac_frame(head: bytes, block_size: int) -> Span | None:
     """From the head of a frame; None if it is none, by its checksum."""
     if len(head) < 6 or head[2] >> 4 == 0 or head[2] & 15 == 15 or head[3] & 1:
         return None
@@ -178,7 +184,7 @@ def _flac_frame(head: bytes, block_size: int) -> _FlacFrame | None:
     if at >= len(head) or _crc8(head[:at]) != head[at]:
         return None
     first = number if head[1] & 1 else number * block_size
-    return _FlacFrame(first, first + samples)
+    return Span(first, first + samples)
 
 
 def _crc8(data: bytes) -> int:
@@ -200,18 +206,24 @@ MP3_KBITS = (
     (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160, 0),
 )
 MP3_RATES = {3: (44100, 48000, 32000), 2: (22050, 24000, 16000), 0: (11025, 12000, 8000)}
-MP3_TAGS = (b"Xing", b"Info")
-#: Bytes of the longest frame; fewer bytes than the second number after the last frame are a tag, not sound.
-MP3_LONGEST, MP3_SHORT = 1441, 288
+#: Bytes of a frame that may hold a tag; fewer bytes than the second number after the last frame are a tag, not sound.
+MP3_TAG_BYTES, MP3_SHORT = 52, 288
+
+
+class _Mp3Tag(NamedTuple):
+    """Frames and bytes that the tag of a stream counts; 0 if it does not."""
+
+    frames: int
+    bytes: int
 
 
 class _Mp3Stream(NamedTuple):
-    """Where a stream starts, the head of a frame, how many frames there are, and how many its tag counts."""
+    """Where a stream starts, the head of a frame, how many frames there are, and how many its tag counts, or 0."""
 
     start: int
     head: bytes
     frames: int
-    tagged: int | None
+    tagged: int
 
     @property
     def frame_s(self) -> float:
@@ -219,82 +231,66 @@ class _Mp3Stream(NamedTuple):
         return (1152 if version == 3 else 576) / MP3_RATES[version][rate]
 
 
-def mp3_contents(file: BinaryIO, first: int) -> Contents:
+def _mp3_contents(file: BinaryIO, first: int) -> Contents:
     """The streams from the first frame on: one for each tag; without a tag, one is put before it."""
     end = length_of(file)
-    if _mp3_is_whole(file, first, end):
-        return Contents()
+    file.seek(first)
+    tag = _mp3_tag(file.read(MP3_TAG_BYTES))
+    if tag and tag.frames and tag.bytes and 0 <= end - first - tag.bytes < MP3_SHORT:
+        return Contents()  # as long as its tag says: there is no need to walk
     found = list(_mp3_streams(file, first, end))
     ends = [*(stream.start for stream in found[1:]), end]
     streams = tuple(
-        Stream(stream.start, until, b"" if stream.tagged else _mp3_tag(stream))
+        Stream(stream.start, until, b"" if stream.tagged else _new_tag(stream))
         for stream, until in zip(found, ends, strict=False)
     )
-    as_it_is = len(found) == 1 and found[0].tagged
-    last, partial = found[-1] if found else None, None
-    if last is not None and last.tagged is not None and last.frames < last.tagged:
+    partial = None
+    if found and found[-1].frames < found[-1].tagged:
+        last = found[-1]
         partial = cut_short(last.tagged * last.frame_s, last.frames * last.frame_s)
-    return Contents(() if as_it_is else streams, partial)
-
-
-def _mp3_is_whole(file: BinaryIO, first: int, end: int) -> bool:
-    """Whether the file is as long as the tag in its first frame says: then there is no need to walk."""
-    file.seek(first)
-    frame = file.read(MP3_LONGEST)
-    at = 4 + _side_bytes(frame)
-    if frame[at : at + 4] not in MP3_TAGS or int.from_bytes(frame[at + 4 : at + 8]) & 3 != 3:
-        return False
-    return 0 <= end - first - int.from_bytes(frame[at + 12 : at + 16]) < MP3_SHORT
+    return Contents(() if len(found) == 1 and found[0].tagged else streams, partial)
 
 
 def _mp3_streams(file: BinaryIO, first: int, end: int) -> Iterator[_Mp3Stream]:
-    start, head, n, tagged = first, b"", 0, None
+    start, head, n, tagged = first, b"", 0, 0
     for at, frame in _mp3_frames(file, first, end):
-        counted = _frames_in_tag(frame)
-        if counted is None:
+        tag = _mp3_tag(frame)
+        if tag is None:
             head = head or frame[:4]
             n += 1
             continue
         if n:
             yield _Mp3Stream(start, head, n, tagged)
-        start, head, n, tagged = at, frame[:4], 0, counted or None
+        start, head, n, tagged = at, frame[:4], 0, tag.frames
     if n or tagged:
         yield _Mp3Stream(start, head, n, tagged)
 
 
 def _mp3_frames(file: BinaryIO, at: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Position and bytes of each complete frame; what is between frames is passed over."""
-    begin, block = at, b""
-    while True:
-        if at + MP3_LONGEST > begin + len(block) and begin + len(block) < end:
-            file.seek(at)
-            begin, block = at, file.read(2**20)
-        i = at - begin
-        size = mp3_frame_length(block[i : i + 4])
+    """Position and first bytes of each complete frame; what is between frames is passed over."""
+    while at < end - 4:
+        file.seek(at)
+        head = file.read(MP3_TAG_BYTES)
+        size = mp3_frame_length(head[:4])
         if size and at + size <= end:
-            yield at, block[i : i + size]
+            yield at, head
             at += size
-        elif at >= end - 4:
-            return
         else:
-            at = _resynchronised(file, block[i + 1 : i + MP3_LONGEST], at, end)
+            at = _resynchronised(file, at, end)
 
 
-def _resynchronised(file: BinaryIO, block: bytes, at: int, end: int) -> int:
+def _resynchronised(file: BinaryIO, at: int, end: int) -> int:
     """The next position at which a frame may start: after a tag, or where two frames follow each other."""
-    after = after_tags(file, at)
+    after = _after_tags(file, at)
     if after > at:
         return after
-    found = block.find(b"\xff")
-    while found >= 0:
-        size = mp3_frame_length(block[found : found + 4])
-        if size:
-            file.seek(at + 1 + found + size)
-            following = file.read(4)
-            if mp3_frame_length(following) or at + 1 + found + size == end:
-                return at + 1 + found
-        found = block.find(b"\xff", found + 1)
-    return min(end, at + 1 + max(1, len(block) - 3))
+    for place in _places(file, rb"\xff[\xe0-\xff]", at + 1, end):
+        file.seek(place)
+        following = place + mp3_frame_length(file.read(4))
+        file.seek(following)
+        if following > place and (following == end or mp3_frame_length(file.read(4))):
+            return place
+    return end
 
 
 def mp3_frame_length(head: bytes) -> int:
@@ -316,13 +312,13 @@ def _length(second: int, third: int) -> int:
     return (144 if version == 3 else 72) * bits // MP3_RATES[version][rate] + (third >> 1 & 1) if bits else 0
 
 
-def _frames_in_tag(frame: bytes) -> int | None:
-    """What a frame that is a tag counts, 0 if nothing; None for frames of sound."""
+def _mp3_tag(frame: bytes) -> _Mp3Tag | None:
+    """What a frame that is a tag says; None for frames of sound."""
     at = 4 + _side_bytes(frame)
-    if frame[at : at + 4] not in MP3_TAGS:
+    if frame[at : at + 4] not in (b"Xing", b"Info"):
         return None
-    flags = int.from_bytes(frame[at + 4 : at + 8])
-    return int.from_bytes(frame[at + 8 : at + 12]) if flags & 1 else 0
+    flags, frames, size = (int.from_bytes(frame[i : i + 4]) for i in range(at + 4, at + 16, 4))
+    return _Mp3Tag(frames if flags & 1 else 0, size if flags & 3 == 3 else 0)
 
 
 def _side_bytes(head: bytes) -> int:
@@ -331,7 +327,7 @@ def _side_bytes(head: bytes) -> int:
     return (17 if mono else 32) if head[1] >> 3 & 3 == 3 else (9 if mono else 17)
 
 
-def _mp3_tag(stream: _Mp3Stream) -> bytes:
+def _new_tag(stream: _Mp3Stream) -> bytes:
     """A frame without sound that counts the frames of a stream."""
     for bits in range(1, 15):  # the shortest frame in which a tag fits
         head = bytes([0xFF, stream.head[1] | 1, bits << 4 | stream.head[2] & 0x0C, stream.head[3]])
