@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from outlark.commands import figures
-from outlark.commands.plot import figure
+from outlark.commands import figures, plot
 from outlark.data.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
 from outlark.detection.detector import NoteDetector
 from outlark.segments import SILENCE
@@ -36,9 +35,7 @@ def main() -> None:
 
     title = "A recording with three known and five unknown notes"
     picture = folder / "notes_in_a_recording.png"
-    figures.save_figure(
-        figure.draw_excerpt(detector, audio, sample_rate=SAMPLE_RATE, truth=truth, title=title), picture
-    )
+    figures.save_figure(plot.draw_excerpt(detector, audio, sample_rate=SAMPLE_RATE, truth=truth, title=title), picture)
     print(f"picture: {picture}")
 
 

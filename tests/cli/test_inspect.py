@@ -10,8 +10,8 @@ import soundfile
 from click.testing import CliRunner
 
 from outlark import NoteDetector
-from outlark.cli.inspect import time
 from outlark.cli.main import main
+from outlark.cli.plot import time
 from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.storage import model_file
 from tests.recordings_on_disk import outlark, song

@@ -16,10 +16,9 @@ from matplotlib.text import Text
 from outlark import ArrayFrontEnd, HLDSFrontEnd, NoteDetector
 from outlark.audio.header import RecorderTime
 from outlark.audio.recording import ArrayRecording, Recording
-from outlark.commands import figures
-from outlark.commands.excerpt import with_surroundings
-from outlark.commands.plot import figure
-from outlark.commands.plot.numbers import clock_marks, clock_text, curves, level_range, spectrogram, thinned
+from outlark.commands import figures, plot
+from outlark.commands.panels import clock_marks, clock_text, curves, level_range, spectrogram, thinned
+from outlark.commands.plot import with_surroundings
 from outlark.data.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
 from outlark.detection.scores import ScoreBlock
 from outlark.errors import AudioError, InputError
@@ -97,7 +96,7 @@ def test_other_rates_keep_the_time(night, tmp_path, detector):
 
     path = tmp_path / "a.flac"
     soundfile.write(path, soxr.resample(night[0], SAMPLE_RATE, 48000), 48000)
-    known = [bar for bar in bars(figure.draw_excerpt(detector, path, 35.0, 45.0)) if bar[0] in KNOWN]
+    known = [bar for bar in bars(plot.draw_excerpt(detector, path, 35.0, 45.0)) if bar[0] in KNOWN]
     expected = [s for s in detector.detect(path) if s.label is not None and s.start_s < 45.0 and s.end_s > 35.0]
     assert len(known) == len(expected) > 3
     for (name, start_s, end_s, _), segment in zip(known, expected, strict=True):
@@ -110,7 +109,7 @@ def test_only_the_stretch_is_read(file, detector, monkeypatch):
     read = []
     part = Recording.part
     monkeypatch.setattr(Recording, "part", lambda self, a, b: read.append(b - max(0, a)) or part(self, a, b))
-    figure.draw_excerpt(detector, file, 40.0, 41.0)
+    plot.draw_excerpt(detector, file, 40.0, 41.0)
     assert max(read) < 30 * SAMPLE_RATE
 
 
@@ -119,7 +118,7 @@ def test_only_the_stretch_is_read(file, detector, monkeypatch):
 
 def test_the_bars_are_the_segments_and_the_truth(night, detector):
     audio, truth = night
-    picture = figure.draw_excerpt(detector, audio, 10.0, 20.0, sample_rate=SAMPLE_RATE, truth=truth)
+    picture = plot.draw_excerpt(detector, audio, 10.0, 20.0, sample_rate=SAMPLE_RATE, truth=truth)
     found = bars(picture)
     annotations = {(s.label, round(s.start_s, 6)) for s in truth if s.start_s < 20.0 and s.end_s >= 10.0}
     assert {(name, round(start, 6)) for name, start, _, height in found if height < 0.2} == annotations
@@ -134,7 +133,7 @@ def test_the_bars_are_the_segments_and_the_truth(night, detector):
 
 def test_curves_winner_and_thresholds(night, detector):
     scores = detector.scores(night[0], SAMPLE_RATE)
-    picture = figure.draw_excerpt(detector, night[0], 10.0, 12.0, sample_rate=SAMPLE_RATE)
+    picture = plot.draw_excerpt(detector, night[0], 10.0, 12.0, sample_rate=SAMPLE_RATE)
     lines = picture.axes[1].get_lines()
     assert [line.get_linestyle() for line in lines] == ["-", "-", ":"] * 3
     np.testing.assert_allclose([line.get_ydata()[0] for line in lines[2::3]], detector.layout_.thresholds)
@@ -150,7 +149,7 @@ def test_curves_winner_and_thresholds(night, detector):
 
 
 def test_frames_say_so(night):
-    picture = figure.draw_excerpt(trained(front_end=HLDSFrontEnd()), night[0], 10.0, 12.0, sample_rate=SAMPLE_RATE)
+    picture = plot.draw_excerpt(trained(front_end=HLDSFrontEnd()), night[0], 10.0, 12.0, sample_rate=SAMPLE_RATE)
     assert picture.axes[1].get_ylabel() == "score of the frame"
     assert "kHz" in picture.axes[0].get_ylabel()
     assert picture.axes[2].get_xlabel() == "time in the recording, s"
@@ -161,7 +160,7 @@ def test_the_spectrogram_is_in_its_place():
     audio = np.random.default_rng(0).normal(size=2 * rate) * 1e-4
     burst = slice(round(at_s * rate), round((at_s + 0.1) * rate))
     audio[burst] += 0.5 * np.sin(2 * np.pi * hz * np.arange(round(0.1 * rate)) / rate)
-    image = figure.draw_excerpt(trained({"tuti-F": 2}), audio, 1.0, 1.9, sample_rate=rate).axes[0].images[0]
+    image = plot.draw_excerpt(trained({"tuti-F": 2}), audio, 1.0, 1.9, sample_rate=rate).axes[0].images[0]
     levels = np.asarray(image.get_array())
     left, right, low, high = image.get_extent()
     row, column = np.unravel_index(levels.argmax(), levels.shape)
@@ -173,7 +172,7 @@ def test_the_spectrogram_is_in_its_place():
 def test_the_spectrogram_begins_with_the_recording():
     audio = np.zeros(22050)
     audio[1102] = 1.0  # at .05 s
-    image = figure.draw_excerpt(trained({"tuti-F": 2}), audio, 0.0, 0.2, sample_rate=22050).axes[0].images[0]
+    image = plot.draw_excerpt(trained({"tuti-F": 2}), audio, 0.0, 0.2, sample_rate=22050).axes[0].images[0]
     loudest = np.asarray(image.get_array()).sum(axis=0)
     left, right, *_ = image.get_extent()
     middle = (np.flatnonzero(loudest > loudest.max() - 1e-6).mean() + 0.5) / len(loudest)
@@ -181,7 +180,7 @@ def test_the_spectrogram_begins_with_the_recording():
 
 
 def test_the_clock_is_shown_where_it_is_known(file, detector, tmp_path):
-    picture = figure.draw_excerpt(detector, file, 3.0, 9.0)
+    picture = plot.draw_excerpt(detector, file, 3.0, 9.0)
     assert picture.axes[0].get_title(loc="left") == "SITE$7$_20231024_123456.wav"
     (clock,) = [axis for axis in picture.axes[0].child_axes if axis.get_xlabel()]
     assert clock.get_xlabel() == "2023-10-24, time zone unknown, from the file name"
@@ -189,7 +188,7 @@ def test_the_clock_is_shown_where_it_is_known(file, detector, tmp_path):
     assert shown["12:35:00"] == pytest.approx(4.0)
     plain = tmp_path / "plain.wav"
     plain.write_bytes(file.read_bytes())
-    assert not [axis for axis in figure.draw_excerpt(detector, plain, 3.0, 9.0).axes[0].child_axes if axis.get_xlabel()]
+    assert not [axis for axis in plot.draw_excerpt(detector, plain, 3.0, 9.0).axes[0].child_axes if axis.get_xlabel()]
 
 
 def test_marks_of_the_clock():
@@ -225,7 +224,7 @@ def overlapping(picture):
 def test_no_text_lies_upon_another(file, night, counts, start_s, end_s):
     names = {"cach-Z": "Poecile carolinensis, a note with a name that is long", "tuti-D": r"_$\frac$ = 'D'"}
     fitted = trained(counts, rename=names)
-    picture = figure.draw_excerpt(fitted, file, start_s, end_s, truth=night[1])
+    picture = plot.draw_excerpt(fitted, file, start_s, end_s, truth=night[1])
     assert overlapping(picture) == []
 
 
@@ -239,7 +238,7 @@ def test_many_classes_are_told_apart():
             labels.append(f"tone {c:02}")
     fitted = NoteDetector().fit(clips, labels, 24000)
     audio = np.concatenate([np.concatenate([1e-3 * rng.normal(size=4800), clip]) for clip in clips[::2]][3:5])
-    picture = figure.draw_excerpt(fitted, audio, sample_rate=24000)
+    picture = plot.draw_excerpt(fitted, audio, sample_rate=24000)
     lines = picture.axes[1].get_lines()[::3]
     styles = {(line.get_color(), line.get_linestyle(), str(line._unscaled_dash_pattern)) for line in lines}
     assert len(lines) == len(styles) == 12
@@ -255,7 +254,7 @@ def test_an_ambiguous_note_is_in_two_lanes():
     audio, _ = concatenate(notes(seed=1, counts={"tuti-F": 1}), edge_s=0.5, rng=np.random.default_rng(0))
     (segment,) = [s for s in twins.detect(audio, SAMPLE_RATE) if s.label]
     assert segment.verdict == "ambiguous"
-    assert {name for name, *_ in bars(figure.draw_excerpt(twins, audio, sample_rate=SAMPLE_RATE))} == {"A", "B"}
+    assert {name for name, *_ in bars(plot.draw_excerpt(twins, audio, sample_rate=SAMPLE_RATE))} == {"A", "B"}
 
 
 @pytest.mark.parametrize("kind", ["silence", "one sample", "noise", "constant"])
@@ -266,7 +265,7 @@ def test_sounds_without_notes(detector, kind, tmp_path):
         "noise": np.random.default_rng(0).normal(size=SAMPLE_RATE) * 0.1,
         "constant": np.full(SAMPLE_RATE, 0.9),
     }[kind]
-    picture = figure.draw_excerpt(detector, audio, sample_rate=SAMPLE_RATE)
+    picture = plot.draw_excerpt(detector, audio, sample_rate=SAMPLE_RATE)
     figures.save_figure(picture, tmp_path / "a.png")
     assert not [name for name, *_ in bars(picture) if name in KNOWN]
 
@@ -280,7 +279,7 @@ def test_odd_marks(detector, night):
         SimpleNamespace(start_s=1.2, end_s=1.3, label=7),
         *[SimpleNamespace(start_s=0.1 * i, end_s=0.1 * i + 0.05, label=f"x{i}") for i in range(20)],
     ]
-    picture = figure.draw_excerpt(detector, night[0], 0.0, 3.0, sample_rate=SAMPLE_RATE, truth=truth)
+    picture = plot.draw_excerpt(detector, night[0], 0.0, 3.0, sample_rate=SAMPLE_RATE, truth=truth)
     lanes = [tick.get_text() for tick in picture.axes[2].get_yticklabels()]
     assert len(lanes) == 3 + 8 + 1
     assert "far away" not in lanes
@@ -303,18 +302,18 @@ def test_odd_marks(detector, night):
 )
 def test_times_that_make_no_sense(detector, file, start_s, end_s, message):
     with pytest.raises(InputError, match=message):
-        figure.draw_excerpt(detector, file, start_s, end_s)
+        plot.draw_excerpt(detector, file, start_s, end_s)
 
 
 def test_hours_are_refused(detector):
     with pytest.raises(InputError, match="at most 3600 s"):
-        figure.draw_excerpt(detector, np.zeros(100 * 3601), 0.0, 3601.0, sample_rate=100)
+        plot.draw_excerpt(detector, np.zeros(100 * 3601), 0.0, 3601.0, sample_rate=100)
 
 
 def test_without_times_it_is_the_first_minute(detector, file, night):
     end_s = len(night[0]) / SAMPLE_RATE
-    assert figure.draw_excerpt(detector, file, 45.0).axes[0].get_xlim() == (45.0, pytest.approx(end_s))
-    assert figure.draw_excerpt(detector, np.zeros(99 * SAMPLE_RATE), sample_rate=SAMPLE_RATE).axes[0].get_xlim() == (
+    assert plot.draw_excerpt(detector, file, 45.0).axes[0].get_xlim() == (45.0, pytest.approx(end_s))
+    assert plot.draw_excerpt(detector, np.zeros(99 * SAMPLE_RATE), sample_rate=SAMPLE_RATE).axes[0].get_xlim() == (
         0,
         60,
     )
@@ -322,16 +321,16 @@ def test_without_times_it_is_the_first_minute(detector, file, night):
 
 def test_what_cannot_be_drawn(detector, tmp_path):
     with pytest.raises(AudioError, match=r"nothing\.wav does not exist"):
-        figure.draw_excerpt(detector, tmp_path / "nothing.wav")
+        plot.draw_excerpt(detector, tmp_path / "nothing.wav")
     with pytest.raises(InputError, match="give its sample_rate"):
-        figure.draw_excerpt(detector, np.zeros(10))
+        plot.draw_excerpt(detector, np.zeros(10))
     series = NoteDetector(ArrayFrontEnd()).fit([np.random.default_rng(0).normal(size=(400, 2))] * 2, ["a", "a"], 100)
     with pytest.raises(InputError, match="only sound can be plotted"):
-        figure.draw_excerpt(series, np.zeros((100, 2)), sample_rate=100)
+        plot.draw_excerpt(series, np.zeros((100, 2)), sample_rate=100)
     holes = tmp_path / "holes.wav"
     soundfile.write(holes, np.where(np.arange(9000) == 8000, np.nan, 0.0), 8000, subtype="FLOAT")
     with pytest.raises(AudioError, match=r"holes\.wav: sample 8000, at 1\.000 s"):
-        figure.draw_excerpt(detector, holes)
+        plot.draw_excerpt(detector, holes)
 
 
 # --- writing --------------------------------------------------------------------------------------------------------
@@ -340,7 +339,7 @@ def test_what_cannot_be_drawn(detector, tmp_path):
 def test_the_same_picture_gives_the_same_bytes(detector, file, tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
-        picture = figure.draw_excerpt(detector, file, 0.5, 1.5)
+        picture = plot.draw_excerpt(detector, file, 0.5, 1.5)
         for name in ("x.SVG", "x.pdf"):
             figures.save_figure(picture, tmp_path / folder / name)
     for name, start in (("x.SVG", b"<?xml"), ("x.pdf", b"%PDF")):
@@ -353,15 +352,15 @@ def test_the_same_picture_gives_the_same_bytes(detector, file, tmp_path):
 def test_the_taste_of_the_user_changes_nothing(detector, file, tmp_path):
     import matplotlib
 
-    figures.save_figure(figure.draw_excerpt(detector, file, 10.0, 11.0), tmp_path / "a.png")
+    figures.save_figure(plot.draw_excerpt(detector, file, 10.0, 11.0), tmp_path / "a.png")
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "savefig.dpi": 10, "lines.linewidth": 9}):
-        figures.save_figure(figure.draw_excerpt(detector, file, 10.0, 11.0), tmp_path / "b.png")
+        figures.save_figure(plot.draw_excerpt(detector, file, 10.0, 11.0), tmp_path / "b.png")
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_pictures_that_cannot_be_written(detector, file, tmp_path):
-    picture = figure.draw_excerpt(detector, file, 10.0, 10.5)
+    picture = plot.draw_excerpt(detector, file, 10.0, 10.5)
     with pytest.raises(InputError, match=r"saved as \.png, \.svg, \.pdf"):
         figures.save_figure(picture, tmp_path / "a.jpeg")
     with pytest.raises(InputError, match="does not exist"):

@@ -8,7 +8,7 @@ import soundfile
 
 from outlark import NoteDetector
 from outlark.annotations import Annotation, Table
-from outlark.commands.plot.figure import annotations_of_recording, shown_excerpt
+from outlark.commands.plot import annotations_of_recording, shown_excerpt
 from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.errors import AnnotationError
 from tests.recordings_on_disk import song

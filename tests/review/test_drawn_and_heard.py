@@ -7,7 +7,7 @@ import pytest
 import soundfile
 
 from outlark.audio.recording import Recording
-from outlark.commands.plot.numbers import curves
+from outlark.commands.panels import curves
 from outlark.detection.scores import ScoreBlock, ScoreLayout
 from outlark.review import media
 from outlark.review.tiles import (

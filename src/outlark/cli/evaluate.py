@@ -16,11 +16,11 @@ NO_FILE = "-"
 
 def _figure_file(value: str) -> str:
     """The type of --curve: the name of a figure, or nothing."""
-    from outlark.commands.figures import KINDS
+    from outlark.commands.figures import FIGURE_KINDS
 
-    if value != NO_FILE and Path(value).suffix.lower() not in KINDS:
+    if value != NO_FILE and Path(value).suffix.lower() not in FIGURE_KINDS:
         raise click.BadParameter(
-            f"{value!r} is not the name of a figure ({', '.join(KINDS)}); put --curve after DETECTIONS and TRUTH"
+            f"{value!r} is not the name of a figure ({', '.join(FIGURE_KINDS)}); put --curve after DETECTIONS and TRUTH"
         )
     if not Path(value).parent.is_dir():
         raise click.BadParameter(f"{value!r}: the folder does not exist; create it first, or choose another")

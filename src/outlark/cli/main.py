@@ -48,8 +48,6 @@ SHARED = {
     "calibrate": "thresholds",
     "decide": "detect",
     "verify": "detect",
-    "doctor": "inspect",
-    "plot": "inspect",
     "formats": "convert",
     "demo": "experiment",
     "completion": "main",

@@ -247,10 +247,10 @@ def _learn(plan: Plan, given: Mapping[str, Any], show: Callable[[str], None]) ->
 
 
 def _problems(learnt: "Learnt", show: Callable[[str], None]) -> "list[Finding]":
-    from outlark.commands.doctor import PROBLEM, examine
+    from outlark.commands.doctor import problems_of
 
     show("testing the model on sounds that are not notes")
-    return [finding for finding in examine(learnt.detector) if finding.severity == PROBLEM]
+    return problems_of(learnt.detector)
 
 
 # ------------------------------------------------------------ what is reported

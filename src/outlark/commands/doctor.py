@@ -1,4 +1,8 @@
-"""Mistakes that a trained detector is likely to make."""
+"""Mistakes that a trained detector is likely to make.
+
+The detector hears synthetic sounds that are not notes; each training note is judged by the others of its class, with
+the scores that detection would compare with thresholds; and the training set and the settings are checked.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,17 +13,19 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from outlark.commands import Line, Remark, listing
-from outlark.commands.doctor_notes import NoteScore, name_of, note_scores, unused_notes
-from outlark.commands.doctor_sounds import Trial, trials
+from outlark.commands.doctor_sounds import SoundTest, sound_tests
 from outlark.detection.detector import NoteDetector
 from outlark.detection.negatives import as_good_as_notes
-from outlark.detection.scores import ScoreLayout
+from outlark.estimators.mddkm import MDDKM
+from outlark.features.note import LENGTH_SLACK
+from outlark.maths.description import scores
+from outlark.maths.notes import merge_copies, parts_of
 from outlark.plain_text import number_of
 from outlark.segments import Segment
 
 SEVERITIES = PROBLEM, WARNING, GOOD = "problem", "warning", "good"
 #: With fewer notes than this the threshold of a class rests on almost nothing.
-ENOUGH_NOTES = 3
+FEWEST_EXAMPLES = 3
 #: The longest note of a class is rarely more than this many times as long as the shortest.
 USUAL_RATIO = 4.0
 #: Recordings that reach this many times higher than the model's band are probably made for bats.
@@ -47,10 +53,6 @@ class Examination:
     findings: list[Finding]
     incomplete = False
 
-    @property
-    def problems(self) -> list[Finding]:
-        return self.of(PROBLEM)
-
     def of(self, severity: str) -> list[Finding]:
         return [finding for finding in self.findings if finding.severity == severity]
 
@@ -69,27 +71,29 @@ def examine_model(path: str, detector: NoteDetector) -> Examination:
     return Examination(path, sorted(examine(detector), key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
+def problems_of(detector: NoteDetector) -> list[Finding]:
+    """The worst of what `examine` finds."""
+    return [finding for finding in examine(detector) if finding.severity == PROBLEM]
+
+
 def examine(detector: NoteDetector) -> list[Finding]:
     """Look for mistakes that a trained detector is likely to make.
 
-    It hears silence, noise, hum, clicks, tones and whistles, none of which is a note; each training note is judged by
-    what the others say about it; and the training set and settings are checked. No recordings are needed, and the same
-    detector always gets the same findings, good ones included.
+    No recordings are needed, and the same detector always gets the same findings, good ones included.
     """
     check_is_fitted(detector)
-    found = [_judged(trial, detector) for trial in trials(detector)]
-    scores = note_scores(detector)
+    found = [_heard(test, detector) for test in sound_tests(detector)]
+    judged = note_scores(detector)
     return [
         *found,
-        *_left_out(scores),
-        *_unused(unused_notes(detector)),
-        *_mistaken(scores),
-        *_mislabelled(scores),
+        *_left_out(judged),
+        *_unused(detector),
+        *_mistaken(judged),
+        *_mislabelled(judged),
         *_negatives(detector),
         *_numbers(detector.training_),
         *_copies(detector.training_),
-        *_thresholds(detector.layout_),
-        *_silence(detector),
+        *_settings(detector),
         *_durations(detector),
         *_band(detector),
     ]
@@ -98,11 +102,11 @@ def examine(detector: NoteDetector) -> list[Finding]:
 # ---------------------------------------------------------------------- sounds that are not notes
 
 
-def _judged(trial: Trial, detector: NoteDetector) -> Finding:
-    """How many sounds of a trial are taken for notes, and which."""
+def _heard(test: SoundTest, detector: NoteDetector) -> Finding:
+    """How many sounds of a test are taken for notes, and which."""
     taken: list[Segment] = []
     n_sounds = 0
-    for samples, spans in trial.recordings:
+    for samples, spans in test.recordings:
         notes = [s for s in detector.detect(samples, detector.sample_rate_) if s.label is not None]
         for start, end in spans:
             n_sounds += 1
@@ -110,21 +114,129 @@ def _judged(trial: Trial, detector: NoteDetector) -> Finding:
             taken += [max(heard, key=lambda s: s.score)] if heard else []
     if not taken:
         nothing = "not taken for a note" if n_sounds == 1 else f"none of {n_sounds} taken for a note"
-        return Finding(GOOD, trial.name, f"{trial.name}: {nothing}")
+        return Finding(GOOD, test.name, f"{test.name}: {nothing}")
     best = max(taken, key=lambda s: s.score)
     labels = sorted({str(s.label) for s in taken})
     threshold = detector.layout_.thresholds[detector.layout_.classes.tolist().index(best.label)]
     likes = f"{best.label!r} (score {best.score:.2f}, threshold {threshold:.2f})"
     others = f"; altogether as {listing([repr(label) for label in labels])}" if len(labels) > 1 else ""
-    severity = PROBLEM if trial.grave and 2 * len(taken) >= n_sounds else WARNING
-    what = f"{trial.name}: {len(taken)} of {n_sounds} taken for a note, such as {likes}{others}"
-    return Finding(severity, trial.name, what, trial.advice)
+    severity = PROBLEM if test.grave and 2 * len(taken) >= n_sounds else WARNING
+    what = f"{test.name}: {len(taken)} of {n_sounds} taken for a note, such as {likes}{others}"
+    return Finding(severity, test.name, what, test.advice)
+
+
+# ---------------------------------------------------------------------- scores of training notes
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOutNote:
+    """A training note: its class, its recording and onset, and its scores.
+
+    `own` is its score under its own class without it, NaN for the only note of a class; `threshold` that of its class.
+    `accepted_by` are other classes that accept it; `other` is the most similar one, with the score `best_other`, -∞
+    with a single class.
+    """
+
+    label: Any
+    name: str
+    own: float
+    threshold: float
+    accepted_by: tuple[Any, ...] = ()
+    other: Any = None
+    best_other: float = -np.inf
+
+
+def note_scores(detector: Any) -> list[LeftOutNote]:
+    """Every training note of a detector, by class; none if its class model cannot say."""
+    class_model = detector.class_model_
+    if not isinstance(class_model, MDDKM):
+        return _own_scores_only(detector)
+    whole = detector.note_model_ is not None
+    over_note = np.max if whole else np.mean
+    # synthetic copies, in noise or at another pitch, follow the shifts of a note (`outlark.detection.absolute_scale`)
+    n_own = len(detector.front_end_.shifts_s) if whole else None
+    thresholds = _note_thresholds(detector)
+    labels, found = class_model.classes_.tolist(), []
+    for c, label in enumerate(labels):
+        X, notes = class_model.descriptions_[c].X, class_model.notes_[c]
+        own = _left_out_scores(class_model, c)
+        others = np.column_stack(
+            [f * scores(d, X) for d, f in zip(class_model.descriptions_, class_model.size_factors_, strict=True)]
+        )
+        others[:, c] = -np.inf
+        for of_note in parts_of(notes):
+            rows = of_note[:n_own]
+            note = detector.training_[int(notes[rows[0]])]
+            by_class = over_note(others[rows], axis=0)
+            best = int(by_class.argmax())
+            accepting = (by_class >= thresholds) & _fitting(detector, note)
+            found.append(
+                LeftOutNote(
+                    label=label,
+                    name=name_of(note),
+                    own=float(over_note(own[rows])),
+                    threshold=float(thresholds[c]),
+                    accepted_by=tuple(labels[b] for b in np.flatnonzero(accepting)),
+                    other=labels[best] if len(labels) > 1 else None,
+                    best_other=float(by_class[best]),
+                )
+            )
+    return found
+
+
+def _left_out_scores(class_model: MDDKM, c: int) -> np.ndarray:
+    """The score of each sample of class c without its note, (n,); NaN where there is no other note."""
+    X = class_model.descriptions_[c].X
+    if len(parts_of(merge_copies(X, class_model.notes_[c]))) == 1:  # left-out scores are then of samples of that note
+        return np.full(len(X), np.nan)
+    return class_model.left_out_scores_[c]
+
+
+def _fitting(detector: Any, note: Mapping[str, Any]) -> np.ndarray:
+    """Which classes accept notes of this duration, bool (C,); all, at frame level."""
+    layout, duration_s = detector.layout_, note["end_s"] - note["start_s"]
+    if detector.note_model_ is None:
+        return np.ones(len(layout.classes), dtype=bool)
+    return (duration_s >= layout.shortest_s / LENGTH_SLACK) & (duration_s <= layout.longest_s * LENGTH_SLACK)
+
+
+def _note_thresholds(detector: Any) -> np.ndarray:
+    """Thresholds of notes, (C,); of the first stage if there are two."""
+    layout = detector.layout_
+    if detector.second_stage_ is not None:
+        return np.asarray(detector.note_model_.thresholds, dtype=float)
+    if layout.note_thresholds is None or not detector.decisions_.confirm:
+        return np.asarray(layout.thresholds, dtype=float)
+    return np.asarray(layout.note_thresholds, dtype=float)
+
+
+def _own_scores_only(detector: Any) -> list[LeftOutNote]:
+    """For class models that know nothing but left-out scores."""
+    labels, thresholds = detector.classes_.tolist(), _note_thresholds(detector)
+    told = getattr(detector.class_model_, "left_out_note_scores_", [])
+    return [
+        LeftOutNote(label=label, name=f"note {i} of {label!r}", own=float(own), threshold=float(threshold))
+        for label, of_class, threshold in zip(labels, told, thresholds, strict=False)
+        for i, own in enumerate(of_class)
+    ]
+
+
+def name_of(note: Mapping[str, Any]) -> str:
+    """The recording and onset of an entry of `NoteDetector.training_`.
+
+    >>> name_of({"name": "a.wav", "recording": 0, "start_s": 1.5})
+    'a.wav at 1.500 s'
+    >>> name_of({"name": None, "recording": 3, "start_s": 0.0})
+    'recording 3'
+    """
+    place = note["name"] or f"recording {note['recording']}"
+    return f"{place} at {note['start_s']:.3f} s" if note["start_s"] else str(place)
 
 
 # ---------------------------------------------------------------------- training notes
 
 
-def _left_out(notes: list[NoteScore]) -> Iterator[Finding]:
+def _left_out(notes: list[LeftOutNote]) -> Iterator[Finding]:
     """Notes that a detector would miss if it had not learnt from them."""
     check = "left-out notes"
     judged = [note for note in notes if np.isfinite(note.own)]
@@ -143,7 +255,12 @@ def _left_out(notes: list[NoteScore]) -> Iterator[Finding]:
         )
 
 
-def _unused(notes: list[dict[str, Any]]) -> Iterator[Finding]:
+def _unused(detector: NoteDetector) -> Iterator[Finding]:
+    """Notes that training omitted, because they are unlike all others of their class."""
+    if detector.note_model_ is None or not isinstance(detector.class_model_, MDDKM):
+        return
+    used = set(np.concatenate(detector.class_model_.notes_).tolist())
+    notes = [note for number, note in enumerate(detector.training_) if number not in used]
     for label in dict.fromkeys(note["label"] for note in notes):
         listed = listing([name_of(note) for note in notes if note["label"] == label])
         yield Finding(
@@ -154,7 +271,7 @@ def _unused(notes: list[dict[str, Any]]) -> Iterator[Finding]:
         )
 
 
-def _mistaken(notes: list[NoteScore]) -> Iterator[Finding]:
+def _mistaken(notes: list[LeftOutNote]) -> Iterator[Finding]:
     check = "classes taken for each other"
     if len({note.label for note in notes}) > 1 and not any(note.accepted_by for note in notes):
         yield Finding(GOOD, check, "no class accepts a note of another class")
@@ -172,7 +289,7 @@ def _mistaken(notes: list[NoteScore]) -> Iterator[Finding]:
             )
 
 
-def _mislabelled(notes: list[NoteScore]) -> Iterator[Finding]:
+def _mislabelled(notes: list[LeftOutNote]) -> Iterator[Finding]:
     for label, own in _by_class(notes).items():
         times = Counter(other for note in own for other in note.accepted_by)
         # if two classes are nearly the same, single notes mean nothing
@@ -194,8 +311,8 @@ def _negatives(detector: NoteDetector) -> Iterator[Finding]:
         yield Finding(WARNING, check, what, "Listen to them again: are they notes?")
 
 
-def _by_class(notes: list[NoteScore]) -> dict[Any, list[NoteScore]]:
-    found: dict[Any, list[NoteScore]] = defaultdict(list)
+def _by_class(notes: list[LeftOutNote]) -> dict[Any, list[LeftOutNote]]:
+    found: dict[Any, list[LeftOutNote]] = defaultdict(list)
     for note in notes:
         found[note.label].append(note)
     return found
@@ -203,11 +320,11 @@ def _by_class(notes: list[NoteScore]) -> dict[Any, list[NoteScore]]:
 
 def _numbers(training: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     check, counts = "number of notes", Counter(note["label"] for note in training)
-    few = {label: n for label, n in counts.items() if n < ENOUGH_NOTES}
+    few = {label: n for label, n in counts.items() if n < FEWEST_EXAMPLES}
     for label, n in few.items():
         little = "which says nothing about variation" if n == 1 else "which say little about variation"
         what = f"{label!r} has {number_of(n, 'training note')}, {little}"
-        advice = f"Give at least {ENOUGH_NOTES}, preferably five to ten, from different recordings"
+        advice = f"Give at least {FEWEST_EXAMPLES}, preferably five to ten, from different recordings"
         yield Finding(WARNING, check, what, advice)
     if counts and not few:
         yield Finding(GOOD, check, f"every class has at least {min(counts.values())} training notes")
@@ -236,21 +353,16 @@ def _copies(training: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
 # ---------------------------------------------------------------------- settings
 
 
-def _thresholds(layout: ScoreLayout) -> Iterator[Finding]:
+def _settings(detector: NoteDetector) -> Iterator[Finding]:
+    """Thresholds, and whether silence is told from sound."""
+    layout = detector.layout_
     for label, threshold in zip(layout.classes.tolist(), layout.thresholds.tolist(), strict=True):
         if not np.isfinite(threshold) or threshold < 1e-6:
             what = f"the threshold of {label!r} is {threshold:g}: it accepts {'all' if threshold < 1 else 'nothing'}"
             yield Finding(PROBLEM, "thresholds", what, "Train again on other notes")
-
-
-def _silence(detector: NoteDetector) -> Iterator[Finding]:
     if detector.decisions_.activity_db is None or not detector.front_end_.measures_activity:
-        yield Finding(
-            WARNING,
-            "silence",
-            "the model does not distinguish silence from sound, so it judges background noise as if it were notes",
-            "Use the default model unless you need the method as published",
-        )
+        what = "the model does not distinguish silence from sound, so it judges background noise as if it were notes"
+        yield Finding(WARNING, "silence", what, "Use the default model unless you need the method as published")
 
 
 def _durations(detector: NoteDetector) -> Iterator[Finding]:

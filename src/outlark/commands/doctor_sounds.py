@@ -8,30 +8,27 @@ import numpy as np
 
 from outlark.features.base import HIGHEST_SHARE
 
-#: Level of the faint noise between sounds, and of the sounds, in dB re full scale (RMS).
+#: Level of the faint noise between test sounds, and of the sounds, in dB re full scale (RMS).
 BACKGROUND_DB, LEVELS_DB = -75.0, (-50.0, -35.0, -20.0)
-#: Seconds of steady sounds, between sounds, and before the first, for the noise floor to settle.
-STEADY_S, GAP_S, EDGE_S = 3.0, 0.3, 1.0
+#: Seconds of steady sounds, between sounds, before the first, for the noise floor to settle, and of a sound at most.
+STEADY_S, SILENCE_BETWEEN_S, SETTLING_S, LONGEST_SOUND_S = 3.0, 0.3, 1.0, 1.0
 #: Tones, and whistles in each direction.
 N_TONES, N_WHISTLES = 12, 6
 #: Mains frequencies, and the number of harmonics.
 MAINS_HZ, HARMONICS = (50.0, 60.0), 12
-#: Sounds are as long as notes, up to this many seconds.
-LONGEST_S = 1.0
 USUAL_BAND_HZ = (500.0, 10_000.0)
-
-BACKGROUND = (
+NOISE_ADVICE = (
     "Check whether clips of these classes are mostly background, or several kinds of notes under one label; annotate "
     "notes more tightly, and in longer recordings, which show what else there is to hear"
 )
-ALIKE = (
+TONE_ADVICE = (
     "Unavoidable for a class of pure whistles; otherwise add more varied notes of these classes, and check detections "
     "in places with such sounds"
 )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Trial:
+class SoundTest:
     """Sounds of one kind: recordings with the spans (start, end) of the sounds, in samples.
 
     It is `grave` if most of them are taken for notes: no bird sounds like that.
@@ -39,40 +36,42 @@ class Trial:
 
     name: str
     recordings: list[tuple[np.ndarray, list[tuple[int, int]]]]
-    grave: bool
-    advice: str = BACKGROUND
+    grave: bool = True
+    advice: str = NOISE_ADVICE
 
 
-def trials(detector: Any) -> Iterator[Trial]:
+def sound_tests(detector: Any) -> Iterator[SoundTest]:
     """All kinds of sounds, at several levels and durations; only silence for series of numbers."""
     rate, front_end = detector.sample_rate_, detector.front_end_
-    n_steady = round(STEADY_S * rate)
+    n_steady = max(1, round(STEADY_S * rate))
+    silence = np.zeros(n_steady) if front_end.is_sound else front_end.silence(n_steady)
+    yield SoundTest(name="digital silence", recordings=[(silence, [(0, n_steady)])])
     if not front_end.is_sound:
-        silence = front_end.silence(max(1, n_steady))
-        yield Trial(name="digital silence", recordings=[(silence, [(0, len(silence))])], grave=True)
         return
-    yield Trial(name="digital silence", recordings=[(np.zeros(n_steady), [(0, n_steady)])], grave=True)
     rng = np.random.default_rng(0)
-    for name, noise in (("white noise", white), ("pink noise", pink)):
+    noises = {"white noise": white, "pink noise": pink}
+    for name, noise in noises.items():
         steady = [(level(db) * noise(n_steady, rng), [(0, n_steady)]) for db in LEVELS_DB]
-        yield Trial(name=f"steady {name}", recordings=steady, grave=True)
-    lengths = _lengths(detector.layout_, rate)
-    for name, noise in (("white noise", white), ("pink noise", pink)):
-        bursts = [level(db) * noise(n, rng) for db in LEVELS_DB for n in lengths]
-        yield Trial(name=f"bursts of {name}", recordings=[in_background(bursts, rate, rng)], grave=True)
-    hums = [level(db) * hum(lengths[-1], mains, rate) for mains in MAINS_HZ for db in LEVELS_DB]
-    yield Trial(name="hum switched on and off", recordings=[in_background(hums, rate, rng)], grave=True)
-    clicks = [10 ** (db / 20) * click(ms, rate, rng) for db in (-20.0, -3.0) for ms in (0.0, 1.0, 5.0)]
-    yield Trial(name="clicks", recordings=[in_background(clicks, rate, rng)], grave=True)
-    low_hz, high_hz = _band(front_end, rate)
+        yield SoundTest(name=f"steady {name}", recordings=steady)
+    short, medium, long = _lengths(detector.layout_, rate)
+    for name, noise in noises.items():
+        bursts = [level(db) * noise(n, rng) for db in LEVELS_DB for n in (short, medium, long)]
+        yield SoundTest(name=f"bursts of {name}", recordings=[in_background(bursts, rate, rng)])
+    hums = [level(db) * hum(long, mains, rate) for mains in MAINS_HZ for db in LEVELS_DB]
+    yield SoundTest(name="hum switched on and off", recordings=[in_background(hums, rate, rng)])
+    clicks = [level(db) * click(ms, rate, rng) for db in (-20.0, -3.0) for ms in (0.0, 1.0, 5.0)]
+    yield SoundTest(name="clicks", recordings=[in_background(clicks, rate, rng)])
+    low_hz, high_hz = _test_band(front_end, rate)
     tones_hz = np.geomspace(1.1 * low_hz, 0.9 * high_hz, N_TONES)
-    tones = [level(-25.0) * whistle(lengths[-1], hz, hz, rate) for hz in tones_hz]
-    yield Trial(name="pure tones", recordings=[in_background(tones, rate, rng)], grave=False, advice=ALIKE)
     starts_hz = np.geomspace(1.1 * low_hz, 0.9 * high_hz / 1.5, N_WHISTLES)
     sweeps = [(hz, 1.5 * hz) for hz in starts_hz] + [(1.5 * hz, hz) for hz in starts_hz]
-    whistles = [level(-25.0) * whistle(lengths[len(lengths) // 2], *sweep, rate) for sweep in sweeps]
-    name = "rising and falling whistles"
-    yield Trial(name=name, recordings=[in_background(whistles, rate, rng)], grave=False, advice=ALIKE)
+    tonal = {
+        "pure tones": [whistle(long, hz, hz, rate) for hz in tones_hz],
+        "rising and falling whistles": [whistle(medium, *sweep, rate) for sweep in sweeps],
+    }
+    for name, sounds in tonal.items():
+        recording = in_background([level(-25.0) * sound for sound in sounds], rate, rng)
+        yield SoundTest(name=name, recordings=[recording], grave=False, advice=TONE_ADVICE)
 
 
 def in_background(
@@ -84,7 +83,7 @@ def in_background(
     >>> len(samples), spans
     (260, [(100, 110), (140, 160)])
     """
-    gap, edge = round(GAP_S * rate), round(EDGE_S * rate)
+    gap, edge = round(SILENCE_BETWEEN_S * rate), round(SETTLING_S * rate)
     ends = edge + np.cumsum([len(sound) + gap for sound in sounds]) - gap
     spans = [(int(end) - len(sound), int(end)) for sound, end in zip(sounds, ends, strict=True)]
     samples = level(BACKGROUND_DB) * white(int(ends[-1]) + edge, rng)
@@ -94,7 +93,7 @@ def in_background(
 
 
 def level(db: float) -> float:
-    """The factor for a sound of RMS 1."""
+    """The factor for a sound of RMS 1, or of height 1."""
     return float(10 ** (db / 20))
 
 
@@ -136,10 +135,10 @@ def whistle(n_samples: int, from_hz: float, to_hz: float, rate: int) -> np.ndarr
 def _lengths(layout: Any, rate: int) -> list[int]:
     """Slightly longer than short, medium and long notes, in samples."""
     durations = [layout.shortest_s.min(), np.median((layout.shortest_s + layout.longest_s) / 2), layout.longest_s.max()]
-    return [max(8, round(min(1.2 * float(s), LONGEST_S) * rate)) for s in durations]
+    return [max(8, round(min(1.2 * float(s), LONGEST_SOUND_S) * rate)) for s in durations]
 
 
-def _band(front_end: Any, rate: int) -> tuple[float, float]:
+def _test_band(front_end: Any, rate: int) -> tuple[float, float]:
     low, high = front_end.band_hz or USUAL_BAND_HZ
     high = min(high, HIGHEST_SHARE * rate)
     return min(low, high / 4), high

@@ -17,15 +17,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: File formats by suffix, and the metadata that would make two identical figures differ.
-KINDS: dict[str, dict[str, None]] = {
+FIGURE_KINDS: dict[str, dict[str, None]] = {
     ".png": {"Software": None},
     ".svg": {"Date": None, "Creator": None},
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
 DOTS_PER_INCH = 130
-BLUE, ORANGE, GREEN, YELLOW, GREY, PALE = "#3b7dd8", "#d9722e", "#2d8a4e", "#e0a93b", "#7f8894", "#b7bcc4"
+BLUE, ORANGE, GREEN, YELLOW, GREY, PALE_GREY = "#3b7dd8", "#d9722e", "#2d8a4e", "#e0a93b", "#7f8894", "#b7bcc4"
+BLACK = "#222222"
+#: Of classes, safe for colour-blind readers; further classes reuse them with other line styles.
+CLASS_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#332288", "#882255", "#999933")
+CLASS_LINES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1.5, 1.5)))
+CLASS_HATCHES = ("", "////", "xxxx")
 #: Font sizes.
-SMALL, TINY = 9, 8
+SMALL_FONT, TINY_FONT = 9, 8
 #: Inches: width of the calibration figure, height of each class.
 CALIBRATION_SIZE = 7.0, 1.7
 
@@ -39,20 +44,20 @@ def save_figure(figure: "Figure", path: str | PathLike[str]) -> None:
 
     path = Path(path)
     kind = path.suffix.lower()
-    if kind not in KINDS:
-        raise InputError(f"{path}: figures can be saved as {', '.join(KINDS)}; change the end of the file name")
+    if kind not in FIGURE_KINDS:
+        raise InputError(f"{path}: figures can be saved as {', '.join(FIGURE_KINDS)}; change the end of the file name")
     if path.is_dir() or not path.parent.is_dir():
         wrong = "is a folder" if path.is_dir() else f"the folder {path.parent} does not exist"
         raise InputError(f"{path}: {wrong}; give the name of a file in a folder that exists")
     with opened_aside(path) as file, matplotlib.style.context(["default", {"svg.hashsalt": "outlark"}]):
-        figure.savefig(file, format=kind[1:], dpi=DOTS_PER_INCH, metadata=KINDS[kind])
+        figure.savefig(file, format=kind[1:], dpi=DOTS_PER_INCH, metadata=FIGURE_KINDS[kind])
 
 
 def plain_axis(axis: "Axes", title: str | None = None) -> None:
     """No spines at the top and right; a bold title on the left, which may hold anything."""
     axis.spines[["top", "right"]].set_visible(False)
     if title is not None:
-        axis.set_title(visible(title), loc="left", fontsize=SMALL, fontweight="bold", parse_math=False)
+        axis.set_title(visible(title), loc="left", fontsize=SMALL_FONT, fontweight="bold", parse_math=False)
 
 
 def calibration_figure(calibration: Sequence[ClassCalibration]) -> "Figure":
@@ -82,7 +87,7 @@ def calibration_figure(calibration: Sequence[ClassCalibration]) -> "Figure":
 def _calibration_panel(axis: "Axes", of_class: ClassCalibration) -> None:
     edges, counts = BINS * of_class.prior, np.array(of_class.counts)
     accepted = edges[:-1] >= of_class.threshold
-    axis.bar(edges[:-1], counts, np.diff(edges), align="edge", color=np.where(accepted, BLUE, PALE))
+    axis.bar(edges[:-1], counts, np.diff(edges), align="edge", color=np.where(accepted, BLUE, PALE_GREY))
     reach = of_class.prior * np.exp(WIDTH * np.array([-1.0, 1.0]))
     axis.axvspan(*reach, color=YELLOW, alpha=0.18, lw=0)
     axis.axvline(of_class.prior, color=YELLOW, lw=1.2, ls="--", label=f"from training {of_class.prior:.2f}")
@@ -91,6 +96,6 @@ def _calibration_panel(axis: "Axes", of_class: ClassCalibration) -> None:
     plain_axis(axis, str(of_class.label))
     axis.set_ylabel("peaks")
     axis.locator_params(axis="y", integer=True)
-    axis.legend(loc="upper right", frameon=False, fontsize=TINY)
+    axis.legend(loc="upper right", frameon=False, fontsize=TINY_FONT)
     if not of_class.moved:
-        axis.text(0.01, 0.9, "too few peaks: unchanged", transform=axis.transAxes, fontsize=TINY, va="top")
+        axis.text(0.01, 0.9, "too few peaks: unchanged", transform=axis.transAxes, fontsize=TINY_FONT, va="top")

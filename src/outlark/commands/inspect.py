@@ -4,6 +4,8 @@ import hashlib
 import math
 import os
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,14 +17,54 @@ from outlark.annotations.tables import SUFFIXES
 from outlark.audio.facts import Quality
 from outlark.audio.recording import Recording
 from outlark.audio.sound_files import SoundFiles, is_sound
+from outlark.commands import Alert, Line, listed, on_refused
 from outlark.detection.detector import NoteDetector
 from outlark.detection.scores_file import KIND as SCORES
 from outlark.detection.scores_file import load_scores
+from outlark.detection.thresholds import EXAMPLES, SOURCES
 from outlark.errors import AnnotationError, AudioError, InputError, OutlarkError
 from outlark.files.container import read
 from outlark.files.io import NOT_REGULAR, is_endless, size_of, starts_a_model
-from outlark.plain_text import first_bytes
+from outlark.plain_text import first_bytes, number_of
 from outlark.storage.model_file import load
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What is in several files, and why others could not be read."""
+
+    files: list[dict[str, Any]]
+    failures: list[dict[str, str]]
+
+    @property
+    def incomplete(self) -> bool:
+        return bool(self.failures) or any(content.get("refused") for content in self.files)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"files": self.files, "failed": len(self.failures), "failures": self.failures}
+
+    def lines(self) -> Iterator[Line]:
+        for number, content in enumerate(self.files):
+            if number:
+                yield ""
+            kind = {"table": "annotation file"}.get(content["kind"], content["kind"])
+            yield f"{content['path']}: {kind}, {number_of(content['size_bytes'], 'byte')}"
+            yield from (f"  {name:<11} {text}" for name, text in _LINES[content["kind"]](content))
+            yield from on_refused(content.get("refused", []))
+        yield from (Alert(failure["message"]) for failure in self.failures)
+
+
+def inspect(paths: Sequence[str], sounds: SoundFiles, *, label_column: str | int | None = None) -> Inspection:
+    """What is in each file; a single file that cannot be read is an error."""
+    found, failures = [], []
+    for path in paths:
+        try:
+            found.append(content_of(path, sounds, label_column=label_column))
+        except OutlarkError as error:
+            if len(paths) == 1:
+                raise
+            failures.append({"path": path, "message": str(error)})
+    return Inspection(found, failures)
 
 
 def content_of(
@@ -185,7 +227,7 @@ def sound_content(path: str | PathLike[str]) -> dict[str, Any]:
     `outlark detect` remarks on them. "clock" is None if the start time is unknown.
     """
     audio = Recording(path)
-    levels = _Levels(audio)
+    levels = _levels_of(audio)
     # libsndfile gives an impossible number if it does not know the length
     announced = audio.n_samples / audio.sample_rate if 0 <= audio.n_samples < 2**62 else None
     return {
@@ -197,54 +239,45 @@ def sound_content(path: str | PathLike[str]) -> dict[str, Any]:
         "what": audio.what,
         "sample_rate": audio.sample_rate,
         "channels": audio.channels,
-        "samples": levels.n,
-        "duration_s": levels.n / audio.sample_rate,
         "announced_s": announced,
         "partial": audio.partial,
-        **levels.content(),
+        **levels,
         "remarks": list(audio.remarks),
         "clock": _clock(audio),
     }
 
 
-class _Levels:
+def _levels_of(audio: Recording) -> dict[str, Any]:
     """Statistics of a file, which is decoded to its end, or as far as possible."""
-
-    def __init__(self, audio: Recording) -> None:
-        self._quality = Quality(audio)
-        self.n = self._bad = 0
-        self._peak, self._sum, self._squares = (np.zeros(audio.channels) for _ in range(3))
-        self._damaged: str | None = None
-        try:
-            for x in audio.decoded():
-                self._push(x)
-        except AudioError as error:
-            self._damaged = str(error).removeprefix(f"{audio.path}: ")
-
-    def _push(self, x: np.ndarray) -> None:
-        good = np.isfinite(x)
-        self._bad += int((~good).sum())
-        x = np.where(good, x, 0.0)
-        self._quality.push(x)
-        self._peak = np.maximum(self._peak, np.abs(x).max(axis=0))
-        self._sum += x.sum(axis=0)
-        self._squares += (x**2).sum(axis=0)
-        self.n += len(x)
-
-    def content(self) -> dict[str, Any]:
-        n, shares = max(1, self.n), self._quality.shares
-        return {
-            "damaged": self._damaged,
-            "not_finite": self._bad,
-            "peak_db": [_decibels(peak) for peak in self._peak.tolist()],
-            "rms_db": [_decibels(math.sqrt(squares / n)) for squares in self._squares.tolist()],
-            "mean": [round(total / n, 6) for total in self._sum.tolist()],
-            "clipped": shares["at_full_scale"],
-            "silent": shares["silent"],
-            "cancelling": shares["cancelling"],
-            "quality": list(self._quality.remarks),
-            "counts": bool(self.n) and not self._quality.is_spoilt,
-        }
+    quality, damaged, n, not_finite = Quality(audio), None, 0, 0
+    peak, total, squares = (np.zeros(audio.channels) for _ in range(3))
+    try:
+        for x in audio.decoded():
+            good = np.isfinite(x)
+            not_finite += int((~good).sum())
+            x = np.where(good, x, 0.0)
+            quality.push(x)
+            peak = np.maximum(peak, np.abs(x).max(axis=0))
+            total += x.sum(axis=0)
+            squares += (x**2).sum(axis=0)
+            n += len(x)
+    except AudioError as error:
+        damaged = str(error).removeprefix(f"{audio.path}: ")
+    shares = quality.shares
+    return {
+        "samples": n,
+        "duration_s": n / audio.sample_rate,
+        "damaged": damaged,
+        "not_finite": not_finite,
+        "peak_db": [_decibels(of_channel) for of_channel in peak.tolist()],
+        "rms_db": [_decibels(math.sqrt(of_channel / max(1, n))) for of_channel in squares.tolist()],
+        "mean": [round(of_channel / max(1, n), 6) for of_channel in total.tolist()],
+        "clipped": shares["at_full_scale"],
+        "silent": shares["silent"],
+        "cancelling": shares["cancelling"],
+        "quality": list(quality.remarks),
+        "counts": bool(n) and not quality.is_spoilt,
+    }
 
 
 def _decibels(level: float) -> float | None:
@@ -262,3 +295,152 @@ def _clock(audio: Recording) -> dict[str, Any] | None:
         "differences": list(found.differences),
         "expansion": found.expansion,
     }
+
+
+# ---------------------------------------------------------------------- for people: names and texts
+
+
+def _model_lines(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "sha256", content["sha256"]
+    yield "made with", _versions(content)
+    yield from _column("made from", [_ancestor(ancestor) for ancestor in reversed(content["lineage"])])
+    yield "sample rate", f"{content['sample_rate']} Hz; other rates are resampled"
+    yield "features", content["front_end"]["words"]
+    yield from (("", sentence) for sentence in content["front_end"]["why"])
+    for kind in content["classes"]:
+        lengths = f"{kind['shortest_s']:.3f} to {kind['longest_s']:.3f} s"
+        examples = number_of(len(kind["examples"]), "example")
+        yield "class", f"{kind['label']}: {examples}, {lengths}, threshold {_threshold(kind)}"
+        yield from (("", f"  {line}") for line in listed([_example(note) for note in kind["examples"]]))
+        if kind["negatives"]:
+            yield "", f"  {number_of(len(kind['negatives']), 'negative')} (not {kind['label']}):"
+            negatives = [f"{_example(note)}, score {note['score']:.3f}" for note in kind["negatives"]]
+            yield from (("", f"    {line}") for line in listed(negatives))
+    stage = content["second_stage"]
+    if stage is not None:
+        embedding = stage["embedding"]
+        yield "embedding", f"{embedding['version']} ({embedding['name']}), from a score of {stage['threshold']:g} on"
+    for part in ("front_end", "class_model", "decisions"):
+        settings = ", ".join(f"{name} {_plain(value)}" for name, value in content[part]["settings"].items())
+        yield part.replace("_", " "), f"{content[part]['name']}: {settings}"
+
+
+def _threshold(kind: Mapping[str, Any]) -> str:
+    """The threshold of a class and its source."""
+    numbers = (kind["threshold"], kind["trained_threshold"])
+    now, trained = ("none" if number is None else f"{number:.3f}" for number in numbers)
+    source = kind["threshold_from"]
+    return f"{now} {SOURCES[source]}" + ("" if source == EXAMPLES else f", {trained} {SOURCES[EXAMPLES]}")
+
+
+def _scores_lines(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "recording", f"{content['recording']}, {_length(content['duration_s'])}, {content['sample_rate']} Hz"
+    yield "model", f"sha256 {content['model_sha256']}"
+    yield "made with", _versions(content)
+    yield "classes", ", ".join(map(str, content["classes"]))
+
+
+def _recording_lines(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "format", content["what"]
+    channels = f"{content['channels']} channel{'s'[: content['channels'] > 1]}"
+    yield "sound", f"{content['sample_rate']} Hz, {channels}, {_length(content['duration_s'])}"
+    if content["partial"]:
+        yield "partial", content["partial"]
+    elif not content["samples"]:
+        yield "damaged", "it holds no sound, only a header"
+    elif (
+        content["announced_s"] is None
+        or abs(content["announced_s"] - content["duration_s"]) > 0.5 / content["sample_rate"]
+    ):
+        stated = "no duration" if content["announced_s"] is None else f"a duration of {_length(content['announced_s'])}"
+        yield "", f"the header states {stated}, which differs from what was decoded"
+    if content["damaged"]:
+        yield "damaged", content["damaged"]
+    if content["not_finite"]:
+        yield "damaged", f"{content['not_finite']} samples are NaN or infinite"
+    yield "peak", f"{_levels(content['peak_db'])} dB re full scale"
+    yield "level", f"{_levels(content['rms_db'])} dB re full scale (RMS)"
+    if max(map(abs, content["mean"])) > 0.01:
+        yield "offset", f"the mean is {', '.join(f'{mean:.3f}' for mean in content['mean'])} of full scale, not 0"
+    yield "clipped", f"{_share(content['clipped'])} of the samples are at full scale"
+    yield "silence", f"{_share(content['silent'])} of the recording is digital silence"
+    yield from _column("remarks", [*content["remarks"], *content["quality"]])
+    if content["samples"] and not content["counts"]:
+        yield "effort", "outlark summary does not count it: half of it or more cannot be listened to"
+    clock = content["clock"]
+    if clock is None:
+        yield "began", "unknown: no GUANO metadata, no recorder comment, no time in the file name"
+        return
+    zone = "" if clock["zone_told"] else ", time zone unknown"
+    yield "began", f"{clock['began'].replace('T', ' ')}{zone} (from the {clock['source']})"
+    yield from (("", difference) for difference in clock["differences"])
+    if clock["expansion"] != 1.0:
+        yield "", f"slowed down by {clock['expansion']:g}"
+
+
+def _table_lines(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "format", f"{content['format']} ({content['what']})"
+    times = f", from {content['start_s']:.3f} to {content['end_s']:.3f} s" if content["annotations"] else ""
+    yield "annotations", f"{content['annotations']}{times}"
+    counts = [f"{label}: {n}" for label, n in content["labels"].items()]
+    if content["blank"]:
+        counts.append(f"without a label: {content['blank']}")
+    yield from _column("labels", counts)
+    if content["verdicts"]:
+        yield "verdicts", ", ".join(f"{verdict}: {n}" for verdict, n in content["verdicts"].items())
+    if content["points"]:
+        yield "points", f"{number_of(content['points'], 'annotation')} without a duration"
+    recordings = [
+        f"{one['name'] or 'named like the file'}: {one['path'] or 'not found'}" for one in content["recordings"]
+    ]
+    yield from _column("recordings", recordings)
+    about = content["about"]
+    if about:
+        yield "made with", f"outlark {about.get('version')}, model {about.get('model_sha256')}"
+    yield from _column("remarks", content["remarks"])
+
+
+def _column(name: str, lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    yield from zip([name, *[""] * len(lines)], listed(lines), strict=False)
+
+
+def _example(note: Mapping[str, Any]) -> str:
+    name = note["name"] or f"recording {note['recording']}"
+    return f"{name}, {note['start_s']:.3f} to {note['end_s']:.3f} s"
+
+
+def _ancestor(model: Mapping[str, Any]) -> str:
+    """A model that this one was trained from."""
+    added = f"{number_of(model['added'], 'example')} and {number_of(model['negatives'], 'negative')} added"
+    return f"{model['name']} (sha256 {model['sha256']}): {number_of(model['kept'], 'example')} kept, {added}"
+
+
+def _versions(content: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted(content["versions"].items()))
+
+
+def _plain(value: Any) -> str:
+    """A setting as the file stores it, which marks tuples."""
+    if isinstance(value, dict) and list(value) == ["tuple"]:
+        value = value["tuple"]
+    return "none" if value is None else str(value)
+
+
+def _length(seconds: float) -> str:
+    return f"{int(seconds // 3600)}:{int(seconds // 60 % 60):02}:{seconds % 60:06.3f}"
+
+
+def _levels(levels: Sequence[float | None]) -> str:
+    return ", ".join("-∞" if level is None else f"{level:.1f}" for level in levels)
+
+
+def _share(share: float) -> str:
+    return "none" if share == 0 else f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.3g} %"
+
+
+_LINES: dict[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]] = {
+    "model": _model_lines,
+    "scores": _scores_lines,
+    "recording": _recording_lines,
+    "table": _table_lines,
+}

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from outlark.audio.sound import resample
 from outlark.audio.sound_files import without_sound_suffix
-from outlark.commands.excerpt import with_surroundings
+from outlark.commands.plot import with_surroundings
 from outlark.detection.detector import NoteDetector
 from outlark.detection.thresholds import BINS, calibrated
 from outlark.estimators.mddkm import MDDKM

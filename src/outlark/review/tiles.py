@@ -15,7 +15,7 @@ import numpy as np
 from scipy.fft import rfft
 
 from outlark.audio.recording import Recording
-from outlark.commands.plot.numbers import curves, spectrogram_window
+from outlark.commands.panels import curves, spectrogram_window
 from outlark.detection.scores import ScoreBlock, ScoreLayout, joined_scores
 
 ROWS, COLUMNS = 256, 512

@@ -15,7 +15,7 @@ from outlark.audio.recording import Recording as AudioRecording
 from outlark.audio.sound import resampled_length
 from outlark.batch.analysis import analyse
 from outlark.batch.task import fingerprint, sha256_of
-from outlark.commands.doctor import PROBLEM, examine
+from outlark.commands.doctor import problems_of
 from outlark.commands.train.examples import Example, Examples
 from outlark.commands.train.learning import Learnt, learn
 from outlark.commands.train.retraining import Parent, retrain
@@ -167,7 +167,7 @@ def afterwards(project: Project, run_id: int) -> None:
         detector = load(project.folder / run["model"])
         find_clusters(project, run_id, detector, job)
         job.tell(0.9, "testing the model on sounds that are not notes")
-        problems = [str(finding) for finding in examine(detector) if finding.severity == PROBLEM]
+        problems = list(map(str, problems_of(detector)))
         with project.store.writing() as db:
             said = json.dumps(list(dict.fromkeys([*run["remarks"], *problems])))
             db.execute("UPDATE run SET remarks = ?, state = ? WHERE id = ?", (said, GROUPED, run_id))

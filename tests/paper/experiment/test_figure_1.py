@@ -7,7 +7,7 @@ import pytest
 from matplotlib import pyplot
 from matplotlib.colors import to_hex
 
-from outlark.commands.plot.panels import COLOURS
+from outlark.commands.figures import CLASS_COLOURS
 from outlark.data.synthetic import KNOWN
 from outlark.paper.experiment.figure_1 import chosen_excerpt, figure_1
 from outlark.paper.experiment.protocol import Protocol, draw
@@ -70,7 +70,7 @@ def test_lanes_show_the_truth_and_what_each_method_found(picture, drawn, detecto
     shown = chosen_excerpt(drawn)
     start_s, end_s = shown[0].start_s, shown[-1].end_s
     lanes = picture.axes[3]
-    colours = dict(zip(drawn.known, COLOURS, strict=False))
+    colours = dict(zip(drawn.known, CLASS_COLOURS, strict=False))
     expected = {(0, round(s.start_s, 4), round(s.end_s, 4), colours.get(s.label, "#d8d8d8")) for s in shown}
     for row, detector in enumerate(detectors.values(), start=1):
         for s in detector.detect(drawn.audio, drawn.sample_rate):

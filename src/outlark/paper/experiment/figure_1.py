@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outlark.audio.recording import ArrayRecording
-from outlark.commands.figures import SMALL, TINY
-from outlark.commands.plot.panels import (
-    MOST_CLASSES,
-    WIDTH,
-    Excerpt,
-    Found,
-    Look,
+from outlark.commands.figures import BLACK, SMALL_FONT, TINY_FONT
+from outlark.commands.panels import (
+    FIGURE_INCHES,
+    MAX_CURVES,
+    ClassStyle,
+    Detected,
+    View,
+    class_styles,
     draw_scores,
     draw_spectrogram,
     legend,
-    looks_of,
 )
 from outlark.paper.experiment.dataset import OOD
 from outlark.paper.experiment.protocol import Draw
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FEWEST_NOTES, MOST_NOTES, SEVERAL = 9, 11, 4
 #: Inches: the spectrogram, a panel of scores, a lane of decisions.
 SPECTROGRAM, SCORES, LANE = 2.0, 1.7, 0.32
-PALE, DARK, LINE = "#d8d8d8", "#222222", "#bbbbbb"
+PALE, LINE = "#d8d8d8", "#bbbbbb"
 #: The share of a bar that a name may fill, and the fewest letters worth printing.
 FILLED, FEWEST_LETTERS = 0.94, 3
 #: Letters of a method's title beside its lane.
@@ -62,7 +62,7 @@ def figure_1(drawn: Draw, detectors: Mapping[str, Any]) -> "Figure":
     lanes = {"truth": shown} | {title: segments for title, (_, segments) in found.items()}
     heights = [SPECTROGRAM, *[SCORES] * len(scored), 0.3 + LANE * len(lanes)]
     with matplotlib.style.context("default"):
-        figure = Figure(figsize=(WIDTH, sum(heights) + 0.35 * len(heights) + 0.4), layout="constrained")
+        figure = Figure(figsize=(FIGURE_INCHES, sum(heights) + 0.35 * len(heights) + 0.4), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots(len(heights), sharex=True, height_ratios=heights)
         draw_spectrogram(axes[0], seen)
@@ -74,7 +74,7 @@ def figure_1(drawn: Draw, detectors: Mapping[str, Any]) -> "Figure":
         names = _draw_lanes(axes[-1], lanes, looks, seen)
         for axis in axes[:-1]:
             _draw_borders(axis, shown)
-        axes[-1].set_xlabel("time in the test clip, s", fontsize=SMALL)
+        axes[-1].set_xlabel("time in the test clip, s", fontsize=SMALL_FONT)
         axes[-1].set_xlim(seen.start_s, seen.end_s)
         figure.align_ylabels(axes[:-1])
         _fit(figure, axes[-1], names)
@@ -100,28 +100,28 @@ def chosen_excerpt(drawn: Draw) -> list[Segment]:
     return list(max(excerpts, key=worth))
 
 
-def _excerpt(drawn: Draw, shown: Sequence[Segment]) -> Excerpt:
+def _excerpt(drawn: Draw, shown: Sequence[Segment]) -> View:
     sound = ArrayRecording(drawn.audio, drawn.sample_rate)
     start_s, end_s = shown[0].start_s, shown[-1].end_s
-    return Excerpt(sound=sound, start_s=start_s, end_s=end_s, top_hz=drawn.sample_rate / 2, title="", clock=None)
+    return View(sound=sound, start_s=start_s, end_s=end_s, top_hz=drawn.sample_rate / 2, title="", clock=None)
 
 
-def _found(detector: Any, drawn: Draw) -> tuple[Found | None, list[Segment]]:
+def _found(detector: Any, drawn: Draw) -> tuple[Detected | None, list[Segment]]:
     """The scores, if the method has any, and the segments of the whole clip."""
     if not (hasattr(detector, "scores") and hasattr(detector, "decide")):
         return None, detector.detect(drawn.audio, drawn.sample_rate)
     scores = detector.scores(drawn.audio, drawn.sample_rate)
-    return Found(scores=scores, times_s=scores.times_s, segments=[]), detector.decide(scores)
+    return Detected(scores=scores, times_s=scores.times_s, segments=[]), detector.decide(scores)
 
 
-def _looks(drawn: Draw, shown: Sequence[Segment]) -> dict[str, Look]:
+def _looks(drawn: Draw, shown: Sequence[Segment]) -> dict[str, ClassStyle]:
     """Styles of the known classes or, if they are too many for a legend, of those in the excerpt."""
     there = {segment.label for segment in shown}
-    known = [label for label in drawn.known if len(drawn.known) <= MOST_CLASSES or label in there]
-    return dict(zip(known, looks_of(known), strict=True))
+    known = [label for label in drawn.known if len(drawn.known) <= MAX_CURVES or label in there]
+    return dict(zip(known, class_styles(known), strict=True))
 
 
-def _draw_class_scores(axis: "Axes", seen: Excerpt, found: Found, looks: Mapping[str, Look]) -> None:
+def _draw_class_scores(axis: "Axes", seen: View, found: Detected, looks: Mapping[str, ClassStyle]) -> None:
     classes = [str(label) for label in found.scores.layout.classes]
     columns = [classes.index(label) for label in looks]
     draw_scores(axis, seen, found, columns, list(looks.values()))
@@ -139,7 +139,7 @@ def _draw_borders(axis: "Axes", shown: Sequence[Segment]) -> None:
 
 
 def _draw_lanes(
-    axis: "Axes", lanes: Mapping[str, Sequence[Segment]], looks: Mapping[str, Look], seen: Excerpt
+    axis: "Axes", lanes: Mapping[str, Sequence[Segment]], looks: Mapping[str, ClassStyle], seen: View
 ) -> "list[tuple[Text, float, float]]":
     """Bars with names; returns the names with the times between which they must fit."""
     from matplotlib.patches import Patch
@@ -156,7 +156,7 @@ def _draw_lanes(
             unsure = style if segment.verdict == AMBIGUOUS else unsure
             written = OOD if segment.label is None else visible(" ".join(str(segment.label).split()))
             text = axis.text(
-                (start_s + end_s) / 2, row + 0.5, written, ha="center", va="center", fontsize=TINY, clip_on=True,
+                (start_s + end_s) / 2, row + 0.5, written, ha="center", va="center", fontsize=TINY_FONT, clip_on=True,
                 color=_ink(str(style["facecolor"])), parse_math=False,
             )  # fmt: skip
             text.set_in_layout(False)
@@ -164,15 +164,15 @@ def _draw_lanes(
     kinds = {"unknown": _bar_style(None, False)} | ({"ambiguous: counts\nfor its label": unsure} if unsure else {})
     legend(axis, [Patch(**style) for style in kinds.values()], list(kinds), None)
     axis.set_ylim(len(lanes), 0)
-    axis.set_yticks(np.arange(len(lanes)) + 0.5, [_short(title) for title in lanes], fontsize=TINY)
+    axis.set_yticks(np.arange(len(lanes)) + 0.5, [_short(title) for title in lanes], fontsize=TINY_FONT)
     for tick in axis.get_yticklabels():
         tick.set_parse_math(False)
     axis.tick_params(axis="y", length=0)
-    axis.tick_params(axis="x", labelsize=TINY)
+    axis.tick_params(axis="x", labelsize=TINY_FONT)
     return names
 
 
-def _bar_style(look: Look | None, unsure: bool) -> dict[str, Any]:
+def _bar_style(look: ClassStyle | None, unsure: bool) -> dict[str, Any]:
     if look is None:
         return {"facecolor": PALE, "edgecolor": "white"}
     if unsure or look.hatch:
@@ -185,7 +185,7 @@ def _ink(background: str) -> str:
     from matplotlib.colors import to_rgb
 
     red, green, blue = to_rgb(background)
-    return "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else DARK
+    return "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else BLACK
 
 
 def _fit(figure: "Figure", axis: "Axes", names: "Sequence[tuple[Text, float, float]]") -> None:
@@ -203,7 +203,7 @@ def _fit(figure: "Figure", axis: "Axes", names: "Sequence[tuple[Text, float, flo
 
 
 def _title(axis: "Axes", text: str) -> None:
-    axis.set_title(visible(text), fontsize=SMALL + 1, loc="left", parse_math=False)
+    axis.set_title(visible(text), fontsize=SMALL_FONT + 1, loc="left", parse_math=False)
 
 
 def _short(title: str) -> str:

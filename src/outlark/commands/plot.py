@@ -1,31 +1,38 @@
-"""A figure of an excerpt of a recording: spectrogram, scores, detected notes and true notes."""
+"""A figure of an excerpt of a recording: spectrogram, scores, detected notes and true notes.
+
+Only the excerpt is read, with as much around it as a detector needs (`with_surroundings`).
+"""
 
 import math
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from outlark.annotations import Annotation, Table
 from outlark.audio.recording import Recording, as_recording
 from outlark.audio.sound_files import without_sound_suffix
-from outlark.commands.excerpt import with_surroundings
-from outlark.commands.plot.panels import Excerpt, Found, draw
+from outlark.commands.panels import Detected, View, draw
 from outlark.detection.detector import BLOCK, NoteDetector
 from outlark.errors import AnnotationError, InputError
 from outlark.estimators.open_set import is_number
+from outlark.features.base import FrontEnd
+from outlark.features.noise_floor import ENOUGH_FRAMES_PER_SECOND, LevelFloor
 from outlark.segments import Segment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Longest excerpt by default, and at all: nobody can see notes in a longer one. Seconds.
-USUAL_S, LONGEST_S = 60.0, 3600.0
+USUAL_EXCERPT_S, MAX_EXCERPT_S = 60.0, 3600.0
 #: `outlark plot` shows this many seconds by default, this many of them before the first note.
 SHOWN_S, BEFORE_S = 10.0, 1.0
+#: The noise floor looks this many seconds back and ahead, in chunks of one second that may start a second earlier.
+BACK_S, AHEAD_S = 12.0, 4.0
 #: How far to look for the first note.
 SEARCHED_S = 600.0
 
@@ -52,7 +59,6 @@ def draw_excerpt(
     start for 60 s, or to its end. `channel` is "mix" (the mean of all channels) or counted from 0. The title is by
     default the name of the file.
 
-    >>> import numpy as np
     >>> from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
     >>> known = notes(counts={"tuti-F": 4, "cach-Z": 4})
     >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
@@ -69,7 +75,7 @@ def draw_excerpt(
     sound = as_recording(recording, sample_rate, channel)
     start, end = _checked_times(start_s, end_s, sound)
     file = Path(recording) if isinstance(recording, str | PathLike) else None
-    seen = Excerpt(
+    seen = View(
         sound=sound,
         start_s=start,
         end_s=end,
@@ -117,7 +123,34 @@ def annotations_of_recording(table: Table, recording: str | PathLike[str]) -> li
     return found
 
 
-def _found(detector: NoteDetector, seen: Excerpt) -> Found:
+class Surroundings(NamedTuple):
+    """Samples of an excerpt with its surroundings, and the sample of the recording at which they start."""
+
+    samples: np.ndarray
+    start: int
+
+
+def with_surroundings(sound: Recording, start_s: float, end_s: float, detector: Any) -> Surroundings:
+    """An excerpt from which a detector finds, between two times, the same as in the whole recording."""
+    front_end, rate = detector.front_end_, sound.sample_rate
+    before, after = (n / detector.sample_rate_ for n in front_end.context_samples_)
+    longest_s = float(np.max(detector.layout_.longest_s))
+    # chunks are counted from the start of a recording: start where all of them start anew
+    grain_s = _grain(front_end) / detector.sample_rate_
+    n_grains = max(0, math.floor((start_s - BACK_S - before - longest_s) / grain_s))
+    start = round(n_grains * grain_s * rate)
+    end = math.ceil((end_s + AHEAD_S + after + 2 * longest_s) * rate)
+    return Surroundings(sound.part(start, end), start)
+
+
+def _grain(front_end: FrontEnd) -> int:
+    """In samples: as many chunks of the noise floor as keep its thinning, and every second frame, in step."""
+    frame_rate = front_end.frame_rate
+    thinning = max(1, int(frame_rate // ENOUGH_FRAMES_PER_SECOND))
+    return math.lcm(LevelFloor(frame_rate).chunk, 2 * thinning) * front_end.hop_samples_
+
+
+def _found(detector: NoteDetector, seen: View) -> Detected:
     """The scores and segments around the excerpt, in seconds of the recording."""
     around = with_surroundings(seen.sound, seen.start_s, seen.end_s, detector)
     offset_s = around.start / seen.sound.sample_rate
@@ -127,7 +160,7 @@ def _found(detector: NoteDetector, seen: Excerpt) -> Found:
         for segment in found
         if segment.start_s + offset_s < seen.end_s and segment.end_s + offset_s > seen.start_s
     ]
-    return Found(scores=scores, times_s=scores.times_s + offset_s, segments=segments)
+    return Detected(scores=scores, times_s=scores.times_s + offset_s, segments=segments)
 
 
 def _highest(detector: NoteDetector, sound: Recording) -> float:
@@ -142,14 +175,14 @@ def _checked_times(start_s: Any, end_s: Any, sound: Recording) -> tuple[float, f
         if value is not None and (not is_number(value) or not math.isfinite(value) or value < 0):
             raise InputError(f"{name}={value!r} must be a number of seconds, 0 or more")
     start = 0.0 if start_s is None else float(start_s)
-    end = start + USUAL_S if end_s is None else float(end_s)
+    end = start + USUAL_EXCERPT_S if end_s is None else float(end_s)
     if start >= sound.duration_s:
         raise InputError(f"--start {start:g}, but the recording is {sound.duration_s:.3f} s long; give an earlier time")
     if round((min(end, sound.duration_s) - start) * sound.sample_rate) < 1:
         raise InputError(f"--end {end:g} is not after --start {start:g}; give a later end")
     end = min(end, sound.duration_s)
-    if end - start > LONGEST_S:
-        raise InputError(f"{end - start:.0f} s are too much for one figure; give at most {LONGEST_S:.0f} s")
+    if end - start > MAX_EXCERPT_S:
+        raise InputError(f"{end - start:.0f} s are too much for one figure; give at most {MAX_EXCERPT_S:.0f} s")
     return start, end
 
 

@@ -1,1 +1,0 @@
-"""`outlark plot`: figures of recordings and decisions."""
