@@ -1,47 +1,16 @@
-"""What clips are told apart by elsewhere: nearest neighbour on MFCC, and spectrograms laid over each other.
-
-`RememberingFrontEnd` saves the work of describing the same clips anew for every row.
-"""
+"""What clips are told apart by elsewhere: nearest neighbour on MFCC, and spectrograms laid over each other."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.fft import dct
 
-from outlark.features.clip import ClipFrontEnd
 from outlark.features.note import NoteFrontEnd, Spectrum, SpectrumSettings
 from outlark.paper.experiment.template_matching import correlations
 
 #: MFCC: bands, and coefficients of them that are kept.
 N_BANDS, N_COEFFICIENTS = 40, 20
-
-
-#: Descriptions that are kept: more than the clips of a draw.
-REMEMBERED = 500
-
-
-class RememberingFrontEnd(ClipFrontEnd):
-    """The same numbers; what was learnt from the last examples, and views of late, are not worked out again."""
-
-    _learnt: ClassVar[dict[bytes, dict[str, Any]]] = {}
-    _seen: ClassVar[dict[tuple[Any, ...], np.ndarray]] = {}
-
-    def fit(self, clips: Sequence[np.ndarray], labels: Sequence[Any], sample_rate: int) -> Self:
-        key = b"".join(clip.tobytes() for clip in clips) + repr((list(labels), sample_rate)).encode()
-        if key not in self._learnt:
-            self._learnt.clear()
-            self._learnt[key] = vars(super().fit(clips, labels, sample_rate)).copy()
-        vars(self).update(self._learnt[key])
-        return self
-
-    def views(self, clip: np.ndarray) -> np.ndarray:
-        key = (*self.range_, clip.tobytes())
-        if key not in self._seen:
-            if len(self._seen) > REMEMBERED:
-                self._seen.clear()
-            self._seen[key] = super().views(clip)
-        return self._seen[key]
 
 
 class MfccNeighbour:

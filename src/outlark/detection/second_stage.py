@@ -15,11 +15,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from outlark.audio.clips import Sound
 from outlark.detection.scores import ScoreLayout
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
-from outlark.features.clip import EmbeddedClips
+from outlark.features.clip import embedded
 from outlark.segments import Segment
 
 Embedding = Callable[[np.ndarray, int], ArrayLike]
@@ -125,11 +124,6 @@ def joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     array([ 0.2, -inf])
     """
     return np.where(first > -np.inf, np.sqrt(np.maximum(first, 0.0) * second), -np.inf)
-
-
-def embedded(embedding: Embedding, samples: np.ndarray, sample_rate: int) -> np.ndarray:
-    """The embedding of a sound, of length 1, (d,)."""
-    return EmbeddedClips(embedding).views(Sound(np.array(samples), sample_rate))[0]
 
 
 def identity_of(embedding: Embedding) -> dict[str, Any]:
