@@ -9,8 +9,7 @@ import pytest
 
 from outlark.annotations import read_annotations
 from outlark.annotations.annotation import taken_apart
-from outlark.annotations.delimited import MOST_CELLS, MOST_COLUMNS, MOST_ROWS, number, sheet_of
-from outlark.annotations.files import Reading
+from outlark.annotations.files import MAX_CELLS, MAX_COLUMNS, MAX_ROWS, Reading, number, sheet_of
 from outlark.errors import AnnotationError
 
 #: Seconds. What is refused takes milliseconds; what hung took minutes or never ended.
@@ -28,17 +27,17 @@ def written(folder: Path, name: str, text: str) -> Path:
 def test_more_columns_than_a_table_has(tmp_path, names, separator):
     path = written(tmp_path, "a.csv", separator.join(["start_s", "end_s", *names]) + "\n1" + separator + "2\n")
     for format in (None, "csv", "raven"):
-        with pytest.raises(AnnotationError, match=f"{len(names) + 2:,} columns, at most {MOST_COLUMNS:,}"):
+        with pytest.raises(AnnotationError, match=f"{len(names) + 2:,} columns, at most {MAX_COLUMNS:,}"):
             read_annotations(path, format=format)
 
 
 def test_as_many_equal_columns_as_a_table_may_have(tmp_path):
-    path = written(tmp_path, "a.csv", ",".join(["start_s", "end_s", *["x"] * (MOST_COLUMNS - 2)]) + "\n1,2,tuti\n")
+    path = written(tmp_path, "a.csv", ",".join(["start_s", "end_s", *["x"] * (MAX_COLUMNS - 2)]) + "\n1,2,tuti\n")
     table = read_annotations(path)
     assert [annotation.label for annotation in table.annotations] == ["tuti"]
     columns = sheet_of(Reading(path)).columns
     assert columns[2:5] == ("x", "x (2)", "x (3)")
-    assert len(set(columns)) == MOST_COLUMNS
+    assert len(set(columns)) == MAX_COLUMNS
 
 
 def test_names_that_look_like_those_that_are_given(tmp_path):
@@ -54,16 +53,16 @@ def test_an_error_lists_a_few_of_many_columns(tmp_path):
 
 
 def test_json_lines_with_more_keys_than_a_table_has_columns(tmp_path):
-    lines = "".join(f'{{"start_s": 1, "end_s": 2, "k{i}": 1}}\n' for i in range(MOST_COLUMNS))
-    with pytest.raises(AnnotationError, match=f"at most {MOST_COLUMNS:,}"):
+    lines = "".join(f'{{"start_s": 1, "end_s": 2, "k{i}": 1}}\n' for i in range(MAX_COLUMNS))
+    with pytest.raises(AnnotationError, match=f"at most {MAX_COLUMNS:,}"):
         read_annotations(written(tmp_path, "a.jsonl", lines))
 
 
 def test_rows_that_are_short_and_fill_the_memory(tmp_path):
-    wide = ",".join(["start_s", "end_s", *(f"x{i}" for i in range(MOST_COLUMNS - 2))])
-    rows = MOST_CELLS // MOST_COLUMNS + 1
+    wide = ",".join(["start_s", "end_s", *(f"x{i}" for i in range(MAX_COLUMNS - 2))])
+    rows = MAX_CELLS // MAX_COLUMNS + 1
     path = written(tmp_path, "a.csv", wide + "\n" + "1,2\n" * rows)  # less than a megabyte
-    with pytest.raises(AnnotationError, match=f"{rows * MOST_COLUMNS:,} cells, at most {MOST_CELLS:,}"):
+    with pytest.raises(AnnotationError, match=f"{rows * MAX_COLUMNS:,} cells, at most {MAX_CELLS:,}"):
         read_annotations(path)
 
 
@@ -75,7 +74,7 @@ def test_parquet_of_few_bytes_and_many_rows(tmp_path):
     path = tmp_path / "a.parquet"
     parquet.write_table(pyarrow.table({"start_s": chunked, "end_s": chunked}), path, compression="zstd")
     assert path.stat().st_size < 300_000
-    with pytest.raises(AnnotationError, match=f"20,000,000 rows, at most {MOST_ROWS:,}"):
+    with pytest.raises(AnnotationError, match=f"20,000,000 rows, at most {MAX_ROWS:,}"):
         read_annotations(path)
 
 

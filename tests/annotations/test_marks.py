@@ -21,8 +21,8 @@ from outlark.segments import Segment
         ({"score": float("-inf")}, r"score=-inf must be a finite number"),
         ({"verdict": "sure"}, r"verdict='sure' must be one of .* or None"),
         ({"low_hz": 2, "high_hz": 1}, r"the low frequency, 2 Hz, is above the high one, 1 Hz"),
-        ({"channel": 0}, r"channel=0 must be 1 or more"),
-        ({"sample_rate": 0}, r"sample_rate=0 must be 1 or more"),
+        ({"channel": 0}, r"channel=0 must be from 1 to"),
+        ({"sample_rate": 0}, r"sample_rate=0 must be from 1 to"),
     ],
 )
 def test_what_is_no_mark(given, message):

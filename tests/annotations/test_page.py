@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from outlark.annotations import FORMATS, read_annotations
-from outlark.annotations.columns import USUAL
+from outlark.annotations.columns import LABEL_COLUMNS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
 EXAMPLES = [
@@ -48,4 +48,4 @@ def test_all_formats_of_text_have_an_example():
 
 def test_the_usual_names_of_label_columns_are_listed():
     listed = re.search(r"entirely blank: (.*?)\.", PAGE, flags=re.DOTALL).group(1)
-    assert re.split(r",\s+", listed.replace("\n", " ")) == [name.replace("_", " ") for name in USUAL]
+    assert re.split(r",\s+", listed.replace("\n", " ")) == [name.replace("_", " ") for name in LABEL_COLUMNS]

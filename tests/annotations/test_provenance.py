@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from outlark.annotations import About, Annotation, read_annotations, write_annotations
-from outlark.annotations.formats import FORMATS
-from outlark.annotations.tables import FOLDER_ABOUT, is_made_by_a_model
+from outlark.annotations.formats import FOLDER_ABOUT, FORMATS
+from outlark.commands.tables import is_made_by_a_model
 
 ABOUT = About(version="0.1.0", model_sha256="ab" * 32, settings={"channel": "mix"})
 FOUND = [

@@ -11,7 +11,7 @@ import pytest
 import soundfile
 
 from outlark.annotations import read_annotations
-from outlark.annotations.own_formats import RUN
+from outlark.annotations.own_formats import RUN_COLUMNS
 from outlark.batch.engine import Engine
 from outlark.batch.journal import Journal, lock
 from outlark.batch.run import run
@@ -115,7 +115,7 @@ def test_the_combined_table_has_the_rows_of_all_in_order(model, four, tmp_path):
     for name in NAMES:
         with (tmp_path / "out" / f"{name}.outlark.csv").open(newline="") as file:
             single += list(csv.DictReader(file))
-    run = [{name: row.pop(name) for name in RUN} for row in single]
+    run = [{name: row.pop(name) for name in RUN_COLUMNS} for row in single]
     assert rows == single
     assert {len(line) for line in run} == {4}
     whole = read_annotations(report.combined)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -88,7 +89,7 @@ def test_clips_that_cannot_be_read_are_left_out_and_told(tmp_path):
     (folder / "tuti-F" / "a.wav").write_bytes(b"")
     soundfile.write(folder / "tuti-F" / "b.wav", np.zeros(0), SAMPLE_RATE)
     learnt = learn(find_examples([folder]))
-    assert [clip.path.name for clip in learnt.unread] == ["a.wav", "b.wav"]
+    assert [Path(clip.where).name for clip in learnt.unread] == ["a.wav", "b.wav"]
     assert "a.wav is empty (0 bytes)" in learnt.unread[0].message
     assert "b.wav contains no samples" in learnt.unread[1].message
     assert len(learnt.examples.notes) == len(learnt.detector.training_) == 6
@@ -364,7 +365,7 @@ def test_clips_shorter_than_a_window_are_refused(tmp_path):
     label = sorted(path.name for path in folder.iterdir())[0]
     soundfile.write(folder / label / "tiny.wav", 0.1 * np.random.default_rng(0).normal(size=20), SAMPLE_RATE)
     learnt = learn(find_examples([folder]))
-    assert [refused.path.name for refused in learnt.unread] == ["tiny.wav"]
+    assert [Path(refused.where).name for refused in learnt.unread] == ["tiny.wav"]
 
 
 def test_one_channel(tmp_path):

@@ -18,7 +18,7 @@ from outlark.segments import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN, VERDICTS, Segme
 #: Three years: a later time cannot be in seconds.
 LATEST_S = 1e8
 #: What the header of a WAV file can hold.
-MOST_CHANNELS = 2**16 - 1
+MAX_CHANNELS = 2**16 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,17 +88,6 @@ class Annotation:
             value = getattr(self, name)
             if isinstance(value, str):  # so that a class has one name in all formats
                 object.__setattr__(self, name, writable(value))
-        self._check_times()
-        if self.verdict is not None and self.verdict not in VERDICTS:
-            raise InputError(f"verdict={self.verdict!r} must be one of {VERDICTS}, or None")
-        if self.low_hz is not None and self.high_hz is not None and self.low_hz > self.high_hz:
-            raise InputError(f"the low frequency, {self.low_hz:g} Hz, is above the high one, {self.high_hz:g} Hz")
-        for name, most in (("channel", MOST_CHANNELS), ("sample_rate", HIGHEST_RATE)):
-            value = getattr(self, name)
-            if value is not None and not 1 <= value <= most:
-                raise InputError(f"{name}={value!r:.40} must be {'1 or more' if value < 1 else f'{most} at most'}")
-
-    def _check_times(self) -> None:
         if self.start_s < 0:
             raise InputError(f"the start, {self.start_s} s, is negative; times count from the start of the recording")
         if self.end_s < self.start_s:
@@ -107,6 +96,14 @@ class Annotation:
             )
         if self.end_s > LATEST_S:
             raise InputError(f"the end, {self.end_s:g} s, is years away; times must be in seconds, not samples or ms")
+        if self.verdict is not None and self.verdict not in VERDICTS:
+            raise InputError(f"verdict={self.verdict!r} must be one of {VERDICTS}, or None")
+        if self.low_hz is not None and self.high_hz is not None and self.low_hz > self.high_hz:
+            raise InputError(f"the low frequency, {self.low_hz:g} Hz, is above the high one, {self.high_hz:g} Hz")
+        for name, most in (("channel", MAX_CHANNELS), ("sample_rate", HIGHEST_RATE)):
+            value = getattr(self, name)
+            if value is not None and not 1 <= value <= most:
+                raise InputError(f"{name}={value!r:.40} must be from 1 to {most}")
 
     @classmethod
     def from_segment(cls, segment: Segment, recording: str | None = None) -> Self:
@@ -168,21 +165,10 @@ class Annotation:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """An annotation file that was read.
+    """An annotation file that was read: its annotations in file order, and its format, one of `FORMATS`.
 
-    Attributes
-    ----------
-    path : Path
-    format : str
-        One of `FORMATS`.
-    annotations : tuple of Annotation
-        In file order.
-    remarks : tuple of str
-        What was guessed, skipped or unusual.
-    about : mapping
-        What the file says about version, model and settings; empty if nothing.
-    refused : tuple of str
-        Rows that could not be read: file, line, what was found and what was expected.
+    `remarks` say what was guessed, skipped or unusual. `about` is what the file says about version, model and settings.
+    `refused` are rows that could not be read: file, line, what was found and what was expected.
     """
 
     path: Path
@@ -195,19 +181,13 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """How a written file came about; stored in the file or in a file beside it.
+    """How a written file came about, stored in the file or beside it: version of outlark, model file, settings.
 
-    Attributes
-    ----------
-    version : str
-        Of outlark.
-    model_sha256 : str or None
-        Of the model file.
-    settings : mapping
-        JSON values.
-    recording : mapping
-        JSON values about the recording, if the file covers only one: when it began, anything unusual. CSV has columns
-        for these instead.
+    `recording` tells about the recording, if the file covers only one: when it began, anything unusual. CSV has columns
+    for that instead. Settings and recording hold JSON values.
+
+    >>> About(version="1.0").as_dict()
+    {'version': '1.0', 'model_sha256': None, 'settings': {}}
     """
 
     version: str
@@ -266,7 +246,6 @@ def confidence(annotation: Annotation) -> float | None:
 
 
 def within_one(score: float, *, accepted: bool) -> float:
-    """A score between 0 and 1: .5 or more if a class accepts it."""
     return (accepted + 1.0 - math.exp(-max(score, 0.0))) / 2.0
 
 

@@ -1,12 +1,23 @@
-"""From the columns of a sheet to annotations: which column holds which field, and which one holds the labels."""
+"""From the columns of a sheet to annotations, which column holds the labels, and columns to write (`Cells`)."""
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from outlark.annotations.annotation import Annotation
-from outlark.annotations.delimited import NOTHING, TIME_DIGITS, Row, Sheet, key_of, number, optional_number
+from outlark.annotations.annotation import Annotation, shown
+from outlark.annotations.files import (
+    BLANK_WORDS,
+    SCORE_DIGITS,
+    TIME_DIGITS,
+    Row,
+    Sheet,
+    decimal,
+    guarded,
+    key_of,
+    number,
+    optional_number,
+)
 from outlark.errors import AnnotationError, InputError
 from outlark.segments import VERDICTS
 
@@ -17,7 +28,7 @@ MEASURED, WHOLE_BAND = "measured", "whole band"
 #: Tables that must give a channel say so in a column of their own if the mean of all channels was analysed.
 MIX = "mix"
 #: Usual names of label columns, the most telling first.
-USUAL = (
+LABEL_COLUMNS = (
     "label", "labels", "annotation", "species", "class", "type", "common_name", "name", "call_type", "note_type",
     "song_type", "note", "syllable", "syllable_type", "call", "sound", "tag", "category", "vocalization",
     "vocalisation", "species_code", "code", "scientific_name", "text",
@@ -32,7 +43,7 @@ _NO_LABEL = (
 def _one_of(*words: str) -> Callable[[str], str | None]:
     def parse(cell: str) -> str | None:
         text = cell.strip().casefold()
-        if text in NOTHING:
+        if text in BLANK_WORDS:
             return None
         if text not in words:
             raise ValueError(f"{cell!r:.60} is not one of {words}")
@@ -81,33 +92,20 @@ _NEEDED = {"the start": ("start_s",), "the end": ("end_s", "duration_s")}
 
 @dataclass(frozen=True)
 class Columns:
-    """Where a sheet keeps the fields of an annotation.
+    """Where a sheet keeps the fields of an annotation: field → column, counted from 0.
 
-    Attributes
-    ----------
-    sheet : Sheet
-    at : dict of str to int
-        Field → column, counted from 0.
-    dropped : frozenset of int
-        Columns that are neither fields nor kept.
-    rounding_s : float
-        Seconds within this distance of a whole sample mean that sample; 0 where all digits are written.
+    `dropped` columns are neither fields nor kept. Seconds within `rounding_s` of a whole sample mean that sample; it is
+    0 where all digits are written.
     """
 
     sheet: Sheet
     at: dict[str, int]
     dropped: frozenset[int]
-    rounding_s: float = 10.0**-TIME_DIGITS
+    rounding_s: float
 
     @classmethod
     def of(
-        cls,
-        sheet: Sheet,
-        names: Names,
-        *,
-        strict: bool = False,
-        drop: tuple[str, ...] = (),
-        rounding_s: float = 10.0**-TIME_DIGITS,
+        cls, sheet: Sheet, names: Names, *, strict: bool = False, drop: tuple[str, ...] = (), all_digits: bool = False
     ) -> "Columns":
         """Find the columns by their names; in `strict` files, which outlark wrote, columns are what their names say."""
         keys = sheet.keys
@@ -127,14 +125,14 @@ class Columns:
         for field in [f for f in at if f in _OPTIONAL]:
             if not _holds(sheet, at[field], _OPTIONAL[field], strict):
                 del at[field]
-        return cls(sheet, at, frozenset(i for i, key in enumerate(keys) if key in drop), rounding_s)
+        dropped = frozenset(i for i, key in enumerate(keys) if key in drop)
+        return cls(sheet, at, dropped, 0.0 if all_digits else 10.0**-TIME_DIGITS)
 
     def annotations(self, label_column: str | int | None = None, *, guess: bool = True) -> list[Annotation]:
         """All rows as annotations; `guess` if the label column may have any name."""
         if guess or label_column is not None:
-            taken = {i for field, i in self.at.items() if field != "label"} | self.dropped
             self.at.pop("label", None)
-            label = label_index(self.sheet, taken, label_column)
+            label = label_index(self.sheet, {*self.at.values(), *self.dropped}, label_column)
             if label is not None:
                 self.at["label"] = label
         known = {*self.at.values(), *self.dropped}
@@ -217,11 +215,7 @@ class Columns:
 
 
 def only_one(names: Iterable[str]) -> str:
-    """The only name that is not blank; blank if there are several, or none.
-
-    >>> only_one(["", "a.wav", "a.wav"]), only_one(["a.wav", "b.wav"])
-    ('a.wav', '')
-    """
+    """The only name that is not blank; blank if there are several, or none."""
     found = {name for name in names if name.strip()}
     return found.pop() if len(found) == 1 else ""
 
@@ -247,14 +241,11 @@ def _failure(cell: str, parse: Callable[[str], Any]) -> str:
 
 
 def label_index(sheet: Sheet, taken: Container[int], wanted: str | int | None) -> int | None:
-    """The label column, counted from 0, or None; adds a remark on the choice.
-
-    `taken` columns are known to hold something else; `wanted` is a name, or a number from 1.
-    """
+    """The label column, counted from 0, or None, with a remark; `wanted` is its name, or its number from 1."""
     if wanted is not None:
         return _wanted_column(sheet, str(wanted))
     keys = sheet.keys
-    usual = [keys.index(name) for name in USUAL if name in keys and keys.index(name) not in taken]
+    usual = [keys.index(name) for name in LABEL_COLUMNS if name in keys and keys.index(name) not in taken]
     others = [i for i in range(len(keys)) if i not in taken and i not in usual and _may_be_labels(sheet, i)]
     filled = [i for i in usual if not sheet.rows or any(row.cells[i].strip() for row in sheet.rows)]
     found = next(iter(filled + others + usual), None)
@@ -283,3 +274,50 @@ def _may_be_labels(sheet: Sheet, i: int) -> bool:
     if any(part in _NO_LABEL for part in sheet.keys[i].split("_")):
         return False
     return any(_failure(row.cells[i], optional_number) for row in sheet.rows)
+
+
+# ------------------------------------------------------------ columns to write
+
+#: The columns of a written table: header → function from an annotation to its cell.
+Cells = dict[str, Callable[[Annotation], str]]
+
+
+def rows_of(cells: Cells, annotations: Iterable[Annotation], line: Callable[[list[str]], str]) -> Iterator[str]:
+    yield line(list(cells))
+    for annotation in annotations:
+        yield line([cell(annotation) for cell in cells.values()])
+
+
+def unless_blank(cells: Cells, annotations: Iterable[Annotation]) -> Cells:
+    """Those of the columns that are not blank throughout."""
+    return {name: cell for name, cell in cells.items() if any(map(cell, annotations))}
+
+
+def seconds_cell(value: float) -> str:
+    return decimal(value, TIME_DIGITS)
+
+
+def start_cell(annotation: Annotation) -> str:
+    return seconds_cell(annotation.start_s)
+
+
+def end_cell(annotation: Annotation) -> str:
+    return seconds_cell(annotation.end_s)
+
+
+def text_cell(annotation: Annotation) -> str:
+    return guarded(shown(annotation))
+
+
+def score_cell(annotation: Annotation) -> str:
+    return decimal(annotation.score, SCORE_DIGITS)
+
+
+def mixed_cell(annotation: Annotation) -> str:
+    """Programs need a channel: where the mean of all was analysed, it is the first, and a column says so."""
+    return MIX if annotation.channel is None else ""
+
+
+def posix_path(annotation: Annotation) -> str:
+    """Windows paths on Linux, and vice versa."""
+    return (annotation.recording or "").replace("\\", "/")

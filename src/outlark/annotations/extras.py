@@ -15,9 +15,8 @@ from uuid import UUID, uuid5
 import numpy as np
 
 from outlark.annotations.annotation import About, Annotation, confidence, within_one
-from outlark.annotations.columns import USUAL
-from outlark.annotations.delimited import key_of
-from outlark.annotations.files import Reading, needed, read_bytes
+from outlark.annotations.columns import LABEL_COLUMNS
+from outlark.annotations.files import Reading, key_of, needed, read_bytes
 from outlark.audio.recording import Recording
 from outlark.errors import AnnotationError, AudioError, InputError
 from outlark.files.io import dumps, loads, without_doubles
@@ -27,8 +26,6 @@ from outlark.segments import AMBIGUOUS
 _SPACE = UUID("6c0f5a0e-7b1f-5f43-9d6e-6f75746c6172")
 #: Equal annotations must give equal bytes, so files carry no date.
 _NO_TIME = datetime.datetime(1970, 1, 1)
-_LABEL, _RUNNER_UP, _VERDICT = "label", "runner_up", "verdict"
-_SCORE, _RUNNER_UP_SCORE = "score", "runner_up_score"
 
 
 # --------------------------------------------------------------- AOEF: reading
@@ -87,9 +84,9 @@ def _label_keys(tags: list[dict[str, str]], reading: Reading) -> list[str]:
             raise AnnotationError(f"{reading.path}: no tag has the key {wanted!r}; give one of {seen}")
         return [str(wanted)]
     short = {key: key_of(key.split(":")[-1]) for key in seen}
-    usual = [key for name in (*USUAL, "scientificname", "vernacularname") for key in seen if short[key] == name]
-    keys = usual or [key for key in seen if key not in (_VERDICT, _RUNNER_UP)]
-    if keys and keys[0] != _LABEL:
+    usual = [key for name in (*LABEL_COLUMNS, "scientificname", "vernacularname") for key in seen if short[key] == name]
+    keys = usual or [key for key in seen if key not in ("verdict", "runner_up")]
+    if keys and keys[0] != "label":
         reading.remarks.append(f"labels from the tag {keys[0]!r}")
     return keys
 
@@ -104,10 +101,10 @@ def _of_event(i: int, event: Any, keys: list[str]) -> Annotation:
         end_s=max(times),
         label=label,
         recording=str(sound.recording.path),
-        verdict=tags.get(_VERDICT),
-        score=features.get(_SCORE, getattr(event, "score", None) if _VERDICT not in tags else None),
-        runner_up=tags.get(_RUNNER_UP),
-        runner_up_score=features.get(_RUNNER_UP_SCORE),
+        verdict=tags.get("verdict"),
+        score=features.get("score", getattr(event, "score", None) if "verdict" not in tags else None),
+        runner_up=tags.get("runner_up"),
+        runner_up_score=features.get("runner_up_score"),
         low_hz=min(frequencies, default=None),
         high_hz=max(frequencies, default=None),
         sample_rate=sound.recording.samplerate,
@@ -201,12 +198,12 @@ def _clip(
 
 def _prediction(data: Any, recording: Any, i: int, annotation: Annotation) -> Any:
     own = uuid5(recording.uuid, f"{i} {annotation.start_s!r} {annotation.end_s!r} {writable(annotation.label or '')}")
-    scores = {_SCORE: annotation.score, _RUNNER_UP_SCORE: annotation.runner_up_score}
+    scores = {"score": annotation.score, "runner_up_score": annotation.runner_up_score}
     sure, rival = confidence(annotation), annotation.runner_up_score
     ambiguous = annotation.verdict == AMBIGUOUS
     tags = {
-        _LABEL: (annotation.label, sure),
-        _RUNNER_UP: (annotation.runner_up, None if rival is None else within_one(rival, accepted=ambiguous)),
+        "label": (annotation.label, sure),
+        "runner_up": (annotation.runner_up, None if rival is None else within_one(rival, accepted=ambiguous)),
     }
     event = data.SoundEvent(
         uuid=uuid5(own, "event"),
@@ -220,7 +217,7 @@ def _prediction(data: Any, recording: Any, i: int, annotation: Annotation) -> An
         if value is not None
     ]
     if annotation.verdict is not None:
-        predicted.append(data.PredictedTag(tag=_tag(data, _VERDICT, annotation.verdict), score=1.0))
+        predicted.append(data.PredictedTag(tag=_tag(data, "verdict", annotation.verdict), score=1.0))
     score = 1.0 if sure is None else sure
     return data.SoundEventPrediction(uuid=own, sound_event=event, score=score, tags=predicted)
 

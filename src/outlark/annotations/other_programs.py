@@ -1,19 +1,37 @@
-"""Audacity label tracks, and CSV of Kaleidoscope (Wildlife Acoustics), BirdNET-Analyzer and DCASE's few-shot task."""
+"""Audacity label tracks, and CSV of Kaleidoscope (Wildlife Acoustics), BirdNET-Analyzer and DCASE's few-shot task.
+
+Each has `Names`, which say what its columns hold, and `Cells`, which are written.
+"""
 
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import PurePosixPath
 from typing import Any
 
 from outlark.annotations.annotation import About, Annotation, confidence, shown, taken_apart
-from outlark.annotations.columns import MIX, Columns, Names, label_index
-from outlark.annotations.delimited import (
+from outlark.annotations.columns import (
+    MIX,
+    Cells,
+    Columns,
+    Names,
+    end_cell,
+    label_index,
+    mixed_cell,
+    posix_path,
+    rows_of,
+    score_cell,
+    seconds_cell,
+    start_cell,
+    text_cell,
+    unless_blank,
+)
+from outlark.annotations.files import (
     FREQUENCY_DIGITS,
     SCORE_DIGITS,
     TIME_DIGITS,
     FirstLine,
+    Reading,
     Sheet,
     comma_line,
     decimal,
@@ -28,13 +46,8 @@ from outlark.annotations.delimited import (
     tab_line,
     unguarded,
 )
-from outlark.annotations.files import Reading
 from outlark.errors import AnnotationError, InputError
 from outlark.segments import KNOWN, UNKNOWN
-
-
-def _times(annotation: Annotation) -> list[str]:
-    return [decimal(annotation.start_s, TIME_DIGITS), decimal(annotation.end_s, TIME_DIGITS)]
 
 
 def _taken_apart(annotation: Annotation, text: str, **changes: Any) -> Annotation:
@@ -45,7 +58,7 @@ def _taken_apart(annotation: Annotation, text: str, **changes: Any) -> Annotatio
 
 # --------------------------------------- Audacity: start, end and text between tabs
 
-_SCORE = re.compile(r"(?:(.*) )?(-?\d+\.\d\d)", flags=re.DOTALL | re.ASCII)
+_LABEL_AND_SCORE = re.compile(r"(?:(.*) )?(-?\d+\.\d\d)", flags=re.DOTALL | re.ASCII)
 
 
 def recognises_audacity(first: FirstLine) -> bool:
@@ -87,12 +100,8 @@ def read_audacity(reading: Reading) -> list[Annotation]:
 
 
 def ends_in_score(label: str | None) -> bool:
-    """Whether a label ends as those that outlark writes.
-
-    >>> ends_in_score("song 0.50"), ends_in_score("song 2"), ends_in_score(None)
-    (True, False, False)
-    """
-    return label is not None and _SCORE.fullmatch(label) is not None
+    """Whether a label ends as those that outlark writes: "song 0.50"."""
+    return label is not None and _LABEL_AND_SCORE.fullmatch(label) is not None
 
 
 def _audacity_label(cells: list[str], line: int) -> Annotation:
@@ -121,7 +130,7 @@ def _add_frequencies(annotations: list[Annotation], cells: list[str]) -> None:
 
 
 def _without_score(annotation: Annotation) -> Annotation:
-    found = _SCORE.fullmatch(annotation.label or "")
+    found = _LABEL_AND_SCORE.fullmatch(annotation.label or "")
     text, score = (found[1] or "", float(found[2])) if found else (annotation.label or "", annotation.score)
     return _taken_apart(annotation, text, score=score)
 
@@ -130,7 +139,8 @@ def write_audacity(annotations: Iterable[Annotation], about: About, durations: M
     """Three columns, and a second line with the frequencies where they are known."""
     for annotation in annotations:
         score = "" if annotation.score is None else f" {annotation.score:.2f}".replace("-0.00", "0.00")
-        yield tab_line([*_times(annotation), guarded_label((one_line(shown(annotation)) + score).lstrip())])
+        text = guarded_label((one_line(shown(annotation)) + score).lstrip())
+        yield tab_line([start_cell(annotation), end_cell(annotation), text])
         if annotation.low_hz is not None and annotation.high_hz is not None:
             yield tab_line(["\\", *(decimal(hz, FREQUENCY_DIGITS) for hz in (annotation.low_hz, annotation.high_hz))])
 
@@ -147,14 +157,20 @@ KALEIDOSCOPE_NAMES: Names = {
 }
 #: In Hz beside clusters (TOP1MATCH), in kHz beside the calls of bats (AUTO ID): only the former are read.
 _BAND: Names = {"low_hz": ("fmin",), "high_hz": ("fmax",)}
-KALEIDOSCOPE_HEADER = [
-    "INDIR", "FOLDER", "IN FILE", "CHANNEL", "OFFSET", "DURATION", "Fmin", "Fmax", "TOP1MATCH", "TOP1DIST", "MANUAL ID",
-]  # fmt: skip
-#: Added by outlark if the mean of all channels was analysed, and if it is known when the recordings began.
-ANALYSED, WHEN = "ANALYSED", "START TIME"
-_FOLDERS = ("INDIR", "FOLDER")
-_CHANNEL = "CHANNEL"
-_DIGITS = re.compile(r"\d{1,4}", flags=re.ASCII)
+_CHANNEL_FROM_0 = re.compile(r"\d{1,4}", flags=re.ASCII)
+KALEIDOSCOPE_CELLS: Cells = {
+    "INDIR": lambda one: guarded(posixpath.dirname(posixpath.dirname(posix_path(one)))),
+    "FOLDER": lambda one: guarded(posixpath.basename(posixpath.dirname(posix_path(one)))),
+    "IN FILE": lambda one: guarded(posixpath.basename(posix_path(one))),
+    "CHANNEL": lambda one: str((one.channel or 1) - 1),
+    "OFFSET": start_cell,
+    "DURATION": lambda one: seconds_cell(round(one.end_s, TIME_DIGITS) - round(one.start_s, TIME_DIGITS)),
+    "Fmin": lambda one: decimal(one.low_hz, FREQUENCY_DIGITS),
+    "Fmax": lambda one: decimal(one.high_hz, FREQUENCY_DIGITS),
+    "TOP1MATCH": lambda one: "" if one.verdict is None else text_cell(one),
+    "TOP1DIST": lambda one: decimal(_minus(one.score), SCORE_DIGITS),
+    "MANUAL ID": lambda one: text_cell(one) if one.verdict is None else "",
+}
 
 
 def read_kaleidoscope(reading: Reading) -> list[Annotation]:
@@ -174,13 +190,13 @@ def read_kaleidoscope(reading: Reading) -> list[Annotation]:
 def _completed(annotation: Annotation, automatic: list[str], ours: bool) -> Annotation:
     """The path joined from its parts, the channel counted from 1, and the first label there is."""
     more = dict(annotation.more)
-    parts = [more.pop(part, "").replace("\\", "/") for part in _FOLDERS]
+    parts = [more.pop(part, "").replace("\\", "/") for part in ("INDIR", "FOLDER")]
     found: dict[str, Any] = {"score": _minus(annotation.score), "more": more}
     found["recording"] = posixpath.join(*parts, annotation.recording) if annotation.recording else None
-    if _DIGITS.fullmatch(more.get(_CHANNEL, "")):
-        found["channel"] = int(more.pop(_CHANNEL)) + 1
-    if more.get(ANALYSED) == MIX:
-        del more[ANALYSED]
+    if _CHANNEL_FROM_0.fullmatch(more.get("CHANNEL", "")):
+        found["channel"] = int(more.pop("CHANNEL")) + 1
+    if more.get("ANALYSED") == MIX:
+        del more["ANALYSED"]
         found["channel"] = None
     label = annotation.label
     if label is None:
@@ -194,30 +210,8 @@ def write_kaleidoscope(
     annotations: Iterable[Annotation], about: About, durations: Mapping[str, float]
 ) -> Iterator[str]:
     """The columns that Kaleidoscope's viewer uses; what people annotated is a manual label."""
-    mixed = any(annotation.channel is None for annotation in annotations)
-    when = any(annotation.start_time for annotation in annotations)
-    yield comma_line([*KALEIDOSCOPE_HEADER, *[ANALYSED] * mixed, *[WHEN] * when])
-    for annotation in annotations:
-        analysed = [MIX if annotation.channel is None else ""] * mixed
-        yield comma_line([*_kaleidoscope_cells(annotation), *analysed, *[annotation.start_time or ""] * when])
-
-
-def _kaleidoscope_cells(annotation: Annotation) -> list[str]:
-    folder, name = posixpath.split((annotation.recording or "").replace("\\", "/"))
-    start_s, end_s = (round(time, TIME_DIGITS) for time in (annotation.start_s, annotation.end_s))
-    text = guarded(shown(annotation))
-    by_program, by_hand = ("", text) if annotation.verdict is None else (text, "")
-    return [
-        *(guarded(part) for part in (*posixpath.split(folder), name)),
-        str((annotation.channel or 1) - 1),  # counted from 0
-        decimal(start_s, TIME_DIGITS),
-        decimal(end_s - start_s, TIME_DIGITS),
-        decimal(annotation.low_hz, FREQUENCY_DIGITS),
-        decimal(annotation.high_hz, FREQUENCY_DIGITS),
-        by_program,
-        decimal(_minus(annotation.score), SCORE_DIGITS),
-        by_hand,
-    ]
+    rest: Cells = {"ANALYSED": mixed_cell, "START TIME": lambda one: one.start_time or ""}
+    return rows_of({**KALEIDOSCOPE_CELLS, **unless_blank(rest, annotations)}, annotations, comma_line)
 
 
 def _minus(score: float | None) -> float | None:
@@ -235,7 +229,15 @@ BIRDNET_NAMES: Names = {
     "recording": ("file", "filepath"),
 }
 #: The last one is added by outlark, whose scores have no upper limit.
-BIRDNET_HEADER = ["Start (s)", "End (s)", "Scientific name", "Common name", "Confidence", "File", "Score"]
+BIRDNET_CELLS: Cells = {
+    "Start (s)": start_cell,
+    "End (s)": end_cell,
+    "Scientific name": text_cell,
+    "Common name": text_cell,
+    "Confidence": lambda one: decimal(confidence(one), SCORE_DIGITS),
+    "File": lambda one: guarded(one.recording or ""),
+    "Score": score_cell,
+}
 
 
 def read_birdnet(reading: Reading) -> list[Annotation]:
@@ -257,17 +259,12 @@ def read_birdnet(reading: Reading) -> list[Annotation]:
 
 def write_birdnet(annotations: Iterable[Annotation], about: About, durations: Mapping[str, float]) -> Iterator[str]:
     """BirdNET's columns and the score; the label is written as both names."""
-    yield comma_line(BIRDNET_HEADER)
-    for annotation in annotations:
-        text = guarded(shown(annotation))
-        sure, score = (decimal(value, SCORE_DIGITS) for value in (confidence(annotation), annotation.score))
-        yield comma_line([*_times(annotation), text, text, sure, guarded(annotation.recording or ""), score])
+    return rows_of(BIRDNET_CELLS, annotations, comma_line)
 
 
 # ---------------------------------------------------------------------------- DCASE
 
 DCASE_NAMES: Names = {"recording": ("audiofilename",), "start_s": ("starttime",), "end_s": ("endtime",)}
-DCASE_HEADER = ["Audiofilename", "Starttime", "Endtime"]
 POS, UNK, NEG = "POS", "UNK", "NEG"
 
 
@@ -319,12 +316,13 @@ def _labelled(row: Annotation, classes: list[str]) -> list[Annotation]:
 
 def write_dcase(annotations: Iterable[Annotation], about: About, durations: Mapping[str, float]) -> Iterator[str]:
     """Predictions: three columns, file names without folders."""
-    yield comma_line(DCASE_HEADER)
-    for annotation in annotations:
-        if annotation.recording is None:
-            raise AnnotationError(
-                f"an annotation at {annotation.start_s} s has no recording, which DCASE predictions need; give "
-                "Annotation(recording=…)"
-            )
-        name = PurePosixPath(annotation.recording.replace("\\", "/")).name
-        yield comma_line([guarded(name), *_times(annotation)])
+    return rows_of({"Audiofilename": _named, "Starttime": start_cell, "Endtime": end_cell}, annotations, comma_line)
+
+
+def _named(annotation: Annotation) -> str:
+    if annotation.recording is None:
+        raise AnnotationError(
+            f"an annotation at {annotation.start_s} s has no recording, which DCASE predictions need; give "
+            "Annotation(recording=…)"
+        )
+    return guarded(posixpath.basename(posix_path(annotation)))

@@ -13,11 +13,12 @@ from typing import Any, NoReturn
 
 from outlark.annotations.annotation import About, Annotation
 from outlark.annotations.columns import Columns, Names
-from outlark.annotations.delimited import (
+from outlark.annotations.files import (
     FREQUENCY_DIGITS,
     SCORE_DIGITS,
     TIME_DIGITS,
     FirstLine,
+    Reading,
     Row,
     Sheet,
     check_size,
@@ -25,37 +26,24 @@ from outlark.annotations.delimited import (
     decimal,
     guarded,
     key_of,
+    needed,
+    read_bytes,
     sheet_of,
 )
-from outlark.annotations.files import Reading, needed, read_bytes
 from outlark.errors import AnnotationError
 from outlark.files.io import RepeatedKeyError, dumps, loads, without_doubles
 from outlark.plain_text import visible_json, writable
 
 SCHEMA = 1
 FIELDS: dict[str, type] = {
-    "recording": str,
-    "start_s": float,
-    "end_s": float,
-    "label": str,
-    "verdict": str,
-    "score": float,
-    "runner_up": str,
-    "runner_up_score": float,
-    "reason": str,
-    "start_sample": int,
-    "end_sample": int,
-    "sample_rate": int,
-    "channel": int,
-    "low_hz": float,
-    "high_hz": float,
-    "start_time": str,
-    "remark": str,
-}
+    "recording": str, "start_s": float, "end_s": float, "label": str, "verdict": str, "score": float, "runner_up": str,
+    "runner_up_score": float, "reason": str, "start_sample": int, "end_sample": int, "sample_rate": int, "channel": int,
+    "low_hz": float, "high_hz": float, "start_time": str, "remark": str,
+}  # fmt: skip
 #: Columns that files of earlier versions do not have.
 LATER = ("start_time", "remark")
 #: What rows say about the run that they come from.
-RUN = ("schema", "version", "model_sha256", "settings")
+RUN_COLUMNS = ("schema", "version", "model_sha256", "settings")
 OWN_NAMES: Names = {name: (name,) for name in FIELDS}
 #: Column names in files of other programs.
 ANY_NAMES: Names = {
@@ -73,21 +61,17 @@ ANY_NAMES: Names = {
         "stop_seconds", "end_sec", "endtime", "end", "stop", "offset",
     ),
     "duration_s": ("duration_s", "duration", "length_s", "dur"),
-    "verdict": ("verdict",),
+    **{name: (name,) for name in ("verdict", "runner_up", "runner_up_score", "reason", "channel")},
     "score": ("score", "confidence", "probability"),
-    "runner_up": ("runner_up",),
-    "runner_up_score": ("runner_up_score",),
-    "reason": ("reason",),
-    "channel": ("channel",),
     "low_hz": ("low_hz", "low_freq_hz", "low_freq", "freq_low", "bottom_freq", "min_freq", "low_f", "fmin"),
     "high_hz": ("high_hz", "high_freq_hz", "high_freq", "freq_high", "top_freq", "max_freq", "high_f", "fmax"),
     "sample_rate": ("sample_rate", "samplerate", "sampling_rate"),
     "start_sample": ("start_sample", "onset_sample"),
     "end_sample": ("end_sample", "offset_sample"),
 }  # fmt: skip
-DIGITS = {"start_s": TIME_DIGITS, "end_s": TIME_DIGITS, "low_hz": FREQUENCY_DIGITS, "high_hz": FREQUENCY_DIGITS}
+FIELD_DIGITS = {"start_s": TIME_DIGITS, "end_s": TIME_DIGITS, "low_hz": FREQUENCY_DIGITS, "high_hz": FREQUENCY_DIGITS}
 #: All columns in order; later ones stand last, so that nothing moves.
-HEADER = [*(name for name in FIELDS if name not in LATER), *RUN, *LATER]
+HEADER = [*(name for name in FIELDS if name not in LATER), *RUN_COLUMNS, *LATER]
 
 
 def values(annotation: Annotation) -> dict[str, Any]:
@@ -97,21 +81,15 @@ def values(annotation: Annotation) -> dict[str, Any]:
     >>> found["start_sample"], found["end_sample"], found["score"]
     (4000, 8000, None)
     """
+    found = {name: getattr(annotation, name, None) for name in FIELDS}
     rate = annotation.sample_rate
-    samples = {
-        "start_sample": None if rate is None else round(annotation.start_s * rate),
-        "end_sample": None if rate is None else round(annotation.end_s * rate),
-    }
-    whole = {name: samples[name] if name in samples else getattr(annotation, name) for name in FIELDS}
-    return {name: None if value == "" else value for name, value in whole.items()}
+    if rate is not None:
+        found |= {"start_sample": round(annotation.start_s * rate), "end_sample": round(annotation.end_s * rate)}
+    return {name: None if value == "" else value for name, value in found.items()}
 
 
 def other_columns(annotations: Iterable[Annotation], own: Sequence[str]) -> dict[str, str]:
-    """Key in `Annotation.more` → name of its column, in order of appearance; distinct from the columns in `own`.
-
-    >>> other_columns([Annotation(start_s=0, end_s=1, more={"Site": "A", "label": "b"})], ["label"])
-    {'Site': 'Site', 'label': 'label (more)'}
-    """
+    """Key in `Annotation.more` → name of its column, distinct from the columns in `own`."""
     found: dict[str, str] = {}
     taken = {key_of(name) for name in own}
     for annotation in annotations:
@@ -127,8 +105,8 @@ def other_columns(annotations: Iterable[Annotation], own: Sequence[str]) -> dict
 
 def _annotations_in(sheet: Sheet, *, own: bool, all_digits: bool = False) -> list[Annotation]:
     """The annotations in a file of outlark or of another program; `all_digits` if times are not rounded."""
-    rounding = {"rounding_s": 0.0} if all_digits else {}
-    columns = Columns.of(sheet, OWN_NAMES if own else ANY_NAMES, strict=own, drop=RUN if own else (), **rounding)
+    names, drop = (OWN_NAMES, RUN_COLUMNS) if own else (ANY_NAMES, ())
+    columns = Columns.of(sheet, names, strict=own, drop=drop, all_digits=all_digits)
     return columns.annotations(sheet.reading.label_column, guess=not own)
 
 
@@ -137,8 +115,8 @@ def _annotations_in(sheet: Sheet, *, own: bool, all_digits: bool = False) -> lis
 
 def recognises_csv(first: FirstLine) -> bool:
     """Whether a file begins with a header that names a start and an end or duration."""
-    starts, *ends = ({*ANY_NAMES[field]} for field in ("start_s", "end_s", "duration_s"))
-    return bool(first.keys & starts) and any(first.keys & names for names in ends)
+    starts, ends = {*ANY_NAMES["start_s"]}, {*ANY_NAMES["end_s"], *ANY_NAMES["duration_s"]}
+    return bool(first.keys & starts and first.keys & ends)
 
 
 def read_csv(reading: Reading) -> list[Annotation]:
@@ -166,15 +144,15 @@ def _csv_cell(name: str, value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return decimal(value, DIGITS.get(name, SCORE_DIGITS))
+        return decimal(value, FIELD_DIGITS.get(name, SCORE_DIGITS))
     return guarded(value) if isinstance(value, str) else str(value)
 
 
 def _about_in(sheet: Sheet) -> dict[str, Any]:
     """What the rows say about their run; empty, with a remark, if they come from several."""
-    if not set(sheet.columns) >= set(RUN):
+    if not set(sheet.columns) >= set(RUN_COLUMNS):
         return {}
-    at = [sheet.columns.index(name) for name in RUN]
+    at = [sheet.columns.index(name) for name in RUN_COLUMNS]
     # rows that somebody added in a spreadsheet are of no run
     runs = {run: row.line for row in sheet.rows if any(run := tuple(row.cells[i].strip() for i in at))}
     for (schema, *_), line in runs.items():
@@ -203,16 +181,16 @@ def _check_schema(found: Any, where: str) -> None:
 # ------------------------------- JSON lines: one about the run, then one per annotation
 
 #: The key of the first line.
-HEAD = "outlark"
+RUN_KEY = "outlark"
 
 
 def read_json_lines(reading: Reading) -> list[Annotation]:
     """The annotations, and what the first line says about the run."""
     objects = _objects(reading)
-    own = bool(objects) and HEAD in objects[0][1]
+    own = bool(objects) and RUN_KEY in objects[0][1]
     if own:
         line, head = objects.pop(0)
-        reading.about = _json_run(head[HEAD], f"{reading.path}, line {line}")
+        reading.about = _json_run(head[RUN_KEY], f"{reading.path}, line {line}")
     columns = tuple(FIELDS) if own else tuple(dict.fromkeys(key for _, found in objects for key in found))
     check_size(reading.path, len(columns), len(objects))
     sheet = Sheet(reading=reading, columns=columns, rows=[])
@@ -248,7 +226,7 @@ def head_line(about: About) -> str:
     '{"outlark": {"schema": 1, "version": "1.0", "model_sha256": null, "settings": {}}}\\n'
     """
     dumps(dict(about.settings), "settings")
-    return _json_line({HEAD: {"schema": SCHEMA, **about.as_dict()}})
+    return _json_line({RUN_KEY: {"schema": SCHEMA, **about.as_dict()}})
 
 
 def annotation_line(annotation: Annotation) -> str:
@@ -306,7 +284,7 @@ def _exact_cell(value: Any) -> str:
 
 # ---------------------------------------------------------------------------- Parquet
 
-_KEY = b"outlark"
+_PARQUET_KEY = b"outlark"
 PARQUET_MAGIC = b"PAR1"
 #: Rows converted at once; each takes about a thousand bytes of memory.
 ROWS_AT_ONCE = 2**16
@@ -327,7 +305,7 @@ def read_parquet(reading: Reading) -> list[Annotation]:
         raise
     except (arrow.ArrowException, OSError, ValueError) as error:
         raise AnnotationError(f"{path}: not a Parquet file, or damaged ({error!s:.200}); get another copy") from None
-    said = (table.schema.metadata or {}).get(_KEY)
+    said = (table.schema.metadata or {}).get(_PARQUET_KEY)
     if said is not None:
         reading.about = _json_run(loads(said, f"{path}: its metadata"), str(path))
     rows = [Row(i, tuple(map(_exact_cell, cells))) for i, cells in enumerate(zip(*columns, strict=True), start=1)]
@@ -337,14 +315,14 @@ def read_parquet(reading: Reading) -> list[Annotation]:
 
 def write_parquet(annotations: Iterable[Annotation], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
     """All annotations, silence included; unknown columns as text."""
-    more = {key: writable(name) for key, name in other_columns(annotations, [*FIELDS, *RUN]).items()}
+    more = {key: writable(name) for key, name in other_columns(annotations, [*FIELDS, *RUN_COLUMNS]).items()}
     run = dumps({"schema": SCHEMA, **about.as_dict()}, "about")
     rows = (
         {**values(annotation), **{name: annotation.more.get(key) for key, name in more.items()}}
         for annotation in annotations
     )
     sink = io.BytesIO()
-    write_parquet_rows(sink, FIELDS | dict.fromkeys(more.values(), str), rows, {_KEY: run})
+    write_parquet_rows(sink, FIELDS | dict.fromkeys(more.values(), str), rows, {_PARQUET_KEY: run})
     yield sink.getvalue()
 
 

@@ -1,18 +1,33 @@
 """Raven selection tables: tab-separated, one row per selection and view."""
 
+import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import pairwise
-from pathlib import PurePath
+from itertools import count, pairwise
 
 from outlark.annotations.annotation import About, Annotation, behind, shown
-from outlark.annotations.columns import MEASURED, MIX, WHOLE_BAND, Columns, Names, only_one
-from outlark.annotations.delimited import (
+from outlark.annotations.columns import (
+    MEASURED,
+    WHOLE_BAND,
+    Cells,
+    Columns,
+    Names,
+    mixed_cell,
+    only_one,
+    posix_path,
+    rows_of,
+    score_cell,
+    seconds_cell,
+    start_cell,
+    unless_blank,
+)
+from outlark.annotations.files import (
     FREQUENCY_DIGITS,
     SCORE_DIGITS,
     TIME_DIGITS,
     FirstLine,
+    Reading,
     Row,
     Sheet,
     decimal,
@@ -23,37 +38,30 @@ from outlark.annotations.delimited import (
     sheet_of,
     tab_line,
 )
-from outlark.annotations.files import Reading
 from outlark.annotations.own_formats import other_columns
 from outlark.errors import InputError
 from outlark.segments import AMBIGUOUS, UNKNOWN
 
-NAMES: Names = {
+RAVEN_NAMES: Names = {
     "start_s": ("begin_time_s", "begin_time"),
     "end_s": ("end_time_s", "end_time"),
     "duration_s": ("delta_time_s",),
-    "file_offset_s": ("file_offset_s",),
     "recording": ("begin_path", "begin_file"),
-    "channel": ("channel",),
     "low_hz": ("low_freq_hz",),
     "high_hz": ("high_freq_hz",),
-    "verdict": ("verdict",),
     "score": ("score", "confidence"),
-    "runner_up": ("runner_up",),
-    "runner_up_score": ("runner_up_score",),
-    "reason": ("reason",),
-    "frequencies": ("frequencies",),
-    "analysed": ("analysed",),
     "start_time": ("begin_date_time",),
-    "remark": ("remark",),
     "label": ("annotation",),
-}
-LEADING = ["Selection", "View", "Channel", "Begin Time (s)", "End Time (s)", "Low Freq (Hz)", "High Freq (Hz)"]
-OURS = ["Annotation", "Verdict", "Score", "Runner Up", "Runner Up Score", "Reason", "Frequencies"]
-FILES = ["Begin File", "Begin Path", "File Offset (s)"]
-#: Written only if not blank throughout. Raven needs a channel: where the mean of all was analysed, it is the first, and
-#: a column says so.
-ANALYSED, WHEN, ODD = "Analysed", "Begin Date Time", "Remark"
+    **{
+        name: (name,)
+        for name in (
+            "file_offset_s", "channel", "verdict", "runner_up", "runner_up_score", "reason", "frequencies", "analysed",
+            "remark",
+        )
+    },
+}  # fmt: skip
+#: The columns that only outlark writes, beside the label.
+_OUR_COLUMNS = {"Annotation", "Verdict", "Score", "Runner Up", "Runner Up Score", "Reason", "Frequencies"}
 #: Top of the band if not even the sample rate is known.
 TOP_HZ = 11025.0
 
@@ -63,35 +71,29 @@ def recognises(first: FirstLine) -> bool:
     return "begin_time_s" in first.keys and ("selection" in first.keys or first.separator == "\t")
 
 
-# ---------------------------------------------------------------------- reading
-
-
 def read(reading: Reading) -> list[Annotation]:
     """The selections, with times within their recording."""
     sheet = _filled_in(_without_waveforms(sheet_of(reading).stripped()))
     # Begin Path contains Begin File
     drop = ("selection", "view", "begin_file") if "begin_path" in sheet.keys else ("selection", "view")
-    columns = Columns.of(sheet, NAMES, drop=drop)
+    columns = Columns.of(sheet, RAVEN_NAMES, drop=drop)
     if "file_offset_s" not in columns.at and "recording" in columns.at:
         _check_one_clock(sheet, columns)
-    ours = set(OURS) <= set(sheet.columns)
+    ours = set(sheet.columns) >= _OUR_COLUMNS
     annotations = columns.annotations(reading.label_column, guess=not ours)
     return [_behind(annotation, ours) for annotation in annotations]
 
 
 def _behind(annotation: Annotation, ours: bool) -> Annotation:
     """An annotation whose label is the text from `shown`, in a table of `ours` or another."""
-    said = _verdict_in_label(annotation) if ours and annotation.verdict is None else annotation.verdict
-    label, verdict = behind(annotation.label, said, annotation.runner_up)
+    text, runner_up, verdict = annotation.label or "", annotation.runner_up, annotation.verdict
+    if ours and verdict is None:  # a spreadsheet left the cell blank, but the label spells it out
+        if text in (UNKNOWN, AMBIGUOUS):
+            verdict = text
+        elif runner_up is not None and text.endswith(f" or {runner_up}?"):
+            verdict = AMBIGUOUS
+    label, verdict = behind(annotation.label, verdict, runner_up)
     return replace(annotation, label=label, verdict=verdict)
-
-
-def _verdict_in_label(annotation: Annotation) -> str | None:
-    """The verdict that the label spells out, where a spreadsheet left its own cell blank: "unknown" is no class."""
-    text, runner_up = annotation.label or "", annotation.runner_up
-    if text in (UNKNOWN, AMBIGUOUS):
-        return text
-    return AMBIGUOUS if runner_up is not None and text.endswith(f" or {runner_up}?") else None
 
 
 def _without_waveforms(sheet: Sheet) -> Sheet:
@@ -107,7 +109,7 @@ def _without_waveforms(sheet: Sheet) -> Sheet:
     repeats = [w and identity in others for identity, w in zip(identities, is_waveform, strict=True)]
     if any(repeats):
         sheet.remark(f"{sum(repeats)} waveform rows skipped: they repeat a selection")
-    return sheet.with_rows([row for row, repeated in zip(sheet.rows, repeats, strict=True) if not repeated])
+    return replace(sheet, rows=[row for row, repeated in zip(sheet.rows, repeats, strict=True) if not repeated])
 
 
 def _filled_in(sheet: Sheet) -> Sheet:
@@ -122,13 +124,13 @@ def _filled_in(sheet: Sheet) -> Sheet:
         whole = {cells[file]: cells[path] for cells in rows if cells[path].strip()}
         for cells in rows:
             cells[path] = cells[path] if cells[path].strip() else whole.get(cells[file], cells[file])
-    start = next((keys.index(name) for name in NAMES["start_s"] if name in keys), None)
+    start = next((keys.index(name) for name in RAVEN_NAMES["start_s"] if name in keys), None)
     if "file_offset_s" in keys and start is not None:
-        name = next((keys.index(name) for name in NAMES["recording"] if name in keys), None)
+        name = next((keys.index(name) for name in RAVEN_NAMES["recording"] if name in keys), None)
         names = ["" if name is None else cells[name] for cells in rows]
         only = only_one(names)
         _fill_offsets(sheet, rows, [name or only for name in names], start, keys.index("file_offset_s"))
-    return sheet.with_rows([Row(row.line, tuple(cells)) for row, cells in zip(sheet.rows, rows, strict=True)])
+    return replace(sheet, rows=[Row(row.line, tuple(cells)) for row, cells in zip(sheet.rows, rows, strict=True)])
 
 
 def _fill_offsets(sheet: Sheet, rows: list[list[str]], recordings: Sequence[str], start: int, offset: int) -> None:
@@ -173,64 +175,62 @@ def _check_one_clock(sheet: Sheet, columns: Columns) -> None:
     )
 
 
-# ---------------------------------------------------------------------- writing
-
-
 def write(annotations: Iterable[Annotation], about: About, durations: Mapping[str, float]) -> Iterator[str]:
     """The selection table."""
     # several passes: there may be more annotations than fit into memory
-    files = FILES if any(annotation.recording is not None for annotation in annotations) else []
-    mixed = [ANALYSED] if any(annotation.channel is None for annotation in annotations) else []
-    when = [WHEN] if any(annotation.start_time for annotation in annotations) else []
-    odd = [ODD] if any(annotation.remark for annotation in annotations) else []
-    more = other_columns(annotations, [*LEADING, *OURS, *FILES, ANALYSED, WHEN, ODD])
     before = _time_before(annotations, durations)
-    names = [guarded(one_line(name)) for name in more.values()]
-    yield tab_line([*LEADING, *OURS, *files, *mixed, *when, *odd, *names])
-    top = max((annotation.sample_rate / 2 for annotation in annotations if annotation.sample_rate), default=TOP_HZ)
-    for i, annotation in enumerate(annotations, start=1):
-        cells = _cells(i, annotation, before.get(annotation.recording or "", 0.0), top)
-        cells += _file_cells(annotation) if files else []
-        cells += [MIX if annotation.channel is None else ""] if mixed else []
-        cells += [annotation.start_time or ""] if when else []
-        cells += [guarded(one_line(annotation.remark))] if odd else []
-        yield tab_line([*cells, *(guarded(one_line(annotation.more.get(key, ""))) for key in more)])
+    top_hz = max((one.sample_rate / 2 for one in annotations if one.sample_rate), default=TOP_HZ)
+    cells = _raven_cells(before, top_hz)
+    if any(annotation.recording is not None for annotation in annotations):
+        cells |= {
+            "Begin File": lambda one: guarded(one_line(posixpath.basename(posix_path(one)))),
+            "Begin Path": lambda one: guarded(one_line(one.recording or "")),
+            "File Offset (s)": start_cell,
+        }
+    rest: Cells = {
+        "Analysed": mixed_cell,
+        "Begin Date Time": lambda one: one.start_time or "",
+        "Remark": lambda one: guarded(one_line(one.remark)),
+    }
+    cells |= unless_blank(rest, annotations)
+    taken = [*cells, *rest, "Begin File", "Begin Path", "File Offset (s)"]
+    for key, name in other_columns(annotations, taken).items():
+        cells[guarded(one_line(name))] = lambda one, key=key: guarded(one_line(one.more.get(key, "")))  # type: ignore[misc]
+    return rows_of(cells, annotations, tab_line)
 
 
-def _cells(selection: int, annotation: Annotation, before_s: float, top_hz: float) -> list[str]:
-    annotation = _one_lined(annotation)
-    known = annotation.low_hz is not None and annotation.high_hz is not None
-    half = annotation.sample_rate / 2 if annotation.sample_rate else top_hz
-    low = annotation.low_hz or 0.0
-    high = annotation.high_hz if annotation.high_hz is not None else max(half, low)
-    return [
-        str(selection),
-        "Spectrogram 1",
-        str(annotation.channel or 1),
-        decimal(before_s + annotation.start_s, TIME_DIGITS),
-        decimal(before_s + annotation.end_s, TIME_DIGITS),
-        decimal(low, FREQUENCY_DIGITS),
-        decimal(high, FREQUENCY_DIGITS),
-        guarded_label(shown(annotation)),
-        annotation.verdict or "",
-        decimal(annotation.score, SCORE_DIGITS),
-        guarded_label(annotation.runner_up or ""),
-        decimal(annotation.runner_up_score, SCORE_DIGITS),
-        guarded(one_line(annotation.reason)),
-        MEASURED if known else WHOLE_BAND,
-    ]
+def _raven_cells(before_s: Mapping[str, float], top_hz: float) -> Cells:
+    numbers = count(1)
+
+    def begin_s(one: Annotation) -> float:
+        return before_s.get(one.recording or "", 0.0)
+
+    def high_hz(one: Annotation) -> float:
+        if one.high_hz is not None:
+            return one.high_hz
+        return max(one.sample_rate / 2 if one.sample_rate else top_hz, one.low_hz or 0.0)
+
+    return {
+        "Selection": lambda one: str(next(numbers)),
+        "View": lambda one: "Spectrogram 1",
+        "Channel": lambda one: str(one.channel or 1),
+        "Begin Time (s)": lambda one: seconds_cell(begin_s(one) + one.start_s),
+        "End Time (s)": lambda one: seconds_cell(begin_s(one) + one.end_s),
+        "Low Freq (Hz)": lambda one: decimal(one.low_hz or 0.0, FREQUENCY_DIGITS),
+        "High Freq (Hz)": lambda one: decimal(high_hz(one), FREQUENCY_DIGITS),
+        "Annotation": lambda one: guarded_label(shown(_one_lined(one))),
+        "Verdict": lambda one: one.verdict or "",
+        "Score": score_cell,
+        "Runner Up": lambda one: guarded_label(one_line(one.runner_up or "")),
+        "Runner Up Score": lambda one: decimal(one.runner_up_score, SCORE_DIGITS),
+        "Reason": lambda one: guarded(one_line(one.reason)),
+        "Frequencies": lambda one: WHOLE_BAND if None in (one.low_hz, one.high_hz) else MEASURED,
+    }
 
 
 def _one_lined(annotation: Annotation) -> Annotation:
     label, rival = (None if text is None else one_line(text) for text in (annotation.label, annotation.runner_up))
     return replace(annotation, label=label or None, runner_up=rival or None)
-
-
-def _file_cells(annotation: Annotation) -> list[str]:
-    path = one_line(annotation.recording or "")
-    # Windows paths on Linux, and vice versa
-    name = PurePath(path.replace("\\", "/")).name
-    return [guarded(name), guarded(path), decimal(annotation.start_s, TIME_DIGITS)]
 
 
 def _time_before(annotations: Iterable[Annotation], durations: Mapping[str, float]) -> dict[str, float]:

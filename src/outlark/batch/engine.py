@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Self
 from sklearn.base import clone
 
 from outlark.annotations import FORMATS, About, Annotation, write_annotations
-from outlark.annotations.tables import FOLDER_ABOUT
+from outlark.annotations.formats import FOLDER_ABOUT
 from outlark.audio.facts import Facts
 from outlark.audio.sound import resampled_length
 from outlark.batch.analysis import DamagedPartError, Progress, analyse, analyse_part, join_parts, opened

@@ -128,8 +128,8 @@ def _written(task: Task, target: Path, errors: str) -> Iterator[TextIO]:
 
 def _copy_rows(table: Path, combined: TextIO, header: list[str], *, with_run: bool) -> list[str]:
     """Copy the rows of a file, and its header if none is written yet; returns its header."""
-    from outlark.annotations.delimited import comma_line
-    from outlark.annotations.own_formats import RUN
+    from outlark.annotations.files import comma_line
+    from outlark.annotations.own_formats import RUN_COLUMNS
 
     try:
         with table.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
@@ -139,7 +139,7 @@ def _copy_rows(table: Path, combined: TextIO, header: list[str], *, with_run: bo
                 raise InputError(
                     f"{table}: its columns differ from those of the others; delete it and run again to recreate it"
                 )
-            kept = [i for i, name in enumerate(first) if with_run or name not in RUN]
+            kept = [i for i, name in enumerate(first) if with_run or name not in RUN_COLUMNS]
             for row in chain([] if header else [first], rows):
                 combined.write(comma_line([row[i] if i < len(row) else "" for i in kept]))
     except csv.Error as error:
@@ -150,7 +150,7 @@ def _copy_rows(table: Path, combined: TextIO, header: list[str], *, with_run: bo
 def _write_run(combined: Path, tables: Sequence[Path], runs: set[tuple[str, ...]]) -> None:
     """Write the provenance beside the combined file, if all rows share it."""
     from outlark.annotations.annotation import About
-    from outlark.annotations.tables import read_about, side_path, write_about
+    from outlark.annotations.formats import read_about, side_path, write_about
     from outlark.files.io import loads
 
     if len(runs) == 1:
@@ -171,16 +171,16 @@ def _write_run(combined: Path, tables: Sequence[Path], runs: set[tuple[str, ...]
 
 def _run_of(table: Path) -> tuple[str, ...] | None:
     """The provenance in the rows of a file; None without rows."""
-    from outlark.annotations.own_formats import RUN
+    from outlark.annotations.own_formats import RUN_COLUMNS
 
     with table.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
         row = next(csv.DictReader(file), None)
-    return None if row is None else tuple(str(row.get(name)) for name in RUN)
+    return None if row is None else tuple(str(row.get(name)) for name in RUN_COLUMNS)
 
 
 def write_list(task: Task, name: str, failures: Sequence[Failure]) -> Path | None:
     """A CSV file of recordings and messages; deleted if there are none."""
-    from outlark.annotations.delimited import guarded
+    from outlark.annotations.files import guarded
 
     target = Path(task.output, name)
     if not failures:

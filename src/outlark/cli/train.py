@@ -300,7 +300,7 @@ def _content(learnt: "Learnt", remarks: Sequence[str], output: str, elapsed_s: f
         ],
         "lineage": learnt.detector.lineage_,
         "remarks": list(remarks),
-        "failures": [{"recording": str(clip.path), "message": clip.message} for clip in learnt.unread],
+        "failures": [{"recording": clip.where, "message": clip.message} for clip in learnt.unread],
         "refused": _refused(learnt),
         "seconds_of_sound": round(learnt.seconds, 3),
         "seconds_taken": round(elapsed_s, 3),

@@ -14,15 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from outlark.annotations import Annotation, Table, read_annotations
-from outlark.annotations.delimited import SCORE_DIGITS, TIME_DIGITS, comma_line, decimal, guarded
-from outlark.annotations.files import encoded, write_bytes
-from outlark.annotations.tables import is_made_by_a_model, passed_over, tables_in
+from outlark.annotations.files import SCORE_DIGITS, TIME_DIGITS, comma_line, decimal, encoded, guarded, write_bytes
 from outlark.audio.clips import storage, write_clip
 from outlark.audio.header import RecorderTime
 from outlark.audio.recording import PartReader, Recording
 from outlark.audio.sound_files import SoundFiles, recording_of_table
 from outlark.commands import Line, Remark, check_labels, on_failures, recording_of
-from outlark.commands.matching import without_copies
+from outlark.commands.tables import is_made_by_a_model, passed_over, tables_in, without_copies
 from outlark.commands.train.examples import skipped_in_words, spread_evenly
 from outlark.errors import InputError, OutlarkError, Problem
 from outlark.estimators.open_set import check_seconds

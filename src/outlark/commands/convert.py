@@ -10,12 +10,11 @@ from tempfile import TemporaryDirectory
 
 from outlark.annotations import FORMATS, About, Annotation, Format, Table, read_annotations, write_annotations
 from outlark.annotations.annotation import is_sound
-from outlark.annotations.formats import WRITTEN, format_of_name
-from outlark.annotations.tables import COMBINED, tables_in
+from outlark.annotations.formats import COMBINED, WRITTEN, format_of_name
 from outlark.audio.recording import Recording
 from outlark.audio.sound_files import RecordingName, SoundFiles, recording_of_table
 from outlark.commands import recording_of
-from outlark.commands.matching import without_copies
+from outlark.commands.tables import tables_in, without_copies
 from outlark.errors import AnnotationError, AudioError, InputError, OutlarkError, Problem
 from outlark.plain_text import number_of
 from outlark.segments import KNOWN

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outlark.annotations import Annotation
-from outlark.annotations.delimited import comma_line, guarded
+from outlark.annotations.files import comma_line, guarded
 from outlark.errors import InputError
 from outlark.metrics import (
     ConfusionMatrix,

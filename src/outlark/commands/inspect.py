@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from outlark.annotations import FORMATS, Table, read_annotations
-from outlark.annotations.tables import SUFFIXES
+from outlark.annotations.formats import TABLE_SUFFIXES
 from outlark.audio.facts import Quality
 from outlark.audio.recording import Recording
 from outlark.audio.sound_files import SoundFiles, is_sound
@@ -97,7 +97,7 @@ def _sound_or_table(path: Path, sounds: SoundFiles, label_column: str | int | No
         lambda: table_content(read_annotations(path, label_column=label_column), sounds),
     ]
     # text in UTF-16 starts like some MP3 files
-    by_name = path.name.lower().endswith(SUFFIXES)
+    by_name = path.name.lower().endswith(TABLE_SUFFIXES)
     errors: list[OutlarkError] = []
     for way in reversed(ways) if by_name else ways:
         try:

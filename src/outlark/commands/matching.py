@@ -6,10 +6,7 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 
-from outlark.annotations import FORMATS, Annotation, Table, read_annotations
-from outlark.annotations.annotation import is_sound
-from outlark.annotations.formats import MOST_COMPLETE_FIRST
-from outlark.annotations.tables import COMBINED, is_made_by_a_model, passed_over, tables_in
+from outlark.annotations import Annotation, read_annotations
 from outlark.audio.recording import Recording
 from outlark.audio.sound_files import (
     SoundFiles,
@@ -20,12 +17,10 @@ from outlark.audio.sound_files import (
     without_sound_suffix,
 )
 from outlark.commands.evaluation import Compared, is_answer, is_span
+from outlark.commands.tables import Named, is_made_by_a_model, passed_over, tables_in, without_copies
 from outlark.errors import AnnotationError, AudioError, InputError
 from outlark.plain_text import number_of
 from outlark.segments import SILENCE
-
-#: An annotation file, and the recording that its name suggests.
-Named = tuple[Table, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,42 +214,6 @@ def _check_order(found: Sequence[Named], detections: Path, truth: Path) -> None:
 
 def _files(tables: Sequence[Named]) -> str:
     return f"{tables[0][0].path.name}{f' and {len(tables) - 1} more' if len(tables) > 1 else ''}"
-
-
-def without_copies(tables: Sequence[Named]) -> list[Named]:
-    """Without files that repeat others of a run, in another format or combined, unless somebody edited them.
-
-    Each comes with the recording that its name suggests.
-    """
-    first: dict[str, list[Annotation]] = {}  # the content of the first file of outlark for a recording
-    copies = set()
-    ours = [one for one in tables if "version" in one[0].about]
-    for table, name in sorted(ours, key=lambda one: _rank(one[0])):
-        by_name = {name: list(table.annotations)}
-        if table.path.name == COMBINED:
-            by_name = {}
-            for annotation in table.annotations:
-                by_name.setdefault(annotation.recording or name, []).append(annotation)
-        if first and all(_same(first.get(recording), own, table.format) for recording, own in by_name.items()):
-            copies.add(table.path)
-        else:
-            first = by_name | first
-    return [(table, name) for table, name in tables if table.path not in copies]
-
-
-def _rank(table: Table) -> tuple[bool, int]:
-    """The most complete formats first, and the combined file after all others."""
-    order = MOST_COMPLETE_FIRST
-    return table.path.name == COMBINED, order.index(table.format) if table.format in order else len(order)
-
-
-def _same(said: list[Annotation] | None, annotations: list[Annotation], format: str) -> bool:
-    if said is None:
-        return False
-    keeps, has_labels = FORMATS[format].keeps or is_sound, FORMATS[format].has_labels
-    both = [m for m in said if keeps(m)], [m for m in annotations if is_sound(m)]
-    before, now = ({(m.span.rounded(), m.label if has_labels else None) for m in one} for one in both)
-    return before == now
 
 
 def _paired(true: _Side, found: _Side, remarks: list[str]) -> dict[str, str | None]:

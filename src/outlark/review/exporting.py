@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from outlark.annotations import FORMATS, About, Annotation, write_annotations
-from outlark.annotations.tables import BY_HAND
 from outlark.audio.facts import Facts
 from outlark.audio.sound_files import folded
+from outlark.commands.tables import BY_HAND
 from outlark.detection.decode.decisions import Decisions
 from outlark.detection.scores_file import load_scores
 from outlark.errors import InputError

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, gammaincinv
 
-from outlark.annotations.delimited import comma_line, decimal, guarded
-from outlark.annotations.files import encoded, needed, write_bytes, written
+from outlark.annotations.files import comma_line, decimal, encoded, guarded, needed, write_bytes, written
 from outlark.commands.summary.effort import Tally
 from outlark.errors import InputError
 from outlark.plain_text import writable

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Self
 
 from outlark.annotations import Annotation, Table, read_annotations
-from outlark.annotations.tables import is_made_by_a_model, passed_over, tables_in
 from outlark.audio.sound_files import SoundFiles, is_sound, sounds_within
 from outlark.commands import listing, recording_of
+from outlark.commands.tables import is_made_by_a_model, passed_over, tables_in
 from outlark.detection.thresholds import there_are
 from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import number_of, writable

@@ -15,14 +15,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from outlark.annotations.tables import Unread
 from outlark.audio.clips import Part, is_long, without_quiet, without_silence
 from outlark.audio.recording import Recording, read
 from outlark.commands.train.examples import Example, Examples
 from outlark.detection.detector import NoteDetector
 from outlark.detection.front_end_choice import LEAST_WINDOW
 from outlark.detection.negatives import AsGoodAsNotes, as_good_as_notes
-from outlark.errors import AnnotationError, AudioError, InputError
+from outlark.errors import AnnotationError, AudioError, InputError, Problem
 from outlark.plain_text import number_of
 from outlark.segments import Segment
 
@@ -63,7 +62,7 @@ class Learnt:
     examples: Examples
     seconds: float
     remarks: tuple[str, ...] = ()
-    unread: tuple[Unread, ...] = ()
+    unread: tuple[Problem, ...] = ()
 
     @property
     def classes(self) -> list[ClassSummary]:
@@ -103,7 +102,7 @@ def learn(
         raise InputError(
             "--trim applies only to clips; omit it, because annotations already say where notes start and end"
         )
-    refused: list[Unread] = []
+    refused: list[Problem] = []
     examples = replace(examples, notes=_that_fill(examples.notes, *_least(examples.notes), refused))
     while True:
         if not examples.notes:
@@ -147,7 +146,7 @@ def _marked_s(note: Example) -> float:
 
 
 def _that_fill(
-    notes: Sequence[Example], durations_s: Sequence[float], windows_s: Sequence[float], refused: list[Unread]
+    notes: Sequence[Example], durations_s: Sequence[float], windows_s: Sequence[float], refused: list[Problem]
 ) -> tuple[Example, ...]:
     """The notes that fill a window. Of the others nothing can be learnt but clicks, which are everywhere."""
     kept = []
@@ -159,7 +158,7 @@ def _that_fill(
             f"{_where(note)} lasts {1e3 * duration_s:.3g} ms, less than a window of the model ({1e3 * window_s:.3g} "
             "ms), and was not learnt; mark the note from its start to its end"
         )
-        refused.append(Unread(note.recording, message))
+        refused.append(Problem(str(note.recording), message))
     return tuple(kept)
 
 
@@ -220,17 +219,17 @@ class Clip:
 
 def _learn_clips(examples: Examples, detector: NoteDetector, channel: int | str, trim: bool, watch: Watch) -> Learnt:
     clips: list[Clip] = []
-    unread: list[Unread] = []
+    unread: list[Problem] = []
     for number, note in enumerate(examples.notes, start=1):
         try:
             clips.append(Clip.of(note, channel))
         except AudioError as error:
-            unread.append(Unread(note.recording, str(error)))
+            unread.append(Problem(str(note.recording), str(error)))
         watch(number, len(examples.notes))
     lost = sorted(set(examples.labels) - {clip.note.label for clip in clips})
     if lost:
-        own = {note.recording for note in examples.notes if note.label == lost[0]}
-        why = next(file.message for file in unread if file.path in own)
+        own = {str(note.recording) for note in examples.notes if note.label == lost[0]}
+        why = next(file.message for file in unread if file.where in own)
         raise AudioError(f"no clip of the class {lost[0]!r} can be read: {why}")
     trimmed = [clip.trimmed for clip in clips]
     used, rates = trimmed if trim else clips, [clip.rate for clip in clips]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from outlark.annotations import Annotation
-from outlark.annotations.tables import COMBINED
+from outlark.annotations.formats import COMBINED
 from outlark.audio.recording import Recording
 from outlark.audio.sound_files import is_sound, sounds_within
 from outlark.commands.train.examples import Example, Examples, Key, at_most, find_examples, in_order

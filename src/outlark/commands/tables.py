@@ -1,0 +1,172 @@
+"""The annotation files of a folder: which there are, which a model made, and which repeat others."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from outlark.annotations import FORMATS, Annotation, Table, read_annotations
+from outlark.annotations.annotation import is_sound
+from outlark.annotations.formats import (
+    COMBINED,
+    MOST_COMPLETE_FIRST,
+    SIDE_SUFFIX,
+    TABLE_SUFFIXES,
+    detect_format,
+    is_named_by_a_run,
+)
+from outlark.annotations.other_programs import ends_in_score
+from outlark.errors import AnnotationError, InputError, Problem
+
+#: Marks the output folder of a run (`outlark.batch.journal`).
+JOURNAL = Path(".outlark", "journal.jsonl")
+#: Starts the reason of a row that somebody annotated in the review page.
+BY_HAND = "by hand"
+#: An annotation file, and the recording that its name suggests.
+Named = tuple[Table, str]
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """The annotation files of a folder, by name, and the number of its other files.
+
+    `unread` have the ending of an annotation file and could not be read; those that begin like one are `damaged`.
+    """
+
+    tables: tuple[Table, ...]
+    unread: tuple[Problem, ...]
+    damaged: frozenset[str]
+    others: int
+
+    @property
+    def refused(self) -> dict[Path, tuple[str, ...]]:
+        """By file, the rows that could not be read, and annotation files none of whose rows could."""
+        rows = {table.path: table.refused for table in self.tables if table.refused}
+        return rows | {Path(file.where): (file.message,) for file in self.unread if file.where in self.damaged}
+
+    @property
+    def skipped(self) -> list[str]:
+        """Other files that could not be read, in words."""
+        return [f"skipped: {file.message}" for file in self.unread if file.where not in self.damaged]
+
+
+def tables_in(
+    folder: Path, *, within: bool = False, format: str | None = None, label_column: str | int | None = None
+) -> TableFiles:
+    """Read all annotation files of a folder except hidden ones, and with `within` those of its folders.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     for name, text in (("a.labels.txt", "0.5\\t1.0\\tsong\\n"), ("readme.txt", "my labels"), ("a.wav", "")):
+    ...         _ = Path(folder, name).write_text(text)
+    ...     found = tables_in(Path(folder))
+    >>> [table.path.name for table in found.tables], [Path(file.where).name for file in found.unread], found.others
+    (['a.labels.txt'], ['readme.txt'], 1)
+    """
+    tables: list[Table] = []
+    unread: list[Problem] = []
+    others = 0
+    for path in _files(folder, within):
+        if path.name.endswith(SIDE_SUFFIX):
+            continue
+        if not path.name.lower().endswith(TABLE_SUFFIXES):
+            others += 1
+            continue
+        try:
+            tables.append(read_annotations(path, format=format, label_column=label_column))
+        except AnnotationError as error:
+            unread.append(Problem(str(path), str(error)))
+    damaged = frozenset(file.where for file in unread if _is_recognised(Path(file.where)))
+    return TableFiles(tuple(tables), tuple(unread), damaged, others)
+
+
+def _is_recognised(path: Path) -> bool:
+    try:
+        return bool(detect_format(path))
+    except AnnotationError:
+        return False
+
+
+def _files(folder: Path, within: bool) -> Iterator[Path]:
+    def cannot_list(error: OSError) -> None:
+        raise InputError(f"{error.filename} cannot be listed ({error.strerror}); check that you may read it")
+
+    for here, folders, files in os.walk(folder, onerror=cannot_list):
+        folders[:] = sorted(name for name in folders if within and not name.startswith("."))
+        yield from (Path(here, name) for name in sorted(files) if not name.startswith("."))
+
+
+# ------------------------------------------------------- made by a model or by a person
+
+
+def is_made_by_a_model(table: Table) -> bool:
+    """Whether a model of outlark made the annotations of a file, or some of them.
+
+    Such a file is no truth and no example until somebody has checked it. Its rows tell; else what it says about its
+    origin, the output folder of a run that it is in, or the scores in Audacity labels.
+    """
+    if any(_is_detection(annotation) for annotation in table.annotations):
+        return True
+    if any(annotation.reason.startswith(BY_HAND) for annotation in table.annotations):
+        return False
+    if table.about.get("model_sha256") is not None:
+        return True
+    if is_named_by_a_run(table.path.name) and _is_in_a_run(table.path):
+        return True
+    labels = [annotation.label for annotation in table.annotations]
+    return table.format == "audacity" and not table.about and bool(labels) and all(map(ends_in_score, labels))
+
+
+def passed_over(tables: Sequence[Table], folder: Path) -> str:
+    """A remark on files of a folder that do not count because a model made them."""
+    names = [table.path.relative_to(folder).as_posix() for table in tables]
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{folder}: {names[0]}{more} passed over: made by a model of outlark, not by a person"
+
+
+def _is_detection(annotation: Annotation) -> bool:
+    scored = annotation.verdict is not None and annotation.score is not None
+    return scored and bool(annotation.reason) and not annotation.reason.startswith(BY_HAND)
+
+
+def _is_in_a_run(path: Path) -> bool:
+    return any((folder / JOURNAL).is_file() for folder in path.absolute().parents)
+
+
+# --------------------------------------------------------- files that repeat others
+
+
+def without_copies(tables: Sequence[Named]) -> list[Named]:
+    """Without files that repeat others of a run, in another format or combined, unless somebody edited them.
+
+    Each comes with the recording that its name suggests.
+    """
+    first: dict[str, list[Annotation]] = {}  # the content of the first file of outlark for a recording
+    copies = set()
+    ours = [one for one in tables if "version" in one[0].about]
+    for table, name in sorted(ours, key=lambda one: _rank(one[0])):
+        by_name = {name: list(table.annotations)}
+        if table.path.name == COMBINED:
+            by_name = {}
+            for annotation in table.annotations:
+                by_name.setdefault(annotation.recording or name, []).append(annotation)
+        if first and all(_same(first.get(recording), own, table.format) for recording, own in by_name.items()):
+            copies.add(table.path)
+        else:
+            first = by_name | first
+    return [(table, name) for table, name in tables if table.path not in copies]
+
+
+def _rank(table: Table) -> tuple[bool, int]:
+    """The most complete formats first, and the combined file after all others."""
+    order = MOST_COMPLETE_FIRST
+    return table.path.name == COMBINED, order.index(table.format) if table.format in order else len(order)
+
+
+def _same(said: list[Annotation] | None, annotations: list[Annotation], format: str) -> bool:
+    if said is None:
+        return False
+    keeps, has_labels = FORMATS[format].keeps or is_sound, FORMATS[format].has_labels
+    both = [m for m in said if keeps(m)], [m for m in annotations if is_sound(m)]
+    before, now = ({(m.span.rounded(), m.label if has_labels else None) for m in one} for one in both)
+    return before == now
