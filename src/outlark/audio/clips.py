@@ -1,5 +1,6 @@
 """Clips: the samples and sample rate of each, the margins around the note in it, and how a clip is written."""
 
+import re
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -27,14 +28,6 @@ QUIET_SHARE = 0.1
 LONG_MARGINS_S = 0.1
 #: Kept of each margin, because notes fade in and out.
 KEPT_S = 0.01
-#: Bits of the integers in which a recording is stored; lossy formats are not integers.
-_BITS = {
-    "PCM_S8": 8, "PCM_U8": 8, "PCM_16": 16, "PCM_24": 24, "PCM_32": 32,
-    "ALAC_16": 16, "ALAC_20": 24, "ALAC_24": 24, "ALAC_32": 32,
-    "ULAW": 16, "ALAW": 16, "MS_ADPCM": 16, "IMA_ADPCM": 16,
-}  # fmt: skip
-_WAV = {8: "PCM_U8", 16: "PCM_16", 24: "PCM_24", 32: "PCM_32"}
-_FLAC = {8: "PCM_S8", 16: "PCM_16", 24: "PCM_24"}
 
 
 class Sound(NamedTuple):
@@ -95,41 +88,30 @@ def _rate_of(sample_rate: int | Sequence[int] | None, number: int) -> int | None
 # ------------------------------------------------------------------ margins
 
 
-class Part(NamedTuple):
-    """The samples start … end - 1 of a clip."""
-
-    start: int
-    end: int
-
-    def outside_s(self, n_samples: int, rate: int) -> float:
-        """Seconds of a clip of `n_samples` that lie outside the part."""
-        return (n_samples - self.end + self.start) / rate
-
-
-def without_silence(samples: np.ndarray, rate: int) -> Part:
+def without_silence(samples: np.ndarray, rate: int) -> slice:
     """The clip without digital silence at its ends; all of it if there is nothing else.
 
     >>> clip = np.concatenate([np.zeros(100), [0.1, 0.0, 0.2], np.zeros(5)])
     >>> without_silence(clip, rate=1000)
-    Part(start=100, end=108)
+    slice(100, 108, None)
     """
     changes = np.flatnonzero(np.diff(samples))
     if not len(changes):
-        return Part(0, len(samples))
+        return slice(0, len(samples))
     least = max(2, round(SILENCE_S * rate))
     first, last = int(changes[0]) + 1, int(changes[-1]) + 1
-    return Part(first if first >= least else 0, last if len(samples) - last >= least else len(samples))
+    return slice(first if first >= least else 0, last if len(samples) - last >= least else len(samples))
 
 
-def without_quiet(samples: np.ndarray, rate: int) -> Part:
+def without_quiet(samples: np.ndarray, rate: int) -> slice:
     """The clip without quiet margins except 10 ms of each; all of it if nothing stands out.
 
     >>> rng = np.random.default_rng(0)
     >>> loud = np.repeat([0.001, 1.0, 0.001], [4000, 2000, 4000])
     >>> without_quiet(loud * rng.normal(size=10000), rate=10000)
-    Part(start=3900, end=6100)
+    slice(3900, 6100, None)
     """
-    window, whole = max(1, round(MARGIN_WINDOW_S * rate)), Part(0, len(samples))
+    window, whole = max(1, round(MARGIN_WINDOW_S * rate)), slice(0, len(samples))
     starts = np.arange(0, len(samples), window)
     if not len(starts):
         return whole
@@ -141,14 +123,20 @@ def without_quiet(samples: np.ndarray, rate: int) -> Part:
     if loudest - quiet < 2.0 * QUIET_DB:
         return whole
     loud = np.flatnonzero(levels >= (loudest + quiet) / 2.0)
+    start, end = int(starts[loud[0]]), int(starts[loud[-1]] + counts[loud[-1]])
     kept = round(KEPT_S * rate)
-    return Part(max(0, int(starts[loud[0]]) - kept), min(len(samples), int(starts[loud[-1]] + counts[loud[-1]]) + kept))
+    return slice(max(0, start - kept), min(len(samples), end + kept))
 
 
-def is_long(part: Part, n_samples: int, rate: int) -> bool:
+def outside_s(part: slice, n_samples: int, rate: int) -> float:
+    """Seconds of a clip of `n_samples` that lie outside a part of it."""
+    return (n_samples - part.stop + part.start) / rate
+
+
+def is_long(part: slice, n_samples: int, rate: int) -> bool:
     """Whether a model would learn the margins around a part rather than the note."""
-    outside_s = part.outside_s(n_samples, rate)
-    return outside_s >= LONG_MARGINS_S and outside_s > (part.end - part.start) / rate
+    margins_s = outside_s(part, n_samples, rate)
+    return margins_s >= LONG_MARGINS_S and margins_s > (part.stop - part.start) / rate
 
 
 # ------------------------------------------------------------------ writing
@@ -170,11 +158,15 @@ def storage(kind: str | None, format: str, subtype: str) -> Storage:
     (Storage(kind='flac', subtype='PCM_24', dtype='int32', exact=True), 'FLOAT')
     """
     kind = kind or ("flac" if format == "FLAC" else "wav")
-    bits = _BITS.get(subtype)
-    dtype = "int32" if bits else "float64" if subtype == "DOUBLE" else "float32"
+    pcm = re.match(r"(PCM|ALAC)_\D?(\d+)|[UA]LAW|.*_ADPCM", subtype)  # lossy formats are not integers
+    bits = 8 * -(-int(pcm[2] or 16) // 8) if pcm else 0
     if kind == "flac":
-        return Storage(kind, _FLAC.get(bits or 0, "PCM_24"), dtype, exact=bits in _FLAC)
-    return Storage(kind, _WAV[bits] if bits else "DOUBLE" if dtype == "float64" else "FLOAT", dtype, exact=True)
+        dtype = "int32" if pcm else "float64" if subtype == "DOUBLE" else "float32"
+        stored = {8: "PCM_S8", 16: "PCM_16"}.get(bits, "PCM_24")
+        return Storage(kind, stored, dtype, exact=bits in (8, 16, 24))
+    if pcm:
+        return Storage(kind, "PCM_U8" if bits == 8 else f"PCM_{bits}", "int32", exact=True)
+    return Storage(kind, *(("DOUBLE", "float64") if subtype == "DOUBLE" else ("FLOAT", "float32")), exact=True)
 
 
 def write_clip(path: Path, samples: np.ndarray, sample_rate: int, how: Storage, comment: str = "") -> None:

@@ -6,9 +6,10 @@ Annotation files name recordings with or without folders and endings, or not at 
 import os
 import re
 import unicodedata
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product, takewhile
 from pathlib import Path, PurePosixPath
 from typing import Self
@@ -65,6 +66,34 @@ def folded(name: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
 
 
+# ------------------------------------------------------------------ files
+
+
+def sounds_within(
+    folder: Path, suffixes: tuple[str, ...] = SUFFIXES, on_error: Callable[[OSError], object] | None = None
+) -> Iterator[Path]:
+    """All files with these suffixes in a folder and the folders within, except hidden ones.
+
+    Links to folders are followed, but no folder is searched twice.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise InputError(f"{error.filename} cannot be listed ({error.strerror}); check that you may read it") from error
+
+    seen = {os.path.realpath(folder)}
+    for here, folders, files in os.walk(folder, followlinks=True, onerror=on_error or refuse):
+        paths = {name: os.path.join(here, name) for name in sorted(folders) if not name.startswith(".")}
+        folders.clear()
+        for name in sorted(paths, key=lambda name: os.path.islink(paths[name])):  # rather the folder than a link to it
+            real = os.path.realpath(paths[name])
+            if real not in seen:
+                seen.add(real)
+                folders.append(name)
+        for name in sorted(files):
+            if name.lower().endswith(suffixes) and not name.startswith("."):
+                yield Path(here, name)
+
+
 class SoundFiles:
     """Finds recordings by their names in annotation files: in folders, with all within, and beside each file.
 
@@ -81,8 +110,7 @@ class SoundFiles:
             if not folder.is_dir():
                 what = "a file" if folder.exists() else "not there"
                 raise InputError(f"{folder} is {what}; give a folder that holds recordings")
-        self._within: dict[str, list[Path]] | None = None
-        self._beside: dict[Path, dict[str, list[Path]]] = {}
+        self._beside: dict[Path, dict[str, dict[str, RecordingName]]] = {}
 
     def of_table(self, table: Path) -> Path:
         """The recording that an annotation file is about, by the name of the file."""
@@ -100,15 +128,17 @@ class SoundFiles:
             path = folder / asked  # `asked` itself if that is an absolute path
             if is_sound(path.name) and path.is_file():
                 return self._within_folder(path) if asked.is_absolute() else path
-        for files in (self._all_within(), self._all_beside(table.parent)):
-            found = _nearest(asked, files)
+        own = RecordingName.of(name)
+        for files in (self._within, self._all_beside(table.parent)):
+            found = _most_alike(own, files.get(own.stem, {}))
+            found = tuple({os.path.realpath(file): file for file in found}.values())
             if len(found) > 1:
                 raise AnnotationError(
                     f"{where}: the recording {name!r} could be {found[0]} or {found[1]}; move one of them away, or "
                     "give a folder that holds only one"
                 )
             if found:
-                return found[0]
+                return Path(found[0])
         raise AnnotationError(
             f"{where}: there is no recording {name!r}{'' if is_sound(asked.name) else ' (with any ending)'} in "
             f"{' or '.join(map(str, [*self.folders, table.parent]))}; put it beside the annotation file, or "
@@ -123,56 +153,18 @@ class SoundFiles:
                 return folder / path.relative_to(whole)
         return path
 
-    def _all_within(self) -> dict[str, list[Path]]:
-        if self._within is None:
-            self._within = _by_stem(file for folder in self.folders for file in sounds_within(folder))
-        return self._within
+    @cached_property
+    def _within(self) -> "dict[str, dict[str, RecordingName]]":
+        return _names_by_stem(str(file) for folder in self.folders for file in sounds_within(folder))
 
-    def _all_beside(self, folder: Path) -> dict[str, list[Path]]:
+    def _all_beside(self, folder: Path) -> "dict[str, dict[str, RecordingName]]":
         if folder not in self._beside:
-            self._beside[folder] = _by_stem(path for path in _listed(folder) if is_sound(path.name) and path.is_file())
+            _, _, files = next(os.walk(folder), ("", [], []))
+            self._beside[folder] = _names_by_stem(str(folder / name) for name in sorted(files) if is_sound(name))
         return self._beside[folder]
 
 
-def sounds_within(folder: Path) -> Iterator[Path]:
-    """All recordings in a folder and the folders within, in order, except hidden ones and linked folders."""
-    for path in _listed(folder):
-        if path.is_dir() and not path.name.startswith(".") and not path.is_symlink():
-            yield from sounds_within(path)
-        elif is_sound(path.name) and path.is_file():
-            yield path
-
-
-def _listed(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError as error:
-        raise InputError(f"{folder} cannot be listed ({error.strerror}); check that you may read it") from error
-
-
-def _by_stem(files: Iterable[Path]) -> dict[str, list[Path]]:
-    found: dict[str, list[Path]] = defaultdict(list)
-    for file in files:
-        found[folded(file.stem)].append(file)
-    return found
-
-
-def _nearest(asked: PurePosixPath, files: dict[str, list[Path]]) -> Sequence[Path]:
-    """The files that match a name best; several if they match equally."""
-    same = {os.path.realpath(file): file for file in files.get(folded(without_sound_suffix(asked.name)), ())}
-    found = list(same.values())
-    alike = [file for file in found if folded(file.name) == folded(asked.name)]
-    found = alike or found
-    for key in (lambda file: _common(file.parts[:-1], asked.parts[:-1]), lambda file: file.name == asked.name):
-        best = max(map(key, found), default=0)
-        found = [file for file in found if key(file) == best]
-    return found
-
-
-def _common(folders: Sequence[str], others: Sequence[str]) -> int:
-    """How many folders have the same names, from the innermost."""
-    pairs = zip(reversed(folders), reversed(others), strict=False)
-    return sum(1 for _ in takewhile(lambda pair: folded(pair[0]) == folded(pair[1]), pairs))
+# ------------------------------------------------------------------ names
 
 
 def parts_in_common(path: Path, other: Path) -> int:
@@ -181,10 +173,13 @@ def parts_in_common(path: Path, other: Path) -> int:
     >>> parts_in_common(Path("/a/night/1.wav"), Path("/b/Night/1.wav"))
     2
     """
-    return _common(path.parts, other.parts)
+    return _common([folded(part) for part in path.parts], [folded(part) for part in other.parts])
 
 
-# ------------------------------------------------------------------------ names
+def _common(folders: Sequence[str], others: Sequence[str]) -> int:
+    """How many names are the same, from the innermost."""
+    pairs = zip(reversed(folders), reversed(others), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 @dataclass(frozen=True)
@@ -212,9 +207,9 @@ class RecordingName:
         return cls(path.parts[:-1], stem, path.name[len(stem) :], without_sound_suffix(PurePosixPath(whole).name))
 
     def likeness(self, other: Self) -> tuple[int, int, bool]:
-        """How alike two names with one stem are: endings (2 equal, 1 missing in one, 0 different), folders, case."""
+        """How alike two names with one stem are: folders, endings (2 equal, 1 missing in one, 0 different), case."""
         endings = 2 if self.suffix == other.suffix else int(not self.suffix or not other.suffix)
-        return endings, _common(self.folders, other.folders), self.written == other.written
+        return _common(self.folders, other.folders), endings, self.written == other.written
 
     def shortens(self, other: Self) -> bool:
         """Whether this is the other name without some of its folders or its ending."""
@@ -288,7 +283,7 @@ def meant_by(names: Iterable[str], paths: Iterable[str]) -> dict[str, Meant]:
 
 
 def _most_alike(own: RecordingName, paths: dict[str, RecordingName]) -> tuple[str, ...]:
-    likeness = {path: own.likeness(its)[::-1] for path, its in paths.items()}
+    likeness = {path: own.likeness(its) for path, its in paths.items()}
     best = max(likeness.values(), default=None)
     return tuple(path for path, value in likeness.items() if value == best)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from outlark.audio.clips import is_path, loaded, without_silence
+from outlark.audio.clips import is_path, loaded, outside_s, without_silence
 from outlark.audio.sound import resample
 from outlark.errors import InputError
 from outlark.features.base import FrontEnd
@@ -118,10 +118,10 @@ def join_clips(clips: Sequence[np.ndarray], labels: Sequence[Any], sample_rate: 
 
 def _warn_of_silence(clip: np.ndarray, what: str, sample_rate: int) -> None:
     """A clip is all note: whatever surrounds it would be learnt as part of it."""
-    outside_s = without_silence(clip, sample_rate).outside_s(len(clip), sample_rate) if clip.ndim == 1 else 0.0
-    if outside_s:
+    silent_s = outside_s(without_silence(clip, sample_rate), len(clip), sample_rate) if clip.ndim == 1 else 0.0
+    if silent_s:
         warnings.warn(
-            f"{what} has {outside_s:.3f} s of digital silence at its ends, which would be learnt as part of the "
+            f"{what} has {silent_s:.3f} s of digital silence at its ends, which would be learnt as part of the "
             "note; trim it (outlark.audio.clips.without_silence finds where)",
             UserWarning,
             stacklevel=3,

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from outlark.audio.clips import Part, is_long, without_quiet, without_silence
+from outlark.audio.clips import is_long, outside_s, without_quiet, without_silence
 from outlark.audio.recording import Recording, read
 from outlark.commands.train.examples import Example, Examples
 from outlark.detection.detector import NoteDetector
@@ -179,7 +179,7 @@ class Clip:
     note: Example
     samples: np.ndarray
     rate: int
-    part: Part
+    part: slice
     before: int = 0
 
     @classmethod
@@ -199,17 +199,17 @@ class Clip:
     @property
     def used(self) -> np.ndarray:
         """The part that is learnt."""
-        return self.samples[self.part.start : self.part.end]
+        return self.samples[self.part]
 
     @property
     def cut_s(self) -> float:
         """Seconds that are not learnt."""
-        return self.part.outside_s(len(self.samples), self.rate)
+        return outside_s(self.part, len(self.samples), self.rate)
 
     @property
     def trimmed(self) -> "Clip":
         part = without_quiet(self.used, self.rate)
-        return replace(self, part=Part(self.part.start + part.start, self.part.start + part.end))
+        return replace(self, part=slice(self.part.start + part.start, self.part.start + part.stop))
 
     def put_in_place(self, record: dict[str, Any]) -> None:
         """Make a `training_record` refer to the file."""
