@@ -151,6 +151,22 @@ def test_the_number_of_blas_threads_does_not_matter(rng, make):
 
 
 @settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 1000), names=st.permutations([3, 7, 12]))
+def test_names_of_classes_do_not_matter(seed, names):
+    """Neither for the folds by which metric and regulariser are chosen, nor for any subset that is drawn."""
+    rng = np.random.default_rng(seed)
+    X, y, groups = notes(rng, [30, 12, 14], n=6, spread=1.0)
+    shuffled = rng.permutation(len(X))
+    X, y, groups = X[shuffled], y[shuffled], groups[shuffled]
+    one, other = (MDDKM(max_samples=100).fit(X, labels, groups) for labels in (y, np.array(names)[y]))
+    assert (other.metric_, other.length_scale_, other.trials_) == (one.metric_, one.length_scale_, one.trials_)
+    Z = rng.normal(scale=2.0, size=(10, 4))
+    order = np.searchsorted(other.classes_, names)
+    np.testing.assert_allclose(other.class_scores(Z)[:, order], one.class_scores(Z), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(other.thresholds_[order], one.thresholds_, rtol=1e-9)
+
+
+@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 1000), relabel=st.permutations(["a", "b", "c"]))
 def test_names_and_order_do_not_matter(seed, relabel):
     rng = np.random.default_rng(seed)

@@ -41,7 +41,6 @@ SCORES = np.eye(3)[:, :2]
         (lambda: Events([np.nan], [1], ["a"]), "starts has 1 times that are not finite, first nan at event 0"),
         (lambda: Events(["0"], ["1"], ["a"]), "type <U1, expected numbers"),
         (lambda: Events([[0]], [[1]], ["a"]), r"starts has shape \(1, 1\)"),
-        (lambda: Events.from_rows([(0, 1)]), "A row has 2 values"),
         (lambda: metrics.match_events(Events([], [], []), Events([], [], []), 1.01), "more than 0 and at most 1"),
     ],
 )

@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 
 from outlark.maths.description import describe, distances
 from outlark.maths.gp import learn
-from outlark.maths.notes import leave_out_parts
+from outlark.maths.notes import in_order_of_appearance, leave_out_parts
 
 #: Below this share of features that effectively carry the distance, features are assumed to have different units.
 PARTICIPATION_FLOOR = 0.25
@@ -154,7 +154,7 @@ def note_folds(labels: np.ndarray, groups: np.ndarray, rng: np.random.Generator)
     [0, 0, 1, 1]
     """
     fold = np.zeros(len(labels), int)
-    for c in np.unique(labels):
+    for c in in_order_of_appearance(labels):
         rows = np.flatnonzero(labels == c)
         parts = leave_out_parts(groups[rows])
         for i, j in enumerate(rng.permutation(len(parts))):
@@ -164,7 +164,7 @@ def note_folds(labels: np.ndarray, groups: np.ndarray, rng: np.random.Generator)
 
 def left_out_auc(X: np.ndarray, labels: np.ndarray, fold: np.ndarray, metric: str, ell: float, ratio: float) -> float:
     """Cross-validated over `fold`, metric and descriptions made anew each time, ℓ and ρ held fixed."""
-    classes = np.unique(labels)
+    classes = in_order_of_appearance(labels)
     d = np.full((len(X), len(classes)), np.nan)
     for f in np.unique(fold):
         out = fold == f
@@ -172,8 +172,9 @@ def left_out_auc(X: np.ndarray, labels: np.ndarray, fold: np.ndarray, metric: st
             continue
         by = feature_map(metric, X[~out], labels[~out])
         Z_in, Z_out = mapped(X[~out], by), mapped(X[out], by)
-        for c in np.intersect1d(classes, labels[~out]):
-            d[out, np.searchsorted(classes, c)] = distances(describe(Z_in[labels[~out] == c], ell, ratio), Z_out)
+        for i, c in enumerate(classes):
+            if (own := labels[~out] == c).any():
+                d[out, i] = distances(describe(Z_in[own], ell, ratio), Z_out)
     values = []
     for i, c in enumerate(classes):
         scored = ~np.isnan(d[:, i])

@@ -33,6 +33,16 @@ def parts_of(groups: np.ndarray) -> list[np.ndarray]:
     return [rows[g] for g in np.argsort(first, kind="stable")]
 
 
+def in_order_of_appearance(labels: np.ndarray) -> np.ndarray:
+    """The distinct labels; what is drawn class by class in this order does not depend on the names of classes.
+
+    >>> in_order_of_appearance(np.array([2, 0, 2, 1]))
+    array([2, 0, 1])
+    """
+    classes, first = np.unique(labels, return_index=True)
+    return classes[np.argsort(first)]
+
+
 def leave_out_parts(groups: np.ndarray) -> list[np.ndarray]:
     """What to leave out in turn: each note, or blocks of samples where there is one note only; [] for one sample.
 
@@ -155,7 +165,8 @@ def balanced_subset(labels: np.ndarray, groups: np.ndarray, max_samples: int, rn
     """
     if len(labels) <= max_samples:
         return np.arange(len(labels))
-    classes, counts = np.unique(labels, return_counts=True)
+    classes = in_order_of_appearance(labels)
+    counts = np.array([np.sum(labels == c) for c in classes])
     quota, left = np.zeros(len(classes), int), max_samples
     for rank, c in enumerate(np.argsort(counts, kind="stable")):  # small classes first: what they leave goes round
         quota[c] = min(counts[c], left // (len(classes) - rank))

@@ -4,7 +4,7 @@ An event is a span [start, end) with a label; times are seconds or samples, the 
 spans is their intersection over union, IoU = ``|A ∩ B| / |A ∪ B|``.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Self, TypeVar
 
@@ -45,8 +45,8 @@ class Events:
 
     Examples
     --------
-    >>> Events([0.0, 1.0], [0.4, 1.5], ["a", "b"]).durations
-    array([0.4, 0.5])
+    >>> len(Events([0.0, 1.0], [0.4, 1.5], ["a", "b"]))
+    2
     """
 
     starts: NDArray
@@ -76,17 +76,8 @@ class Events:
         >>> Events.from_rows([(0, 480, "a"), (960, 1500, "b")]).labels
         ('a', 'b')
         """
-        table = [tuple(row) for row in rows]
-        odd = [row for row in table if len(row) != 3]
-        if odd:
-            raise InputError(f"A row has {len(odd[0])} values: {odd[0]}. Expected three: start, end, label.")
-        starts, ends, labels = zip(*table, strict=True) if table else ((), (), ())
+        starts, ends, labels = zip(*table, strict=True) if (table := list(rows)) else ((), (), ())
         return cls(starts, ends, labels)  # type: ignore[arg-type]
-
-    @property
-    def durations(self) -> NDArray:
-        """End minus start (n,)."""
-        return self.ends - self.starts
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -105,14 +96,7 @@ def match_events(reference: Events, estimated: Events, min_iou: float = 0.5) -> 
 
     The pairing is optimal: as many pairs as possible and, among those pairings, the largest sum of IoU. A pair needs
     IoU >= ``min_iou``, up to rounding (1e-8). The program of DCASE task 5 requires IoU > 0.3; to exclude exact ties as
-    it does, ask for 0.300001.
-
-    Parameters
-    ----------
-    reference, estimated : Events
-        In the same unit of time.
-    min_iou : float
-        In (0, 1].
+    it does, ask for 0.300001. Both sides are in the same unit of time.
 
     Examples
     --------
@@ -146,14 +130,9 @@ class Rates(NamedTuple, Generic[Number]):
 
 @dataclass(frozen=True, eq=False)
 class EventScores:
-    """Counts of `event_f`. The counts of several recordings add up: ``scores_a + scores_b``.
+    """Counts of `event_f`, for each class (C,). Those of several recordings add up: ``scores_a + scores_b``.
 
-    Attributes
-    ----------
-    classes : tuple (C,)
-    true_positives, false_positives, false_negatives : ndarray (C,) of int
-    absorbed : ndarray (C,) of int
-        Estimates matched to an unlabelled event; they count as neither true nor false.
+    `absorbed` are estimates matched to an unlabelled event, which count as neither true nor false.
     """
 
     classes: tuple[Hashable, ...]
@@ -258,13 +237,7 @@ def event_f(
 
 @dataclass(frozen=True, eq=False)
 class TimeErrors:
-    """Onset and offset errors of matched events, estimated minus reference: positive is late.
-
-    Attributes
-    ----------
-    onsets, offsets : ndarray (n_pairs,)
-        In the unit of the events.
-    """
+    """Onset and offset errors of matched events (n_pairs,), estimated minus reference: positive is late."""
 
     onsets: NDArray
     offsets: NDArray
@@ -272,12 +245,8 @@ class TimeErrors:
     @property
     def median_absolute(self) -> tuple[float, float]:
         """Median absolute error of the onsets and of the offsets; NaN without pairs."""
-        return _of_absolute(np.median, self.onsets), _of_absolute(np.median, self.offsets)
-
-    @property
-    def mean_absolute(self) -> tuple[float, float]:
-        """Mean absolute error of the onsets and of the offsets; NaN without pairs."""
-        return _of_absolute(np.mean, self.onsets), _of_absolute(np.mean, self.offsets)
+        onset, offset = (np.median(np.abs(e)) if len(e) else np.nan for e in (self.onsets, self.offsets))
+        return float(onset), float(offset)
 
 
 def onset_offset_errors(reference: Events, estimated: Events, min_iou: float = 0.3) -> TimeErrors:
@@ -306,7 +275,7 @@ def _times(values: ArrayLike, name: str) -> NDArray:
         raise InputError(f"{name} has shape {times.shape}, expected one dimension: one time per event.")
     if len(times) and times.dtype.kind not in "iuf":
         raise InputError(
-            f"{name} is of type {times.dtype}, expected numbers. Give seconds as floats or samples as integers."
+            f"{name} is of type {times.dtype}, expected numbers: seconds as floats or samples as integers."
         )
     # A copy, signed: differences of unsigned samples would wrap around.
     times = times.astype(np.int64 if times.dtype.kind in "iu" else np.float64)
@@ -390,7 +359,3 @@ def _assign(row: Ints, column: Ints, iou: Floats) -> NDArray[np.bool_]:
 def _rates(hits: ArrayLike, false: ArrayLike, missed: ArrayLike) -> Rates[Floats]:
     hits, false, missed = np.asarray(hits), np.asarray(false), np.asarray(missed)
     return Rates(ratio(hits, hits + false), ratio(hits, hits + missed), ratio(hits, hits + (false + missed) / 2))
-
-
-def _of_absolute(statistic: Callable[[NDArray], np.floating], errors: NDArray) -> float:
-    return float(statistic(np.abs(errors))) if len(errors) else float("nan")

@@ -11,8 +11,9 @@ curve is straight between its points. When m classes share the best score and th
 counts as 1/m correct. So a scorer that says the same of everything gets exactly the chance level of every metric.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -35,13 +36,8 @@ def auroc(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> flo
 
     .. math:: P(s > s') + \tfrac12 P(s = s'), \quad s \text{ of a known},\ s' \text{ of an unknown sample}
 
-    where s is the best score of a sample. Chance: .5; higher is better. Needs a known and an unknown sample.
-
-    Parameters
-    ----------
-    y_true : array-like (n,)
-    class_scores : array-like (n, C)
-    classes : array-like (C,)
+    where s is the best score of a sample. Chance: .5; higher is better. Needs a known and an unknown sample. For
+    ``y_true`` (n,), ``class_scores`` (n, C) and ``classes`` (C,) see the head of this module.
 
     Examples
     --------
@@ -147,21 +143,27 @@ def accuracy_known(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLik
     return float(judged.credit.sum() / judged.known.sum())
 
 
+#: In a report: the title of each metric of the scores, its value, and its chance level with one class.
+_SCORE_METRICS: dict[str, tuple[str, Callable[..., float], float]] = {
+    "auroc": ("AUROC", auroc, 0.5),
+    "oscr": ("OSCR", oscr, 0.5),
+    "fpr_at_95_tpr": ("FPR at 95 % TPR", fpr_at_tpr, 0.95),
+    "ccr_at_1_fpr": ("CCR at 1 % FPR", ccr_at_fpr, 0.01),
+    "ccr_at_10_fpr": ("CCR at 10 % FPR", partial(ccr_at_fpr, fpr=0.1), 0.1),
+    "accuracy_known": ("accuracy on knowns", accuracy_known, 1.0),
+}
+_F_TITLES = {"macro_f_classes": "macro F, classes", "macro_f_open": "macro F, classes and unknown"}
+#: Those that have nothing to do with the number of classes.
+_OF_REJECTION = ("auroc", "fpr_at_95_tpr")
+
+
 @dataclass(frozen=True)
 class OpenSetReport:
     """What `open_set_report` returns. NaN: undefined for these samples.
 
-    Attributes
-    ----------
-    n_known, n_unknown : int
-    auroc, oscr, fpr_at_95_tpr, ccr_at_1_fpr, ccr_at_10_fpr, accuracy_known : float
-        See the functions of these names; the numbers are per cent.
-    macro_f_classes, macro_f_open : float
-        Mean F over the classes, and over the classes and the unknown category, of those that occur; NaN without
-        predictions.
-    chance : dict of str to float
-        The value of each metric for a constant scorer.
-    confusion : ConfusionMatrix or None
+    The metrics are the functions of these names (the numbers are per cent); `macro_f_classes` and `macro_f_open` are
+    the mean F over the classes, and over the classes and the unknown category, of those that occur, NaN without
+    predictions. `chance` holds the value of each metric for a constant scorer.
     """
 
     n_known: int
@@ -185,9 +187,9 @@ class OpenSetReport:
     def __str__(self) -> str:
         rows = [["", "value", "chance", "better"]]
         for name, chance in self.chance.items():
-            value = getattr(self, name)
+            title, value = _F_TITLES.get(name) or _SCORE_METRICS[name][0], getattr(self, name)
             if not np.isnan(value):
-                rows.append([_TITLES[name], f"{value:.3f}", f"{chance:.3f}", "low" if name in _LOW else "high"])
+                rows.append([title, f"{value:.3f}", f"{chance:.3f}", "low" if name == "fpr_at_95_tpr" else "high"])
         head = f"{self.n_known} known and {self.n_unknown} unknown samples"
         tables = [aligned_table(rows)] if self.confusion is None else [aligned_table(rows), str(self.confusion)]
         return "\n\n".join([head, *tables])
@@ -233,56 +235,18 @@ def open_set_report(
     known = label_index(classes)
     n_known = sum(label in known for label in label_list(y_true, "y_true"))
     n_unknown = len(label_list(y_true, "y_true")) - n_known
-    data = (y_true, class_scores, classes)
-    values = {
-        "accuracy_known": accuracy_known(*data) if n_known else np.nan,
-        **(_separation(*data) if n_known and n_unknown else dict.fromkeys(_SEPARATION, np.nan)),
-    }
-    chance = _chance(len(known))
+    values, chance = {}, {}
+    for name, (_, metric, of_one_class) in _SCORE_METRICS.items():
+        possible = n_known and (n_unknown or name == "accuracy_known")
+        values[name] = metric(y_true, class_scores, classes) if possible else np.nan
+        chance[name] = of_one_class / (1 if name in _OF_REJECTION else len(known))
     f = None
     if y_pred is not None:
         f = f_of_confusion(open_set_confusion_matrix(y_true, y_pred, classes, unknown_label))
-    for name, ours in (("macro_f_classes", "macro_known"), ("macro_f_open", "macro_all")):
+    for name, ours in zip(_F_TITLES, ("macro_known", "macro_all"), strict=True):
         values[name], chance[name] = (np.nan, np.nan) if f is None else (getattr(f, ours), f.chance[ours])
     confusion = None if f is None else f.confusion
     return OpenSetReport(n_known, n_unknown, **values, chance=chance, confusion=confusion)
-
-
-_TITLES = {
-    "auroc": "AUROC",
-    "oscr": "OSCR",
-    "fpr_at_95_tpr": "FPR at 95 % TPR",
-    "ccr_at_1_fpr": "CCR at 1 % FPR",
-    "ccr_at_10_fpr": "CCR at 10 % FPR",
-    "accuracy_known": "accuracy on knowns",
-    "macro_f_classes": "macro F, classes",
-    "macro_f_open": "macro F, classes and unknown",
-}
-_LOW = ("fpr_at_95_tpr",)
-_SEPARATION = ("auroc", "oscr", "fpr_at_95_tpr", "ccr_at_1_fpr", "ccr_at_10_fpr")
-
-
-def _separation(y_true: ArrayLike, class_scores: ArrayLike, classes: ArrayLike) -> dict[str, float]:
-    data = (y_true, class_scores, classes)
-    return {
-        "auroc": auroc(*data),
-        "oscr": oscr(*data),
-        "fpr_at_95_tpr": fpr_at_tpr(*data, tpr=0.95),
-        "ccr_at_1_fpr": ccr_at_fpr(*data, fpr=0.01),
-        "ccr_at_10_fpr": ccr_at_fpr(*data, fpr=0.1),
-    }
-
-
-def _chance(n_classes: int) -> dict[str, float]:
-    accuracy = 1 / n_classes
-    return {
-        "auroc": 0.5,
-        "oscr": accuracy / 2,
-        "fpr_at_95_tpr": 0.95,
-        "ccr_at_1_fpr": 0.01 * accuracy,
-        "ccr_at_10_fpr": 0.1 * accuracy,
-        "accuracy_known": accuracy,
-    }
 
 
 def _none_of(kind: str, classes: ArrayLike) -> str:

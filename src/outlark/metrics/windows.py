@@ -17,20 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 from outlark.errors import InputError
 
 Floats = NDArray[np.float64]
-#: 95 % of a normal distribution.
-Z = 1.959964
+#: 95 % of a normal distribution lie within so many standard deviations.
+NORMAL_95 = 1.959964
 
 
 @dataclass(frozen=True)
 class ConfusionMatrix:
-    """Counts of true labels (rows) by predicted labels (columns; the last column is the unknown category).
-
-    Attributes
-    ----------
-    counts : ndarray (n_rows, C + 1) of int
-    row_labels : tuple (n_rows,)
-    column_labels : tuple (C + 1,)
-    """
+    """Counts of true labels (rows) by predicted labels (columns; the last column is the unknown category)."""
 
     counts: NDArray[np.int64]
     row_labels: tuple[Hashable, ...]
@@ -52,18 +45,8 @@ def open_set_confusion_matrix(
 ) -> ConfusionMatrix:
     """Confusion matrix of C known classes and the unknown category.
 
-    Parameters
-    ----------
-    y_true : array-like (n,)
-        True labels; every label that is not one of ``classes`` is an unknown.
-    y_pred : array-like (n,)
-        Predicted labels: ``classes`` and ``unknown_label``, nothing else.
-    classes : array-like (C,)
-    unknown_label : label
-        What ``y_pred`` calls a rejected sample.
-    rows : {"classes", "all"}
-        "classes": the unknowns share the last row, so that the counts are (C + 1, C + 1). "all": each unknown label
-        has its own row, sorted, below the known classes.
+    True labels that are not one of ``classes`` are unknowns: with ``rows="classes"`` they share the last row, with
+    "all" each has its own, sorted, below the known classes. Predicted labels are ``classes`` and ``unknown_label``.
 
     Examples
     --------
@@ -114,19 +97,9 @@ def aligned_table(rows: list[list[str]]) -> str:
 class FScores:
     """F per class, of the unknown category, and their means; NaN for a category that does not occur.
 
-    Attributes
-    ----------
-    classes : tuple (C,)
-    per_class : ndarray (C,)
-    unknown : float
-    macro_known : float
-        Mean over the classes (lower half of Table 2).
-    macro_all : float
-        Mean over the classes and the unknown category (upper half of Table 2).
-    chance : dict of str to float
-        ``macro_known`` and ``macro_all`` of the same predictions in shuffled order: a label that is true for the
-        share p and predicted for the share q has F = 2pq/(p + q).
-    confusion : ConfusionMatrix
+    `macro_known` is the mean over the classes (lower half of Table 2), `macro_all` that over the classes and the
+    unknown category (upper half). `chance` holds both for the same predictions in shuffled order: a label that is true for the
+    share p and predicted for the share q has F = 2pq/(p + q).
     """
 
     classes: tuple[Hashable, ...]
@@ -151,16 +124,9 @@ def window_f(true: ArrayLike, predicted: ArrayLike, classes: ArrayLike, unknown_
 
     .. math:: F_c = \frac{TP_c}{TP_c + (FP_c + FN_c)/2}
 
-    A note that is found late, or left early, loses windows: segmentation counts as well as classification. Unknowns
+    A note that is found late, or left early, loses windows: segmentation counts as well as classification. Every label
+    that is not one of ``classes`` counts as unknown; ``unknown_label`` is the name of that category in print. Unknowns
     share one row of the confusion matrix.
-
-    Parameters
-    ----------
-    true, predicted : array-like (n_windows,)
-        Label of each window; every label that is not one of ``classes`` counts as unknown.
-    classes : array-like (C,)
-    unknown_label : label
-        The name of the unknown category in printed output.
 
     Examples
     --------
@@ -184,18 +150,9 @@ def note_labels(
     """One label per true note: the one that most of its windows have.
 
     The unknown category votes like every class. When it ties with a class, the class wins; when classes tie, the first
-    in the order of ``classes``. A note without windows is unknown: nothing was found there.
-
-    Parameters
-    ----------
-    predicted : array-like (n_windows,)
-        Label of each window; every label that is not one of ``classes`` counts as unknown.
-    note_of_window : array-like (n_windows,) of int
-        Number of the true note that contains each window, 0 ... n_notes - 1; -1 outside the notes.
-    classes : array-like (C,)
-    unknown_label : label
-    n_notes : int, optional
-        By default one more than the largest number in ``note_of_window``.
+    in the order of ``classes``. A note without windows is unknown: nothing was found there. ``note_of_window`` is the
+    number of the true note that contains each window, 0 ... n_notes - 1, and -1 outside the notes; ``n_notes`` is by
+    default one more than the largest of them.
 
     Examples
     --------
@@ -219,20 +176,10 @@ def note_labels(
 def note_f(
     true_notes: ArrayLike, predicted_notes: ArrayLike, classes: ArrayLike, unknown_label: Hashable = "unknown"
 ) -> FScores:
-    r"""F score of every class and of the unknown category, note by note.
-
-    .. math:: F_c = \frac{TP_c}{TP_c + (FP_c + FN_c)/2}
+    r"""F score of every class and of the unknown category as in `window_f`, note by note (see `note_labels`).
 
     An unknown note that is labelled c is a false positive of c. The paper reports ``macro_known``. Each unknown label
     has its own row of the confusion matrix, as in Table 1.
-
-    Parameters
-    ----------
-    true_notes, predicted_notes : array-like (n_notes,)
-        Label of each note (see `note_labels`); every label that is not one of ``classes`` counts as unknown.
-    classes : array-like (C,)
-    unknown_label : label
-        The name of the unknown category in printed output.
 
     Examples
     --------
@@ -343,8 +290,8 @@ def wilson(right: int, n: int) -> tuple[float, float]:
     """
     if not n:
         return math.nan, math.nan
-    share, z2 = right / n, Z * Z
-    centre, spread = share + z2 / (2 * n), Z * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    share, z2 = right / n, NORMAL_95 * NORMAL_95
+    centre, spread = share + z2 / (2 * n), NORMAL_95 * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
     return max(0.0, (centre - spread) / (1 + z2 / n)), min(1.0, (centre + spread) / (1 + z2 / n))
 
 
