@@ -98,8 +98,8 @@ class FScores:
     """F per class, of the unknown category, and their means; NaN for a category that does not occur.
 
     `macro_known` is the mean over the classes (lower half of Table 2), `macro_all` that over the classes and the
-    unknown category (upper half). `chance` holds both for the same predictions in shuffled order: a label that is true for the
-    share p and predicted for the share q has F = 2pq/(p + q).
+    unknown category (upper half). `chance` holds both for the same predictions in shuffled order: a label that is
+    true for the share p and predicted for the share q has F = 2pq/(p + q).
     """
 
     classes: tuple[Hashable, ...]
