@@ -30,6 +30,7 @@ ERRORS = {
     "no end column": ([tabs("Selection", "Begin Time (s)"), tabs(1, 2)], r"line 1: no column for the end; expected"),
     "no start column": ([CSV.replace("start_s", "x"), "a,1,2,b"], r"line 1: .* is not the start of a known format"),
     "row too long": ([RAVEN, tabs(1, 0, 1, "a", "b")], r"line 2: 5 cells, but the header has 4 columns; .* is 'b'"),
+    "quoted line break before": ([CSV, 'a.wav,0,1,"a', 'b"', "a.wav,3,2,d"], r"line 4: the end"),
     "row too short": ([CSV, "a.wav,1"], r"line 2: column 'end_s': the cell is blank"),
     "open quote": ([CSV, 'a.wav,1,2,"song', "b.wav,3,4,b"], r"line 2: the row that begins here cannot be read"),
     "quote in the middle": ([CSV, "x,0,1,a", 'a.wav,1,2,"so"ng'], r"line 3: the row that begins here cannot be read"),
@@ -168,21 +169,6 @@ def test_a_right_reading(case, tmp_path):
     path.write_text("\n".join(READ_RIGHTLY[case]), encoding="utf-8", newline="")
     annotations = read_annotations(path).annotations
     assert [(annotation.start_s, annotation.end_s, annotation.label) for annotation in annotations] == [(0.5, 1.0, "a")]
-
-
-def test_a_point_label(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("0.5\t0.5\ta\n")
-    (annotation,) = read_annotations(path).annotations
-    assert (annotation.start_s, annotation.end_s) == (0.5, 0.5)
-    with pytest.raises(AnnotationError, match=r"line 1: a point label \('a' at 0.5 s\) has no samples at 8000 Hz"):
-        annotation.segment(8000)
-
-
-def test_lines_are_counted_over_quoted_line_breaks(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text('start_s,end_s,label\n0,1,"a\nb"\n1,2,c\n3,2,d\n')
-    assert re.match(rf"{path}, line 5: the end", read_annotations(path).refused[0])
 
 
 def test_odd_columns_are_kept_and_remarked(tmp_path):

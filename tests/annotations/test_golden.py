@@ -1,6 +1,5 @@
 """Golden files, byte for byte; and other programs read what outlark writes."""
 
-import json
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -31,15 +30,6 @@ def test_files_are_the_golden_ones_byte_for_byte(name, tmp_path):
     assert made == {file.name: file.read_bytes() for file in FOLDER.glob(f"{path.name}*")}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_golden_files_are_utf8_with_unix_line_ends_and_no_byte_order_mark(name):
-    blob = (FOLDER / f"night{FORMATS[name].suffix}").read_bytes()
-    assert "Blåmes" in blob.decode() or name == "dcase"
-    assert b"\r" not in blob
-    assert not blob.startswith(b"\xef\xbb\xbf")
-    assert blob.endswith(b"\n")
-
-
 @pytest.mark.parametrize("name", [*NAMES, "parquet"])
 def test_read_back_without_a_word_on_the_format(name, tmp_path):
     table = read_annotations(written(name, tmp_path))
@@ -47,30 +37,18 @@ def test_read_back_without_a_word_on_the_format(name, tmp_path):
     assert table.about == ABOUT.as_dict()
     assert table.remarks == (("labels from the column 'Common name'",) if name == "birdnet" else ())
     assert all(annotation.more == {} for annotation in table.annotations)
-    expected = {
-        "dcase": KNOWN,
-        "csv": ANNOTATIONS,
-        "jsonl": ANNOTATIONS,
-        "parquet": ANNOTATIONS,
-        "aoef": ANNOTATIONS,
-    }.get(name, SOUNDS)
-    assert [annotation.start_s for annotation in table.annotations] == pytest.approx(
-        [annotation.start_s for annotation in expected], abs=1e-9
-    )
-    assert [annotation.end_s for annotation in table.annotations] == pytest.approx(
-        [annotation.end_s for annotation in expected], abs=2e-9
-    )
-    if name != "dcase":
-        assert [annotation.label for annotation in table.annotations] == [annotation.label for annotation in expected]
+    complete = dict.fromkeys(("csv", "jsonl", "parquet", "aoef"), ANNOTATIONS)
+    expected = {"dcase": KNOWN, **complete}.get(name, SOUNDS)
+    for one, again in zip(expected, table.annotations, strict=True):
+        assert again.span.is_close(one.span, 2e-9)
+        assert again.label == (None if name == "dcase" else one.label)
 
 
 @pytest.mark.parametrize("name", ["csv", "jsonl", "parquet"])
 def test_own_formats_lose_nothing(name, tmp_path):
-    annotations = [
-        replace(annotation, line=None) for annotation in read_annotations(written(name, tmp_path)).annotations
-    ]
-    rounded = [replace(annotation, score=round(annotation.score, 6)) for annotation in ANNOTATIONS]
-    assert annotations == (rounded if name == "csv" else ANNOTATIONS)
+    found = [replace(one, line=None) for one in read_annotations(written(name, tmp_path)).annotations]
+    rounded = [replace(one, score=round(one.score, 6)) for one in ANNOTATIONS]
+    assert found == (rounded if name == "csv" else ANNOTATIONS)
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of crowsetta's use of pandas
@@ -150,26 +128,6 @@ def test_soundevent_reads_our_aoef(tmp_path):
     assert {f.term.name: f.value for f in second.sound_event.features} == {"score": 2.5234567, "runner_up_score": 1.75}
 
 
-@pytest.mark.parametrize("name", [*NAMES, "parquet"])
-def test_the_same_marks_give_the_same_bytes(name, tmp_path):
-    first = written(name, tmp_path).read_bytes()
-    assert written(name, tmp_path).read_bytes() == first
-
-
-def test_spreadsheets_see_no_formula(tmp_path):
-    for name in ("raven", "audacity", "kaleidoscope", "birdnet", "csv"):
-        text = written(name, tmp_path).read_text(encoding="utf-8")
-        assert "'=HYPERLINK" in text
-        assert "\t=" not in text
-        assert ",=" not in text
-
-
-def test_the_settings_stand_in_every_row_of_the_csv(tmp_path):
-    frame = pandas.read_csv(written("csv", tmp_path))
-    assert {json.loads(cell)["decoder"] for cell in frame["settings"]} == {"rules"}
-    assert set(frame["model_sha256"]) == {ABOUT.model_sha256}
-
-
 def test_tables_of_before_there_were_times_of_day_are_read_as_our_own(tmp_path):
     text = (FOLDER / "night.outlark.csv").read_text(encoding="utf-8")
     assert text.split("\n")[0].endswith(",settings,start_time,remark")
@@ -183,22 +141,17 @@ def test_tables_of_before_there_were_times_of_day_are_read_as_our_own(tmp_path):
 def test_times_of_day_and_remarks(name, tmp_path):
     began = datetime.fromisoformat("2026-05-01T23:59:59+02:00")
     about = replace(ABOUT, recording={"began": began.isoformat()})
-    annotations = [
-        replace(
-            annotation,
-            start_time=(began + timedelta(seconds=annotation.start_s)).isoformat(timespec="microseconds"),
-            remark="partial: =cut",
-        )
-        for annotation in SOUNDS
-        if annotation.recording == SOUNDS[0].recording
-    ]
+
+    def at(one):
+        return (began + timedelta(seconds=one.start_s)).isoformat(timespec="microseconds")
+
+    night = [one for one in SOUNDS if one.recording == SOUNDS[0].recording]
+    annotations = [replace(one, start_time=at(one), remark="partial: =cut") for one in night]
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])
     write_annotations(tmp_path / "t", annotations, format=name, about=about)
     table = read_annotations(tmp_path / "t", format=name)
-    assert [annotation.start_time for annotation in table.annotations] == [
-        annotation.start_time for annotation in annotations
-    ]
+    assert [one.start_time for one in table.annotations] == [one.start_time for one in annotations]
     assert annotations[-1].start_time.startswith("2026-05-02T00:00:00.")
     if name not in ("kaleidoscope", "aoef"):
         assert {annotation.remark for annotation in table.annotations} == {"partial: =cut"}

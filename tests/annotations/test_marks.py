@@ -47,12 +47,8 @@ def test_a_segment_and_back():
 
 def test_labels_of_any_type_become_text_and_no_runner_up_has_no_score():
     annotation = Annotation.from_segment(Segment(start=0, end=1, sample_rate=8, label=np.int64(3)))
-    assert (annotation.label, annotation.runner_up, annotation.runner_up_score, annotation.score) == (
-        "3",
-        None,
-        None,
-        0.0,
-    )
+    assert (annotation.label, annotation.runner_up, annotation.runner_up_score) == ("3", None, None)
+    assert annotation.score == 0.0
 
 
 def test_blank_labels_are_unknown_as_segments_and_others_known():

@@ -112,11 +112,6 @@ def test_dcase_reference_of_several_classes(tmp_path):
     ]
 
 
-def test_dcase_predictions(tmp_path):
-    found = read_annotations(table(tmp_path, "Audiofilename,Starttime,Endtime", "a.wav,1.5,2"))
-    assert (found.format, found.annotations[0].label, found.annotations[0].recording) == ("dcase", None, "a.wav")
-
-
 def test_dcase_gets_known_notes_with_a_recording(tmp_path):
     write_annotations(
         tmp_path / "a.csv", [*ANNOTATIONS, Annotation(start_s=1, end_s=2, recording="x.wav")], format="dcase"
@@ -184,20 +179,3 @@ def test_numbers_in_audacity_labels_of_others_stay(tmp_path):
     found = read_annotations(table(tmp_path, "0.5\t1.0\ttone 10.25"))
     assert (found.annotations[0].label, found.annotations[0].score) == ("tone 10.25", None)
     assert "'tone 10.25' and the like are taken as labels" in found.remarks[0]
-
-
-def test_kaleidoscope_sorts_the_best_first(tmp_path):
-    """By TOP1DIST, which is a distance there."""
-    annotations = [
-        Annotation(start_s=i, end_s=i + 0.5, label="a", score=score) for i, score in enumerate([0.5, 3.25, 0.0, 1.5])
-    ]
-    write_annotations(tmp_path / "a.kaleidoscope.csv", annotations, format="kaleidoscope")
-    with (tmp_path / "a.kaleidoscope.csv").open(newline="") as file:
-        rows = sorted(csv.DictReader(file), key=lambda row: float(row["TOP1DIST"]))
-    assert [float(row["OFFSET"]) for row in rows] == [1.0, 3.0, 0.0, 2.0]
-    assert [annotation.score for annotation in read_annotations(tmp_path / "a.kaleidoscope.csv").annotations] == [
-        0.5,
-        3.25,
-        0.0,
-        1.5,
-    ]

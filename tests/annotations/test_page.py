@@ -34,16 +34,8 @@ def test_examples_are_of_the_format(name, example, tmp_path):
 
 
 def test_all_formats_of_text_have_an_example():
-    assert [name for name, _ in EXAMPLES] == [
-        "raven",
-        "audacity",
-        "kaleidoscope",
-        "birdnet",
-        "dcase",
-        "csv",
-        "csv",
-        "jsonl",
-    ]
+    expected = ["raven", "audacity", "kaleidoscope", "birdnet", "dcase", "csv", "csv", "jsonl"]
+    assert [name for name, _ in EXAMPLES] == expected
 
 
 def test_the_usual_names_of_label_columns_are_listed():

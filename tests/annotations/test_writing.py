@@ -1,6 +1,5 @@
 """Written files: whole or not at all, with what made them inside or beside."""
 
-import json
 import os
 import subprocess
 import sys
@@ -35,18 +34,6 @@ def test_formats_and_suffixes_do_not_change():
 
 
 @pytest.mark.parametrize("name", WRITING)
-def test_every_file_tells_version_model_and_settings(name, tmp_path):
-    need(name)
-    path = tmp_path / "a.x"
-    write_annotations(path, ANNOTATIONS, format=name, about=ABOUT, durations=DURATIONS)
-    assert read_annotations(path, format=name).about == ABOUT.as_dict()
-    beside = tmp_path / "a.x.about.json"
-    assert beside.exists() == (name not in ("csv", "jsonl", "parquet", "aoef"))
-    if beside.exists():
-        assert json.loads(beside.read_text()) == {"format": name, **ABOUT.as_dict()}
-
-
-@pytest.mark.parametrize("name", WRITING)
 def test_a_table_without_marks_tells_it_too(name, tmp_path):
     need(name)
     path = tmp_path / f"a{FORMATS[name].suffix}"
@@ -77,14 +64,6 @@ def test_a_side_file_that_cannot_be_read_is_remarked(tmp_path):
     assert "a.labels.txt.about.json beside it cannot be read" in found.remarks[0]
 
 
-def test_silence_goes_to_own_formats_alone(tmp_path):
-    for name in WRITING:
-        need(name)
-        write_annotations(tmp_path / "a.x", ANNOTATIONS, format=name, durations=DURATIONS)
-        verdicts = [annotation.verdict for annotation in read_annotations(tmp_path / "a.x", format=name).annotations]
-        assert ("silence" in verdicts) == (name in ("csv", "jsonl", "parquet", "aoef"))
-
-
 def test_a_name_that_is_no_unicode_does_not_stop_the_table(tmp_path):
     odd = os.fsdecode(b"caf\xe9.wav")
     annotations = [Annotation(start_s=0, end_s=1, label="a", verdict="known", recording=odd, sample_rate=8000)]
@@ -99,11 +78,8 @@ def test_a_name_that_is_no_unicode_does_not_stop_the_table(tmp_path):
 def test_colliding_columns_of_others_are_renamed(tmp_path):
     annotation = Annotation(start_s=0, end_s=1, label="a", more={"Label": "x", "View": "y", "schema": "z"})
     write_annotations(tmp_path / "a.csv", [annotation], format="csv")
-    assert read_annotations(tmp_path / "a.csv").annotations[0].more == {
-        "Label (more)": "x",
-        "View": "y",
-        "schema (more)": "z",
-    }
+    expected = {"Label (more)": "x", "View": "y", "schema (more)": "z"}
+    assert read_annotations(tmp_path / "a.csv").annotations[0].more == expected
     write_annotations(tmp_path / "a.txt", [annotation], format="raven")
     (again,) = read_annotations(tmp_path / "a.txt").annotations
     assert (again.label, again.more) == ("a", {"Label": "x", "View (more)": "y", "schema": "z"})
@@ -213,6 +189,5 @@ def test_marks_are_written_one_after_the_other(tmp_path, format, monkeypatch):
     write_annotations(tmp_path / "b", list(many), format=format)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     if format == "parquet":
-        assert [
-            annotation.start_s for annotation in read_annotations(tmp_path / "a", format=format).annotations
-        ] == list(range(450))
+        found = read_annotations(tmp_path / "a", format=format).annotations
+        assert [one.start_s for one in found] == list(range(450))

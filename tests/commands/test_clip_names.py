@@ -1,4 +1,4 @@
-"""Names of files: every system takes them, and no two are the same."""
+"""UniqueNames of files: every system takes them, and no two are the same."""
 
 import re
 import unicodedata
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlark.commands.clips import LONGEST_NAME, Names, safe_name
+from outlark.commands.clips import MAX_NAME_BYTES, UniqueNames, safe_name
 
 RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
@@ -15,7 +15,7 @@ RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 @given(st.text())
 def test_every_system_takes_the_name(tmp_path_factory, text):
     name = safe_name(text)
-    assert 0 < len(name.encode()) <= LONGEST_NAME
+    assert 0 < len(name.encode()) <= MAX_NAME_BYTES
     assert not set(name) & set('/\\:*?"<>|\0')
     assert not {name[0], name[-1]} & set(" .")
     assert not RESERVED.fullmatch(name)
@@ -55,7 +55,7 @@ def test_odd_labels(text, name):
 
 @given(st.lists(st.sampled_from(["a", "A", "a_2", "b", "É", "é", "e\u0301"])))
 def test_names_are_handed_out_once(wanted):
-    names = Names()
+    names = UniqueNames()
     given_out = [names.new(name, ".wav") for name in wanted]
     keys = [unicodedata.normalize("NFC", name.casefold()) for name in given_out]
     assert len(set(keys)) == len(wanted)

@@ -12,7 +12,7 @@ from outlark.annotations import Annotation, Table
 from outlark.audio.clips import storage, write_clip
 from outlark.audio.recording import PartReader, Recording
 from outlark.audio.sound_files import SoundFiles
-from outlark.commands.clips import Choice, choose, cut, write_list
+from outlark.commands.clips import ChosenNote, choose, cut, write_list
 from outlark.commands.train.examples import find_examples
 from outlark.errors import AudioError, InputError
 
@@ -285,6 +285,6 @@ def test_nothing_half_written_is_left(tmp_path):
 
 
 def test_padding_is_a_number_of_seconds(tmp_path):
-    choice = Choice(annotation=annotation(0.1, 0.2), table=tmp_path / "t.csv", recording=save(tmp_path / "a.wav"))
+    choice = ChosenNote(annotation=annotation(0.1, 0.2), table=tmp_path / "t.csv", recording=save(tmp_path / "a.wav"))
     with pytest.raises(InputError, match="pad_s=-1 must be a number of seconds, 0 or more"):
         cut([choice], tmp_path / "out", pad_s=-1)

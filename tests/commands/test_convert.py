@@ -13,7 +13,8 @@ from outlark.annotations import FORMATS, About, Annotation, read_annotations, wr
 from outlark.audio.recording import read
 from outlark.audio.sound_files import SoundFiles
 from outlark.commands.clips import choose, cut
-from outlark.commands.convert import EXAMPLE, convert, convert_folder, example, format_of_name, losses
+from outlark.commands.convert import EXAMPLE, example, format_of_name, losses
+from outlark.commands.convert import convert as conversions
 from outlark.errors import AnnotationError, InputError
 
 ABOUT = About(version="0.0.1", model_sha256="ab" * 32, settings={"channel": "mix"})
@@ -38,6 +39,16 @@ def test_to_every_format(table, tmp_path, name):
     assert (done.source_format, done.target_format, done.annotations) == ("csv", name, 2)
     assert done.written == len(read_annotations(target).annotations)
     assert read_annotations(target).about == ABOUT.as_dict()
+
+
+def convert(*given, **rest):
+    (one,) = conversions(*given, **rest).done
+    return one
+
+
+def convert_folder(*given, **rest):
+    result = conversions(*given, **rest)
+    return list(result.done), list(result.failed)
 
 
 def test_what_is_lost(table, tmp_path):

@@ -17,7 +17,16 @@ from real_notes import measure
 
 from outlark import Segment
 from outlark.annotations import About, Annotation, write_annotations
-from outlark.commands.evaluation import REST, WINDOW_S, Compared, answers, csv_text, evaluate, measures, onset_scores
+from outlark.commands.evaluation import (
+    EVALUATION_WINDOW_S,
+    REST,
+    Compared,
+    answers,
+    csv_text,
+    evaluate,
+    measures,
+    onset_scores,
+)
 from outlark.commands.matching import match_tables
 from outlark.errors import AnnotationError, InputError
 from outlark.metrics import Events, window_f
@@ -81,7 +90,7 @@ def test_windows_from_counts_are_those_from_labels(rng):
         for _ in range(2)
     )
     ours = evaluate([Compared("", truth, found, 10.0)], CLASSES).windows
-    times = (np.arange(2000) + 0.5) * WINDOW_S
+    times = (np.arange(2000) + 0.5) * EVALUATION_WINDOW_S
 
     def painted(annotations):
         labels = np.full(2000, REST, dtype=object)

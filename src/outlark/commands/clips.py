@@ -29,10 +29,10 @@ from outlark.segments import KNOWN
 from outlark.version import __version__
 
 #: Longest clip, in seconds.
-MOST_CLIP_S = 600.0
+MAX_CLIP_S = 600.0
 #: The list of clips, which no reader takes for an annotation file: train would not know what the folder is.
-LIST, FAILURES = "clips.csv", "failures.csv"
-LIST_COLUMNS = (
+CLIP_LIST, CLIP_FAILURES = "clips.csv", "failures.csv"
+CLIP_COLUMNS = (
     "clip", "label", "verdict", "score", "recording", "from_s", "to_s", "clip_from_s", "clip_to_s", "clock", "table",
     "line",
 )  # fmt: skip
@@ -65,8 +65,8 @@ def make_clips(
     more = [f"{number_of(rounded, 'clip')} rounded to 24 bits, the most that FLAC can store"] if rounded else []
     result = Cut(folder, clips, [*remarks, *found.remarks, *more], [*refused, *found.uncut, *uncut])
     folder.mkdir(parents=True, exist_ok=True)
-    write_list(folder / LIST, clips)
-    _write_failures(folder / FAILURES, result.failures)
+    write_list(folder / CLIP_LIST, clips)
+    _write_failures(folder / CLIP_FAILURES, result.failures)
     return result
 
 
@@ -77,7 +77,7 @@ def _check_folder(folder: Path, overwrite: bool) -> None:
         raise InputError(f"{folder} is not empty; give another folder, or --overwrite to put the clips there")
 
 
-def _nothing(found: "Choices", tables: Sequence[Table]) -> str:
+def _nothing(found: "ChosenNotes", tables: Sequence[Table]) -> str:
     if found.uncut:
         return "nothing to cut: " + "; ".join(problem.message for problem in found.uncut[:3])
     why = "; ".join(found.remarks) or f"no annotations in {', '.join(str(table.path) for table in tables)}"
@@ -97,7 +97,7 @@ class Cut:
     """The clips in a folder, and what could not be cut: a `Result`."""
 
     folder: Path
-    clips: Sequence["Clip"]
+    clips: Sequence["WrittenClip"]
     remarks: Sequence[str]
     failures: Sequence[Problem]
 
@@ -113,7 +113,7 @@ class Cut:
     def as_json(self) -> Mapping[str, Any]:
         return {
             "output": str(self.folder),
-            "list": str(self.folder / LIST),
+            "list": str(self.folder / CLIP_LIST),
             "clips": len(self.clips),
             "folders": self.folders,
             "remarks": list(self.remarks),
@@ -125,14 +125,14 @@ class Cut:
         yield from map(Remark, self.remarks)
         counts = ", ".join(f"{n} {name}" for name, n in self.folders.items())
         yield Remark(f"{number_of(len(self.clips), 'clip')} in {self.folder}{': ' if counts else ''}{counts}")
-        yield from on_failures(self.failures, self.folder / FAILURES)
+        yield from on_failures(self.failures, self.folder / CLIP_FAILURES)
 
 
 # ------------------------------------------------------------------ which notes
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class ChosenNote:
     """An annotation to cut, its file and its recording; `kind` names its folder: the label if known, or the verdict."""
 
     annotation: Annotation
@@ -152,10 +152,10 @@ class Choice:
         return f"{self.table}{line}: {self.kind!r} at {self.annotation.start_s:.3f} s of {self.recording}"
 
 
-class Choices(NamedTuple):
+class ChosenNotes(NamedTuple):
     """Annotations to cut, by recording and time; remarks on what was skipped; and missing recordings."""
 
-    choices: Sequence[Choice]
+    choices: Sequence[ChosenNote]
     remarks: Sequence[str]
     uncut: Sequence[Problem]
 
@@ -193,12 +193,12 @@ def choose(
     verdicts: Sequence[str] = (KNOWN,),
     classes: Sequence[str] = (),
     most: int | None = None,
-) -> Choices:
+) -> ChosenNotes:
     """The annotations with one of these verdicts, and one of these labels if there are any.
 
     `most` limits their number per class: always the same ones, spread evenly over all recordings.
     """
-    found: dict[tuple[str, float, float, str], Choice] = {}
+    found: dict[tuple[str, float, float, str], ChosenNote] = {}
     skipped: Counter[str] = Counter()
     where: dict[tuple[Path, str | None], Path | Problem] = {}
     check_labels(classes, {m.label for table in tables for m in table.annotations if m.label is not None})
@@ -214,7 +214,7 @@ def choose(
             if isinstance(recording, Problem):
                 skipped["no recording"] += 1
                 continue
-            choice = Choice(annotation=annotation, table=table.path, recording=recording)
+            choice = ChosenNote(annotation=annotation, table=table.path, recording=recording)
             same = (os.path.realpath(recording), round(annotation.start_s, 6), round(annotation.end_s, 6), choice.kind)
             skipped["repeated"] += same in found
             found.setdefault(same, choice)
@@ -224,7 +224,7 @@ def choose(
     numbers = range(len(ordered)) if most is None else spread_evenly(kinds, most)
     chosen = [choice for number, choice in enumerate(ordered) if number in numbers]
     skipped["more than asked for"] = len(ordered) - len(chosen)
-    return Choices(chosen, skipped_in_words(skipped), list(dict.fromkeys(uncut)))
+    return ChosenNotes(chosen, skipped_in_words(skipped), list(dict.fromkeys(uncut)))
 
 
 def _recording(table: Table, annotation: Annotation, sounds: SoundFiles) -> Path | Problem:
@@ -237,8 +237,8 @@ def _recording(table: Table, annotation: Annotation, sounds: SoundFiles) -> Path
 # ------------------------------------------------------------------ names
 
 #: Bytes of a name: systems allow 255, and something may have to be added.
-LONGEST_NAME = 120
-#: Names of devices on Windows, with any suffix.
+MAX_NAME_BYTES = 120
+#: UniqueNames of devices on Windows, with any suffix.
 _DEVICES = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])\s*(\.|$)", re.IGNORECASE)
 _FORBIDDEN = frozenset('/\\:*?"<>|')
 
@@ -254,13 +254,13 @@ def safe_name(text: str) -> str:
     if name.startswith(".") or _DEVICES.match(name):
         name = f"_{name}"
     # Windows drops dots and spaces at the end
-    return name.encode("utf-8")[:LONGEST_NAME].decode("utf-8", errors="ignore").rstrip(". ") or "_"
+    return name.encode("utf-8")[:MAX_NAME_BYTES].decode("utf-8", errors="ignore").rstrip(". ") or "_"
 
 
-class Names:
+class UniqueNames:
     """Hands out unique names, also for systems that ignore case.
 
-    >>> names = Names()
+    >>> names = UniqueNames()
     >>> names.new("Song"), names.new("song"), names.new("song.wav"), names.new("SONG")
     ('Song', 'song_2', 'song.wav', 'SONG_3')
     """
@@ -291,7 +291,7 @@ def _unseen(letter: str) -> bool:
 # ------------------------------------------------------------------ cutting
 
 
-class Clip(NamedTuple):
+class WrittenClip(NamedTuple):
     """A clip: its file, relative to the folder of the clips and with "/" on every system, and times in the recording.
 
     `clock` is the onset of the note by the recorder's clock, ISO 8601, or empty if unknown; `exact` says whether the
@@ -299,7 +299,7 @@ class Clip(NamedTuple):
     """
 
     file: str
-    choice: Choice
+    choice: ChosenNote
     start_s: float
     end_s: float
     clock: str
@@ -307,21 +307,21 @@ class Clip(NamedTuple):
 
 
 def cut(
-    choices: Sequence[Choice],
+    choices: Sequence[ChosenNote],
     folder: str | os.PathLike[str],
     *,
     pad_s: float = 0.0,
     format: str | None = None,
     watch: Callable[[int, int], None] = lambda done, total: None,
-) -> tuple[list[Clip], list[Problem]]:
+) -> tuple[list[WrittenClip], list[Problem]]:
     """Write what `choose` found to files: folder / class / recording_onset, replacing those with the same names.
 
     Only the annotated parts are read; the sample rate is kept, and the format unless "wav" or "flac" is given. An
     annotation with a channel gives a clip of that channel, others of all channels.
     """
     pad_s = check_seconds("pad_s", pad_s, zero=True)
-    folder, names, folders = Path(folder), Names(), _folders(choices)
-    clips: list[Clip] = []
+    folder, names, folders = Path(folder), UniqueNames(), _folders(choices)
+    clips: list[WrittenClip] = []
     uncut: list[Problem] = []
     recordings = {path: list(own) for path, own in groupby(choices, key=lambda choice: choice.recording)}
     for done, (path, listed) in enumerate(recordings.items(), start=1):
@@ -349,13 +349,13 @@ class _Source:
         self.reader = PartReader(recording, self.storage.dtype)
 
 
-def _cut_one(source: _Source, choice: Choice, folder: Path, pad_s: float, names: Names) -> Clip:
+def _cut_one(source: _Source, choice: ChosenNote, folder: Path, pad_s: float, names: UniqueNames) -> WrittenClip:
     annotation, rate = choice.annotation, source.recording.sample_rate
     start, end = round(max(0.0, annotation.start_s - pad_s) * rate), round((annotation.end_s + pad_s) * rate)
     if end <= start:
         raise InputError("no duration; give pad_s (--pad) to cut the sound around it")
-    if end - start > MOST_CLIP_S * rate:
-        raise InputError(f"{(end - start) / rate:.0f} s long, but a clip has at most {MOST_CLIP_S:.0f} s")
+    if end - start > MAX_CLIP_S * rate:
+        raise InputError(f"{(end - start) / rate:.0f} s long, but a clip has at most {MAX_CLIP_S:.0f} s")
     part = _one_or_all_channels(source.reader.part(start, end), annotation.channel)
     if not len(part) or start + len(part) <= annotation.start_s * rate:
         raise InputError("the recording ends before it; do annotation file and recording belong together?")
@@ -368,7 +368,7 @@ def _cut_one(source: _Source, choice: Choice, folder: Path, pad_s: float, names:
     comment = _comment(choice, start / rate, source.clock)
     write_clip(folder.parent / file, part, rate, source.storage, comment)
     clock = "" if onset is None else onset.isoformat(timespec="milliseconds")
-    return Clip(file, choice, start / rate, (start + len(part)) / rate, clock, source.storage.exact)
+    return WrittenClip(file, choice, start / rate, (start + len(part)) / rate, clock, source.storage.exact)
 
 
 def _one_or_all_channels(part: np.ndarray, channel: int | None) -> np.ndarray:
@@ -379,9 +379,9 @@ def _one_or_all_channels(part: np.ndarray, channel: int | None) -> np.ndarray:
     return part[:, [channel - 1]]
 
 
-def write_list(path: str | os.PathLike[str], clips: Iterable[Clip]) -> None:
+def write_list(path: str | os.PathLike[str], clips: Iterable[WrittenClip]) -> None:
     """Write the list of clips as CSV."""
-    lines = [comma_line(list(LIST_COLUMNS))]
+    lines = [comma_line(list(CLIP_COLUMNS))]
     for clip in clips:
         annotation = clip.choice.annotation
         texts = (clip.file, annotation.label or "", annotation.implied_verdict)
@@ -399,7 +399,7 @@ def write_list(path: str | os.PathLike[str], clips: Iterable[Clip]) -> None:
     write_bytes(Path(path), encoded("".join(lines)))
 
 
-def _comment(choice: Choice, start_s: float, clock: RecorderTime | None) -> str:
+def _comment(choice: ChosenNote, start_s: float, clock: RecorderTime | None) -> str:
     """The comment of a clip: its start, in words that `Recording.clock` understands, and its source."""
     told = ""
     if clock is not None:
@@ -416,8 +416,8 @@ def _zone(moment: datetime) -> str:
     return f" (UTC{'-' if offset < timedelta(0) else '+'}{minutes // 60}:{minutes % 60:02})"
 
 
-def _folders(choices: Iterable[Choice]) -> dict[tuple[bool, str], str]:
+def _folders(choices: Iterable[ChosenNote]) -> dict[tuple[bool, str], str]:
     """The folder of each class and verdict; a class named "unknown" gets the folder of that name."""
-    names = Names()
+    names = UniqueNames()
     kinds = sorted({(choice.known, choice.kind) for choice in choices}, key=lambda kind: (not kind[0], kind[1]))
     return {kind: names.new(safe_name(kind[1])) for kind in kinds}

@@ -1,23 +1,25 @@
-"""Converting annotation files to another format, and what is lost on the way."""
+"""`outlark convert` and `outlark formats`: annotation files in another format, and what is lost on the way."""
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from outlark.annotations import FORMATS, About, Annotation, Format, Table, read_annotations, write_annotations
 from outlark.annotations.annotation import is_sound
 from outlark.annotations.formats import COMBINED, WRITTEN, format_of_name
 from outlark.audio.recording import Recording
 from outlark.audio.sound_files import RecordingName, SoundFiles, recording_of_table
-from outlark.commands import recording_of
+from outlark.commands import Alert, Line, Remark, TextTable, on_refused, recording_of
 from outlark.commands.tables import tables_in, without_copies
 from outlark.errors import AnnotationError, AudioError, InputError, OutlarkError, Problem
 from outlark.plain_text import number_of
 from outlark.segments import KNOWN
+from outlark.version import __version__
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +57,36 @@ class Conversion:
         }
 
 
+@dataclass(frozen=True)
+class Conversions:
+    """The result of `outlark convert`: the converted files, and those that failed."""
+
+    done: Sequence[Conversion]
+    failed: Sequence[Problem] = ()
+
+    @property
+    def refused(self) -> list[str]:
+        """Rows that could not be read."""
+        return [row for one in self.done for row in one.refused]
+
+    @property
+    def incomplete(self) -> bool:
+        return bool(self.failed or self.refused)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "version": __version__,
+            "tables": [one.as_json() for one in self.done],
+            "failures": [{"table": table, "message": message} for table, message in self.failed],
+            "refused": self.refused,
+        }
+
+    def lines(self) -> Iterator[Line]:
+        yield from (Remark(line) for one in self.done for line in one.lines())
+        yield from (Alert(f"failed: {file.message}") for file in self.failed)
+        yield from on_refused(self.refused)
+
+
 def convert(
     source: str | PathLike[str],
     target: str | PathLike[str],
@@ -64,14 +96,22 @@ def convert(
     label_column: str | int | None = None,
     audio: Iterable[str | PathLike[str]] = (),
     replace_target: bool = False,
-) -> Conversion:
-    """Convert an annotation file to another format, by default the one that the name of the target says.
+) -> Conversions:
+    """Convert an annotation file, or all those in a folder and its subfolders, to another format.
 
-    `format` and `label_column` are those of the source. With folders of recordings in `audio`, annotations get the name
-    and sample rate of their recording, and Raven's begin times run over all recordings in the order of their names. An
-    existing file is replaced only if `replace_target`, and never if it is the source.
+    By default it is the one that the name of the target says. `format` and `label_column` are those of the source. With
+    folders of recordings in `audio`, annotations get the name and sample rate of their recording, and Raven's begin
+    times run over all recordings in the order of their names. An existing file is replaced only if `replace_target`,
+    and never if it is the source. If `outlark detect` wrote several formats into a folder, the most complete one is
+    converted, or the one that `format` says.
     """
-    source, target = Path(source), Path(target)
+    source, target, sounds = Path(source), Path(target), SoundFiles(audio)
+    if source.is_dir():
+        if to is None:
+            raise InputError("IN is a folder; give the format of the new files with --to")
+        return _convert_folder(source, target, to, format, label_column, sounds, replace_target)
+    if target.is_dir() and to is not None:
+        target /= recording_of_table(source.name) + FORMATS[to].suffix
     to = to or format_of_name(target.name)
     if to is None:
         raise InputError(
@@ -79,31 +119,24 @@ def convert(
         )
     _check_target(target, [source], replace_target)
     table = read_annotations(source, format=format, label_column=label_column)
-    return _converted(table, target, to, SoundFiles(audio))
+    return Conversions([_converted(table, target, to, sounds)])
 
 
-def convert_folder(
-    source: str | PathLike[str],
-    target: str | PathLike[str],
-    *,
+def _convert_folder(
+    source: Path,
+    target: Path,
     to: str,
-    format: str | None = None,
-    label_column: str | int | None = None,
-    audio: Iterable[str | PathLike[str]] = (),
-    replace_target: bool = False,
-) -> tuple[list[Conversion], list[Problem]]:
-    """Convert all annotation files in a folder and its subfolders, as `convert` does; returns also what failed.
-
-    If `outlark detect` wrote several formats, the most complete one is converted, or the one that `format` says.
-    """
-    source, target = Path(source), Path(target)
+    format: str | None,
+    label_column: str | int | None,
+    sounds: SoundFiles,
+    replace_target: bool,
+) -> Conversions:
     found = tables_in(source, within=True, format=format, label_column=label_column)
     if not found.tables:
         why = f" ({found.unread[0].message})" if found.unread else ""
         raise InputError(
             f"{source} contains no readable annotation files{why}; give an annotation file, or a folder of them"
         )
-    sounds = SoundFiles(audio)
     of_name: dict[str, list[Table]] = defaultdict(list)
     for table in found.tables:
         if table.path.name == COMBINED and table.about and len(found.tables) > 1:
@@ -119,7 +152,7 @@ def convert_folder(
             done.append(_converted(table, target / name, to, sounds))
         except OutlarkError as error:
             failed.append(Problem(str(table.path), str(error)))
-    return done, failed
+    return Conversions(done, failed)
 
 
 def _only(tables: Sequence[Table], name: str) -> Table:
@@ -224,14 +257,14 @@ def _with_recordings(annotations: Sequence[Annotation], found: Recordings) -> tu
 
 
 #: Smaller differences of times and numbers do not count: they are written with six digits.
-SAME_S = SAME_NUMBER = 1e-6
-FIELDS = {
+SAME_TIME_S = SAME_NUMBER = 1e-6
+FIELD_NAMES = {
     "label": "label", "recording": "recording", "verdict": "verdict", "score": "score", "runner_up": "runner-up",
     "runner_up_score": "runner-up's score", "reason": "reason", "channel": "channel", "low_hz": "low frequency",
     "high_hz": "high frequency", "sample_rate": "sample rate", "start_time": "date and time", "remark": "remark",
     "more": "other columns",
 }  # fmt: skip
-_NOTHING: tuple[object, ...] = (None, "", {})
+_BLANK: tuple[object, ...] = (None, "", {})
 
 
 def losses(written: Sequence[Annotation], read: Sequence[Annotation]) -> list[str]:
@@ -247,36 +280,36 @@ def losses(written: Sequence[Annotation], read: Sequence[Annotation]) -> list[st
     rest = iter(read)
     again = next(rest, None)
     for annotation in written:
-        if again is None or not annotation.span.is_close(again.span, SAME_S):
+        if again is None or not annotation.span.is_close(again.span, SAME_TIME_S):
             omitted[annotation.verdict or "no verdict"] += 1
             continue
-        for field in FIELDS:
+        for field in FIELD_NAMES:
             what = _change(field, getattr(annotation, field), getattr(again, field))
             if what:
                 others[what][field] += 1
         again = next(rest, None)
     told = [f"omitted: {number_of(n, 'annotation')}, {verdict}" for verdict, n in omitted.items()]
     for what, counts in others.items():
-        told += [f"{what}: {FIELDS[field]} ({number_of(n, 'annotation')})" for field, n in counts.items()]
+        told += [f"{what}: {FIELD_NAMES[field]} ({number_of(n, 'annotation')})" for field, n in counts.items()]
     return told
 
 
 def _change(field: str, was: object, now: object) -> str | None:
     # a label without a verdict is known
-    if was in _NOTHING or was == now or (field == "verdict" and was == KNOWN and now is None):
+    if was in _BLANK or was == now or (field == "verdict" and was == KNOWN and now is None):
         return None
     if field == "recording" and now and RecordingName.of(str(was)).shortens(RecordingName.of(str(now))):
         return None  # its name has become its path
-    if now in _NOTHING:
+    if now in _BLANK:
         return "lost"
     if isinstance(was, float) and isinstance(now, float):
         return "rounded" if abs(was - now) > SAME_NUMBER else None
     return "changed"
 
 
-# ---------------------------------------------------------------------------- example
+# ---------------------------------------------------------------------------- formats
 
-#: What `example` writes.
+#: What examples of formats hold.
 EXAMPLE = (
     Annotation(
         start_s=0.5, end_s=0.75, label="song", recording="night.wav", verdict="known", score=2.5, runner_up="call",
@@ -287,6 +320,51 @@ EXAMPLE = (
         reason="best score 0.50 (song) < 2.00",
     ),
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FormatList:
+    """The result of `outlark formats`: all formats, or with an example each those with the given names."""
+
+    names: Sequence[str] = ()
+    incomplete = False
+
+    def as_json(self) -> dict[str, Any]:
+        return {"formats": [self._content(FORMATS[name]) for name in self.names or FORMATS]}
+
+    def _content(self, format: Format) -> dict[str, Any]:
+        content = {
+            "name": format.name,
+            "what": format.what,
+            "ends_in": format.suffix,
+            "reads": True,
+            "writes": format.writes,
+            "ready": format.is_ready,
+            "install": _install(format),
+        }
+        return content | ({"example": example(format)} if self.names else {})
+
+    def lines(self) -> Iterator[Line]:
+        if not self.names:
+            rows = [["name", "reads", "writes", "ends in", "what", "needs"]]
+            for one in FORMATS.values():
+                needs = "installed" if one.extra is not None and one.is_ready else _install(one) or ""
+                rows.append([one.name, "yes", "yes" if one.writes else "no", one.suffix, one.what, needs])
+            yield TextTable(rows)
+        for one in (FORMATS[name] for name in self.names):
+            done = "read and written" if one.writes else "read"
+            yield Remark(f"{one.name}: {one.what}; can be {done}; files end in {one.suffix}")
+            text = example(one)
+            if text is not None:
+                yield text.removesuffix("\n")
+            elif one.is_ready:
+                yield Remark("no example: outlark does not write this format, or it is not text")
+            else:
+                yield Remark(f"it needs: {_install(one)}")
+
+
+def _install(format: Format) -> str | None:
+    return None if format.extra is None else f'pip install "outlark[{format.extra}]"'
 
 
 def example(format: Format) -> str | None:

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 #: Thresholds tried between the lowest and the highest score in annotation files.
-N_FROM_TABLES = 57
+N_TABLE_THRESHOLDS = 57
 #: Fewer detections than this say little about precision: no suggestion rests on fewer.
-FEW = 10
+MIN_DETECTIONS = 10
 #: One in this many thresholds is printed; --json has them all.
-EVERY = 4
+PRINTED_EVERY = 4
 
 
 class Point(NamedTuple):
@@ -128,8 +128,8 @@ class ClassCurve:
 
     @property
     def reliable(self) -> list[Point]:
-        """The points that rest on at least `FEW` detections, some of them correct."""
-        return [p for p in self.points if p.detections >= FEW and p.found]
+        """The points that rest on at least `MIN_DETECTIONS` detections, some of them correct."""
+        return [p for p in self.points if p.detections >= MIN_DETECTIONS and p.found]
 
     @property
     def best_f(self) -> Point | None:
@@ -165,12 +165,13 @@ class ClassCurve:
         if self.withheld:
             return "the thresholds with the best F of each class find less together than the present ones"
         most, best = max(point.detections for point in self.points), self.best_precision
-        if most < FEW:
-            return f"{number_of(most, 'detection')} at most, and fewer than {FEW} say little; annotate more recordings"
+        if most < MIN_DETECTIONS:
+            few = f"{number_of(most, 'detection')} at most, and fewer than {MIN_DETECTIONS} say little"
+            return f"{few}; annotate more recordings"
         if best is None:
             return "no correct detections"
-        few = f"with {FEW} detections or more it is {best.precision:.3f} at most, at a threshold of {best.score:.3f}"
-        return f"a precision of {precision:g} is not reached; {few}"
+        found = f"it is {best.precision:.3f} at most, at a threshold of {best.score:.3f}"
+        return f"a precision of {precision:g} is not reached; with {MIN_DETECTIONS} detections or more {found}"
 
     def _chosen(self, points: Sequence[Point], key: Callable[[Point], Any]) -> Point | None:
         if not points:
@@ -225,7 +226,7 @@ def curves_of_tables(recordings: Sequence[Compared], classes: Sequence[str], iou
             f"{len(answers) - len(scores)} of {len(answers)} detections have no score above 0, so there is no curve; "
             "give --model to detect the notes again at many thresholds"
         )
-    steps = np.unique(np.append(np.geomspace(min(scores), max(scores), N_FROM_TABLES), min(scores)))
+    steps = np.unique(np.append(np.geomspace(min(scores), max(scores), N_TABLE_THRESHOLDS), min(scores)))
     steps[0] = min(scores)  # not slightly above it by rounding
     pairs = ((r, [[m for m in r.found if (m.score or 0.0) >= step] for step in steps]) for r in recordings)
     return curves(pairs, classes, np.repeat(steps[:, np.newaxis], len(classes), axis=1), iou)
@@ -300,7 +301,7 @@ class Curves:
             last = max((number for number, point in enumerate(curve.points) if point.detections), default=0)
             for number, point in enumerate(curve.points):
                 said = [word for word, of in marked if point == of]
-                if said or (number % EVERY == 0 and number <= last + 1):
+                if said or (number % PRINTED_EVERY == 0 and number <= last + 1):
                     rows.append([curve.label, f"{point.score:.3f}", *point.cells(), ", ".join(said)])
         yield ""
         yield TextTable(rows, f"each class against its threshold; events match at an IoU of {self.iou:g}")
@@ -328,7 +329,7 @@ class Curves:
 
 
 #: Most panels in a row, and the inches of one.
-COLUMNS, SIZE = 3, (3.3, 2.5)
+MAX_PANELS_PER_ROW, PANEL_INCHES = 3, (3.3, 2.5)
 
 
 def curve_figure(curves: Curves) -> "Figure":
@@ -341,9 +342,9 @@ def curve_figure(curves: Curves) -> "Figure":
     from matplotlib.figure import Figure
 
     shown = curves.classes
-    columns = min(COLUMNS, len(shown))
+    columns = min(MAX_PANELS_PER_ROW, len(shown))
     rows = math.ceil(len(shown) / columns)
-    figure = Figure(figsize=(max(SIZE[0] * columns, 4.2), 0.9 + SIZE[1] * rows), layout="constrained")
+    figure = Figure(figsize=(max(PANEL_INCHES[0] * columns, 4.2), 0.9 + PANEL_INCHES[1] * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     for axis, curve in zip(grid.flat, shown, strict=False):
         _panel(axis, curve, curves.precision)
@@ -367,13 +368,13 @@ def curve_figure(curves: Curves) -> "Figure":
 def _panel(axis: "Axes", curve: ClassCurve, precision: float | None) -> None:
     scores = [p.score for p in curve.points]
     precisions = [p.precision for p in curve.points]
-    sure = [rate if p.detections >= FEW else math.nan for p, rate in zip(curve.points, precisions, strict=True)]
+    sure = [p.precision if p.detections >= MIN_DETECTIONS else math.nan for p in curve.points]
     for limits, color in (("precision_limits", BLUE), ("recall_limits", ORANGE)):
         low, high = zip(*(getattr(p, limits) for p in curve.points), strict=True)
         axis.fill_between(scores, low, high, color=color, alpha=0.12, lw=0)
     # pale where it rests on few detections
     axis.plot(scores, sure, color=BLUE, lw=1.8, label="precision")
-    axis.plot(scores, precisions, color=BLUE, lw=1.8, alpha=0.35, label=f"precision of fewer than {FEW}")
+    axis.plot(scores, precisions, color=BLUE, lw=1.8, alpha=0.35, label=f"precision of fewer than {MIN_DETECTIONS}")
     axis.plot(scores, [p.recall for p in curve.points], color=ORANGE, lw=1.8, ls="--", label="recall")
     axis.plot(scores, [p.f for p in curve.points], color=GREY, lw=1.2, label="F")
     if precision is not None:

@@ -35,7 +35,7 @@ from outlark.segments import AMBIGUOUS, KNOWN, REST, SILENCE
 
 IOUS = (0.5, 0.3)
 #: Duration of a window.
-WINDOW_S = 0.005
+EVALUATION_WINDOW_S = 0.005
 #: DCASE task 5 requires an IoU above 0.3.
 DCASE_IOU = 0.300001
 
@@ -233,7 +233,7 @@ def _windows(
     classes: Sequence[str],
 ) -> tuple[NDArray[np.int64], list[str]]:
     """Counts by true and detected class, and for each note the class that most of its windows received."""
-    times = (np.arange(int(duration_s / WINDOW_S)) + 0.5) * WINDOW_S
+    times = (np.arange(int(duration_s / EVALUATION_WINDOW_S)) + 0.5) * EVALUATION_WINDOW_S
     index = {label: number for number, label in enumerate(classes)}
     n = len(index) + 1
     true, found = _painted(times, [m for m in notes if m.label in index], index), _painted(times, answers, index)
