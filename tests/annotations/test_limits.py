@@ -36,7 +36,7 @@ def test_as_many_equal_columns_as_a_table_may_have(tmp_path):
     table = read_annotations(path)
     assert [annotation.label for annotation in table.annotations] == ["tuti"]
     columns = sheet_of(Reading(path)).columns
-    assert columns[2:5] == ("x", "x (2)", "x (3)")
+    assert columns[2:5] == ("x", "x (4)", "x (5)")
     assert len(set(columns)) == MAX_COLUMNS
 
 

@@ -118,14 +118,12 @@ class Annotation:
             end_s=segment.end_s,
             label=None if segment.label is None else str(segment.label),
             recording=recording,
-            verdict=segment.verdict,
-            score=segment.score,
             runner_up=None if rival is None else str(rival),
             runner_up_score=None if rival is None else segment.runner_up_score,
-            reason=segment.reason,
-            low_hz=segment.low_hz,
-            high_hz=segment.high_hz,
-            sample_rate=segment.sample_rate,
+            **{
+                name: getattr(segment, name)
+                for name in ("verdict", "score", "sample_rate", "reason", "low_hz", "high_hz")
+            },
         )
 
     @property

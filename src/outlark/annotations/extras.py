@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid5
 
-import numpy as np
-
 from outlark.annotations.annotation import About, Annotation, confidence, within_one
 from outlark.annotations.columns import LABEL_COLUMNS
 from outlark.annotations.files import Reading, key_of, needed, read_bytes
@@ -314,8 +312,8 @@ def _of_segment(
     """The segment; None if it is refused."""
     try:
         return Annotation(
-            start_s=float(np.float64(start)),
-            end_s=float(np.float64(end)),
+            start_s=float(start),
+            end_s=float(end),
             label=str(label).strip() or None,
             recording=None if recording is None else str(recording),
             line=i,

@@ -7,7 +7,6 @@ import csv
 import io
 import os
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -415,13 +414,11 @@ def _comma_records(text: str, separator: str, path: Path) -> Iterator[tuple[int,
 
 
 def _different(columns: list[str]) -> tuple[str, ...]:
-    """Names for all columns, none twice: "a", "column 2", "a (2)" for "a", "", "a"."""
+    """Names for all columns, none twice: "a", "column 2", "a (3)" for "a", "", "a"."""
     found: dict[str, None] = {}
-    last: Counter[str] = Counter()  # the number given last to columns of a name
     for i, column in enumerate(columns, start=1):
         name = unguarded(column) or f"column {i}"
         while name in found:
-            last[column] += 1
-            name = f"{column} ({last[column] + 1})"
+            name += f" ({i})"
         found[name] = None
     return tuple(found)

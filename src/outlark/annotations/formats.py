@@ -300,8 +300,7 @@ def write_annotations(
     path : path of the file
         Its folder must exist; an existing file is replaced.
     annotations : iterable of Annotation
-        Written in this order, one at a time: a collection may be larger than memory. docs/formats.md says what each
-        format omits.
+        Written in this order; a collection may be larger than memory. docs/formats.md says what each format omits.
     format : str
         One of `FORMATS` that can be written.
     about : About, optional
