@@ -25,7 +25,7 @@ from playwright.sync_api import Error as BrowserError
 from review_pictures import marked
 from review_speed import FLAGS
 
-from outlark.review.project import RUNNING, Job
+from outlark.review.project import Job
 from outlark.review.training import train
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -243,10 +243,10 @@ def cancelled(office: Office) -> Iterator[Result]:
         tab = office.tab(url)
         job = desk.ask("POST", "/api/train")["id"]
         given = tab.confirm(2)
-        while (now := desk.ask("GET", f"/api/jobs/{job}"))["progress"] < SEARCHING and now["state"] == RUNNING:
+        while (now := desk.ask("GET", f"/api/jobs/{job}"))["progress"] < SEARCHING and now["state"] == "running":
             pass
         desk.ask("DELETE", f"/api/jobs/{job}")
-        while (state := desk.ask("GET", f"/api/jobs/{job}")["state"]) == RUNNING:
+        while (state := desk.ask("GET", f"/api/jobs/{job}")["state"]) == "running":
             pass
         tab.saved()
         done = f"Train again, 2 verdicts, Cancel ({state})"

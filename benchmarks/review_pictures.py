@@ -16,7 +16,7 @@ from review_speed import FLAGS
 
 from outlark.data.demo_recordings import demo_sound
 from outlark.data.synthetic import SAMPLE_RATE
-from outlark.review.actions import annotate, judge, new_class
+from outlark.review.changes import NewAnnotation, NewName, Verdict, annotate, judge, new_class
 from outlark.review.opening import Opened, open_project
 from outlark.review.project import Job
 from outlark.review.queues import queue
@@ -32,10 +32,11 @@ def marked(folder: Path, n: int) -> Opened:
     project, (_, placed) = opened.project, demo_sound(0)
     recording = project.recordings()[0]
     for label in KNOWN:
-        new_class(project, label)
+        new_class(NewName(name=label), project)
         number = project.class_ids()[label]
         for note in [p for p in placed if p.label == label][:n]:
-            annotate(project, recording, number, round(note.start_s * SAMPLE_RATE), round(note.end_s * SAMPLE_RATE))
+            t0, t1 = (round(t * SAMPLE_RATE) for t in (note.start_s, note.end_s))
+            annotate(NewAnnotation(recording_id=recording.id, class_id=number, t0=t0, t1=t1), project)
     return opened
 
 
@@ -46,7 +47,8 @@ def reviewed(folder: Path) -> Opened:
     train(project, Job(1, "training"))
     pending = [i for i in queue(project, order="random", of="known", limit=99)["items"] if i["status"] == "pending"]
     for number, item in enumerate(pending[:16]):
-        judge(project, item["id"], "reject" if number == 7 else "confirm", None, "random")
+        verdict = "reject" if number == 7 else "confirm"
+        judge(Verdict(detection_id=item["id"], verdict=verdict, queue="random"), project)
     return opened
 
 

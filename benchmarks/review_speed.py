@@ -27,10 +27,10 @@ from playwright.sync_api import Page, sync_playwright
 
 from outlark.data.demo_recordings import demo_sound
 from outlark.data.synthetic import SAMPLE_RATE
-from outlark.review.actions import annotate, new_class
+from outlark.review.changes import NewAnnotation, NewName, annotate, new_class
 from outlark.review.opening import open_project
-from outlark.review.project import Job, Project, Recording
-from outlark.review.tiles import save_levels
+from outlark.review.project import Job, Project, ProjectRecording
+from outlark.review.tiles import save_curves
 from outlark.review.training import train
 
 FLAGS = (
@@ -80,7 +80,7 @@ def told(name: str, value: float, note: str = "") -> None:
     print(f"{name:34} {value:9.2f}{against}{note and '   ' + note}", flush=True)
 
 
-def pyramid_built(project: Project, recording: Recording, minutes: int) -> None:
+def pyramid_built(project: Project, recording: ProjectRecording, minutes: int) -> None:
     """Build the spectrogram of the long recording."""
     wall, cpu = time.perf_counter(), time.process_time()
     project.pyramid(recording).build()
@@ -100,10 +100,11 @@ def prepared(folder: Path, minutes: int) -> None:
     project = open_project([folder / "minute.wav"], folder / "project").project
     (minute,) = project.recordings()
     for label in KNOWN:
-        new_class(project, label)
+        new_class(NewName(name=label), project)
         for note in [p for p in placed if p.label == label][:3]:
             t0, t1 = (round(t * SAMPLE_RATE) for t in (note.start_s, note.end_s))
-            annotate(project, minute, project.class_ids()[label], t0, t1)
+            number = project.class_ids()[label]
+            annotate(NewAnnotation(recording_id=minute.id, class_id=number, t0=t0, t1=t1), project)
     train(project, Job(1, "training"))
     project.add(folder / "long.wav", "long.wav")
     long = next(r for r in project.recordings() if r.name == "long.wav")
@@ -112,7 +113,7 @@ def prepared(folder: Path, minutes: int) -> None:
     project.close()
 
 
-def repeat_found(project: Project, minute: Recording, long: Recording, minutes: int) -> None:
+def repeat_found(project: Project, minute: ProjectRecording, long: ProjectRecording, minutes: int) -> None:
     """Detections, candidates and scores of the minute, over and over."""
     for table in ("detection", "candidate"):
         rows = project.store.rows(f"SELECT * FROM {table}")
@@ -129,7 +130,7 @@ def repeat_found(project: Project, minute: Recording, long: Recording, minutes: 
     with project.store.writing() as db:
         db.execute("UPDATE run SET scanned = ?", (json.dumps([minute.id, long.id]),))
     source, target = (project.run_folder(1, recording) for recording in (minute, long))
-    save_levels(np.tile(np.load(source / "0.npy")[:, :, 1], (minutes, 1)), target)
+    save_curves(np.tile(np.load(source / "0.npy")[:, :, 1], (minutes, 1)), target)
     shutil.copy(source / "spans.json", target)
 
 

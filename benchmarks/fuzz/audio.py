@@ -12,7 +12,7 @@ from fuzz.mutation import WHOLE, changed_bytes, changed_list, odd_text
 from fuzz.target import Target, expect
 from outlark.audio.recording import Recording
 from outlark.errors import OutlarkError
-from outlark.review.media import true_length
+from outlark.review.identity import true_length
 
 NAMES = ("a.wav", "20231024_123456.WAV", "5E9089F0.flac", "SITE_20230230_240000_+9999.ogg", "b.mp3", "c", "d.aiff",
          "e.txt", "Z_20231024T123456-0400.wav", "20231024_123456Z.w64", "a.raw")  # fmt: skip

@@ -129,8 +129,3 @@ class Visit:
         assert self.asked
         complaints = [one for one in self.complaints if self.ignored is None or self.ignored not in one]
         assert complaints == [], complaints
-
-
-def statuses(page: Visit) -> dict[int, str]:
-    """Of all detections, as the server knows them."""
-    return {item["id"]: item["status"] for item in page.get("/api/queue?order=time&limit=20000")["items"]}

@@ -5,6 +5,7 @@ import socket
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -39,6 +40,15 @@ class Client(TestClient):
         self.opened.project.jobs.wait()
         self.opened.project.chores.wait()
         return self.get(f"/api/jobs/{answer.json()['id']}").json()
+
+
+@contextmanager
+def project_of(*args: object, **more: object) -> Iterator[Client]:
+    """A client of the project that these arguments open."""
+    opened = open_project(*args, **more)
+    with Client(opened) as client:
+        yield client
+    opened.project.close()
 
 
 def annotation(client: Client, n: int = 3, labels: tuple[str, ...] = KNOWN) -> None:
@@ -85,32 +95,28 @@ def trained_folder(demo_recordings: Path) -> Path:
 
 
 @pytest.fixture
-def opened(demo_recordings: Path, tmp_path: Path) -> Iterator[Opened]:
+def client(demo_recordings: Path, tmp_path: Path) -> Iterator[Client]:
     """A fresh project about the demonstration."""
-    project = open_project([demo_recordings], tmp_path / "project")
-    yield project
-    project.project.close()
+    with project_of([demo_recordings], tmp_path / "project") as client:
+        yield client
 
 
 @pytest.fixture
-def trained(demo_recordings: Path, trained_folder: Path, tmp_path: Path) -> Iterator[Opened]:
+def opened(client: Client) -> Opened:
+    return client.opened
+
+
+@pytest.fixture
+def trained_client(demo_recordings: Path, trained_folder: Path, tmp_path: Path) -> Iterator[Client]:
     """A copy of the trained project."""
     shutil.copytree(trained_folder, tmp_path / "project")
-    project = open_project([demo_recordings], tmp_path / "project")
-    yield project
-    project.project.close()
-
-
-@pytest.fixture
-def client(opened: Opened) -> Iterator[Client]:
-    with Client(opened) as client:
+    with project_of([demo_recordings], tmp_path / "project") as client:
         yield client
 
 
 @pytest.fixture
-def trained_client(trained: Opened) -> Iterator[Client]:
-    with Client(trained) as client:
-        yield client
+def trained(trained_client: Client) -> Opened:
+    return trained_client.opened
 
 
 class Serving:

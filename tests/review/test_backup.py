@@ -9,10 +9,10 @@ from click.testing import CliRunner
 
 from outlark.cli.main import main
 from outlark.errors import InputError
-from outlark.review.backup import COPY
 from outlark.review.opening import open_project
-from tests.review.conftest import Client, limited
-from tests.review.test_identity import KEPT, as_before, looked_at, season
+from outlark.review.store import BACKUP_NAME
+from tests.review.conftest import limited, project_of
+from tests.review.test_identity import KEPT, looked_at, season
 
 PAGE = 4096
 
@@ -67,14 +67,14 @@ def test_the_copy_brings_back_what_was_there(folder, tmp_path):
     path.rename(tmp_path / "damaged.sqlite")
     path.with_name(path.name + "-wal").write_bytes(os.urandom(9000))
     opened = open_project([folder])
-    assert [p["name"] for p in opened.problems] == [path.name]
+    assert [p.where for p in opened.problems] == [path.name]
     opened.project.close()
     assert looked_at([folder]) == KEPT
 
 
 def test_the_copy_is_of_the_last_good_opening(folder):
     """Also if it has not been closed; and a project that is damaged leaves it alone."""
-    path, copy = project(folder), project(folder).with_name(COPY)
+    path, copy = project(folder), project(folder).with_name(BACKUP_NAME)
     with sqlite3.connect(copy) as db:
         assert db.execute("SELECT count(*) FROM annotation").fetchone() == (3,)
     db.close()
@@ -86,24 +86,13 @@ def test_the_copy_is_of_the_last_good_opening(folder):
     assert not [one for one in path.parent.iterdir() if one.suffix == ".tmp"]
 
 
-def test_an_older_project_file_is_copied_before_it_is_changed(folder):
-    path = project(folder)
-    as_before(path.parent, {})
-    assert looked_at([folder]) == KEPT
-    with sqlite3.connect(path.with_name(COPY)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (2,)
-    db.close()
-
-
 def test_damage_that_shows_later_is_told(folder):
-    opened = open_project([folder])
-    with Client(opened) as client:
-        opened.project.store.close()
+    with project_of([folder]) as client:
+        client.opened.project.store.close()
         damage(project(folder))
         for answer in (client.get("/api/project"), client.post("/api/classes", json={"name": "new"})):
             assert answer.status_code == 503
             assert "damaged" in answer.json()["detail"]
-    opened.project.close()
 
 
 def test_a_copy_that_cannot_be_made_is_told_and_the_project_is_opened(folder, monkeypatch):
@@ -115,5 +104,5 @@ def test_a_copy_that_cannot_be_made_is_told_and_the_project_is_opened(folder, mo
     monkeypatch.setattr(sqlite3, "connect", full)
     opened = open_project([folder])
     (problem,) = opened.problems
-    assert "back-up" in problem["message"]
+    assert "back-up" in problem.message
     opened.project.close()

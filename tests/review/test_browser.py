@@ -12,7 +12,7 @@ from outlark.data.demo_recordings import demo_sound
 from outlark.data.synthetic import SAMPLE_RATE
 from outlark.review.tiles import Pyramid
 from tests.recordings_on_disk import outlark
-from tests.review.browsing import Visit, chromium, statuses
+from tests.review.browsing import Visit, chromium
 from tests.review.conftest import KNOWN
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here: apt-get install chromium")
@@ -36,14 +36,14 @@ def test_the_whole_loop(opened, visit, tmp_path):
     keys.press("t")
     page.job(1)
     page.shot(tmp_path, "3-trained")
-    before = statuses(page)
+    before = page.statuses()
     assert list(before.values()).count("confirmed") == 6
     keys.press("g")
     for key in "yyyn2y" * 5:
         page.page.wait_for_selector("#queue [aria-current=true][data-status=pending]")
         keys.press(key)
     page.saved()
-    reviewed = statuses(page)
+    reviewed = page.statuses()
     assert sum(reviewed[i] != before[i] for i in before) == 30
     assert {"confirmed", "rejected", "relabelled"} <= set(reviewed.values())
     page.shot(tmp_path, "4-reviewed")
@@ -51,7 +51,7 @@ def test_the_whole_loop(opened, visit, tmp_path):
         for _ in range(30):
             keys.press(key)
         page.saved()
-        assert statuses(page) == expected
+        assert page.statuses() == expected
     keys.press("c")
     page.page.wait_for_selector("#gallery .grid button")
     page.shot(tmp_path, "5-gallery")
@@ -86,7 +86,7 @@ def test_the_whole_loop(opened, visit, tmp_path):
     shown = page.page.locator("#classes").inner_text()
     page.open()
     assert page.page.locator("#classes").inner_text() == shown
-    assert statuses(page) == {item["id"]: item["status"] for item in page.get("/api/queue?order=time")["items"]}
+    assert page.statuses() == {item["id"]: item["status"] for item in page.get("/api/queue?order=time")["items"]}
     assert page.get("/api/project")["run"]["id"] == 2
     for picture in tmp_path.glob("*.png"):
         assert picture.stat().st_size > 30_000
@@ -96,11 +96,11 @@ def test_quick_keys_are_all_stored(trained, visit):
     page = visit(trained)
     page.page.keyboard.press("g")
     page.page.wait_for_selector("#queue [aria-current=true]")
-    pending = list(statuses(page).values()).count("pending")
+    pending = list(page.statuses().values()).count("pending")
     for _ in range(pending + 5):
         page.page.keyboard.press("y")
     page.saved()
-    assert set(statuses(page).values()) == {"confirmed"}
+    assert set(page.statuses().values()) == {"confirmed"}
     events = trained.project.store.rows("SELECT * FROM event WHERE kind = 'review: confirm'")
     assert len(events) >= pending
 
@@ -245,7 +245,7 @@ def cursor(page: Visit, t: float) -> None:
 
 def test_the_threshold_is_dragged(trained, visit):
     page = visit(trained)
-    known = len(statuses(page))
+    known = len(page.statuses())
     box = page.page.locator("#threshold").bounding_box()
     top = page.page.locator("#scores").bounding_box()["y"]
     x, y = box["x"] + 200, box["y"] + box["height"] / 2
@@ -255,11 +255,11 @@ def test_the_threshold_is_dragged(trained, visit):
     page.page.mouse.move(x, top + 3)
     page.page.mouse.up()
     page.job(1)
-    assert len(statuses(page)) < known
+    assert len(page.statuses()) < known
     assert float(page.page.locator("#threshold").get_attribute("aria-valuenow")) > 2
     page.page.keyboard.press("z")
     page.job(2)
-    assert len(statuses(page)) == known
+    assert len(page.statuses()) == known
 
 
 def test_sound_is_played(trained, visit):
@@ -291,7 +291,7 @@ def test_two_tabs_on_one_project(trained, visit):
     one.page.keyboard.press("z")
     one.saved()
     two.page.wait_for_selector("#queue-count:has-text('9 of')")
-    assert list(statuses(two).values()).count("confirmed") == 9
+    assert list(two.statuses().values()).count("confirmed") == 9
     two.close()
 
 

@@ -1,54 +1,32 @@
 """Moved projects and imported tables in a real browser."""
 
-from collections.abc import Callable, Iterator
-
 import pytest
-from playwright.sync_api import sync_playwright
 
-from outlark.review.opening import Opened, open_project
-from tests.review.browsing import FLAGS, Visit, chromium
+from tests.review.browsing import Visit, chromium
 from tests.review.test_identity import season, sound
 from tests.review.test_importing import csv, raven
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here: apt-get install chromium")
 
 
-@pytest.fixture
-def visit(serving: Callable[[Opened], str]) -> Iterator[Callable[[Opened], Visit]]:
-    """Shows projects, which are closed after their pages."""
-    shown: list[tuple[Opened, Visit]] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-
-        def to(opened: Opened) -> Visit:
-            shown.append((opened, Visit(browser, serving(opened))))
-            return shown[-1][1]
-
-        yield to
-        for opened, page in shown:
-            page.close()
-            opened.project.close()
-        browser.close()
-
-
 def recordings(page: Visit) -> list[str]:
     return page.page.locator("#recording option").all_text_contents()
 
 
-def test_a_moved_project_shows_each_recording_once_with_its_labels(visit, tmp_path):
+def test_a_moved_project_shows_each_recording_once_with_its_labels(visit, opens, tmp_path):
     folder = season(tmp_path / "season").rename(tmp_path / "moved")
-    page = visit(open_project([folder]))
+    page = visit(opens(folder))
     assert recordings(page) == ["a", "c", "sub folder/b"]
     assert page.page.locator("#classes .name").all_text_contents() == ["song", "call"]
     assert page.page.locator("#alerts p").count() == 0
     assert len(page.get("/api/recordings/1/annotations")) == 1
 
 
-def test_a_missing_recording_is_told_on_the_page(visit, tmp_path):
+def test_a_missing_recording_is_told_on_the_page(visit, opens, tmp_path):
     folder = season(tmp_path / "season")
     (folder / "a.wav").rename(tmp_path / "a.wav")
     sound(folder / "d.wav", 7)
-    page = visit(open_project([folder]))
+    page = visit(opens(folder))
     assert recordings(page) == ["c", "d", "sub folder/b", "a (missing)"]
     page.page.wait_for_selector("#alerts:has-text('1 recording missing')")
 
@@ -59,11 +37,11 @@ def imported(page: Visit, name: str, table: str) -> None:
     page.saved()
 
 
-def test_a_table_goes_where_it_belongs_and_counts_once(visit, tmp_path):
+def test_a_table_goes_where_it_belongs_and_counts_once(visit, opens, tmp_path):
     """By its name although another recording is open, with its frequency limits; a second time it adds nothing."""
     for seed, name in enumerate(("A/1.wav", "B/1.wav", "B/2.wav")):
         sound(tmp_path / "season" / name, seed)
-    page = visit(open_project([tmp_path / "season"]))
+    page = visit(opens(tmp_path / "season"))
     table, name = raven((0.1, 0.2), (0.3, 0.4)), "2.Table.1.selections.txt"
     imported(page, name, table)
     assert "2 annotations" in page.page.text_content("#status")

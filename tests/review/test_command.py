@@ -4,8 +4,6 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
-import zipfile
 from pathlib import Path
 
 import httpx2
@@ -65,19 +63,6 @@ def test_without_recordings_it_is_a_demonstration_and_ends_when_interrupted(tmp_
     child.send_signal(signal.SIGINT)
     _, told = child.communicate(timeout=NEVER_S)
     assert "Traceback" not in told
-
-
-def test_the_wheel_holds_the_whole_page(tmp_path):
-    """What is in the folder of the page is what is installed."""
-    pytest.importorskip("hatchling")
-    root = Path(__file__).parents[2]
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
-        inside = {Path(name).name for name in wheel.namelist() if name.startswith("outlark/review/page/")}
-    assert inside == {path.name for path in (root / "src/outlark/review/page").iterdir()}
-    assert {"index.html", "main.js", "app.css"} <= inside
 
 
 @pytest.mark.parametrize(

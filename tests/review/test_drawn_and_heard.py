@@ -9,21 +9,22 @@ import soundfile
 from outlark.audio.recording import Recording
 from outlark.commands.panels import curves
 from outlark.detection.scores import ScoreBlock, ScoreLayout
-from outlark.review import media
+from outlark.review.identity import true_length
+from outlark.review.recordings import wav_bytes, wav_clip
 from outlark.review.tiles import (
-    BINS,
-    COLUMNS,
+    BYTE_0_DB,
+    CURVE_BINS,
+    CURVE_FACTOR,
     DB_PER_STEP,
-    FACTOR,
-    FINE,
-    LOWEST_DB,
-    ROWS,
+    FIRST_STORED_LEVEL,
+    TILE_COLUMNS,
+    TILE_ROWS,
     CurveKeeper,
     Levels,
     Pyramid,
     columns_of,
     curve_tile,
-    save_levels,
+    save_curves,
 )
 
 RATE = 22050
@@ -39,7 +40,7 @@ def written(tmp_path):
 
 
 def pyramid_of(path, folder):
-    rate, _, n_samples = media.true_length(path)
+    rate, _, n_samples = true_length(path)
     pyramid = Pyramid(path, folder, Levels.of(rate, n_samples))
     pyramid.build()
     return pyramid
@@ -48,7 +49,7 @@ def pyramid_of(path, folder):
 def columns(pyramid, level):
     tiles = [pyramid.tile(level, i) for i in range(pyramid.levels.tiles(level))]
     assert all(final for _, final in tiles)
-    return np.frombuffer(b"".join(content for content, _ in tiles), dtype=np.uint8).reshape(-1, ROWS)
+    return np.frombuffer(b"".join(content for content, _ in tiles), dtype=np.uint8).reshape(-1, TILE_ROWS)
 
 
 @pytest.mark.parametrize("rate", [22050, 48000, 192000])
@@ -56,12 +57,12 @@ def test_a_tone_is_in_its_row_with_its_level(written, tmp_path, rate):
     hz, level_db = rate / 7, -20.0
     tone = 10 ** (level_db / 20) * np.sin(2 * np.pi * hz * np.arange(rate) / rate)
     pyramid = pyramid_of(written(tone, rate, subtype="FLOAT"), tmp_path / "kept")
-    for level in (0, FINE):
+    for level in (0, FIRST_STORED_LEVEL):
         middle = columns(pyramid, level)[pyramid.levels.columns(level) // 2]
         row = int(middle.argmax())
-        assert abs((row + 1) * rate / 2 / ROWS - hz) <= rate / 2 / ROWS
+        assert abs((row + 1) * rate / 2 / TILE_ROWS - hz) <= rate / 2 / TILE_ROWS
         if level == 0:
-            assert LOWEST_DB + DB_PER_STEP * middle[row] == pytest.approx(level_db, abs=1.6)
+            assert BYTE_0_DB + DB_PER_STEP * middle[row] == pytest.approx(level_db, abs=1.6)
 
 
 @pytest.mark.parametrize("sample", [5000, 12345, 21001])
@@ -80,14 +81,22 @@ def test_a_click_is_in_its_column_at_every_level(written, tmp_path, sample):
 def test_coarse_levels_are_maxima_and_no_note_is_lost(written, tmp_path, rng):
     path = written(0.1 * rng.standard_normal(40 * RATE))
     pyramid = pyramid_of(path, tmp_path / "kept")
-    kept = {level: np.load(tmp_path / "kept" / f"{level}.npy") for level in range(FINE, len(pyramid.levels.hops))}
-    singles = columns_of(Recording(path), pyramid.levels.window, pyramid.levels.window // 2, 0, 2 * len(kept[FINE]))
-    assert (kept[FINE] == singles.reshape(-1, 2, ROWS).max(axis=1)).all()
-    for level in range(FINE + 1, len(pyramid.levels.hops)):
+    kept = {
+        level: np.load(tmp_path / "kept" / f"{level}.npy")
+        for level in range(FIRST_STORED_LEVEL, len(pyramid.levels.hops))
+    }
+    singles = columns_of(
+        Recording(path), pyramid.levels.window, pyramid.levels.window // 2, 0, 2 * len(kept[FIRST_STORED_LEVEL])
+    )
+    assert (kept[FIRST_STORED_LEVEL] == singles.reshape(-1, 2, TILE_ROWS).max(axis=1)).all()
+    for level in range(FIRST_STORED_LEVEL + 1, len(pyramid.levels.hops)):
         below = kept[level - 1]
         even = len(below) // 2
-        assert (kept[level][:even] == below[: 2 * even].reshape(-1, 2, ROWS).max(axis=1)).all()
-    medians = [np.median(columns(pyramid, level)) for level in (FINE - 1, FINE, len(pyramid.levels.hops) - 1)]
+        assert (kept[level][:even] == below[: 2 * even].reshape(-1, 2, TILE_ROWS).max(axis=1)).all()
+    medians = [
+        np.median(columns(pyramid, level))
+        for level in (FIRST_STORED_LEVEL - 1, FIRST_STORED_LEVEL, len(pyramid.levels.hops) - 1)
+    ]
     assert np.ptp(medians) <= 6, "the background does not change with the zoom"
 
 
@@ -102,17 +111,17 @@ def test_a_kept_pyramid_is_read_again(written, tmp_path, rng):
 
 def test_tiles_are_there_while_it_builds(written, tmp_path, rng):
     path = written(0.1 * rng.standard_normal(130 * RATE))
-    rate, _, n_samples = media.true_length(path)
+    rate, _, n_samples = true_length(path)
     pyramid = Pyramid(path, tmp_path / "kept", Levels.of(rate, n_samples))
-    assert pyramid.tile(FINE, 0) == (bytes(COLUMNS * ROWS), False)
+    assert pyramid.tile(FIRST_STORED_LEVEL, 0) == (bytes(TILE_COLUMNS * TILE_ROWS), False)
     seen = []
 
     def look():
-        seen.append((pyramid.done, pyramid.tile(FINE, 0)))
+        seen.append((pyramid.done, pyramid.tile(FIRST_STORED_LEVEL, 0)))
         return False
 
     pyramid.build(look)
-    assert 0 < seen[0][0] < pyramid.levels.columns(FINE)
+    assert 0 < seen[0][0] < pyramid.levels.columns(FIRST_STORED_LEVEL)
     content, final = seen[0][1]
     assert final
     assert np.frombuffer(content, dtype=np.uint8).any()
@@ -130,33 +139,33 @@ def test_curves_in_blocks_are_those_of_the_whole(rng, tmp_path):
         keeper.push(block.between(start, start + 617))
     kept = keeper.curves(2)
     np.testing.assert_array_equal(kept, curves(block).astype(np.float32))
-    n_levels = save_levels(kept, tmp_path)
+    n_levels = save_curves(kept, tmp_path)
     for level in range(n_levels):
         tiles, number = [], 0
         while (tile := curve_tile(tmp_path, level, number)) is not None:
             tiles.append(tile)
             number += 1
         bins = np.concatenate(tiles)
-        starts = np.arange(0, len(kept), FACTOR**level)
+        starts = np.arange(0, len(kept), CURVE_FACTOR**level)
         np.testing.assert_array_equal(bins[:, :, 1], np.maximum.reduceat(kept, starts, axis=0))
         np.testing.assert_array_equal(bins[:, :, 0], np.minimum.reduceat(kept, starts, axis=0))
-    assert len(bins) <= BINS
+    assert len(bins) <= CURVE_BINS
 
 
 @pytest.mark.parametrize("name", ["a.wav", "a.flac", "a.aiff", "a.ogg"])
 def test_the_virtual_wav_is_the_recording(written, rng, name):
     noise = 0.2 * rng.standard_normal((30_000, 2))
     path = written(noise, name=name)
-    rate, n_channels, n_samples = media.true_length(path)
+    rate, n_channels, n_samples = true_length(path)
     assert (rate, n_channels, n_samples) == (RATE, 2, 30_000)
-    whole = b"".join(media.wav_bytes(Recording(path), n_samples, 0, 44 + 2 * n_samples))
+    whole = b"".join(wav_bytes(Recording(path), n_samples, 0, 44 + 2 * n_samples))
     heard, rate = soundfile.read(io.BytesIO(whole))
     np.testing.assert_allclose(heard, Recording(path).part(0, n_samples), atol=1 / 32768)
     for first, stop in ((0, 10), (43, 47), (45, 46), (20_001, 20_002), (999, 60_044), (60_040, 60_044)):
-        assert b"".join(media.wav_bytes(Recording(path), n_samples, first, stop)) == whole[first:stop]
+        assert b"".join(wav_bytes(Recording(path), n_samples, first, stop)) == whole[first:stop]
 
 
 def test_clips_are_cut_to_the_sample(written, rng):
     path = written(0.1 * rng.standard_normal(2 * RATE))
-    clip, _ = soundfile.read(io.BytesIO(media.clip(Recording(path), 0.5, 1.0)))
+    clip, _ = soundfile.read(io.BytesIO(wav_clip(Recording(path), 0.5, 1.0)))
     np.testing.assert_allclose(clip, Recording(path).part(11025, 22050), atol=1 / 32768)

@@ -1,10 +1,8 @@
 """Recordings keep their labels wherever they are moved to, and nothing is there twice."""
 
 import io
-import json
 import os
 import shutil
-import sqlite3
 import unicodedata
 import zipfile
 from pathlib import Path
@@ -14,10 +12,9 @@ import pytest
 import soundfile
 
 from outlark.annotations import read_annotations
-from outlark.review.opening import Opened, open_project
-from outlark.review.store import STEPS
+from outlark.review.opening import open_project
 from tests.recordings_on_disk import outlark
-from tests.review.conftest import Client
+from tests.review.conftest import Client, project_of
 
 RATE = 8000
 
@@ -67,24 +64,19 @@ def exported(client: Client) -> dict[str, int]:
 
 
 def looked_at(*args: object, **more: object) -> dict[str, tuple[list[str], bool]]:
-    opened = open_project(*args, **more)
-    with Client(opened) as client:
-        found = shown(client)
-    opened.project.close()
-    return found
+    with project_of(*args, **more) as client:
+        return shown(client)
 
 
 def season(folder: Path) -> Path:
     """A folder with three recordings, of which two are labelled."""
     for seed, name in enumerate(("a.wav", "sub folder/b.wav", "c.wav")):
         sound(folder / name, seed)
-    opened = open_project([folder])
-    with Client(opened) as client:
+    with project_of([folder]) as client:
         number = ids(client)
         labelled(client, number["a.wav"], "song")
         labelled(client, number["sub folder/b.wav"], "call")
         labelled(client, number["sub folder/b.wav"], "song", 5000)
-    opened.project.close()
     return folder
 
 
@@ -137,15 +129,13 @@ def test_detections_and_scores_move_with_the_folder(tmp_path, demo_recordings, t
     counts = []
     for name in ("night", "day"):
         folder = folder.rename(tmp_path / name)
-        opened = open_project([folder])
-        with Client(opened) as client:
+        with project_of([folder]) as client:
             project = client.get("/api/project").json()
             counts.append([(r["name"], r["known"], r["unknown"], r["missing"]) for r in project["recordings"]])
             assert client.work("/api/decide")["state"] == "done"
             assert client.get(f"/api/recordings/1/score_levels/{project['run']['id']}").json()["levels"] > 0
             answer = client.get("/api/export", params={"format": "csv", "scope": "corrected", "recording": 1})
             assert answer.content.count(b"\n") > 30
-        opened.project.close()
     assert counts[0] == counts[1]
     assert len(counts[0]) == 2
 
@@ -153,8 +143,7 @@ def test_detections_and_scores_move_with_the_folder(tmp_path, demo_recordings, t
 def test_what_is_missing_keeps_its_labels_and_comes_back(tmp_path):
     folder = season(tmp_path / "season")
     (folder / "a.wav").rename(tmp_path / "a.wav")
-    opened = open_project([folder])
-    with Client(opened) as client:
+    with project_of([folder]) as client:
         assert shown(client) == {**KEPT, "a.wav": (["song"], True)}
         problems = client.get("/api/project").json()["problems"]
         assert len(problems) == 1
@@ -163,7 +152,6 @@ def test_what_is_missing_keeps_its_labels_and_comes_back(tmp_path):
         (tmp_path / "a.wav").rename(folder / "a.wav")
         assert shown(client) == KEPT
         assert client.get("/api/project").json()["problems"] == []
-    opened.project.close()
     assert looked_at([folder]) == KEPT
 
 
@@ -183,8 +171,7 @@ def test_another_recording_of_the_same_name_does_not_get_the_labels(tmp_path):
     folder = season(tmp_path / "season")
     (folder / "a.wav").rename(tmp_path / "kept.wav")
     sound(folder / "a.wav", 99)
-    opened = open_project([folder])
-    with Client(opened) as client:
+    with project_of([folder]) as client:
         found = shown(client)
         assert found["a.wav"] == ([], False)
         (earlier,) = [one for name, one in found.items() if name not in KEPT]
@@ -192,7 +179,6 @@ def test_another_recording_of_the_same_name_does_not_get_the_labels(tmp_path):
         (number,) = [n for name, n in ids(client).items() if name not in KEPT]
         assert client.get(f"/api/recordings/{number}/clip?t0=0&t1=1").status_code == 409
         assert sum(exported(client).values()) == 3
-    opened.project.close()
     (tmp_path / "kept.wav").rename(folder / "kept.wav")
     assert looked_at([folder]) == {**KEPT, "a.wav": ([], False), "kept.wav": (["song"], False)}
 
@@ -216,10 +202,8 @@ def test_names_in_another_normal_form_are_the_same_recording(tmp_path):
     """Disks of a Mac decompose accents."""
     name = "Mönchsgrasmücke é.wav"
     sound(tmp_path / "s" / unicodedata.normalize("NFC", name), 1)
-    opened = open_project([tmp_path / "s"])
-    with Client(opened) as client:
+    with project_of([tmp_path / "s"]) as client:
         labelled(client, 1, "song")
-    opened.project.close()
     (tmp_path / "s" / unicodedata.normalize("NFC", name)).rename(tmp_path / "s" / unicodedata.normalize("NFD", name))
     assert list(looked_at([tmp_path / "s"]).values()) == [(["song"], False)]
 
@@ -243,15 +227,12 @@ def test_two_folders_in_one_project_with_equal_names(tmp_path):
     project = tmp_path / "project"
     for seed, site in enumerate("AB"):
         sound(tmp_path / site / "x.flac", seed)
-        opened = open_project([tmp_path / site], project)
-        with Client(opened) as client:
+        with project_of([tmp_path / site], project) as client:
             number = next(n for name, n in ids(client).items() if name.endswith("x.flac") and not name.startswith("A/"))
             for k in range(3 - seed):
                 labelled(client, number, f"of {site}", 1000 * (k + 1))
-        opened.project.close()
     for given in (["A"], ["B"], ["A", "B"]):
-        opened = open_project([tmp_path / site for site in given], project)
-        with Client(opened) as client:
+        with project_of([tmp_path / site for site in given], project) as client:
             assert shown(client) == {"A/x.flac": (["of A"] * 3, False), "B/x.flac": (["of B"] * 2, False)}
             assert exported(client) == {"A/x.flac.outlark.csv": 3, "B/x.flac.outlark.csv": 2}
             alone = {
@@ -259,7 +240,6 @@ def test_two_folders_in_one_project_with_equal_names(tmp_path):
                 for n in ids(client).values()
             }
             assert len(alone) == 2, "single files are named differently, too"
-        opened.project.close()
 
 
 def test_names_that_differ_in_case_only_are_exported_apart(tmp_path):
@@ -268,20 +248,16 @@ def test_names_that_differ_in_case_only_are_exported_apart(tmp_path):
     sound(tmp_path / "s" / "X.WAV", 2)
     if len(list((tmp_path / "s").iterdir())) == 1:
         pytest.skip("names of this disk have no case")
-    opened = open_project([tmp_path / "s"])
-    with Client(opened) as client:
+    with project_of([tmp_path / "s"]) as client:
         assert len({name.casefold() for name in exported(client)}) == 2
-    opened.project.close()
 
 
 def test_the_project_and_the_recordings_move_separately(tmp_path):
     """The project on the laptop, the recordings on a disk that is mounted elsewhere each time."""
     disk, project = tmp_path / "mnt" / "disk", tmp_path / "home" / "project"
     sound(disk / "a.wav", 1)
-    opened = open_project([disk], project)
-    with Client(opened) as client:
+    with project_of([disk], project) as client:
         labelled(client, 1, "song")
-    opened.project.close()
     disk = disk.rename(tmp_path / "disk2")
     assert looked_at([disk], project) == {"a.wav": (["song"], False)}
     project = project.rename(tmp_path / "elsewhere")
@@ -305,12 +281,10 @@ def test_a_project_is_opened_by_its_folder_alone(tmp_path):
 
 def test_recordings_dropped_on_the_page_move_with_the_project(tmp_path):
     folder = season(tmp_path / "season")
-    opened = open_project([folder])
-    with Client(opened) as client:
+    with project_of([folder]) as client:
         content = sound(tmp_path / "dropped.wav", 50).read_bytes()
         number = client.put("/api/uploads/dropped.wav", content=content).json()["id"]
         labelled(client, number, "dropped")
-    opened.project.close()
     assert looked_at([folder.rename(tmp_path / "moved")]) == {**KEPT, "dropped.wav": (["dropped"], False)}
 
 
@@ -328,10 +302,8 @@ def test_identical_recordings_are_kept_apart(tmp_path):
         path = tmp_path / "s" / name
         path.parent.mkdir(parents=True)
         soundfile.write(path, np.zeros(RATE), RATE)
-    opened = open_project([tmp_path / "s"])
-    with Client(opened) as client:
+    with project_of([tmp_path / "s"]) as client:
         labelled(client, ids(client)["B/x.wav"], "hum")
-    opened.project.close()
     expected = {"A/x.wav": ([], False), "B/x.wav": (["hum"], False)}
     assert looked_at([(tmp_path / "s").rename(tmp_path / "t")]) == expected
 
@@ -349,130 +321,20 @@ def test_results_that_move_with_their_recordings_are_opened(tmp_path, trained_fo
     counts = []
     for name in ("first", "second"):
         folder = folder.rename(tmp_path / name)
-        opened = open_project([folder / "found"])
-        with Client(opened) as client:
+        with project_of([folder / "found"]) as client:
             project = client.get("/api/project").json()
             assert project["problems"] == []
             counts.append([(r["name"], r["known"], r["missing"]) for r in project["recordings"]])
-        opened.project.close()
     assert counts[0] == counts[1]
     assert [missing for _, _, missing in counts[0]] == [False, False]
     assert sum(known for _, known, _ in counts[0]) > 30
 
 
-# ------------------------------------------------------------------ older project files
-
-
-def as_before(project: Path, absolute: dict[str, Path]) -> None:
-    """Turn a project file into one of an earlier outlark, which knew recordings by absolute path alone."""
-    path, older = project / "project.sqlite", project / "older.sqlite"
-    db = sqlite3.connect(older, isolation_level=None)
-    db.executescript("".join(STEPS[:2]) + "; PRAGMA user_version = 2")
-    db.execute("ATTACH ? AS now", (str(path),))
-    for (table,) in db.execute(
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-    ).fetchall():
-        columns = ", ".join(f'"{row[1]}"' for row in db.execute(f'PRAGMA main.table_info("{table}")').fetchall())
-        db.execute(f'INSERT INTO main."{table}" ({columns}) SELECT {columns} FROM now."{table}"')
-    for name, place in absolute.items():
-        db.execute("UPDATE recording SET path = ? WHERE name = ?", (str(place), name))
-    db.close()
-    for end in ("-wal", "-shm"):
-        path.with_name(path.name + end).unlink(missing_ok=True)
-    older.replace(path)
-
-
-def doubled(project: Path, name: str, path: Path) -> int:
-    """Another row for the same recording, as an earlier outlark made after a move."""
-    db = sqlite3.connect(project / "project.sqlite", isolation_level=None)
-    cursor = db.execute(
-        "INSERT INTO recording (path, name, sample_rate, channels, n_samples, print, facts) "
-        "SELECT ?, name, sample_rate, channels, n_samples, print, facts FROM recording WHERE name = ?",
-        (str(path), name),
-    )
-    db.close()
-    return int(cursor.lastrowid or 0)
-
-
-def test_an_older_project_file_is_taken_over_where_it_is(tmp_path):
-    folder = season(tmp_path / "season")
-    as_before(folder / "outlark-review", {})
-    assert looked_at([folder]) == KEPT
-    assert looked_at([folder.rename(tmp_path / "moved")]) == KEPT
-
-
-def test_an_older_project_file_that_was_moved_is_taken_over(tmp_path):
-    folder = season(tmp_path / "season")
-    as_before(folder / "outlark-review", {name: Path("/somewhere/else", name) for name in KEPT})
-    assert looked_at([folder]) == KEPT
-
-
-def test_recordings_that_an_older_outlark_doubled_become_one_again(tmp_path):
-    """Labels of both, each once; what was done can still be undone."""
-    folder = season(tmp_path / "season")
-    project = folder / "outlark-review"
-    as_before(project, {name: Path("/somewhere/else", name) for name in KEPT})
-    twins = {name: doubled(project, name, folder / name) for name in KEPT}
-    db = sqlite3.connect(project / "project.sqlite", isolation_level=None)
-    rows = db.execute("SELECT t0, class_id FROM annotation WHERE recording_id = 1").fetchall()
-    for t0, class_id in [*rows, (9000, rows[0][1])]:  # the label that was there before, again, and a new one
-        place = {"recording_id": twins["a.wav"], "class_id": class_id, "t0": t0, "t1": t0 + 800}
-        values = (*place.values(), "example", "drawn")
-        cursor = db.execute(
-            "INSERT INTO annotation (recording_id, class_id, t0, t1, role, origin) VALUES (?, ?, ?, ?, ?, ?)", values
-        )
-    row = {"id": cursor.lastrowid, **place, "low_hz": None, "high_hz": None, "role": "example", "origin": "drawn"}
-    change = json.dumps([{"table": "annotation", "id": cursor.lastrowid, "before": None, "after": row}])
-    db.execute("INSERT INTO event (at, kind, changes) VALUES ('2024', 'annotate', ?)", (change,))
-    db.close()
-    expected = {**KEPT, "a.wav": (["song", "song"], False)}
-    opened = open_project([folder])
-    with Client(opened) as client:
-        assert shown(client) == expected
-        client.post("/api/undo")
-        assert shown(client) == KEPT
-        client.post("/api/redo")
-        assert shown(client) == expected
-        assert exported(client)["a.wav.outlark.csv"] == 2
-    orphans = "SELECT count(*) AS n FROM annotation WHERE recording_id NOT IN (SELECT id FROM recording)"
-    assert opened.project.store.row(orphans) == {"n": 0}
-    opened.project.close()
-
-
-def test_detections_of_doubled_recordings_are_there_once(tmp_path, demo_recordings, trained_folder):
-    folder = tmp_path / "night"
-    shutil.copytree(demo_recordings, folder, ignore=shutil.ignore_patterns("trained", "outlark-review"))
-    project = folder / "outlark-review"
-    shutil.copytree(trained_folder, project)
-    names = sorted(path.name for path in folder.glob("*.wav"))
-    before = _known(open_project([folder]))
-    as_before(project, {name: Path("/old", name) for name in names})
-    for name in names:
-        doubled(project, name, folder / name)
-    db = sqlite3.connect(project / "project.sqlite", isolation_level=None)
-    columns = "run_id, class_id, verdict, t0, t1, score, runner_up, runner_up_score, reason, low_hz, high_hz"
-    db.execute(f"INSERT INTO detection (recording_id, {columns}) SELECT recording_id + 2, {columns} FROM detection")
-    db.execute("UPDATE run SET scanned = '[1, 2, 3, 4]'")
-    db.close()
-    opened = open_project([folder])
-    assert opened.project.run()["scanned"] == [1, 2]
-    assert _known(opened) == before
-
-
-def _known(opened: Opened) -> list[tuple[str, int, int]]:
-    with Client(opened) as client:
-        found = client.get("/api/project").json()["recordings"]
-    opened.project.close()
-    return [(r["name"], r["known"], r["unknown"]) for r in found]
-
-
 def test_exports_can_be_read_and_name_their_recordings(tmp_path):
     folder = season(tmp_path / "season").rename(tmp_path / "moved")
-    opened = open_project([folder])
-    with Client(opened) as client:
+    with project_of([folder]) as client:
         number = ids(client)["sub folder/b.wav"]
         answer = client.get("/api/export", params={"format": "raven", "scope": "reviewed", "recording": number})
         path = tmp_path / "b.selections.txt"
         path.write_bytes(answer.content)
         assert len(read_annotations(path).annotations) == 2
-    opened.project.close()

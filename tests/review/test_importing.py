@@ -162,14 +162,6 @@ def test_importing_twice_doubles_nothing(opens):
         assert (rounded["added"], rounded["there"]) == (1, 1), "programs round times"
 
 
-def test_limits_that_were_lost_by_an_earlier_import_are_filled_in(opens):
-    with opens("a.wav") as client:
-        labelled(client, 1, "song", 800)
-        assert taken(client, raven((0.1, 0.2)))["there"] == 1
-        (row,) = client.get("/api/recordings/1/annotations").json()
-        assert (row["low_hz"], row["high_hz"]) == (1500.5, 3000.0)
-
-
 def test_what_cannot_be_an_annotation_is_told(opens):
     with opens("a.wav") as client:
         table = "recording,start_s,end_s,label\na.wav,0.1,0.1,song\na.wav,50,51,song\na.wav,0.5,0.6,song\n"

@@ -1,7 +1,6 @@
 """The loop without a browser: annotation, train, review, undo, discover, retrain, export."""
 
 import io
-import json
 import shutil
 import zipfile
 from pathlib import Path
@@ -13,12 +12,12 @@ from outlark.annotations import read_annotations
 from outlark.data.demo_recordings import demo_sound
 from outlark.data.synthetic import SAMPLE_RATE
 from outlark.errors import InputError
+from outlark.metrics.windows import wilson
 from outlark.review.opening import open_project
 from outlark.review.project import Job
-from outlark.review.queues import wilson
 from outlark.storage.model_file import load
 from tests.recordings_on_disk import outlark
-from tests.review.conftest import KNOWN, Client, annotation
+from tests.review.conftest import KNOWN, Client, annotation, project_of
 
 
 def found_by(client: Client, recording: int = 1) -> list[dict]:
@@ -291,26 +290,6 @@ def test_corrections_are_in_the_export_and_can_be_read_back(trained_client, tmp_
         assert len(annotations) >= (30 if scope == "corrected" else 9)
 
 
-@pytest.mark.parametrize("format", ["raven", "audacity", "csv", "jsonl"])
-def test_annotations_can_be_taken_from_one_project_to_another(trained_client, demo_recordings, tmp_path, format):
-    exported = trained_client.get("/api/export", params={"format": format, "scope": "reviewed", "recording": 1})
-    name = "demo_20240512_053000" + {"raven": ".Table.1.selections.txt", "audacity": ".txt"}.get(format, f".{format}")
-    opened = open_project([demo_recordings], tmp_path / "second")
-    with Client(opened) as client:
-        taken = client.post("/api/recordings/1/import", params={"name": name}, content=exported.content)
-        assert taken.status_code == 201, taken.text
-        assert taken.json()["added"] == 9
-        ours, theirs = (
-            [(a["t0"], a["t1"], names(c)[a["class_id"]]) for a in c.get("/api/recordings/1/annotations").json()]
-            for c in (client, trained_client)
-        )
-        assert np.abs(np.array([o[:2] for o in ours]) - np.array([t[:2] for t in theirs])).max() <= 12
-        assert [o[2] for o in ours] == [t[2] for t in theirs]
-        client.post("/api/undo")
-        assert client.get("/api/recordings/1/annotations").json() == []
-    opened.project.close()
-
-
 def test_an_odd_example_is_named(client):
     annotation(client, n=5, labels=("tuti-D", "cach-Z"))
     _, placed = demo_sound(0)
@@ -380,8 +359,7 @@ def test_nothing_to_train_on_is_told(client):
 @pytest.mark.parametrize("with_model", [False, True])
 def test_results_of_a_run_are_opened(trained_client, detected, tmp_path, with_model):
     shutil.copytree(detected / "found", tmp_path / "found")
-    opened = open_project([tmp_path / "found"], model=detected / "model.outlark" if with_model else None)
-    with Client(opened) as client:
+    with project_of([tmp_path / "found"], model=detected / "model.outlark" if with_model else None) as client:
         if with_model:
             assert client.get("/api/project").json()["run"]["searched"] == 0
             assert client.work("/api/scan")["state"] == "done"
@@ -392,7 +370,6 @@ def test_results_of_a_run_are_opened(trained_client, detected, tmp_path, with_mo
         project = client.get("/api/project").json()
         assert project["run"]["has_model"] == with_model
         assert project["run"]["new"] == 1
-    opened.project.close()
     again = open_project([tmp_path / "found"])
     assert len(again.project.store.rows("SELECT * FROM annotation")) == 1
     again.project.close()
@@ -402,8 +379,7 @@ def test_results_of_a_run_are_opened(trained_client, detected, tmp_path, with_mo
 def test_corrections_train_the_model_of_the_results_again(detected, tmp_path, only_rejections):
     """One click: the model that lies beside its results, its own examples, and what was corrected."""
     shutil.copytree(detected, tmp_path / "run")
-    opened = open_project([tmp_path / "run" / "found"])
-    with Client(opened) as client:
+    with project_of([tmp_path / "run" / "found"]) as client:
         before = client.get("/api/project").json()
         assert before["run"]["given"] == "model.outlark"
         assert [c["of_model"] for c in before["classes"]] == [3, 3, 3]
@@ -420,29 +396,26 @@ def test_corrections_train_the_model_of_the_results_again(detected, tmp_path, on
         assert job["state"] == "done", job["message"]
         now = client.get("/api/project").json()
         assert (now["run"]["id"], now["run"]["given"], now["run"]["new"]) == (2, "model.outlark", 0)
-        model = load(opened.project.folder / opened.project.run()["model"])
+        model = load(client.opened.project.folder / client.opened.project.run()["model"])
         assert len(model.negatives_) == 1
         assert len(model.training_) == (9 if only_rejections else 16)
         assert model.lineage_[-1]["name"] == "model.outlark"
         assert found_by(client)
         # once more from the same model: the corrections do not count twice
         assert client.work("/api/train")["state"] == "done"
-        again = load(opened.project.folder / opened.project.run()["model"])
+        again = load(client.opened.project.folder / client.opened.project.run()["model"])
         assert (len(again.training_), len(again.negatives_)) == (len(model.training_), 1)
-    opened.project.close()
 
 
 def test_results_without_their_model_train_on_corrections_alone(detected, tmp_path):
     shutil.copytree(detected / "found", tmp_path / "found")
-    opened = open_project([tmp_path / "found"])
-    with Client(opened) as client:
+    with project_of([tmp_path / "found"]) as client:
         assert client.get("/api/project").json()["run"]["given"] is None
         for item in client.get("/api/queue", params={"order": "time"}).json()["items"][:12]:
             client.post("/api/reviews", json={"detection_id": item["id"], "verdict": "confirm"})
         assert client.work("/api/train")["state"] == "done"
-        model = load(opened.project.folder / opened.project.run()["model"])
+        model = load(client.opened.project.folder / client.opened.project.run()["model"])
         assert len(model.training_) == 12
-    opened.project.close()
 
 
 def test_results_do_not_go_with_another_model(detected, tmp_path):
@@ -450,23 +423,6 @@ def test_results_do_not_go_with_another_model(detected, tmp_path):
     (tmp_path / "other.outlark").write_bytes(b"something else")
     with pytest.raises(InputError, match="is not the model that made these results"):
         open_project([tmp_path / "found"], model=tmp_path / "other.outlark")
-
-
-def test_two_sessions_on_one_project_see_each_other(trained, demo_recordings):
-    other = open_project([demo_recordings], trained.project.folder)
-    with Client(trained) as one, Client(other) as two:
-        before = two.get("/api/revision").json()["revision"]
-        items = one.get("/api/queue").json()["items"]
-        for number, item in enumerate(items[:10]):
-            (one, two)[number % 2].post("/api/reviews", json={"detection_id": item["id"], "verdict": "confirm"})
-        assert two.get("/api/revision").json()["revision"] != before
-        assert one.get("/api/queue").json() == two.get("/api/queue").json()
-        two.post("/api/undo")
-        states = [item["status"] for item in one.get("/api/queue").json()["items"]]
-        assert states[:10].count("confirmed") == 9
-    events = trained.project.store.rows("SELECT * FROM event ORDER BY id")
-    assert all(json.loads(event["changes"]) for event in events)
-    other.project.close()
 
 
 def test_a_change_that_comes_again_is_stored_once(trained_client):

@@ -196,23 +196,3 @@ def test_a_dropped_table_is_imported(trained, visit, tmp_path):
     )
     page.page.wait_for_selector("#status:has-text('1 annotations from notes.txt')")
     assert len(page.get("/api/recordings/1/annotations")) == before + 1
-
-
-def test_pictures(trained, visit, serving, tmp_path):
-    """Screenshots of a small window in both themes, with the server and without."""
-    with_classes(trained, 9)
-    page = visit(trained, viewport=SMALL)
-    page.ignored = "Failed to load resource"
-    page.review_next()
-    for theme in ("light", "dark"):
-        page.page.select_option("#theme", theme)
-        page.shot(tmp_path, theme)
-    serving.stop(page.url)
-    page.page.locator("#spectrogram").focus()
-    page.page.keyboard.press("u")
-    page.page.wait_for_selector("#foot.trouble")
-    for theme in ("dark", "light"):
-        page.page.select_option("#theme", theme)
-        page.page.screenshot(path=tmp_path / f"away-{theme}.png")
-    for picture in tmp_path.glob("*.png"):
-        assert picture.stat().st_size > 30_000

@@ -2,8 +2,10 @@
 
 import pytest
 
+from outlark.data.synthetic import SAMPLE_RATE
 from outlark.review.project import insert_detections
-from tests.review.browsing import chromium, statuses
+from outlark.segments import Segment
+from tests.review.browsing import chromium
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here: apt-get install chromium")
 
@@ -13,12 +15,13 @@ def lengthened(opened, total: int) -> None:
     store = opened.project.store
     have = store.row("SELECT count(*) AS n FROM detection WHERE class_id IS NOT NULL")["n"]
     run = opened.project.run()["id"]
-    rows = [
-        (run, 1, 1, "known", 300 * k, 300 * k + 150, 0.5 + k / total, None, None, "made for a test", None, None)
+    name = opened.project.class_names()[1]
+    made = [
+        Segment(start=300 * k, end=300 * k + 150, sample_rate=SAMPLE_RATE, label=name, score=0.5 + k / total)
         for k in range(total - have)
     ]
     with store.writing() as db:
-        insert_detections(db, rows)
+        insert_detections(db, run, opened.project.recording(1), {name: 1}, made)
 
 
 @pytest.mark.parametrize("order", ["uncertain", "random", "time"])
@@ -73,7 +76,7 @@ def test_five_thousand_detections_can_all_be_reviewed(trained, visit):
     page.saved()
     page.page.wait_for_selector("#queue-count:has-text('5000 of 5000')")
     page.page.wait_for_selector("#queue-count:has-text('Everything in this queue is reviewed')")
-    assert "pending" not in statuses(page).values()
+    assert "pending" not in page.statuses().values()
 
 
 def test_what_is_clicked_beyond_the_first_page_can_be_judged(trained, visit):
@@ -88,5 +91,5 @@ def test_what_is_clicked_beyond_the_first_page_can_be_judged(trained, visit):
     before = page.page.locator("#queue-count").inner_text()
     page.page.keyboard.press("y")
     page.saved()
-    assert statuses(page).get(last["id"], "confirmed") == "confirmed"
+    assert page.statuses().get(last["id"], "confirmed") == "confirmed"
     page.page.wait_for_function("(text) => document.getElementById('queue-count').innerText !== text", arg=before)

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from starlette.testclient import TestClient
 
 from outlark.errors import InputError
-from outlark.review.api import recordings
+from outlark.review import recordings
 from outlark.review.opening import open_project
-from outlark.review.serving import COOKIE, HEADERS, bind, is_loopback, make_app
-from tests.review.conftest import HOST, Client, limited
+from outlark.review.serving import SECURITY_HEADERS, TOKEN_COOKIE, bind, is_loopback, make_app
+from tests.review.conftest import HOST, Client, limited, project_of
 
 SOUND = b"RIFF\x24\x00\x00\x00WAVE"
 
@@ -62,9 +62,9 @@ def test_every_answer_has_the_headers(client):
         client.get("/nothing"),
         client.get("/", headers={"host": "x"}),
     ):
-        assert {name: answer.headers[name] for name in HEADERS} == HEADERS
+        assert {name: answer.headers[name] for name in SECURITY_HEADERS} == SECURITY_HEADERS
         assert "access-control-allow-origin" not in answer.headers
-    assert "unsafe" not in HEADERS["content-security-policy"]
+    assert "unsafe" not in SECURITY_HEADERS["content-security-policy"]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_uploads_must_say_how_long_they_are(client):
 
 
 def test_large_uploads_are_refused(client, monkeypatch):
-    huge = {"content-length": str(recordings.MOST_BYTES + 1)}
+    huge = {"content-length": str(recordings.MAX_UPLOAD_BYTES + 1)}
     assert client.put("/api/uploads/a.wav", content=b"x", headers=huge).status_code == 413
     free = shutil.disk_usage("/")._replace(free=1000)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: free)
@@ -160,7 +160,7 @@ def test_files_behind_links_and_outside_are_not_served(tmp_path, demo_recordings
     (folder / "link.wav").symlink_to(tmp_path / "secret.txt")
     shutil.copy(next(demo_recordings.glob("*.wav")), folder / "a.wav")
     opened = open_project([folder])
-    assert [p["name"] for p in opened.problems] == ["link.wav"]
+    assert [p.where for p in opened.problems] == ["link.wav"]
     with Client(opened) as client:
         assert [r["name"] for r in client.get("/api/project").json()["recordings"]] == ["a.wav"]
         assert client.get("/api/recordings/2/audio").status_code == 404
@@ -212,7 +212,7 @@ def test_any_address_but_loopback_needs_a_token(opened):
         page = {"origin": f"http://{HOST}"}
         assert client.get("/api/project").status_code == 401
         assert client.get("/api/project", headers={"x-outlark-token": "wrong"}).status_code == 401
-        assert client.get("/api/project", headers={"cookie": f"{COOKIE}=wrong"}).status_code == 401
+        assert client.get("/api/project", headers={"cookie": f"{TOKEN_COOKIE}=wrong"}).status_code == 401
         assert client.post("/api/token", json={"token": "wrong"}, headers=page).status_code == 403
         assert client.get("/").status_code == 200
         assert client.get("/api/project", headers={"x-outlark-token": token}).status_code == 200
@@ -240,8 +240,7 @@ def test_a_host_that_is_not_loopback_gets_a_long_token(monkeypatch):
 
 def test_a_recording_that_vanishes_is_told(tmp_path, demo_recordings):
     shutil.copy(next(demo_recordings.glob("*.wav")), tmp_path / "a.wav")
-    opened = open_project([tmp_path])
-    with Client(opened) as client:
+    with project_of([tmp_path]) as client:
         client.post("/api/classes", json={"name": "song"})
         client.post("/api/annotations", json={"recording_id": 1, "class_id": 1, "t0": 100, "t1": 5000})
         (tmp_path / "a.wav").unlink()
@@ -253,7 +252,6 @@ def test_a_recording_that_vanishes_is_told(tmp_path, demo_recordings):
         job = client.work("/api/train")
         assert job["state"] == "failed"
         assert "does not exist" in job["message"]
-    opened.project.close()
 
 
 def test_corrupt_audio_is_told_and_the_rest_is_opened(tmp_path, demo_recordings):
@@ -261,7 +259,7 @@ def test_corrupt_audio_is_told_and_the_rest_is_opened(tmp_path, demo_recordings)
     (tmp_path / "b.wav").write_bytes(b"no sound")
     (tmp_path / "c.flac").write_bytes(b"")
     opened = open_project([tmp_path])
-    assert [(p["name"], "is a text file" in p["message"] or "empty" in p["message"]) for p in opened.problems] == [
+    assert [(p.where, "is a text file" in p.message or "empty" in p.message) for p in opened.problems] == [
         ("b.wav", True),
         ("c.flac", True),
     ]

@@ -266,8 +266,9 @@ def test_a_verdict_on_what_was_just_replaced_is_stored(trained_client):
     second = client.get("/api/queue", params={"order": "time"}).json()["items"][1]
     assert client.work("/api/train")["state"] == "done"
     for item in (first, second):
-        answer = client.post("/api/reviews", json={"detection_id": item["id"], "verdict": "confirm"})
-        assert answer.status_code == 201, answer.text
+        found = {name: item[name] for name in ("recording_id", "class_id", "t0", "t1", "score")}
+        body = {"detection_id": item["id"], "found": found, "verdict": "confirm"}
+        assert client.post("/api/reviews", json=body).status_code == 201
     now = client.get("/api/queue", params={"order": "time", "limit": 20000}).json()["items"]
     for item in (first, second):
         assert [i["status"] for i in now if (i["recording_id"], i["t0"]) == (item["recording_id"], item["t0"])] == [

@@ -14,7 +14,7 @@ import pytest
 
 from outlark.review.opening import open_project
 from outlark.review.store import Store
-from tests.review.browsing import Visit, chromium, statuses
+from tests.review.browsing import Visit, chromium
 from tests.review.conftest import Client, limited
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here: apt-get install chromium")
@@ -73,7 +73,7 @@ def test_verdicts_given_while_the_server_is_stopped_are_stored_when_it_is_back(t
     serving.again(trained, page.url)
     back(page)
     assert events(trained) == [*before, *["review: unknown"] * 3]
-    assert {statuses(page)[i] for i in ids} == {"relabelled"}
+    assert {page.statuses()[i] for i in ids} == {"relabelled"}
 
 
 def test_unsaved_changes_outlive_the_page_and_leaving_it_warns(trained, visit, serving):
@@ -92,7 +92,7 @@ def test_unsaved_changes_outlive_the_page_and_leaving_it_warns(trained, visit, s
     page.page = page.context.new_page()
     page.open()
     page.saved()
-    assert {statuses(page)[i] for i in ids} == {"relabelled"}
+    assert {page.statuses()[i] for i in ids} == {"relabelled"}
     assert events(trained)[-2:] == ["review: unknown"] * 2
 
 
@@ -109,7 +109,7 @@ def test_a_reload_with_changes_that_cannot_be_stored_shows_them(trained, visit, 
     n = int(page.page.evaluate("document.body.dataset.waiting"))
     unsaved(page, n)
     shown = int(page.page.locator("#queue-count").inner_text().split()[0])
-    assert shown > list(statuses(page).values()).count("confirmed")
+    assert shown > list(page.statuses().values()).count("confirmed")
     page.page.on("dialog", lambda dialog: dialog.accept())
     page.page.goto(page.url)
     page.page.wait_for_selector("body[data-ready]")
@@ -118,7 +118,7 @@ def test_a_reload_with_changes_that_cannot_be_stored_shows_them(trained, visit, 
     monkeypatch.setattr(sqlite3, "connect", connect)
     store.close()
     back(page)
-    assert list(statuses(page).values()).count("confirmed") == shown
+    assert list(page.statuses().values()).count("confirmed") == shown
 
 
 def test_a_change_whose_answer_was_lost_is_stored_once(trained, visit):
@@ -143,7 +143,7 @@ def test_a_change_whose_answer_was_lost_is_stored_once(trained, visit):
     assert len(asked) == 2
     assert len(set(asked)) == 1
     assert len(events(trained)) == len(before) + 1
-    assert statuses(page)[judged_id] == "relabelled"
+    assert page.statuses()[judged_id] == "relabelled"
 
 
 def test_a_change_that_is_refused_is_told_and_the_rest_are_stored(trained, visit, serving):

@@ -66,7 +66,7 @@ def command(
     if given["port"] == 0:
         address = at_usual_port(address, opened.project.store.identity())
     for problem in (*opened.problems, *opened.project.missing()):
-        say(f"Warning: {problem['name']}: {problem['message']}", err=True)
+        say(f"Warning: {problem.where}: {problem.message}", err=True)
 
     def started() -> None:
         if given["as_json"]:

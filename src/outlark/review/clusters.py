@@ -3,7 +3,7 @@
 import sqlite3
 import string
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.cluster import AgglomerativeClustering
@@ -12,20 +12,20 @@ from outlark.detection.detector import NoteDetector
 from outlark.errors import AudioError
 from outlark.features.base import HIGHEST_SHARE
 from outlark.features.note import NoteFrontEnd
-from outlark.review.project import Job, Project, Recording
-from outlark.review.store import Row
+from outlark.review.project import Job, Project
+from outlark.review.store import Row, insert
 from outlark.segments import UNKNOWN
 
 #: Most sounds that are grouped, spread evenly over all of them: the time grows with the square.
-MOST = 800
+MAX_SOUNDS = 800
 #: Fewest sounds in a group, and most groups shown.
-FEWEST, MOST_GROUPS = 3, 12
+MIN_GROUP_SIZE, MAX_GROUPS = 3, 12
 #: Sounds are similar up to this distance: 1 - correlation of their descriptions.
-NEAR = 0.5
+MAX_DISTANCE = 0.5
 #: Seconds around a sound from which its background is estimated.
 AROUND_S = 1.0
 #: Durations of possible notes, relative to the shortest and the longest example.
-SHORTEST, LONGEST = 0.4, 4.0
+SHORTEST_RATIO, LONGEST_RATIO = 0.4, 4.0
 #: A factor of two in length adds this to the distance.
 LENGTH_WEIGHT = 0.15
 
@@ -44,23 +44,23 @@ def groups_of(samples: np.ndarray, seconds: np.ndarray) -> list[Group]:
     >>> [group.members.tolist() for group in groups_of(samples, np.full(8, 0.2))]
     [[0, 2, 4, 6], [1, 3, 5]]
     """
-    if len(samples) < FEWEST:
+    if len(samples) < MIN_GROUP_SIZE:
         return []
     octaves = np.log2(seconds)
     distance = np.clip(1.0 - samples @ samples.T, 0.0, 2.0)
     distance += LENGTH_WEIGHT * np.abs(octaves[:, np.newaxis] - octaves)
     clustering = AgglomerativeClustering(
-        n_clusters=None, metric="precomputed", linkage="average", distance_threshold=NEAR
+        n_clusters=None, metric="precomputed", linkage="average", distance_threshold=MAX_DISTANCE
     )
     labels = clustering.fit_predict(distance)
     found = []
     for label in np.unique(labels):
         members = np.flatnonzero(labels == label)
-        if len(members) >= FEWEST:
+        if len(members) >= MIN_GROUP_SIZE:
             within = distance[np.ix_(members, members)].mean(axis=1)
             order = np.argsort(within, kind="stable")
             found.append(Group(members[order], within[order]))
-    return sorted(found, key=lambda group: (-len(group.members), int(group.members.min())))[:MOST_GROUPS]
+    return sorted(found, key=lambda group: (-len(group.members), int(group.members.min())))[:MAX_GROUPS]
 
 
 def find_clusters(project: Project, run_id: int, detector: NoteDetector, job: Job) -> None:
@@ -73,14 +73,10 @@ def find_clusters(project: Project, run_id: int, detector: NoteDetector, job: Jo
     with project.store.writing() as db:
         delete_clusters(db, run_id)
         for name, group in zip(string.ascii_uppercase, groups, strict=False):
-            cursor = db.execute("INSERT INTO cluster (run_id, name) VALUES (?, ?)", (run_id, name))
-            rows = [(described[i][0], float(d)) for i, d in zip(group.members, group.distances, strict=True)]
-            places = ("recording_id", "t0", "t1", "low_hz", "high_hz")
-            db.executemany(
-                "INSERT INTO member (cluster_id, recording_id, t0, t1, low_hz, high_hz, distance) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [(cursor.lastrowid, *(row[key] for key in places), distance) for row, distance in rows],
-            )
+            cluster = insert(db, "cluster", {"run_id": run_id, "name": name})
+            for i, distance in zip(group.members, group.distances, strict=True):
+                place = {key: described[i][0][key] for key in ("recording_id", "t0", "t1", "low_hz", "high_hz")}
+                insert(db, "member", {"cluster_id": cluster, **place, "distance": float(distance)})
 
 
 def delete_clusters(db: sqlite3.Connection, run_id: int) -> None:
@@ -97,28 +93,31 @@ def _sounds(project: Project, run_id: int, detector: NoteDetector) -> list[Row]:
         run_id,
         UNKNOWN,
     )
-    least = SHORTEST * float(detector.layout_.shortest_s.min())
-    most = LONGEST * float(detector.layout_.longest_s.max())
+    least = SHORTEST_RATIO * float(detector.layout_.shortest_s.min())
+    most = LONGEST_RATIO * float(detector.layout_.longest_s.max())
     fit = [row for row in rows if least <= row["seconds"] <= most]
-    return [fit[i] for i in np.unique(np.linspace(0, len(fit) - 1, MOST).astype(int))] if len(fit) > MOST else fit
+    return (
+        [fit[i] for i in np.unique(np.linspace(0, len(fit) - 1, MAX_SOUNDS).astype(int))]
+        if len(fit) > MAX_SOUNDS
+        else fit
+    )
 
 
 def _descriptions(project: Project, detector: NoteDetector, sounds: Sequence[Row], job: Job) -> list[np.ndarray]:
     """Each sound as a vector of length 1, over a wide band; zeros if it cannot be read."""
-    ends: dict[int, tuple[Recording, Any, NoteFrontEnd]] = {}
+    front_ends: dict[int, NoteFrontEnd] = {}
+    recordings = {recording.id: recording for recording in project.recordings()}
     found = []
     for number, row in enumerate(sounds):
         job.tell(number / len(sounds), "grouping the unknown sounds")
-        if row["recording_id"] not in ends:
-            recording = project.recording(row["recording_id"])
-            assert recording is not None
-            front_end = _front_end(detector, recording.sample_rate)
-            ends[recording.id] = recording, project.sound(recording), front_end
-        recording, sound, front_end = ends[row["recording_id"]]
+        recording = recordings[row["recording_id"]]
         rate = recording.sample_rate
+        if rate not in front_ends:
+            front_ends[rate] = _front_end(detector, rate)
+        front_end = front_ends[rate]
         first = max(0, row["t0"] - round(AROUND_S * rate))
         try:
-            samples = sound.part(first, row["t1"] + round(AROUND_S * rate))
+            samples = recording.sound.part(first, row["t1"] + round(AROUND_S * rate))
         except AudioError:
             found.append(np.zeros(front_end.n_slices * front_end.n_features_))
             continue

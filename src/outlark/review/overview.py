@@ -2,83 +2,88 @@
 
 import re
 from functools import lru_cache
-from typing import Any, cast
+from typing import cast
+
+from fastapi import APIRouter, Request
 
 from outlark.audio.sound import resample
-from outlark.audio.sound_files import without_sound_suffix
+from outlark.audio.sound_files import SUFFIXES, without_sound_suffix
 from outlark.commands.plot import with_surroundings
 from outlark.detection.detector import NoteDetector
 from outlark.detection.thresholds import BINS, calibrated
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.note import NoteFrontEnd
 from outlark.review import queues
-from outlark.review.project import MAKING, Project
+from outlark.review.project import RUN_IN_PROGRESS, Answer, Current, Id, Project, Run
 from outlark.review.store import Row
 from outlark.review.training import corrections_of, examples_of
 from outlark.storage.model_file import load
 
+#: Examples that are shown for a detection.
+EXAMPLES_SHOWN = 2
+routes = APIRouter(prefix="/api", tags=["results"])
 
-def overview(project: Project, number: int | None = None) -> dict[str, Any]:
+
+@routes.get("/project")
+def overview(request: Request, project: Current, run: Run = None) -> Answer:
     """Recordings, classes with their examples, the model of a run and what is new since it was trained."""
-    run, last = project.run(number), project.jobs.last
-    examples = examples_of(project)
-    history = project.store.row("SELECT sum(state = 'done') AS done, sum(state = 'undone') AS undone FROM event") or {
-        "done": 0,
-        "undone": 0,
-    }
+    opened, shown = request.app.state.opened, project.run(run)
+    done, undone = (
+        project.store.value("SELECT count(*) FROM event WHERE state = ?", state) for state in ("done", "undone")
+    )
     return {
-        "revision": project.store.revision(),
-        "recordings": _recordings(project, run),
-        "classes": _classes(project, run, examples),
-        "run": _run(project, run),
-        "clusters": _clusters(project, run),
-        "job": None if last is None else last.as_dict(),
-        "undo": history["done"] or 0,
-        "redo": history["undone"] or 0,
-        "precision": queues.precision(project, run),
-        "missed": queues.missed(project, run),
-        "grouping": project.chores.running,
+        "id": project.store.identity(),
+        "title": opened.title,
+        "problems": [{"name": p.where, "message": p.message} for p in (*opened.problems, *project.missing())],
+        "sounds": SUFFIXES,
+        **revision(project),
+        "recordings": _recordings(project, shown),
+        "classes": _classes(project, shown),
+        "run": _run(project, shown),
+        "clusters": _clusters(project, shown),
+        "undo": done,
+        "redo": undone,
+        "precision": queues.precision(project, shown),
+        "missed": queues.missed(project, shown),
     }
+
+
+@routes.get("/revision")
+def revision(project: Current) -> Answer:
+    """Changes when another tab has changed something; with the running job, and whether grouping is under way."""
+    last = project.jobs.last
+    job = None if last is None else last.as_dict()
+    return {"revision": project.store.revision(), "job": job, "grouping": project.chores.running}
 
 
 def _recordings(project: Project, run: Row | None) -> list[Row]:
+    query = "SELECT recording_id, count(*) FROM detection WHERE run_id = ? AND class_id {} GROUP BY recording_id"
+    number = None if run is None else run["id"]
+    known, unknown = (_counts(project, query.format(what), number) for what in ("IS NOT NULL", "IS NULL"))
     scanned, heard = (set(), {}) if run is None else (set(run["scanned"]), run["heard"])
-    rows = project.store.rows(
-        "SELECT recording_id, sum(class_id IS NOT NULL) AS known, sum(class_id IS NULL) AS unknown "
-        "FROM detection WHERE run_id = ? GROUP BY recording_id",
-        -1 if run is None else run["id"],
-    )
-    counts = {row["recording_id"]: row for row in rows}
     return [
         {
             "id": r.id, "name": r.name, "short": without_sound_suffix(r.name), "seconds": r.seconds,
-            "sample_rate": r.sample_rate,
-            "began": r.facts.began, "remarks": list(dict.fromkeys([*r.facts.all_remarks, *heard.get(str(r.id), ())])),
-            "searched": r.id in scanned,
-            "known": counts.get(r.id, {}).get("known", 0), "unknown": counts.get(r.id, {}).get("unknown", 0),
-            "missing": r.missing,
+            "sample_rate": r.sample_rate, "began": r.facts.began, "searched": r.id in scanned, "missing": r.missing,
+            "remarks": list(dict.fromkeys([*r.facts.all_remarks, *heard.get(str(r.id), ())])),
+            "known": known.get(r.id, 0), "unknown": unknown.get(r.id, 0),
         }
         for r in sorted(project.recordings(), key=lambda recording: recording.missing)  # the page opens the first
     ]  # fmt: skip
 
 
-def _classes(project: Project, run: Row | None, examples: list[Row]) -> list[Row]:
-    found = {
-        row["class_id"]: row["n"]
-        for row in project.store.rows(
-            "SELECT class_id, count(*) AS n FROM detection WHERE run_id = ? GROUP BY class_id",
-            -1 if run is None else run["id"],
-        )
-    }
-    negatives = {
-        row["class_id"]: row["n"]
-        for row in project.store.rows(
-            "SELECT class_id, count(*) AS n FROM annotation WHERE role = 'negative' GROUP BY class_id"
-        )
-    }
+def _counts(project: Project, query: str, *values: object) -> dict[int, int]:
+    """What is counted, by the first column of the answer."""
+    return dict(tuple(row.values()) for row in project.store.rows(query, *values))
+
+
+def _classes(project: Project, run: Row | None) -> list[Row]:
+    number = None if run is None else run["id"]
+    found = _counts(project, "SELECT class_id, count(*) FROM detection WHERE run_id = ? GROUP BY class_id", number)
+    negatives = _counts(project, "SELECT class_id, count(*) FROM annotation WHERE role = 'negative' GROUP BY class_id")
     health, said = ({}, []) if run is None else (run["health"]["notes"], run["remarks"])
     given = ({} if run is None else run["health"].get("given")) or {"examples": {}}
-    listed = []
+    examples, listed = examples_of(project), []
     for row in project.classes():
         own = [e for e in examples if e["class_id"] == row["id"]]
         odd = [
@@ -110,17 +115,18 @@ def _run(project: Project, run: Row | None) -> Row | None:
         return None
     now = {(e["id"], e["class_id"], e["t0"], e["t1"]) for e in corrections_of(project)}
     then = {tuple(e) for e in run["examples"]}
-    names = {row["name"]: row["id"] for row in project.classes()}
-    wanted = project.wanted_thresholds(run)
+    ids, wanted, has_model = project.class_ids(), project.wanted_thresholds(run), run["model"] is not None
+
+    def by_id(values: dict[str, float]) -> dict[str, float]:
+        return {str(ids[name]): value for name, value in values.items() if name in ids}
+
     return {
-        "id": run["id"], "at": run["at"], "has_model": run["model"] is not None, "making": run["state"] == MAKING,
-        "remarks": [remark for remark in run["remarks"] if not any(names_class(remark, name) for name in names)],
-        "class_ids": [names.get(name) for name in run["classes"]],
-        "priors": {str(names[name]): value for name, value in run["health"]["priors"].items() if name in names},
-        "thresholds": {str(names[name]): value for name, value in run["thresholds"].items() if name in names},
-        "wanted": {str(names[name]): value for name, value in wanted.items() if name in names},
-        "undecided": run["model"] is not None and wanted != run["thresholds"],
-        "new": len({e[0] for e in now ^ then}) if run["model"] is not None else len(now),
+        "id": run["id"], "at": run["at"], "has_model": has_model, "making": run["state"] == RUN_IN_PROGRESS,
+        "remarks": [remark for remark in run["remarks"] if not any(names_class(remark, name) for name in ids)],
+        "class_ids": [ids.get(name) for name in run["classes"]], "priors": by_id(run["health"]["priors"]),
+        "thresholds": by_id(run["thresholds"]), "wanted": by_id(wanted),
+        "undecided": has_model and wanted != run["thresholds"],
+        "new": len({e[0] for e in now ^ then}) if has_model else len(now),
         "searched": len(run["scanned"]), "given": (run["health"].get("given") or {}).get("name"),
     }  # fmt: skip
 
@@ -133,22 +139,22 @@ def _clusters(project: Project, run: Row | None) -> list[Row]:
     )
 
 
-def histograms(project: Project, number: int | None = None) -> list[dict[str, Any]]:
+@routes.get("/calibration")
+def histograms(project: Current, run: Run = None) -> list[Answer]:
     """For each class: edges and counts of the histogram, thresholds, the valley, and the reviewed scores."""
-    run = project.run(number)
-    if run is None or run["model"] is None:
-        return []
-    ids, found = project.class_ids(), []
-    wanted = project.wanted_thresholds(run)
-    for name in run["classes"]:
-        if name not in ids:
-            continue
-        rows = project.store.rows("SELECT score FROM candidate WHERE run_id = ? AND class_id = ?", run["id"], ids[name])
-        prior = run["health"]["priors"][name]
+    shown, found = project.run(run), list[Answer]()
+    if shown is None or shown["model"] is None:
+        return found
+    ids, wanted = project.class_ids(), project.wanted_thresholds(shown)
+    for name in (name for name in shown["classes"] if name in ids):
+        rows = project.store.rows(
+            "SELECT score FROM candidate WHERE run_id = ? AND class_id = ?", shown["id"], ids[name]
+        )
+        prior = shown["health"]["priors"][name]
         judged = calibrated(name, prior, [row["score"] for row in rows])
         reviewed = project.store.rows(
             "SELECT score, verdict, queue FROM review WHERE run_id = ? AND class_id = ? AND verdict != 'unsure'",
-            run["id"], ids[name],
+            shown["id"], ids[name],
         )  # fmt: skip
         found.append(
             {
@@ -162,39 +168,33 @@ def histograms(project: Project, number: int | None = None) -> list[dict[str, An
     return found
 
 
-#: Examples that are shown.
-SHOWN = 2
-
-
-def speaking_for(project: Project, detection: Row) -> list[dict[str, Any]]:
+@routes.get("/detections/{detection_id}/evidence")
+def evidence(detection_id: Id, project: Current) -> list[Answer]:
     """The most influential examples of a detection, with their share, largest first.
 
     None for models without examples in the project, or without note-level `MDDKM`.
     """
+    detection = project.existing("detection", detection_id)
     run = project.run(detection["run_id"])
     if run is None or run["model"] is None or not run["health"].get("ids"):
         return []
     detector = _detector(str(project.folder / run["model"]), run["sha256"])
     front_end, recording = detector.front_end_, project.recording(detection["recording_id"])
-    if recording is None or not front_end.note_level or not isinstance(detector.class_model_, MDDKM):
+    if not front_end.note_level or not isinstance(detector.class_model_, MDDKM):
         return []
+    front_end = cast("NoteFrontEnd", front_end)
     rate = recording.sample_rate
     start_s, end_s = detection["t0"] / rate, detection["t1"] / rate
-    around = with_surroundings(project.sound(recording), start_s, end_s, detector)
+    around = with_surroundings(recording.sound, start_s, end_s, detector)
     samples = resample(around.samples, rate, detector.sample_rate_) if rate != detector.sample_rate_ else around.samples
-    front_end = cast("NoteFrontEnd", front_end)
     frames = front_end.transform(samples)
     first, length = (t * front_end.frame_rate for t in (start_s - around.start / rate, end_s - start_s))
     described = front_end.describe(frames.features, start=first, n_starts=1, length=length)
-    (influential,) = detector.class_model_.explain(described, n_notes=SHOWN)
+    (influential,) = detector.class_model_.explain(described, n_notes=EXAMPLES_SHOWN)
     ids = run["health"]["ids"]
-    rows = {row["id"]: row for row in project.store.rows("SELECT * FROM annotation")}
-    shown = [(rows.get(ids[int(one.note)]), one.share) for one in influential if int(one.note) < len(ids)]
-    return [
-        {**{key: row[key] for key in ("id", "recording_id", "class_id", "t0", "t1")}, "share": round(share, 3)}
-        for row, share in shown
-        if row is not None
-    ]
+    columns = "SELECT id, recording_id, class_id, t0, t1 FROM annotation WHERE id = ?"
+    shown = [(project.store.row(columns, ids[int(e.note)]), e.share) for e in influential if int(e.note) < len(ids)]
+    return [{**row, "share": round(share, 3)} for row, share in shown if row is not None]
 
 
 @lru_cache(maxsize=2)

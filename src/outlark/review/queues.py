@@ -3,21 +3,19 @@
 import hashlib
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
 
 from outlark.errors import InputError
 from outlark.metrics.windows import wilson
-from outlark.review.project import Project
+from outlark.review.project import LARGEST_INTEGER, Answer, Asked, Current, Project, Run
 from outlark.review.store import Row
 from outlark.segments import Span
 
-#: What was judged is still among the results: they may have been replaced since.
-STILL_FOUND = (
-    "EXISTS (SELECT 1 FROM detection d WHERE d.run_id = review.run_id AND d.recording_id = review.recording_id "
-    "AND d.t0 = review.t0 AND d.t1 = review.t1)"
-)
 PENDING, CONFIRMED, REJECTED, RELABELLED, UNSURE = "pending", "confirmed", "rejected", "relabelled", "unsure"
+routes = APIRouter(prefix="/api", tags=["results"])
 
 
 def statuses(detections: Sequence[Row], annotations: Sequence[Row]) -> dict[int, str]:
@@ -56,16 +54,16 @@ def _said(detection: Row, annotation: Row) -> str:
     return CONFIRMED if same else RELABELLED
 
 
+@routes.get("/queue")
 def queue(
-    project: Project,
-    *,
-    order: str,
-    of: str,
-    limit: int,
-    after: int | None = None,
-    through: int | None = None,
-    run: int | None = None,
-) -> dict[str, Any]:
+    project: Current,
+    order: Literal["uncertain", "random", "time"] = "uncertain",
+    of: Annotated[str, Query(pattern=r"^(known|unknown|[0-9]{1,15})$")] = "known",
+    limit: Annotated[int, Query(ge=1, le=20000)] = 500,
+    after: Annotated[int | None, Query(ge=0, le=LARGEST_INTEGER)] = None,
+    through: Annotated[int | None, Query(ge=0, le=LARGEST_INTEGER)] = None,
+    run: Run = None,
+) -> Answer:
     """A page of the detections in the order of review, over all recordings; counts are of all.
 
     It begins after the detection `after`, and reaches beyond `through` if that is not null; `more` says whether
@@ -75,21 +73,59 @@ def queue(
     if shown is None:
         return {"items": [], "total": 0, "reviewed": 0, "more": False}
     rows = with_statuses(project, _found(project, shown, of))
-    key = {"uncertain": _uncertainty, "random": _shuffled, "time": _time}[order]
-    thresholds = {row["id"]: shown["thresholds"].get(row["name"], 1.0) for row in project.classes()}
-    names = {recording.id: number for number, recording in enumerate(project.recordings())}
+    thresholds = {number: shown["thresholds"].get(name, 1.0) for number, name in project.class_names().items()}
+    lowest = min((t for t in thresholds.values() if t > 0), default=1.0)  # for unknown sounds
+    places = {recording.id: number for number, recording in enumerate(project.recordings())}
     for row in rows:
-        row["ratio"] = row["score"] / _threshold(row, thresholds)
-        row["place"] = names.get(row["recording_id"], 0)
-    rows.sort(key=lambda row: (key(row), row["id"]))
-    places = {row["id"]: place for place, row in enumerate(rows)}
-    if after is not None and after not in places:
+        row["ratio"] = row["score"] / (thresholds.get(row["class_id"]) or lowest)
+        row["place"] = places.get(row["recording_id"], 0)
+    rows.sort(key=lambda row: (ORDERS[order](row), row["id"]))
+    at = {row["id"]: number for number, row in enumerate(rows)}
+    if after is not None and after not in at:
         raise InputError("the queue has changed since; reload the page")
-    first = 0 if after is None else places[after] + 1
-    last = max(first, places.get(through, 0)) + limit
+    first = 0 if after is None else at[after] + 1
+    last = max(first, at.get(through, 0)) + limit
     reviewed = sum(row["status"] != PENDING for row in rows)
-    items = [_item(row) for row in rows[first:last]]
-    return {"items": items, "total": len(rows), "reviewed": reviewed, "more": last < len(rows)}
+    return {"items": rows[first:last], "total": len(rows), "reviewed": reviewed, "more": last < len(rows)}
+
+
+def _found(project: Project, run: Row, of: str) -> list[Row]:
+    query = "SELECT * FROM detection WHERE run_id = ?"
+    if of == "known":
+        # notes of a class that was deleted since are of no class that could be confirmed
+        return project.store.rows(f"{query} AND class_id IN (SELECT id FROM class)", run["id"])
+    if of == "unknown":
+        return project.store.rows(f"{query} AND class_id IS NULL", run["id"])
+    return project.store.rows(f"{query} AND class_id = ?", run["id"], int(of))
+
+
+def _random_key(row: Row) -> tuple[Any, ...]:
+    """Random, but the same order every time."""
+    text = f"{row['run_id']} {row['recording_id']} {row['t0']} {row['t1']}"
+    return (hashlib.sha256(text.encode()).digest(),)
+
+
+#: Sort keys of the orders of review.
+ORDERS: dict[str, Callable[[Row], tuple[Any, ...]]] = {
+    "uncertain": lambda row: (abs(math.log(max(row["ratio"], 1e-9))), row["place"], row["t0"]),
+    "random": _random_key,
+    "time": lambda row: (row["place"], row["t0"], row["t1"]),
+}
+
+
+@routes.get("/recordings/{recording_id}/detections")
+def detections(recording: Asked, project: Current, run: Run = None) -> list[Answer]:
+    shown = project.run(run) or {"id": None}
+    query = "SELECT * FROM detection WHERE run_id = ? AND recording_id = ? ORDER BY t0"
+    return with_statuses(project, project.store.rows(query, shown["id"], recording.id))
+
+
+@routes.get("/recordings/{recording_id}/candidates")
+def candidates(recording: Asked, project: Current, run: Run = None) -> list[list[float]]:
+    """What lower thresholds would find: class, start, end, score."""
+    shown = project.run(run) or {"id": None}
+    query = "SELECT class_id, t0, t1, score FROM candidate WHERE run_id = ? AND recording_id = ? ORDER BY t0"
+    return [list(row.values()) for row in project.store.rows(query, shown["id"], recording.id)]
 
 
 def with_statuses(project: Project, detections: Sequence[Row]) -> list[Row]:
@@ -107,77 +143,36 @@ def with_statuses(project: Project, detections: Sequence[Row]) -> list[Row]:
     return [{**row, "status": said[row["id"]]} for row in detections]
 
 
-def precision(project: Project, run: Row | None) -> dict[str, dict[str, Any]]:
+def precision(project: Project, run: Row | None) -> dict[str, Row]:
     """Class id → share of right detections among those reviewed in random order, with its 95 % limits.
 
     Only what was found by this run and still reaches the threshold counts; "cannot tell" is not a verdict.
     """
-    if run is None:
-        return {}
-    names = {row["id"]: row["name"] for row in project.classes()}
-    rows = project.store.rows(
-        f"SELECT * FROM review WHERE run_id = ? AND queue = 'random' AND {STILL_FOUND}", run["id"]
-    )
-    found: dict[str, dict[str, Any]] = {}
-    for class_id, name in names.items():
-        least = run["thresholds"].get(name, 0.0)
-        own = [r for r in rows if r["class_id"] == class_id and r["verdict"] != UNSURE and r["score"] >= least]
-        right = sum(r["verdict"] == "confirm" for r in own)
+    found = {}
+    for class_id, name in project.class_names().items():
+        least = 0.0 if run is None else run["thresholds"].get(name, 0.0)
+        own = [r for r in _randomly_judged(project, run, class_id) if r["score"] >= least]
         if own:
-            low, high = wilson(right, len(own))
-            found[str(class_id)] = {"right": right, "n": len(own), "low": low, "high": high}
+            found[str(class_id)] = _share("right", sum(r["verdict"] == "confirm" for r in own), len(own))
     return found
 
 
-def missed(project: Project, run: Row | None) -> dict[str, Any] | None:
+def missed(project: Project, run: Row | None) -> Row | None:
     """How many of the unknown sounds reviewed in random order were notes of a class that the model missed."""
-    if run is None:
-        return None
-    rows = project.store.rows(
-        "SELECT * FROM review WHERE run_id = ? AND queue = 'random' AND class_id IS NULL AND verdict != 'unsure' "
-        f"AND {STILL_FOUND}",
-        run["id"],
-    )
-    if not rows:
-        return None
-    n = sum(r["new_class_id"] is not None for r in rows)
-    low, high = wilson(n, len(rows))
-    return {"missed": n, "n": len(rows), "low": low, "high": high}
+    rows = _randomly_judged(project, run, None)
+    return _share("missed", sum(r["new_class_id"] is not None for r in rows), len(rows)) if rows else None
 
 
-def _found(project: Project, run: Row, of: str) -> list[Row]:
-    query = "SELECT * FROM detection WHERE run_id = ?"
-    if of == "known":
-        # notes of a class that was deleted since are of no class that could be confirmed
-        return project.store.rows(f"{query} AND class_id IN (SELECT id FROM class)", run["id"])
-    if of == "unknown":
-        return project.store.rows(f"{query} AND class_id IS NULL", run["id"])
-    return project.store.rows(f"{query} AND class_id = ?", run["id"], int(of))
-
-
-def _threshold(row: Row, thresholds: dict[int, float]) -> float:
-    """Of its class, or the lowest of all for unknown sounds."""
-    own = thresholds.get(row["class_id"], 0.0)
-    return own or min((t for t in thresholds.values() if t > 0), default=1.0)
-
-
-def _uncertainty(row: Row) -> tuple[Any, ...]:
-    return abs(math.log(max(row["ratio"], 1e-9))), row["place"], row["t0"]
-
-
-def _shuffled(row: Row) -> tuple[Any, ...]:
-    """Random, but the same order every time."""
-    text = f"{row['run_id']} {row['recording_id']} {row['t0']} {row['t1']}"
-    return hashlib.sha256(text.encode()).digest(), 0, 0
-
-
-def _time(row: Row) -> tuple[Any, ...]:
-    return row["place"], row["t0"], row["t1"]
-
-
-def _item(row: Row) -> Row:
-    names: Iterable[str] = (
-        "id", "recording_id", "class_id", "verdict", "t0", "t1", "score", "ratio", "runner_up", "runner_up_score",
-        "reason", "status", "low_hz", "high_hz",
+def _randomly_judged(project: Project, run: Row | None, class_id: int | None) -> list[Row]:
+    """Verdicts in random order on what is still among the results of a run: those may have been replaced since."""
+    return project.store.rows(
+        "SELECT * FROM review r WHERE run_id = ? AND queue = 'random' AND class_id IS ? AND verdict != 'unsure' AND "
+        "EXISTS (SELECT 1 FROM detection d WHERE d.run_id = r.run_id AND d.recording_id = r.recording_id "
+        "AND d.t0 = r.t0 AND d.t1 = r.t1)",
+        None if run is None else run["id"], class_id,
     )  # fmt: skip
-    return {name: row[name] for name in names}
+
+
+def _share(name: str, n: int, of: int) -> Row:
+    low, high = wilson(n, of)
+    return {name: n, "n": of, "low": low, "high": high}

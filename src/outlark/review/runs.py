@@ -18,12 +18,12 @@ from outlark.batch.task import sha256_of
 from outlark.detection.detector import NoteDetector
 from outlark.errors import InputError
 from outlark.review.clusters import delete_clusters
-from outlark.review.project import MAKING, RUN, SHOWN, Project, Recording
-from outlark.review.store import Row
+from outlark.review.project import RUN_IN_PROGRESS, RUN_SETTING, RUN_SHOWN, Project, ProjectRecording
+from outlark.review.store import Row, insert
 from outlark.storage.model_file import save
 
-#: The number of no run: detections that were replaced have it, so that a verdict on its way to them is still stored.
-NONE = 0
+#: The number of no run: that of verdicts on detections that were replaced before the verdict came.
+NO_RUN = 0
 
 
 @contextmanager
@@ -45,29 +45,23 @@ def begin(
     ids = project.class_ids()
     health = {"priors": priors, "class_ids": {label: ids[label] for label in labels if label in ids}, **health}
     before = project.run()
+    row = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"), "classes": json.dumps(labels),
+        "thresholds": json.dumps(priors), "health": json.dumps(health), "remarks": json.dumps(list(remarks)),
+        "examples": json.dumps([[e["id"], e["class_id"], e["t0"], e["t1"]] for e in examples]),
+        "state": RUN_SHOWN if before is None else RUN_IN_PROGRESS,
+    }  # fmt: skip
     with project.store.writing() as db:
-        cursor = db.execute(
-            "INSERT INTO run (at, classes, thresholds, examples, health, remarks, state) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                datetime.now(UTC).isoformat(timespec="seconds"), json.dumps(labels), json.dumps(priors),
-                json.dumps([[r["id"], r["class_id"], r["t0"], r["t1"]] for r in examples]), json.dumps(health),
-                json.dumps(list(remarks)), SHOWN if before is None else MAKING,
-            ),
-        )  # fmt: skip
-        run_id = int(cursor.lastrowid or 0)
+        run_id = insert(db, "run", row)
         name = f"models/run-{run_id}.outlark"
         save(detector, project.folder / name)
         db.execute(
             "UPDATE run SET model = ?, sha256 = ? WHERE id = ?", (name, sha256_of(project.folder / name), run_id)
         )
-    if before is not None and not _has_results(project, before):
-        show(project, run_id)
+    found = "SELECT 1 FROM detection WHERE run_id = ? LIMIT 1"
+    if before is not None and not before["scanned"] and project.store.value(found, before["id"]) is None:
+        show(project, run_id)  # there is nothing to go on with meanwhile
     return run_id
-
-
-def _has_results(project: Project, run: Row) -> bool:
-    found = project.store.row("SELECT 1 FROM detection WHERE run_id = ? LIMIT 1", run["id"])
-    return bool(run["scanned"]) or found is not None
 
 
 def show(project: Project, run_id: int, kind: str = "train again") -> None:
@@ -75,13 +69,10 @@ def show(project: Project, run_id: int, kind: str = "train again") -> None:
     before = project.run()
     if before is None or before["id"] == run_id:
         return
-    known = project.store.row("SELECT id FROM setting WHERE name = ?", RUN)
     with project.store.action(kind) as action:
-        if known is None:
-            action.insert("setting", name=RUN, value=json.dumps(run_id))
-        else:
-            action.update("setting", known["id"], value=json.dumps(run_id))
-        action.db.execute("UPDATE run SET state = ? WHERE id = ?", (SHOWN, run_id))
+        project.set(action, RUN_SETTING, run_id)
+        with project.store.writing() as db:
+            db.execute("UPDATE run SET state = ? WHERE id = ?", (RUN_SHOWN, run_id))
     _forget_but(project, [run_id, before["id"]])
 
 
@@ -92,60 +83,49 @@ def _forget_but(project: Project, kept: Sequence[int]) -> None:
     )
     with project.store.writing() as db:
         for row in old:
-            db.execute("DELETE FROM detection WHERE run_id = ?", (row["id"],))
-            _delete_computed(db, row["id"])
+            _delete_results(project, db, row["id"])
             db.execute("UPDATE run SET scanned = '[]' WHERE id = ?", (row["id"],))
-    for row in old:
-        shutil.rmtree(project.folder / "cache" / f"run-{row['id']}", ignore_errors=True)
 
 
 def discard(project: Project, run_id: int) -> None:
     """Delete a run that was not completed, unless it is shown."""
     run = project.run(run_id)
-    if run is None or run["id"] != run_id or run["state"] != MAKING:
+    if run is None or run["id"] != run_id or run["state"] != RUN_IN_PROGRESS:
         return
     with project.store.writing() as db:
-        replace_detections(db, run_id)
-        _delete_computed(db, run_id)
+        _delete_results(project, db, run_id)
         db.execute("DELETE FROM run WHERE id = ?", (run_id,))
-    shutil.rmtree(project.folder / "cache" / f"run-{run_id}", ignore_errors=True)
     if run["model"] is not None:
         (project.folder / run["model"]).unlink(missing_ok=True)
 
 
-def _delete_computed(db: sqlite3.Connection, run_id: int) -> None:
-    db.execute("DELETE FROM candidate WHERE run_id = ?", (run_id,))
+def _delete_results(project: Project, db: sqlite3.Connection, run_id: int) -> None:
+    for table in ("detection", "candidate"):
+        db.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
     delete_clusters(db, run_id)
+    shutil.rmtree(project.folder / "cache" / f"run-{run_id}", ignore_errors=True)
 
 
-def replace_detections(db: sqlite3.Connection, run_id: int, recording_id: int | None = None) -> None:
-    """Take the detections of a recording, or of all, out of a run."""
-    db.execute(
-        "UPDATE detection SET run_id = ? WHERE run_id = ? AND (? IS NULL OR recording_id = ?)",
-        (NONE, run_id, recording_id, recording_id),
-    )
+def delete_found(db: sqlite3.Connection, run_id: int, recording_id: int) -> None:
+    """Delete what a run has found in a recording; verdicts that are on their way to it say what they are about."""
+    db.execute("DELETE FROM detection WHERE run_id = ? AND recording_id = ?", (run_id, recording_id))
 
 
 def mark_searched(
-    db: sqlite3.Connection, run_id: int, recording: Recording, remarks: Sequence[str], *, scores: bool = True
+    db: sqlite3.Connection, run_id: int, recording: ProjectRecording, remarks: Sequence[str], *, scores: bool = True
 ) -> None:
     """A run has searched a recording, with these remarks on it; without `scores`, it is still to be searched."""
     scanned, heard = map(json.loads, db.execute("SELECT scanned, heard FROM run WHERE id = ?", (run_id,)).fetchone())
     scanned = sorted({*scanned, recording.id} if scores else {*scanned} - {recording.id})
-    heard = {
-        **{k: v for k, v in heard.items() if k != str(recording.id)},
-        **({recording.id: remarks} if remarks else {}),
-    }
+    heard = {k: v for k, v in {**heard, str(recording.id): remarks}.items() if v}
     db.execute("UPDATE run SET scanned = ?, heard = ? WHERE id = ?", (json.dumps(scanned), json.dumps(heard), run_id))
 
 
 def sweep(project: Project) -> None:
-    """Delete runs that no process will complete, because it was killed, and what was replaced."""
+    """Delete runs that no process will complete, because it was killed."""
     try:
         with lock(project.folder / "training.lock"):
-            for row in project.store.rows("SELECT id FROM run WHERE state = ?", MAKING):
+            for row in project.store.rows("SELECT id FROM run WHERE state = ?", RUN_IN_PROGRESS):
                 discard(project, row["id"])
-            with project.store.writing() as db:
-                db.execute("DELETE FROM detection WHERE run_id = ?", (NONE,))
     except TakenError:
         pass  # another process is at work

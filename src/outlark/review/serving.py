@@ -9,40 +9,37 @@ a token is needed as well.
 import errno
 import hmac
 import ipaddress
-import json
 import secrets
 import socket
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from importlib.resources import files
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Header, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import Field
+from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.staticfiles import StaticFiles
 
 from outlark.errors import AudioError, InputError, OutlarkError
-from outlark.review.actions import Gone
-from outlark.review.api import Token, annotations, recordings, runs
-from outlark.review.backup import Damaged
+from outlark.review import changes, overview, queues, recordings, tables, training
 from outlark.review.opening import Opened
+from outlark.review.project import Body, GoneError
+from outlark.review.store import AppliedError, DamagedError
 from outlark.version import __version__
 
 #: Bytes of a token: twice what is needed.
 TOKEN_BYTES = 32
+TOKEN_COOKIE = "outlark_token"
 #: Ports that systems do not hand out by themselves.
-USUAL_PORTS = (20000, 30000)
-Scope: TypeAlias = Mapping[str, Any]
-Message: TypeAlias = dict[str, Any]
-COOKIE, TOKEN_HEADER = "outlark_token", "x-outlark-token"
-SAFE_METHODS = ("GET", "HEAD")
+USUAL_PORTS = range(20000, 30000)
 #: Longest body of a request that is not an upload.
-MOST_BYTES = 2**22
-HEADERS = {
+MAX_BODY_BYTES = 2**22
+SECURITY_HEADERS = {
     "content-security-policy": (
         "default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; object-src 'none'; "
         "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
@@ -118,9 +115,8 @@ def at_usual_port(address: Address, project: str) -> Address:
     A browser keeps changes that were not saved by address: a page that is still open, or opened again, must find the
     project where it was.
     """
-    ports = range(*USUAL_PORTS)
     try:
-        usual = bind(address.host, ports[int(project[:8], 16) % len(ports)])
+        usual = bind(address.host, USUAL_PORTS[int(project[:8], 16) % len(USUAL_PORTS)])
     except InputError:
         return address
     address.socket.close()
@@ -154,117 +150,100 @@ class Guard:
         self._app, self._token = app, token
         self._hosts = {host.lower() for host in hosts}
 
-    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
         if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await self._app(scope, receive, send)
             return
-        refusal = self._refusal(scope)
-        if refusal is None:
-            await self._app(scope, receive, _with_headers(send))
-        else:
-            await _answer(_with_headers(send), *refusal)
 
-    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
-        headers = _headers(scope)
-        if headers.get("host", "").lower() not in self._hosts:
+        async def sending(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        refusal = self._refusal(Request(scope))
+        app = self._app if refusal is None else JSONResponse({"detail": refusal[1]}, refusal[0])
+        await app(scope, receive, sending)
+
+    def _refusal(self, request: Request) -> tuple[int, str] | None:
+        headers = request.headers
+        # a header that is repeated is ambiguous
+        host, site, origin = (
+            values[0].lower() if len(values) == 1 else "".join(values and ["?"])
+            for values in map(headers.getlist, ("host", "sec-fetch-site", "origin"))
+        )
+        if host not in self._hosts:
             return 403, "this address is not served; open the address that outlark printed"
-        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        if site not in ("", "none", "same-origin"):
             return 403, "requests from other sites are refused"
-        changing = scope["method"] not in SAFE_METHODS
-        with_token = self._has_token(headers)
-        if changing and not with_token and not self._from_this_page(headers):
-            return 403, "changes are accepted from the page itself only"
-        if changing and (long := _too_long(scope, headers)) is not None:
-            return long
-        path = str(scope["path"])
+        with_token = self._has_token(request)
+        if request.method not in ("GET", "HEAD"):
+            if not with_token and origin != f"http://{host}":
+                return 403, "changes are accepted from the page itself only"
+            if (long := _too_long(request)) is not None:
+                return long
+        path = request.url.path
         if self._token and path.startswith("/api/") and path != "/api/token" and not with_token:
             return 401, "this address needs the token that outlark printed"
         return None
 
-    def _from_this_page(self, headers: Mapping[str, str]) -> bool:
-        origin = headers.get("origin", "")
-        return origin.lower() == f"http://{headers.get('host', '').lower()}"
-
-    def _has_token(self, headers: Mapping[str, str]) -> bool:
-        if self._token is None:
-            return False
-        given = headers.get(TOKEN_HEADER) or _cookie(headers.get("cookie", ""))
-        return hmac.compare_digest(given.encode(), self._token.encode())
+    def _has_token(self, request: Request) -> bool:
+        given = request.headers.get("x-outlark-token") or request.cookies.get(TOKEN_COOKIE, "")
+        return self._token is not None and hmac.compare_digest(given.encode(), self._token.encode())
 
 
-def _headers(scope: Scope) -> dict[str, str]:
-    """By name; blank for repeated ones, which are ambiguous."""
-    found: dict[str, str] = {}
-    for name, value in scope["headers"]:
-        key = name.decode("latin-1").lower()
-        found[key] = "" if key in found else value.decode("latin-1")
-    return found
-
-
-def _cookie(text: str) -> str:
-    try:
-        morsel = SimpleCookie(text).get(COOKIE)
-    except CookieError:
-        return ""
-    return "" if morsel is None else morsel.value
-
-
-def _too_long(scope: Scope, headers: Mapping[str, str]) -> tuple[int, str] | None:
+def _too_long(request: Request) -> tuple[int, str] | None:
     """Bodies must state their length; all but uploads must be short."""
-    length = headers.get("content-length", "0" if scope["method"] == "DELETE" else "")
+    length = request.headers.get("content-length", "0" if request.method == "DELETE" else "")
     if not length.isdigit():
         return 411, "the request must say how long it is (Content-Length)"
-    if int(length) > MOST_BYTES and not str(scope["path"]).startswith("/api/uploads/"):
-        return 413, f"the request is longer than {MOST_BYTES} bytes"
+    if int(length) > MAX_BODY_BYTES and not request.url.path.startswith("/api/uploads/"):
+        return 413, f"the request is longer than {MAX_BODY_BYTES} bytes"
     return None
-
-
-def _with_headers(send: Any) -> Any:
-    async def sending(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            own = {name for name, _ in message["headers"]}
-            more = [(k.encode(), v.encode()) for k, v in HEADERS.items() if k.encode() not in own]
-            message = {**message, "headers": [*message["headers"], *more]}
-        await send(message)
-
-    return sending
-
-
-async def _answer(send: Any, status: int, message: str) -> None:
-    body = json.dumps({"detail": message}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
 
 
 def make_app(opened: Opened, hosts: Iterable[str], token: str | None = None) -> Guard:
     """The application for a project."""
     # documentation pages would load scripts from elsewhere
     settings: dict[str, Any] = {"docs_url": None, "redoc_url": None, "openapi_url": "/api/openapi.json"}
-    app = FastAPI(title="outlark review", version=__version__, dependencies=[Depends(_meant_for(opened))], **settings)
-    app.include_router(runs.router(opened.project, opened.title, opened.problems))
-    app.include_router(annotations.router(opened.project))
-    app.include_router(recordings.router(opened.project))
-    _token_route(app, token)
-    _errors(app)
-    page = files("outlark.review") / "page"
-    app.mount("/", NoCache(directory=str(page), html=True))
+    app = FastAPI(title="outlark review", version=__version__, dependencies=[Depends(_check_project)], **settings)
+    app.state.opened, app.state.token, app.state.identity = opened, token, opened.project.store.identity()
+    for part in (overview, queues, training, changes, recordings, tables):
+        app.include_router(part.routes)
+    app.add_api_route("/api/token", swap_token, methods=["POST"])
+    for kind, handler in ERROR_HANDLERS.items():
+        app.add_exception_handler(kind, handler)
+    app.mount("/", UncachedFiles(directory=str(files("outlark.review") / "page"), html=True))
     return Guard(app, hosts, token)
 
 
-def _meant_for(opened: Opened) -> Callable[[str | None], Awaitable[None]]:
-    """A check that a page asks for the project that it shows: an address may serve another one after a restart."""
-    own = opened.project.store.identity()
-
-    async def check(x_outlark_project: Annotated[str | None, Header(max_length=64)] = None) -> None:
-        if x_outlark_project not in (None, own):
-            raise HTTPException(421, "another project is served at this address now; reload the page to see it")
-
-    return check
+async def _check_project(
+    request: Request, x_outlark_project: Annotated[str | None, Header(max_length=64)] = None
+) -> None:
+    """A page must ask for the project that it shows: an address may serve another one after a restart."""
+    if x_outlark_project not in (None, request.app.state.identity):
+        raise HTTPException(421, "another project is served at this address now; reload the page to see it")
 
 
-class NoCache(StaticFiles):
+class Token(Body):
+    """The token that outlark printed."""
+
+    token: str = Field(max_length=200)
+
+
+def swap_token(body: Token, request: Request) -> Response:
+    """Exchange the token for a cookie that scripts cannot read."""
+    token = request.app.state.token
+    if token is None or not hmac.compare_digest(body.token.encode(), token.encode()):
+        raise HTTPException(403, "this is not the token that outlark printed")
+    response = JSONResponse({"ok": True})
+    response.set_cookie(TOKEN_COOKIE, token, httponly=True, samesite="strict")
+    return response
+
+
+class UncachedFiles(StaticFiles):
     """Static files that browsers do not cache, so that an update of outlark updates the page."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
@@ -273,44 +252,39 @@ class NoCache(StaticFiles):
         return response
 
 
-def _token_route(app: FastAPI, token: str | None) -> None:
-    @app.post("/api/token", tags=["files"])
-    def swap(body: Token) -> Response:
-        """Exchange the token for a cookie that scripts cannot read."""
-        if token is None or not hmac.compare_digest(body.token.encode(), token.encode()):
-            raise HTTPException(403, "this is not the token that outlark printed")
-        response = JSONResponse({"ok": True})
-        response.set_cookie(COOKIE, token, httponly=True, samesite="strict")
-        return response
+# ------------------------------------------------------------ a message and a status code for errors that are not bugs
 
 
-def _errors(app: FastAPI) -> None:
-    """A message and a status code for errors that are not bugs."""
+def _of_outlark(request: Request, error: Exception) -> JSONResponse:
+    codes = {GoneError: 404, AudioError: 409, DamagedError: 503}
+    return JSONResponse({"detail": str(error)}, next((c for kind, c in codes.items() if isinstance(error, kind)), 400))
 
-    @app.exception_handler(OutlarkError)
-    def of_outlark(request: Request, error: Exception) -> JSONResponse:
-        codes = {Gone: 404, AudioError: 409, Damaged: 503}
-        code = next((code for kind, code in codes.items() if isinstance(error, kind)), 400)
-        return JSONResponse({"detail": str(error)}, code)
 
-    @app.exception_handler(RequestValidationError)
-    def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        # without the value given, which may be NaN: JSON cannot hold it
-        return JSONResponse({"detail": [{"loc": list(e["loc"]), "msg": e["msg"]} for e in error.errors()]}, 422)
+def _applied(request: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"again": True})
 
-    @app.exception_handler(ClientDisconnect)
-    def cut_off(request: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"detail": "the request was cut short on its way; send it again"}, 400)
 
-    @app.exception_handler(sqlite3.OperationalError)
-    @app.exception_handler(sqlite3.DatabaseError)
-    def of_store(request: Request, error: Exception) -> JSONResponse:
-        full = "full" in str(error)
-        advice = "free some space, then do it again" if full else "check that the folder can be written to"
-        return JSONResponse({"detail": f"this was not saved ({error}); {advice}"}, 507 if full else 503)
+def _invalid(request: Request, error: Any) -> JSONResponse:
+    # without the value given, which may be NaN: JSON cannot hold it
+    return JSONResponse({"detail": [{"loc": list(e["loc"]), "msg": e["msg"]} for e in error.errors()]}, 422)
 
-    @app.exception_handler(OSError)
-    def of_disk(request: Request, error: OSError) -> JSONResponse:
-        full = error.errno == errno.ENOSPC
-        advice = "free some space" if full else "check the disk"
-        return JSONResponse({"detail": f"{error}; {advice}"}, 507 if full else 503)
+
+def _cut_off(request: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"detail": "the request was cut short on its way; send it again"}, 400)
+
+
+def _of_disk(request: Request, error: Exception) -> JSONResponse:
+    """Of SQLite or of the system."""
+    full = getattr(error, "errno", None) == errno.ENOSPC or "full" in str(error)
+    advice = "free some space, then do it again" if full else "check the disk, and that the folder can be written to"
+    return JSONResponse({"detail": f"this was not saved ({error}); {advice}"}, 507 if full else 503)
+
+
+ERROR_HANDLERS: dict[Any, Any] = {
+    OutlarkError: _of_outlark,
+    AppliedError: _applied,
+    RequestValidationError: _invalid,
+    ClientDisconnect: _cut_off,
+    sqlite3.Error: _of_disk,
+    OSError: _of_disk,
+}

@@ -1,9 +1,9 @@
 """Tiles: spectrograms as bytes, and score curves as the least and largest score of each bin.
 
-A spectrogram tile has `ROWS` frequencies × `COLUMNS` times; byte b stands for `LOWEST_DB` + b · `DB_PER_STEP`. Fine
-levels are computed from the sound on request: a column is one window. Coarse levels are stored: a column is the maximum
-over its windows, so that short notes do not vanish, minus what this adds to the background of each row. The page maps
-bytes to colours.
+A spectrogram tile has `TILE_ROWS` frequencies × `TILE_COLUMNS` times; byte b stands for `BYTE_0_DB` + b ·
+`DB_PER_STEP`. Fine levels are computed from the sound on request: a column is one window. Coarse levels are stored: a
+column is the maximum over its windows, so that short notes do not vanish, minus what this adds to the background of
+each row. The page maps bytes to colours.
 """
 
 import threading
@@ -18,17 +18,16 @@ from outlark.audio.recording import Recording
 from outlark.commands.panels import curves, spectrogram_window
 from outlark.detection.scores import ScoreBlock, ScoreLayout, joined_scores
 
-ROWS, COLUMNS = 256, 512
-LOWEST_DB, DB_PER_STEP = -120.0, 0.5
+TILE_ROWS, TILE_COLUMNS = 256, 512
+BYTE_0_DB, DB_PER_STEP = -120.0, 0.5
 #: Levels that are computed when asked for; the hop of the first is the window divided by 2 to this power.
-FINE = 5
+FIRST_STORED_LEVEL = 5
 #: Share of the columns that are background in every row.
-BACKGROUND = 0.3
+BACKGROUND_QUANTILE = 0.3
 #: Columns from which the background is estimated.
-JUDGED = 4096
+BACKGROUND_COLUMNS = 4096
 #: Columns of the first kept level that are computed at once.
-CHUNK = 1024
-VERSION = 1
+COLUMNS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -46,9 +45,9 @@ class Levels:
 
     @classmethod
     def of(cls, sample_rate: int, n_samples: int) -> "Levels":
-        window = max(2 * ROWS, spectrogram_window(sample_rate))
-        hops = [window >> (FINE - k) for k in range(FINE + 1)]
-        while hops[-1] * COLUMNS < n_samples:
+        window = max(2 * TILE_ROWS, spectrogram_window(sample_rate))
+        hops = [window >> (FIRST_STORED_LEVEL - k) for k in range(FIRST_STORED_LEVEL + 1)]
+        while hops[-1] * TILE_COLUMNS < n_samples:
             hops.append(2 * hops[-1])
         return cls(window, n_samples, tuple(hops))
 
@@ -56,7 +55,7 @@ class Levels:
         return -(-self.n_samples // self.hops[level])
 
     def tiles(self, level: int) -> int:
-        return -(-self.columns(level) // COLUMNS)
+        return -(-self.columns(level) // TILE_COLUMNS)
 
     def edge(self, level: int) -> float:
         """The left edge of column 0, in samples: half a window's hop before its centre."""
@@ -64,7 +63,7 @@ class Levels:
 
 
 def columns_of(sound: Recording, window: int, hop: int, first: int, n: int) -> np.ndarray:
-    """Bytes (n, ROWS) of n windows, the first centred at sample first · hop; low frequencies first."""
+    """Bytes (n, TILE_ROWS) of n windows, the first centred at sample first · hop; low frequencies first."""
     start = first * hop - window // 2
     samples = sound.part(start, start + (n - 1) * hop + window)
     lead = max(0, -start)
@@ -74,17 +73,17 @@ def columns_of(sound: Recording, window: int, hop: int, first: int, n: int) -> n
 
 
 def levels_of(samples: np.ndarray, window: int, hop: int) -> np.ndarray:
-    """Bytes (n, ROWS) of all windows that fit; a sine of full scale has 0 dB."""
+    """Bytes (n, TILE_ROWS) of all windows that fit; a sine of full scale has 0 dB."""
     shape = np.hanning(window + 1)[:-1].astype(np.float32)
     shape *= 2.0 / shape.sum()
     windows = np.lib.stride_tricks.sliding_window_view(samples.astype(np.float32), window)[::hop]
     spectra = rfft(windows * shape, axis=1)[:, 1:]
     power = spectra.real**2 + spectra.imag**2
-    together = power.shape[1] // ROWS
+    together = power.shape[1] // TILE_ROWS
     if together > 1:
-        power = power.reshape(len(power), ROWS, together).max(axis=2)
+        power = power.reshape(len(power), TILE_ROWS, together).max(axis=2)
     db = 10.0 * np.log10(np.maximum(power, 1e-13))
-    return np.clip(np.rint((db - LOWEST_DB) / DB_PER_STEP), 0, 255).astype(np.uint8)
+    return np.clip(np.rint((db - BYTE_0_DB) / DB_PER_STEP), 0, 255).astype(np.uint8)
 
 
 class Pyramid:
@@ -94,7 +93,7 @@ class Pyramid:
         self.levels, self._path, self._folder = levels, path, folder
         self.error: str | None = None
         self._kept: dict[int, np.ndarray] = {}
-        self._lift = np.zeros((len(levels.hops), ROWS), dtype=np.int16)
+        self._lift = np.zeros((len(levels.hops), TILE_ROWS), dtype=np.int16)
         self._lock = threading.Lock()
         self.done = 0
         if (folder / "whole").exists():
@@ -102,7 +101,7 @@ class Pyramid:
 
     @property
     def whole(self) -> bool:
-        return self.done >= self.levels.columns(FINE)
+        return self.done >= self.levels.columns(FIRST_STORED_LEVEL)
 
     def build(self, cancelled: Callable[[], bool] = lambda: False) -> None:
         """Compute and store the coarse levels."""
@@ -110,9 +109,9 @@ class Pyramid:
             if self.whole:
                 return
             self._folder.mkdir(parents=True, exist_ok=True)
-            coarse = range(FINE, len(self.levels.hops))
+            coarse = range(FIRST_STORED_LEVEL, len(self.levels.hops))
             for level in coarse:
-                shape = (self.levels.columns(level), ROWS)
+                shape = (self.levels.columns(level), TILE_ROWS)
                 name = self._folder / f"{level}.npy"
                 self._kept[level] = np.lib.format.open_memmap(name, mode="w+", dtype=np.uint8, shape=shape)
             singles = self._fill(cancelled)
@@ -122,17 +121,17 @@ class Pyramid:
             np.save(self._folder / "lift.npy", self._lift)
             for kept in self._kept.values():
                 kept.flush()  # type: ignore[attr-defined]
-            (self._folder / "whole").write_text(str(VERSION))
-            self.done = self.levels.columns(FINE)
+            (self._folder / "whole").touch()
+            self.done = self.levels.columns(FIRST_STORED_LEVEL)
 
     def _fill(self, cancelled: Callable[[], bool]) -> np.ndarray | None:
         """Fill all stored levels; returns a sample of single windows for the background, or None if cancelled."""
         window, hop = self.levels.window, self.levels.window // 2
-        need = CHUNK * 2 * hop
+        need = COLUMNS_AT_ONCE * 2 * hop
         held = np.zeros(window // 2)  # so that the first window is centred at sample 0
         singles: list[np.ndarray] = []
-        done, last = 0, self.levels.columns(FINE)
-        every = max(1, 2 * last // JUDGED)
+        done, last = 0, self.levels.columns(FIRST_STORED_LEVEL)
+        every = max(1, 2 * last // BACKGROUND_COLUMNS)
         for block in self._blocks(need):
             held = np.concatenate([held, block])
             n = min((len(held) - window) // hop + 1, 2 * (last - done)) // 2
@@ -140,7 +139,7 @@ class Pyramid:
                 continue
             windows = levels_of(held[: (2 * n - 1) * hop + window], window, hop)
             singles.append(windows[::every])
-            self._put(done, windows.reshape(n, 2, ROWS).max(axis=1))
+            self._put(done, windows.reshape(n, 2, TILE_ROWS).max(axis=1))
             held, done = held[2 * n * hop :], done + n
             if len(singles) & (len(singles) - 1) == 0:
                 self._judge(np.concatenate(singles), done)
@@ -157,57 +156,58 @@ class Pyramid:
     def _put(self, first: int, columns: np.ndarray) -> None:
         """Store columns of the first stored level, and update the levels above."""
         stop = first + len(columns)
-        self._kept[FINE][first:stop] = columns
-        for level in range(FINE + 1, len(self.levels.hops)):
+        self._kept[FIRST_STORED_LEVEL][first:stop] = columns
+        for level in range(FIRST_STORED_LEVEL + 1, len(self.levels.hops)):
             first, stop = first // 2, -(-stop // 2)
             below = self._kept[level - 1][2 * first : 2 * stop]
             if len(below) % 2:
                 below = np.concatenate([below, below[-1:]])
-            self._kept[level][first:stop] = below.reshape(-1, 2, ROWS).max(axis=1)
+            self._kept[level][first:stop] = below.reshape(-1, 2, TILE_ROWS).max(axis=1)
 
     def _judge(self, singles: np.ndarray, done: int | None = None) -> None:
         """Estimate how far the background of each level lies above that of single windows."""
-        single = np.quantile(singles, BACKGROUND, axis=0)
+        single = np.quantile(singles, BACKGROUND_QUANTILE, axis=0)
         for level, kept in self._kept.items():
-            have = len(kept) if done is None else max(1, done >> (level - FINE))
-            columns = kept[: have : max(1, have // JUDGED)]
-            self._lift[level] = np.rint(np.quantile(columns, BACKGROUND, axis=0) - single)
+            have = len(kept) if done is None else max(1, done >> (level - FIRST_STORED_LEVEL))
+            columns = kept[: have : max(1, have // BACKGROUND_COLUMNS)]
+            self._lift[level] = np.rint(np.quantile(columns, BACKGROUND_QUANTILE, axis=0) - single)
 
     def _load(self) -> None:
-        coarse = range(FINE, len(self.levels.hops))
+        coarse = range(FIRST_STORED_LEVEL, len(self.levels.hops))
         self._kept = {level: np.load(self._folder / f"{level}.npy", mmap_mode="r") for level in coarse}
         self._lift = np.load(self._folder / "lift.npy")
-        self.done = self.levels.columns(FINE)
+        self.done = self.levels.columns(FIRST_STORED_LEVEL)
 
     def tile(self, level: int, number: int) -> tuple[bytes, bool]:
         """The bytes of a tile, column after column, and whether they are final."""
-        first = number * COLUMNS
-        n = min(COLUMNS, self.levels.columns(level) - first)
-        if level < FINE:
+        first = number * TILE_COLUMNS
+        n = min(TILE_COLUMNS, self.levels.columns(level) - first)
+        if level < FIRST_STORED_LEVEL:
             columns = columns_of(Recording(self._path), self.levels.window, self.levels.hops[level], first, n)
             return columns.tobytes(), True
         if level not in self._kept:
-            return bytes(n * ROWS), False
+            return bytes(n * TILE_ROWS), False
         columns = np.asarray(self._kept[level][first : first + n]).astype(np.int16) - self._lift[level]
-        ready = self.whole or (first + n) << (level - FINE) <= self.done
+        ready = self.whole or (first + n) << (level - FIRST_STORED_LEVEL) <= self.done
         return np.clip(columns, 0, 255).astype(np.uint8).tobytes(), ready
 
     def colour_range(self) -> tuple[float, float]:
         """Bytes for the lightest and the darkest colour: about the background, and nearly the loudest."""
-        kept = self._kept.get(FINE)
+        kept = self._kept.get(FIRST_STORED_LEVEL)
         if kept is None or not self.done:
             return 60.0, 200.0
         columns = (
-            np.asarray(kept[: max(1, self.done) : max(1, self.done // JUDGED)]).astype(np.int16) - self._lift[FINE]
+            np.asarray(kept[: max(1, self.done) : max(1, self.done // BACKGROUND_COLUMNS)]).astype(np.int16)
+            - self._lift[FIRST_STORED_LEVEL]
         )
         low, high = np.quantile(columns, 0.5), np.quantile(columns, 0.998)
         return float(low), float(max(high, low + 60.0))
 
 
 #: Bins that become one on the next level.
-FACTOR = 4
+CURVE_FACTOR = 4
 #: Bins of a tile.
-BINS = 512
+CURVE_BINS = 512
 
 
 class CurveKeeper:
@@ -232,20 +232,20 @@ class CurveKeeper:
         return np.concatenate([np.empty((0, n_classes), dtype=np.float32), *self._parts])
 
 
-def save_levels(values: np.ndarray, folder: Path) -> int:
+def save_curves(values: np.ndarray, folder: Path) -> int:
     """Write all resolutions of curves (T, C) to a folder; returns how many.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     n = save_levels(np.arange(2049, dtype=np.float32)[:, np.newaxis], Path(folder))
+    ...     n = save_curves(np.arange(2049, dtype=np.float32)[:, np.newaxis], Path(folder))
     ...     n, np.load(f"{folder}/1.npy")[:2].tolist()
     (3, [[[0.0, 3.0]], [[4.0, 7.0]]])
     """
     folder.mkdir(parents=True, exist_ok=True)
     level, bins = 0, np.stack([values, values], axis=2)
     np.save(folder / "0.npy", bins)
-    while len(bins) > BINS:
-        starts = np.arange(0, len(bins), FACTOR)
+    while len(bins) > CURVE_BINS:
+        starts = np.arange(0, len(bins), CURVE_FACTOR)
         least = np.minimum.reduceat(bins[:, :, 0], starts, axis=0)
         most = np.maximum.reduceat(bins[:, :, 1], starts, axis=0)
         level, bins = level + 1, np.stack([least, most], axis=2)
@@ -259,5 +259,5 @@ def curve_tile(folder: Path, level: int, number: int) -> np.ndarray | None:
         bins = np.load(folder / f"{level}.npy", mmap_mode="r")
     except FileNotFoundError:
         return None
-    found = np.array(bins[number * BINS : (number + 1) * BINS])
+    found = np.array(bins[number * CURVE_BINS : (number + 1) * CURVE_BINS])
     return found if len(found) else None

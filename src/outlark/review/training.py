@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fastapi import APIRouter, HTTPException, Response
 
 from outlark.annotations import Annotation
 from outlark.audio.facts import Facts
-from outlark.audio.recording import Recording as AudioRecording
 from outlark.audio.sound import resampled_length
 from outlark.batch.analysis import analyse
 from outlark.batch.task import fingerprint, sha256_of
@@ -27,24 +27,103 @@ from outlark.errors import AudioError, InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.review import runs
 from outlark.review.clusters import find_clusters
-from outlark.review.project import GROUPED, Job, Project, Recording, insert_detections
+from outlark.review.project import (
+    RUN_GROUPED,
+    Answer,
+    Body,
+    Current,
+    Id,
+    Job,
+    Number,
+    Project,
+    ProjectRecording,
+    insert_detections,
+)
 from outlark.review.store import Row
-from outlark.review.tiles import CurveKeeper, save_levels
-from outlark.segments import SILENCE, Segment
+from outlark.review.tiles import CurveKeeper, save_curves
+from outlark.segments import Segment
 from outlark.storage.model_file import load, save
 
-#: Roles of annotations that are examples …
-LEARNT = ("example", "truth")
-#: … and of those that say what a sound is not.
-NOT_THIS = "negative"
+#: Roles of annotations that are examples, and of those that say what a sound is not.
+EXAMPLE_ROLES, NEGATIVE_ROLE = ("example", "truth"), "negative"
 #: Most examples of a class that are used: more take longer and add little.
 MOST_EXAMPLES = 60
-SCORES = "scores"
+SCORES_FILE = "scores"
+routes = APIRouter(prefix="/api", tags=["model"])
+
+
+# ------------------------------------------------------------ requests
+
+
+class Start(Body):
+    """The recording to begin with."""
+
+    recording_id: Number | None = None
+
+
+@routes.post("/train", status_code=202)
+def start_training(body: Start, project: Current) -> Answer:
+    return project.jobs.start("training", lambda job: train(project, job, body.recording_id)).as_dict()
+
+
+@routes.post("/scan", status_code=202)
+def start_search(body: Start, project: Current) -> Answer:
+    """Search the recordings that have not been searched yet."""
+    run = _with_model(project)
+
+    def work(job: Job) -> None:
+        job.run = run["id"]
+        failures = _search_all(project, job, run["id"], load(project.folder / run["model"]), body.recording_id)
+        _afterwards(project, job, failures)
+
+    return project.jobs.start("searching", work).as_dict()
+
+
+@routes.post("/decide", status_code=202)
+def start_deciding(project: Current) -> Answer:
+    """Apply the thresholds."""
+    return project.jobs.start("deciding", lambda job: _decide_again(project, job)).as_dict()
+
+
+@routes.get("/jobs/{job_id}")
+def job(job_id: Id, project: Current) -> Answer:
+    return _job(project, job_id).as_dict()
+
+
+@routes.delete("/jobs/{job_id}")
+def cancel(job_id: Id, project: Current) -> Answer:
+    running = _job(project, job_id)
+    running.cancel()
+    return running.as_dict()
+
+
+def _job(project: Project, number: int) -> Job:
+    if not 1 <= number <= len(project.jobs.all):
+        raise HTTPException(404, f"there is no job {number}")
+    return project.jobs.all[number - 1]
+
+
+@routes.get("/model", response_class=Response)
+def model(project: Current) -> Response:
+    """The model file, for `outlark detect`."""
+    content = (project.folder / _with_model(project)["model"]).read_bytes()
+    headers = {"content-disposition": 'attachment; filename="model.outlark"', "cache-control": "no-store"}
+    return Response(content, media_type="application/octet-stream", headers=headers)
+
+
+def _with_model(project: Project) -> Row:
+    run = project.run()
+    if run is None or run["model"] is None:
+        raise InputError("there is no model yet; train one first")
+    return run
+
+
+# ------------------------------------------------------------ training
 
 
 def examples_of(project: Project) -> list[Row]:
     """The annotations that training uses as examples, by recording and time."""
-    return _annotations(project, LEARNT)
+    return _annotations(project, EXAMPLE_ROLES)
 
 
 def _annotations(project: Project, roles: Sequence[str]) -> list[Row]:
@@ -59,7 +138,7 @@ def _annotations(project: Project, roles: Sequence[str]) -> list[Row]:
 
 def corrections_of(project: Project) -> list[Row]:
     """All annotations that training uses: examples, and what was rejected."""
-    return _annotations(project, [*LEARNT, NOT_THIS])
+    return _annotations(project, [*EXAMPLE_ROLES, NEGATIVE_ROLE])
 
 
 def train(project: Project, job: Job, first: int | None = None) -> None:
@@ -81,14 +160,12 @@ def train(project: Project, job: Job, first: int | None = None) -> None:
             runs.discard(project, job.run)
             raise
         runs.show(project, job.run)
-    afterwards(project, job.run)
-    if failures:
-        raise AudioError(_in_words(failures, job))
+    _afterwards(project, job, failures)
 
 
 def _learn(project: Project) -> tuple[Learnt, dict[str, Any]]:
     """A model of all annotations, and what its run says about it: the examples, their health, and remarks."""
-    rows, rejected, given = examples_of(project), _annotations(project, [NOT_THIS]), given_model(project)
+    rows, rejected, given = examples_of(project), _annotations(project, [NEGATIVE_ROLE]), given_model(project)
     if not rows and not (given and rejected):
         raise InputError("there is nothing to learn from yet; mark a few notes of each class first")
     recordings = {recording.id: recording for recording in project.recordings()}
@@ -102,7 +179,7 @@ def _learn(project: Project) -> tuple[Learnt, dict[str, Any]]:
     numbers = {id(note): row["id"] for row, note in zip(rows, notes, strict=True)}
     ids = [numbers.get(id(note)) for note in learnt.examples.notes]
     said = [*learnt.remarks, *(str(one.message) for one in caught if issubclass(one.category, UserWarning))]
-    health = {"notes": health_of(learnt.detector, ids), "ids": ids, "given": given}
+    health = {"notes": _health_of(learnt.detector, ids), "ids": ids, "given": given}
     return learnt, {"examples": [*rows, *rejected], "health": health, "remarks": list(dict.fromkeys(said))}
 
 
@@ -123,15 +200,6 @@ def _retrained(project: Project, given: dict[str, Any], new: Examples) -> Learnt
     return retrain(parent, new, audio=folders, max_examples=MOST_EXAMPLES)
 
 
-def scan(project: Project, job: Job, run_id: int, detector: NoteDetector, first: int | None = None) -> None:
-    """Find notes in the recordings that this run has not searched yet."""
-    job.run = run_id
-    failures = _search_all(project, job, run_id, detector, first)
-    afterwards(project, run_id)
-    if failures:
-        raise AudioError(_in_words(failures, job))
-
-
 def _search_all(project: Project, job: Job, run_id: int, detector: NoteDetector, first: int | None) -> list[str]:
     """Search what has not been searched; why some recordings cannot be."""
     run = project.run(run_id)
@@ -141,11 +209,14 @@ def _search_all(project: Project, job: Job, run_id: int, detector: NoteDetector,
     total = sum(r.n_samples for r in waiting) or 1
     done, failures, job.recordings = 0, list[str](), len(waiting)
     for recording in waiting:
-        share = 0.85 * recording.n_samples / total
-        start = 0.15 + 0.85 * done / total
+
+        def progress(part: float, start: int = done, recording: ProjectRecording = recording) -> None:
+            share = (start + min(1.0, part) * recording.n_samples) / total
+            job.tell(0.15 + 0.85 * share, f"searching {recording.name}")
+
         try:
-            segments, kept = search(project, run_id, detector, recording, _part(job, start, share, recording.name))
-            store_found(project, run, detector, recording, segments, kept)
+            segments, kept = search(project, run_id, detector, recording, progress)
+            _store_found(project, run, detector, recording, segments, kept)
             job.searched += 1
         except AudioError as error:
             failures.append(str(error))
@@ -157,7 +228,14 @@ def _in_words(failures: Sequence[str], job: Job) -> str:
     return f"{len(failures)} of {job.recordings} recordings could not be searched: {failures[0]}"
 
 
-def afterwards(project: Project, run_id: int) -> None:
+def _afterwards(project: Project, job: Job, failures: Sequence[str]) -> None:
+    assert job.run is not None
+    group(project, job.run)
+    if failures:
+        raise AudioError(_in_words(failures, job))
+
+
+def group(project: Project, run_id: int) -> None:
     """In the background: group the unknown sounds of a run, and look for mistakes that its model is likely to make."""
 
     def work(job: Job) -> None:
@@ -170,21 +248,21 @@ def afterwards(project: Project, run_id: int) -> None:
         problems = list(map(str, problems_of(detector)))
         with project.store.writing() as db:
             said = json.dumps(list(dict.fromkeys([*run["remarks"], *problems])))
-            db.execute("UPDATE run SET remarks = ?, state = ? WHERE id = ?", (said, GROUPED, run_id))
+            db.execute("UPDATE run SET remarks = ?, state = ? WHERE id = ?", (said, RUN_GROUPED, run_id))
 
     project.chores.stop()
     project.chores.start("grouping", work)
 
 
-def _part(job: Job, start: float, share: float, name: str) -> Callable[[float], None]:
-    return lambda part: job.tell(start + share * min(1.0, part), f"searching {name}")
-
-
 def search(
-    project: Project, run_id: int, detector: NoteDetector, recording: Recording, progress: Callable[[float], None]
+    project: Project,
+    run_id: int,
+    detector: NoteDetector,
+    recording: ProjectRecording,
+    progress: Callable[[float], None],
 ) -> tuple[list[Segment], KeptScores]:
     """The segments of a recording; its scores and curves are kept in the cache."""
-    audio, layout = AudioRecording(recording.path), detector.layout_
+    audio, layout = recording.sound, detector.layout_
     keeper, curve, segments = ScoreKeeper(layout, audio.sample_rate), CurveKeeper(layout), list[Segment]()
 
     def take(found: Found) -> None:
@@ -195,16 +273,16 @@ def search(
     before = fingerprint(recording.path)
     n, facts = analyse(detector, audio, take, lambda seconds, share: progress(share), before)
     folder = project.run_folder(run_id, recording)
-    save_levels(curve.curves(len(detector.classes_)), folder)
+    save_curves(curve.curves(len(detector.classes_)), folder)
     spans = {"dt": layout.hop_samples / layout.sample_rate, "first": layout.offset_samples / layout.sample_rate}
     (folder / "spans.json").write_text(json.dumps(spans))
     n_model = resampled_length(n, audio.sample_rate, detector.sample_rate_)
-    keeper.save(folder / SCORES, n_samples=n, n_model_samples=n_model, facts=facts.as_dict())
-    return segments, load_scores(folder / SCORES)
+    keeper.save(folder / SCORES_FILE, n_samples=n, n_model_samples=n_model, facts=facts.as_dict())
+    return segments, load_scores(folder / SCORES_FILE)
 
 
-def store_found(
-    project: Project, run: Row, detector: NoteDetector, recording: Recording,
+def _store_found(
+    project: Project, run: Row, detector: NoteDetector, recording: ProjectRecording,
     segments: Sequence[Segment], kept: KeptScores, *, decided: bool = False,
 ) -> None:  # fmt: skip
     """Replace the detections of a recording by these segments, and its candidates by those in its scores.
@@ -212,12 +290,11 @@ def store_found(
     `decided`: with other thresholds, which change neither the scores nor the candidates.
     """
     run_id, ids = run["id"], {**project.class_ids(), **run["health"].get("class_ids", {})}
-    rows = [_detection(run_id, recording.id, ids, segment) for segment in segments if segment.verdict != SILENCE]
-    possible = [] if decided else candidates(detector, kept)
+    possible = [] if decided else _candidates(detector, kept)
     facts = Facts.of_dict(kept.facts).and_also(kept.remark_on_edges(detector) if decided else None)
     with project.store.writing() as db:
-        runs.replace_detections(db, run_id, recording.id)
-        insert_detections(db, rows)
+        runs.delete_found(db, run_id, recording.id)
+        insert_detections(db, run_id, recording, ids, segments)
         if not decided:
             db.execute("DELETE FROM candidate WHERE run_id = ? AND recording_id = ?", (run_id, recording.id))
             db.executemany(
@@ -227,29 +304,28 @@ def store_found(
         runs.mark_searched(db, run_id, recording, facts.all_remarks)
 
 
-def candidates(detector: NoteDetector, kept: KeptScores) -> list[Segment]:
+def _candidates(detector: NoteDetector, kept: KeptScores) -> list[Segment]:
     """Possible notes: segments that reach `FROM` times the thresholds of training."""
-    priors = np.asarray(kept.scores.layout.thresholds) * FROM
-    layout = replace(kept.scores.layout, thresholds=priors)
-    lower = replace(kept, scores=replace(kept.scores, layout=layout))
+    lower = _with_thresholds(kept, np.asarray(kept.scores.layout.thresholds) * FROM)
     return [segment for segment in lower.decide(detector) if segment.label is not None]
 
 
-def decide_again(project: Project, job: Job) -> None:
+def _with_thresholds(kept: KeptScores, thresholds: np.ndarray) -> KeptScores:
+    return replace(kept, scores=replace(kept.scores, layout=replace(kept.scores.layout, thresholds=thresholds)))
+
+
+def _decide_again(project: Project, job: Job) -> None:
     """Apply the chosen thresholds to all kept scores, and store them in the model file."""
-    run = project.run()
-    if run is None or run["model"] is None:
-        raise InputError("there is no model to decide with; train one first")
+    run = _with_model(project)
     detector = load(project.folder / run["model"])
     wanted = project.wanted_thresholds(run)
     detector.set_thresholds([wanted[str(label)] for label in detector.classes_.tolist()])
     recordings = [r for r in project.recordings() if r.id in run["scanned"]]
     for number, recording in enumerate(recordings):
         job.tell(0.9 * number / len(recordings), f"deciding on {recording.name}")
-        kept = load_scores(project.run_folder(run["id"], recording) / SCORES)
-        layout = replace(kept.scores.layout, thresholds=detector.layout_.thresholds)
-        now = replace(kept, scores=replace(kept.scores, layout=layout))
-        store_found(project, run, detector, recording, now.decide(detector), now, decided=True)
+        kept = load_scores(project.run_folder(run["id"], recording) / SCORES_FILE)
+        now = _with_thresholds(kept, detector.layout_.thresholds)
+        _store_found(project, run, detector, recording, now.decide(detector), now, decided=True)
     path = project.folder / run["model"]
     save(detector, path)
     with project.store.writing() as db:
@@ -258,7 +334,7 @@ def decide_again(project: Project, job: Job) -> None:
         )
 
 
-def _notes(rows: Iterable[Row], recordings: dict[int, Recording]) -> tuple[Example, ...]:
+def _notes(rows: Iterable[Row], recordings: dict[int, ProjectRecording]) -> tuple[Example, ...]:
     notes = []
     for row in rows:
         recording = recordings[row["recording_id"]]
@@ -273,14 +349,7 @@ def _notes(rows: Iterable[Row], recordings: dict[int, Recording]) -> tuple[Examp
     return tuple(notes)
 
 
-def _detection(run_id: int, recording_id: int, ids: dict[str, int], s: Segment) -> tuple[Any, ...]:
-    rival = None if s.runner_up is None else str(s.runner_up)
-    label = None if s.label is None else ids[str(s.label)]
-    return (run_id, recording_id, label, s.verdict, s.start, s.end, float(s.score), rival, float(s.runner_up_score),
-            s.reason, s.low_hz, s.high_hz)  # fmt: skip
-
-
-def health_of(detector: NoteDetector, ids: Sequence[int | None]) -> dict[str, dict[str, Any]]:
+def _health_of(detector: NoteDetector, ids: Sequence[int | None]) -> dict[str, dict[str, Any]]:
     """Annotation id → its left-out score, and what is odd about it.
 
     `ids` are those of the training notes, in the order of the training record; None for notes of a given model.
