@@ -21,8 +21,7 @@ from real_notes import aligned_table, measure, versions_text
 from threadpoolctl import threadpool_limits
 
 from outlark import NoteDetector, NoteFrontEnd
-from outlark.detection import absolute_scale, scorers
-from outlark.detection import note_level as whole_notes
+from outlark.detection import note_training, scorer
 
 SETS = (
     "zebra-finch-syllables",
@@ -51,8 +50,8 @@ def _set(places: Sequence[tuple[Any, str]], value: Any) -> Iterator[None]:
 def _kernel(name: str, setting: str, value: float) -> Iterator[None]:
     """A number of the kernel, both where samples are described and where notes are left out."""
     given = value**0.5 if setting == "sigma_reg" else value
-    settings = {**whole_notes.NOTE_SETTINGS, setting: given}
-    with _set([(absolute_scale, name)], value), _set([(whole_notes, "NOTE_SETTINGS")], settings):
+    settings = {**note_training.NOTE_SETTINGS, setting: given}
+    with _set([(note_training, name)], value), _set([(note_training, "NOTE_SETTINGS")], settings):
         yield
 
 
@@ -75,12 +74,12 @@ CONSTANTS: dict[str, tuple[Callable[[Any], Any], Any, tuple[Any, ...]]] = {
     "surroundings": (lambda v: _front_end("surroundings_s", v), 0.02, (0.01, 0.015, 0.03, 0.04)),
     "change": (lambda v: _front_end("change", v), 1.0, (0.0, 0.5, 2.0)),
     "shifts": (lambda v: _front_end("shifts_s", (-v, 0.0, v)), 0.004, (0.002, 0.008)),
-    "masks": (lambda v: _set([(whole_notes, "MASKS"), (absolute_scale, "MASKS")], v),
+    "masks": (lambda v: _set([(note_training, "MASKS")], v),
               (0.25, 0.5), ((), (0.5,), (0.2, 0.4, 0.6))),
-    "worth of pitch": (lambda v: _set([(absolute_scale, "WORTH")], v), 1.15, (1.0, 1.1, 1.2, 1.3)),
-    "contrast, least": (lambda v: _set([(scorers, "LEAST")], v), 0.4, (0.3, 0.5, 0.6)),
-    "contrast, prior": (lambda v: _set([(scorers, "PRIOR_S")], v), 0.1, (0.05, 0.2)),
-    "active share": (lambda v: _set([(scorers, "ACTIVE_SHARE")], v), 0.5, (0.3, 0.7)),
+    "worth of pitch": (lambda v: _set([(note_training, "WORTHWHILE")], v), 1.15, (1.0, 1.1, 1.2, 1.3)),
+    "contrast, least": (lambda v: _set([(scorer, "LEAST_SHARE_IN_NOISE")], v), 0.4, (0.3, 0.5, 0.6)),
+    "contrast, prior": (lambda v: _set([(scorer, "PRIOR_S")], v), 0.1, (0.05, 0.2)),
+    "active share": (lambda v: _set([(scorer, "ACTIVE_SHARE")], v), 0.5, (0.3, 0.7)),
 }  # fmt: skip
 
 

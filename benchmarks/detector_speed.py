@@ -39,11 +39,11 @@ class Outlark:
     """`NoteDetector`, default or as published, as `outlark detect` drives it: in blocks, from the file."""
 
     def __init__(self, how: str = "default") -> None:
-        from outlark import NoteDetector
+        from outlark import FrameDetector, NoteDetector
         from outlark.audio.recording import Recording
 
         self.open = Recording
-        self.detector = NoteDetector.paper() if how == "paper" else NoteDetector()
+        self.detector = FrameDetector.paper() if how == "paper" else NoteDetector()
 
     def train(self, clips: list[np.ndarray], labels: list[str]) -> None:
         self.detector.fit(clips, labels, RATE)

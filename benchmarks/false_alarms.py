@@ -9,7 +9,7 @@ sky, so that some of what their models find there is right.
 
 With --lengths: the score that a class reaches by accident twice in ten minutes of foreign sound, for every class of one
 kind of note, against the logarithm of how long its notes last; the slope is
-PER_LENGTH of `outlark.detection.absolute_scale`. It is fitted once for all sets, and once without each set.
+PER_LENGTH of `outlark.detection.thresholds`. It is fitted once for all sets, and once without each set.
 """
 
 import argparse

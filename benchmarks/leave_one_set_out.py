@@ -2,7 +2,7 @@
 
 Thresholds follow from four numbers: t0 of one note of a second, what it gains when their number grows e-fold and loses
 when they last e times as long, and the share of left-out scores that lowers it, all in
-`outlark.detection.absolute_scale`. Every combination is tried on every set; for each set those are taken that do best,
+`outlark.detection.thresholds`. Every combination is tried on every set; for each set those are taken that do best,
 in the mean event F, on all the others, and measured on that one. A second table says how far each number may be moved
 alone before the mean event F falls by .01.
 
@@ -26,7 +26,7 @@ from real_notes import aligned_table, compare, possible, versions_text
 from threadpoolctl import threadpool_limits
 
 from outlark import NoteDetector
-from outlark.detection.absolute_scale import LEAST_SHARE, LEFT_OUT_SHARE, LOWEST, ONE_NOTE, PER_FOLD, PER_LENGTH
+from outlark.detection.thresholds import LEAST_SHARE, LEFT_OUT_SHARE, LOWEST, ONE_NOTE, PER_FOLD, PER_LENGTH
 
 TRIED = {
     "t0 of one note of 1 s": (0.04, 0.06, 0.08, 0.10, 0.12, 0.14, 0.16),
@@ -43,9 +43,9 @@ def thresholds(detector: Any, one_note: float, per_fold: float, per_length: floa
     """What training would have put, with other constants."""
     notes = [np.unique(of_class) for of_class in detector.class_model_.notes_]
     counts = np.array([len(of_class) for of_class in notes])
+    training = detector.model_.training
     last_s = [
-        np.median([detector.training_[i]["end_s"] - detector.training_[i]["start_s"] for i in of_class.tolist()])
-        for of_class in notes
+        np.median([training[i]["end_s"] - training[i]["start_s"] for i in of_class.tolist()]) for of_class in notes
     ]
     pitch = len(detector.class_model_.descriptions_[0].X) > 5 * counts[0]  # 3 shifts and 2 masks; with other pitches 11
     t0 = np.maximum(LOWEST, one_note + per_fold * np.log(counts * (2 if pitch else 1)) - per_length * np.log(last_s))

@@ -2,7 +2,7 @@
 
     python benchmarks/paper_readings.py                # made-up notes, seeds 1 to 20: mean and standard error of F
 
-The literal system (`NoteDetector.paper`) with each reading of τ, and with PKNN, on the same notes at several gains.
+The literal system (`FrameDetector.paper`) with each reading of τ, and with PKNN, on the same notes at several gains.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from outlark import MDDKM, PKNN, NoteDetector
+from outlark import MDDKM, PKNN, FrameDetector
 from outlark.paper.experiment.dataset import Dataset
 from outlark.paper.experiment.protocol import Protocol, draw
 from outlark.paper.experiment.run import LEVELS, outcome
@@ -34,7 +34,7 @@ def measured(row: str, gain: float, seed: int) -> list[float]:
     drawn = draw(Dataset.synthetic(), Protocol(), seed)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of single notes
-        detector = NoteDetector.paper(ROWS[row][0]())
+        detector = FrameDetector.paper(ROWS[row][0]())
         clips = [gain * note.samples for note in drawn.train]
         detector.fit(clips, [note.label for note in drawn.train], drawn.sample_rate)
         segments = detector.detect(gain * drawn.audio, drawn.sample_rate)

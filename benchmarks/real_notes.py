@@ -38,10 +38,12 @@ from outlark.detection.detector import NoteDetector
 from outlark.embeddings import BirdNET, is_there
 from outlark.metrics import EventScores, event_f, match_events, note_f, note_labels, window_f
 from outlark.metrics.windows import aligned_table
+from outlark.paper.detector import FrameDetector
 from outlark.paper.experiment.dataset import OOD
 from outlark.paper.experiment.methods import method
 from outlark.paper.experiment.run import events_of, inside, labels_at
 from outlark.paper.experiment.template_matching import TemplateMatching
+from outlark.paper.learnt_thresholds import LearntNoteDetector
 from outlark.segments import Segment
 
 WINDOW_S = 0.005
@@ -55,11 +57,11 @@ def _two_stages() -> NoteDetector:
 
 
 ROWS: dict[str, tuple[str, Callable[[], Any]]] = {
-    "paper": ("literal paper", NoteDetector.paper),
-    "paper-pknn": ("literal paper, PKNN", lambda: NoteDetector.paper(PKNN.paper())),
+    "paper": ("literal paper", FrameDetector.paper),
+    "paper-pknn": ("literal paper, PKNN", lambda: FrameDetector.paper(PKNN.paper())),
     OURS: ("outlark, defaults", NoteDetector),
     **({"two-stages": ("outlark, then BirdNET", _two_stages)} if is_there() else {}),
-    "pknn": ("note-level, PKNN", lambda: NoteDetector(class_model=PKNN())),
+    "pknn": ("note-level, PKNN", lambda: LearntNoteDetector(PKNN())),
     "knn": ("note-level, k-NN", method("knn").make),
     "svm": ("note-level, one-class SVM", method("svm").make),
     "templates": ("template matching", TemplateMatching),

@@ -149,7 +149,7 @@ def raised(detector: NoteDetector) -> np.ndarray:
     assert model is not None
     assert model.left_out is not None
     for label, threshold, left_out in zip(detector.classes_.tolist(), model.thresholds, model.left_out, strict=True):
-        scores = [note["score"] for note in detector.negatives_ if note["label"] == label]
+        scores = [note["score"] for note in detector.model_.negatives if note["label"] == label]
         found.append(max(threshold, min(ABOVE * max(scores, default=0.0), left_out.min(initial=np.inf))))
     return np.array(found)
 

@@ -40,11 +40,12 @@ from threadpoolctl import threadpool_limits
 import outlark
 from outlark import MDDKM
 from outlark.data.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
-from outlark.detection.decode import rules
 from outlark.detection.detector import NoteDetector
 from outlark.estimators.hlds import PAPER_LAYERS, kalman_filter, system
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.metrics.windows import aligned_table
+from outlark.paper import rules
+from outlark.paper.detector import FrameDetector
 from outlark.storage import model_file
 
 WINDOW, HOP, LEAST, SURE = 96, 48, 35, 60
@@ -56,8 +57,8 @@ PLAIN_BLOCK = 4096
 #: The longer run is this many times as long as the shorter one.
 LONGER = 6
 SYSTEMS: dict[str, Callable[[], NoteDetector]] = {
-    "paper": NoteDetector.paper,
-    "all layers": lambda: NoteDetector(HLDSFrontEnd()),
+    "paper": FrameDetector.paper,
+    "all layers": lambda: FrameDetector(HLDSFrontEnd()),
     "whole notes": NoteDetector,
 }
 PLAIN = "plain"

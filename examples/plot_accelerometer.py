@@ -14,7 +14,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from outlark import ArrayFrontEnd, NoteDetector, Segment
+from outlark import ArrayFrontEnd, FrameDetector, Segment
 
 RATE, BOUT_S, REST_S = 50, 3.0, 2.5
 COLOURS = {"walking": "#0072b2", "pecking": "#d55e00", None: "#999999"}
@@ -53,7 +53,7 @@ def day(kinds: list[str], seed: int) -> tuple[np.ndarray, list[Segment]]:
 def main(output: Path) -> None:
     signal, labelled = day(["walking", "pecking"] * 6, seed=0)
     front_end = ArrayFrontEnd(window_s=0.6, hop_s=0.1)  # a window holds more than one peck
-    detector = NoteDetector(front_end).fit_recordings([signal], [labelled], RATE)
+    detector = FrameDetector(front_end).fit_recordings([signal], [labelled], RATE)
     test, truth = day(["pecking", "walking", "dust bath", "walking", "pecking", "dust bath"], seed=1)
     found = detector.detect(test, RATE)
     for segment in found:

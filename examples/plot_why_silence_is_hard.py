@@ -12,7 +12,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from outlark import NoteDetector
+from outlark import FrameDetector, NoteDetector
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 
 CLASSES = ("tuti-D", "tuti-F", "cach-Z")
@@ -25,7 +25,7 @@ def main(output: Path) -> None:
     recording, truth = concatenate(played, gap_s=0.3, edge_s=0.3, rng=np.random.default_rng(0))
     recording = recording + 1e-4 * np.random.default_rng(1).normal(size=len(recording))  # a quiet room
     figure, axes = plt.subplots(2, 1, figsize=(10, 4.6), sharex=True, layout="constrained")
-    made = {"as published": NoteDetector.paper(), "by default": NoteDetector()}
+    made = {"as published": FrameDetector.paper(), "by default": NoteDetector()}
     for ax, (name, detector) in zip(axes, made.items(), strict=True):
         detector.fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
         scores = detector.scores(recording, SAMPLE_RATE)

@@ -5,11 +5,10 @@ import pytest
 from real_note_tasks import data_folder, draw
 from real_notes import measure
 
-from outlark import NoteDetector
+from outlark import FrameDetector, NoteDetector
 from outlark.commands.train.examples import find_examples
 from outlark.commands.train.learning import learn
-from outlark.detection.decode.decisions import Decisions
-from outlark.detection.decode.verdicts import LEAST_SHARE
+from outlark.detection.decisions import SHORTEST_NOTE_SHARE, Decisions
 from outlark.paper.experiment.template_matching import TemplateMatching
 
 
@@ -39,7 +38,7 @@ def test_two_examples_are_enough_for_most():
 
 def test_the_literal_system_fails_on_a_real_recording():
     # It has no notion of background: this is why it is not the default.
-    literal = measured("zebra-finch-syllables", NoteDetector.paper())
+    literal = measured("zebra-finch-syllables", FrameDetector.paper())
     assert literal.window_f < 0.5
 
 
@@ -59,7 +58,8 @@ def test_remainders_beside_notes_are_not_reported_as_unknown():
     detector = learn(examples).detector
     scores = detector.scores(folder / "llb3_0310_2018_04_24_12_45_00.flac")
     shown = detector.decide(scores)
-    everything = detector.set_params(decisions=Decisions(unknown_s=LEAST_SHARE * detector.layout_.shortest_s.min()))
+    shortest_s = SHORTEST_NOTE_SHARE * detector.layout_.shortest_s.min()
+    everything = detector.set_params(decisions=Decisions(unknown_s=shortest_s))
     before, after = (
         [s for s in segments if s.verdict == "unknown" and s.duration_s <= 0.02]
         for segments in (everything.decide(scores), shown)

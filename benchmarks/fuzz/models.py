@@ -11,12 +11,13 @@ from fuzz.target import Target, expect
 from outlark import MDDKM, PKNN, NoteDetector
 from outlark.audio.sound import resample
 from outlark.data.synthetic import SAMPLE_RATE, notes
-from outlark.detection.decode.decisions import Decisions
 from outlark.errors import InputError, ModelFileError, OutlarkError
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
 from outlark.files.container import read, write
+from outlark.paper.decisions import Rules
+from outlark.paper.detector import FrameDetector
 from outlark.storage.model_file import load, load_estimator, save
 
 RATE = 8000
@@ -25,9 +26,9 @@ SAVED = 4
 FRAMES = MDDKM(metric="euclidean", sigma_reg="condition", condition=1e6, max_samples=20)
 DETECTORS = {
     "notes": NoteDetector,
-    "notes, PKNN": lambda: NoteDetector(NoteFrontEnd(n_bands=20, change=0.0, shifts_s=[0.0]), PKNN(random_state=0)),
-    "HLDS": lambda: NoteDetector(HLDSFrontEnd(output=(0, 2)), FRAMES, gap_s=0.2),
-    "array": lambda: NoteDetector(ArrayFrontEnd(window_s=0.01), FRAMES, Decisions(activity_db=None)),
+    "notes, 20 bands": lambda: NoteDetector(NoteFrontEnd(n_bands=20, change=0.0, shifts_s=[0.0])),
+    "HLDS": lambda: FrameDetector(HLDSFrontEnd(output=(0, 2)), FRAMES, gap_s=0.2),
+    "array": lambda: FrameDetector(ArrayFrontEnd(window_s=0.01), FRAMES, Rules(activity_db=None)),
 }
 ESTIMATORS = (MDDKM(), MDDKM(outlier_label=-9, max_samples=3), PKNN(random_state=0))
 #: Values at the limits of what an array may hold.

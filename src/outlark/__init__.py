@@ -1,9 +1,10 @@
 """Finds the notes you know and tells you which ones you don't.
 
 outlark describes each class by its kernel Mahalanobis distance (MDD-KM), all classes on one scale, and says *known*,
-*ambiguous* or *unknown*. `NoteDetector` finds notes in recordings; `ClipFeatures` describes clips. `MDDKM` is inside,
-for samples of any kind; `PKNN` and `OCCGP` are the methods it is compared with, `outlark.metrics` measures all of them
-alike, `outlark.storage` keeps trained models, and `outlark.embeddings` wraps third-party models.
+*ambiguous* or *unknown*. `NoteDetector` finds notes in recordings; `FrameDetector`, the system as published, works by
+frames; `ClipFeatures` describes clips. `MDDKM` is inside, for samples of any kind; `PKNN` and `OCCGP` are the methods
+it is compared with, `outlark.metrics` measures all of them alike, `outlark.storage` keeps trained models, and
+`outlark.embeddings` wraps third-party models.
 """
 
 from importlib import import_module
@@ -13,7 +14,7 @@ from outlark.version import __version__
 
 if TYPE_CHECKING:
     from outlark import embeddings, metrics
-    from outlark.detection.decode.decisions import Decisions
+    from outlark.detection.decisions import Decisions
     from outlark.detection.detector import NoteDetector
     from outlark.errors import InputError, OutlarkError
     from outlark.estimators.hlds import HLDS
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from outlark.features.clip import ClipFeatures
     from outlark.features.hlds import HLDSFrontEnd
     from outlark.features.note import NoteFrontEnd
+    from outlark.paper.decisions import Rules
+    from outlark.paper.detector import FrameDetector
     from outlark.segments import Segment
     from outlark.storage.model_file import load, load_estimator, save
 
@@ -35,11 +38,13 @@ __all__ = [
     "ArrayFrontEnd",
     "ClipFeatures",
     "Decisions",
+    "FrameDetector",
     "HLDSFrontEnd",
     "InputError",
     "NoteDetector",
     "NoteFrontEnd",
     "OutlarkError",
+    "Rules",
     "Segment",
     "__version__",
     "embeddings",
@@ -57,12 +62,14 @@ _HOME = {
     "PKNN": "estimators.pknn",
     "ArrayFrontEnd": "features.array",
     "ClipFeatures": "features.clip",
-    "Decisions": "detection.decode.decisions",
+    "Decisions": "detection.decisions",
+    "FrameDetector": "paper.detector",
     "HLDSFrontEnd": "features.hlds",
     "InputError": "errors",
     "NoteDetector": "detection.detector",
     "NoteFrontEnd": "features.note",
     "OutlarkError": "errors",
+    "Rules": "paper.decisions",
     "load": "storage.model_file",
     "load_estimator": "storage.model_file",
     "save": "storage.model_file",

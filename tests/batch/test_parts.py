@@ -17,6 +17,7 @@ from outlark.batch.sources import Source, find
 from outlark.batch.task import Task, sha256_of
 from outlark.batch.unit import Part, Unit, n_parts
 from outlark.data.synthetic import SAMPLE_RATE
+from outlark.paper.detector import FrameDetector
 from tests.batch.in_process import InProcess
 from tests.recordings_on_disk import contents, outlark, save_long_recording, save_model, song, start_and
 
@@ -198,12 +199,11 @@ def test_which_recordings_are_worked_on_in_parts(tmp_path, monkeypatch):
 
 
 def test_models_of_frames_work_in_one_piece(tmp_path, night):
-    from outlark import NoteDetector
     from outlark.data.synthetic import notes
     from outlark.storage import model_file
 
     known = notes(counts={"tuti-D": 2, "cach-Z": 2})
-    detector = NoteDetector.paper().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+    detector = FrameDetector.paper().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
     model_file.save(detector, tmp_path / "m.outlark")
     report = go(tmp_path / "m.outlark", tmp_path / "out", night / "a/long.wav", formats=("csv",))
     assert (report.done, report.failures) == (1, [])

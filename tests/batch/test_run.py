@@ -421,8 +421,8 @@ def test_bad_files_do_not_stop_the_others(model, four, tmp_path):
 
 
 def test_settings_that_do_not_fit_the_model_are_told_once(model, four, tmp_path):
-    with pytest.raises(InputError, match="decoder='viterbi' works only with frame-level models"):
-        go(model, tmp_path / "out", four, decisions={"decoder": "viterbi"})
+    with pytest.raises(InputError, match=r"least_s=-1\.0 must be 'auto' or a number of seconds"):
+        go(model, tmp_path / "out", four, decisions={"least_s": -1.0})
     assert not contents(tmp_path / "out")
 
 

@@ -129,7 +129,7 @@ def test_without_a_model_the_scores_in_the_tables_count(model, folder, plain):
 
 def test_recordings_of_the_training_are_told(model, folder, found, tmp_path):
     detector = load(model)
-    detector.training_[0]["name"] = "song0.wav"
+    detector.model_.training[0]["name"] = "song0.wav"
     save(detector, tmp_path / "m")
     ran("detect", tmp_path / "m", folder, "-o", tmp_path / "out", "-j", 1, "-q")
     for curve in (["--curve"], []):

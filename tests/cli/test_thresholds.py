@@ -8,9 +8,9 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
-from outlark import NoteDetector
 from outlark.cli.main import main
 from outlark.data.synthetic import SAMPLE_RATE, notes
+from outlark.paper.detector import FrameDetector
 from outlark.storage import model_file
 from tests.cli.test_calibrate import songs
 from tests.recordings_on_disk import contents
@@ -201,7 +201,7 @@ def test_other_commands_take_them_for_the_run(model, folder, tmp_path):
 
 def test_a_model_with_a_class_that_never_accepts_takes_a_threshold_for_another(tmp_path, folder):
     known = notes(counts=dict.fromkeys(CLASSES, 2))
-    detector = NoteDetector.paper().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+    detector = FrameDetector.paper().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
     detector.layout_.thresholds[0] = np.inf
     model_file.save(detector, tmp_path / "paper.outlark")
     ran("detect", tmp_path / "paper.outlark", folder, tmp_path / "out", "--threshold", "tuti-F=0.7")

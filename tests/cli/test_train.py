@@ -37,7 +37,7 @@ def test_a_model_from_clips(clips, tmp_path):
     detector = model_file.load(tmp_path / "m.outlark")
     paths = sorted(clips.rglob("*.wav"))
     by_library = NoteDetector().fit(paths, [path.parent.name for path in paths])
-    assert detector.training_ == by_library.training_
+    assert detector.model_.training == by_library.model_.training
     head, *rows = [line.split() for line in done.stdout.splitlines()]
     assert head == ["class", "examples", "files", "shortest,", "s", "longest,", "s", "threshold"]
     layout = by_library.layout_
@@ -82,7 +82,7 @@ def test_from_a_table_with_recordings_elsewhere(clips, tmp_path):
     )
     done = ran(table, "--audio", clips, "-o", tmp_path / "m.outlark", "--format", "birdnet", "--channel", 1)
     assert "Note: 1 annotation skipped: no label" in done.stderr
-    assert {round(note["end_s"], 4) for note in model_file.load(tmp_path / "m.outlark").training_} == {0.1}
+    assert {round(note["end_s"], 4) for note in model_file.load(tmp_path / "m.outlark").model_.training} == {0.1}
     failed = ran(table, "-o", tmp_path / "n.outlark", code=1)
     assert "marks.birdnet.csv, line 2: there is no recording 'cach-Z/4.wav' in" in failed.stderr
     assert "Error: " in ran(table, "--label-column", "Vogel", "--audio", clips, "-o", tmp_path / "n", code=1).stderr
@@ -122,7 +122,7 @@ def test_clips_that_cannot_be_read(clips, tmp_path):
     (failure,) = json.loads(done.stdout)["failures"]
     assert failure["recording"] == str(folder / "tuti-F" / "bad.wav")
     assert done.stderr == f"skipped: {failure['message']}\n"
-    assert len(model_file.load(tmp_path / "m.outlark").training_) == 7
+    assert len(model_file.load(tmp_path / "m.outlark").model_.training) == 7
 
 
 def test_nothing_but_a_model_is_replaced(clips, model, tmp_path):

@@ -88,7 +88,7 @@ def test_negatives_with_a_minus(here):
     args = ["train", folder / "all.csv", "--audio", made / "audio", "--no-check"]
     done = ran(*args, "-o", folder / "m.outlark")
     assert "Note: 2 '-tuti-D' taken as not 'tuti-D' (if it is a class of its own, give --class=-tuti-D)" in done.stderr
-    assert len(model_file.load(folder / "m.outlark").negatives_) == 2
+    assert len(model_file.load(folder / "m.outlark").model_.negatives) == 2
     ran(*args, "-o", folder / "n.outlark", "--class", "tuti-D", "--class=-tuti-D")
     assert model_file.load(folder / "n.outlark").classes_.tolist() == ["-tuti-D", "tuti-D"]
     failed = ran(*args, "-o", folder / "p.outlark", "--paper", code=1)

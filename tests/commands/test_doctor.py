@@ -9,8 +9,9 @@ from outlark import PKNN, ArrayFrontEnd, HLDSFrontEnd, NoteDetector, NoteFrontEn
 from outlark.commands.doctor import Finding, examine, note_scores
 from outlark.commands.doctor_sounds import click, hum, in_background, pink, sound_tests, whistle
 from outlark.data.synthetic import KNOWN, SAMPLE_RATE, concatenate, notes
-from outlark.detection.absolute_scale import note_samples
-from outlark.detection.note_level import annotated_notes
+from outlark.detection.note_training import annotated_notes, note_samples
+from outlark.paper.detector import FrameDetector
+from outlark.paper.learnt_thresholds import LearntNoteDetector
 from outlark.storage import model_file
 
 SOUNDS = {
@@ -104,7 +105,7 @@ def test_two_classes_of_one_kind():
 
 
 def test_the_literal_system():
-    findings = examine(trained(dict.fromkeys(KNOWN, 3), NoteDetector.paper()))
+    findings = examine(trained(dict.fromkeys(KNOWN, 3), FrameDetector.paper()))
     (steady,) = told(findings, "steady white noise")
     assert steady.severity == "problem"
     assert "2 of 3 taken for a note" in steady.what
@@ -114,7 +115,7 @@ def test_the_literal_system():
 
 @pytest.mark.parametrize(
     "detector",
-    [NoteDetector(HLDSFrontEnd()), NoteDetector(HLDSFrontEnd(), PKNN()), NoteDetector(None, PKNN())],
+    [FrameDetector(HLDSFrontEnd()), FrameDetector(HLDSFrontEnd(), PKNN()), LearntNoteDetector(PKNN())],
     ids=["frames", "frames, PKNN", "notes, PKNN"],
 )
 def test_other_detectors(detector):
@@ -126,7 +127,7 @@ def test_other_detectors(detector):
 def test_series_of_numbers(rng):
     t = np.arange(200)[:, np.newaxis]
     series = [np.sin(t * (0.1 + 0.05 * (i % 2))) + 0.1 * rng.normal(size=(200, 3)) for i in range(6)]
-    findings = examine(NoteDetector(ArrayFrontEnd()).fit(series, ["a", "b"] * 3, 50))
+    findings = examine(FrameDetector(ArrayFrontEnd()).fit(series, ["a", "b"] * 3, 50))
     assert {f.check for f in findings} & SOUNDS == {"digital silence"}
     assert told(findings, "number of notes")[0].severity == "good"
 

@@ -46,7 +46,7 @@ def recording(folder, name="night.wav", seconds=8.0, n=3, channels=1):
 
 def same(one, other):
     np.testing.assert_array_equal(one.layout_.thresholds, other.layout_.thresholds)
-    assert one.training_ == other.training_
+    assert one.model_.training == other.model_.training
 
 
 # ---------------------------------------------------------------------- clips
@@ -92,7 +92,7 @@ def test_clips_that_cannot_be_read_are_left_out_and_told(tmp_path):
     assert [Path(clip.where).name for clip in learnt.unread] == ["a.wav", "b.wav"]
     assert "a.wav is empty (0 bytes)" in learnt.unread[0].message
     assert "b.wav contains no samples" in learnt.unread[1].message
-    assert len(learnt.examples.notes) == len(learnt.detector.training_) == 6
+    assert len(learnt.examples.notes) == len(learnt.detector.model_.training) == 6
 
 
 def test_a_class_of_which_nothing_can_be_read(tmp_path):
@@ -138,7 +138,7 @@ def test_digital_silence_around_clips_is_cut_off_and_told(tmp_path):
     assert recall(learnt.detector) == 1.0
     (remark,) = learnt.remarks
     assert remark == "digital silence at the ends of 2 clips removed, such as 1.000 s of 0.wav (tuti-F)"
-    first = learnt.detector.training_[0]
+    first = learnt.detector.model_.training[0]
     assert first["start_s"] == pytest.approx(0.5, abs=1e-3)
     assert first["end_s"] - first["start_s"] == pytest.approx(0.169, abs=2e-3)
 
@@ -157,7 +157,7 @@ def test_quiet_margins_of_clips_are_told_and_trimmed_on_demand(tmp_path):
     learnt = learn(found, trim=True)
     assert recall(learnt.detector) == 1.0
     assert learnt.remarks[0].startswith("2 clips trimmed, such as 0.9")
-    assert learnt.detector.training_[0]["start_s"] == pytest.approx(0.49, abs=0.01)
+    assert learnt.detector.model_.training[0]["start_s"] == pytest.approx(0.49, abs=0.01)
 
 
 def test_clips_without_margins_are_not_spoken_of(tmp_path):
@@ -313,7 +313,7 @@ def test_a_mark_that_reaches_beyond_the_end_is_told(tmp_path):
     (remark,) = [remark for remark in learnt.remarks if "annotated" in remark]
     assert "night.labels.txt, line 2: 'a' is annotated from 7.200 to 8.300 s, but " in remark
     assert remark.endswith("ends at 8.000 s: used up to there")
-    assert [record["end_s"] for record in learnt.detector.training_] == pytest.approx([0.9, 8.0, 8.0])
+    assert [record["end_s"] for record in learnt.detector.model_.training] == pytest.approx([0.9, 8.0, 8.0])
     (tmp_path / "night.labels.txt").write_text("0.6\t0.9\ta\n7.8\t8.3\ta\n")
     with pytest.raises(
         AnnotationError,
@@ -376,7 +376,7 @@ def test_one_channel(tmp_path):
     recording(tmp_path, "mono.wav")
     write_annotations(tmp_path / "mono.csv", annotations, format="csv")
     alone = learn(find_examples([tmp_path / "mono.csv"])).detector
-    assert [note["sha256"] for note in second.training_] == [note["sha256"] for note in alone.training_]
+    assert [note["sha256"] for note in second.model_.training] == [note["sha256"] for note in alone.model_.training]
     with pytest.raises(AudioError, match=r"channel=2, but the audio has 2 channels"):
         learn(found, channel=2)
 
@@ -398,7 +398,7 @@ def test_of_long_recordings_excerpts_around_annotations_are_read(tmp_path, monke
         16.0 + sum(annotation.end_s - annotation.start_s for annotation in annotations), abs=1e-3
     )
     assert part.remarks[-1] == "used 17 s around the annotations, out of 60 s of recordings"
-    for one, other in zip(part.detector.training_, whole.detector.training_, strict=True):
+    for one, other in zip(part.detector.model_.training, whole.detector.model_.training, strict=True):
         assert one.pop("start_s") == pytest.approx(other.pop("start_s"), abs=1e-9)
         assert one.pop("end_s") == pytest.approx(other.pop("end_s"), abs=1e-9)
         assert one == other  # the samples too: their digest is in it
@@ -412,7 +412,7 @@ def test_excerpts_that_overlap_are_one(tmp_path, monkeypatch):
     monkeypatch.setattr(learning, "MARGIN_S", 1.0)
     learnt = learn(find_examples([tmp_path / "night.labels.txt"]))
     assert learnt.seconds == pytest.approx(4.5 + 2.5 + 2.5)
-    found = [(record["start_s"], record["label"]) for record in learnt.detector.training_]
+    found = [(record["start_s"], record["label"]) for record in learnt.detector.model_.training]
     assert found == [(5.0, "a"), (7.0, "b"), (20.0, "a"), (25.0, "b")]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark import MDDKM, NoteDetector
+from outlark import MDDKM
 from outlark.audio.sound_files import SoundFiles
 from outlark.commands.inspect import content_of, sound_content
 from outlark.data.synthetic import SAMPLE_RATE, notes
@@ -14,6 +14,7 @@ from outlark.detection.scores_file import ScoreKeeper
 from outlark.errors import AnnotationError, AudioError, InputError, ModelFileError
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.hlds import HLDSFrontEnd
+from outlark.paper.detector import FrameDetector
 from outlark.storage import model_file
 from tests.recordings_on_disk import save_model, song
 
@@ -30,7 +31,7 @@ def test_a_model(model):
     assert (found["kind"], found["sample_rate"], found["size_bytes"]) == ("model", SAMPLE_RATE, model.stat().st_size)
     assert [kind["label"] for kind in found["classes"]] == ["cach-Z", "tuti-D"]
     second = found["classes"][1]
-    own = [note for note in detector.training_ if note["label"] == "tuti-D"]
+    own = [note for note in detector.model_.training if note["label"] == "tuti-D"]
     assert [(note["end_s"], note["sha256"]) for note in second["examples"]] == [(n["end_s"], n["sha256"]) for n in own]
     assert second["longest_s"] == max(note["end_s"] for note in own)
     assert second["threshold"] == detector.layout_.thresholds[1]
@@ -81,8 +82,8 @@ def test_models_of_all_kinds(tmp_path):
     known = notes(counts={"tuti-D": 2, "cach-Z": 2})
     series = np.random.default_rng(0).normal(size=(4, 60, 2))
     detectors = {
-        "paper": NoteDetector.paper().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE),
-        "series": NoteDetector(ArrayFrontEnd(), MDDKM()).fit(list(series), [1, 1, 2, 2], 100),
+        "paper": FrameDetector.paper().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE),
+        "series": FrameDetector(ArrayFrontEnd(), MDDKM()).fit(list(series), [1, 1, 2, 2], 100),
     }
     for name, detector in detectors.items():
         model_file.save(detector, tmp_path / name)

@@ -15,6 +15,7 @@ from outlark.commands.listen import KINDS, PCM, PIECE, WAITING, Inlet, Listener,
 from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.errors import AudioError, InputError
 from outlark.features.array import ArrayFrontEnd
+from outlark.paper.detector import FrameDetector
 from tests.recordings_on_disk import song
 
 SUBTYPES = {"int16": "PCM_16", "int24": "PCM_24", "int32": "PCM_32", "float32": "FLOAT"}
@@ -93,7 +94,7 @@ def test_listeners_refuse_what_they_cannot_do(detector):
     with pytest.raises(InputError, match="channel=2, but the audio has 2 channels"):
         Listener(detector, PCM("int16", 2), SAMPLE_RATE, channel=2)
     rows = np.random.default_rng(0).normal(size=(4, 50, 2))
-    series = NoteDetector(ArrayFrontEnd()).fit(list(rows), ["a", "a", "b", "b"], 100)
+    series = FrameDetector(ArrayFrontEnd()).fit(list(rows), ["a", "a", "b", "b"], 100)
     with pytest.raises(InputError, match="this model is for series of numbers, not sound"):
         Listener(series, PCM("int16"), 100)
 

@@ -131,11 +131,11 @@ def test_a_detector_learns_them(tmp_path):
     rows += [(moved_s + t.start_s, moved_s + t.end_s, "-tuti-D") for t in truth[3:]]
     found = found_in(table(tmp_path / "t.csv", *rows))
     learnt = learn(found)
-    assert [n["label"] for n in learnt.detector.negatives_] == ["tuti-D", "tuti-D"]
-    assert [round(n["start_s"] - moved_s, 3) for n in learnt.detector.negatives_] == [
+    assert [n["label"] for n in learnt.detector.model_.negatives] == ["tuti-D", "tuti-D"]
+    assert [round(n["start_s"] - moved_s, 3) for n in learnt.detector.model_.negatives] == [
         round(t.start_s, 3) for t in truth[3:]
     ]
-    assert {n["name"] for n in learnt.detector.negatives_} == {"a.wav"}
+    assert {n["name"] for n in learnt.detector.model_.negatives} == {"a.wav"}
     assert (learnt.classes[0].examples, learnt.classes[0].negatives) == (3, 2)
 
 
@@ -160,7 +160,7 @@ def test_negatives_that_are_clips(tmp_path):
         quiet = np.zeros(SAMPLE_RATE // 10)
         soundfile.write(tmp_path / name / f"{i}.wav", np.concatenate([quiet, note.samples]), SAMPLE_RATE)
     learnt = learn(found_in(tmp_path))
-    (negative,) = learnt.detector.negatives_
+    (negative,) = learnt.detector.model_.negatives
     assert (negative["name"], negative["clip"]) == ("3.wav", True)
     assert negative["start_s"] == pytest.approx(0.1, abs=1e-3)  # digital silence is not part of it
     (finding,) = [finding for finding in examine(learnt.detector) if finding.check == "negatives"]

@@ -22,6 +22,7 @@ from outlark.commands.plot import with_surroundings
 from outlark.data.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
 from outlark.detection.scores import ScoreBlock
 from outlark.errors import AudioError, InputError
+from outlark.paper.detector import FrameDetector
 from outlark.segments import SILENCE
 
 CLASSES = (*KNOWN, *UNKNOWN)
@@ -30,7 +31,8 @@ CLASSES = (*KNOWN, *UNKNOWN)
 def trained(counts=None, front_end=None, rename=None):
     clips = notes(seed=0, counts=counts or dict.fromkeys(KNOWN, 3))
     labels = [(rename or {}).get(n.label, n.label) for n in clips]
-    return NoteDetector(front_end).fit([n.samples for n in clips], labels, SAMPLE_RATE)
+    detector = NoteDetector() if front_end is None else FrameDetector(front_end)
+    return detector.fit([n.samples for n in clips], labels, SAMPLE_RATE)
 
 
 @pytest.fixture(scope="module")
@@ -324,7 +326,7 @@ def test_what_cannot_be_drawn(detector, tmp_path):
         plot.draw_excerpt(detector, tmp_path / "nothing.wav")
     with pytest.raises(InputError, match="give its sample_rate"):
         plot.draw_excerpt(detector, np.zeros(10))
-    series = NoteDetector(ArrayFrontEnd()).fit([np.random.default_rng(0).normal(size=(400, 2))] * 2, ["a", "a"], 100)
+    series = FrameDetector(ArrayFrontEnd()).fit([np.random.default_rng(0).normal(size=(400, 2))] * 2, ["a", "a"], 100)
     with pytest.raises(InputError, match="only sound can be plotted"):
         plot.draw_excerpt(series, np.zeros((100, 2)), sample_rate=100)
     holes = tmp_path / "holes.wav"

@@ -65,8 +65,8 @@ def test_it_is_the_model_of_all_at_once(here, tmp_path):
     learnt = again(here, new)
     together = learn(find_examples([folder / "old.csv", folder / "corrected"], audio=[folder / "audio"])).detector
     detector = learnt.detector
-    assert detector.training_ == together.training_
-    assert len(detector.training_) == 12
+    assert detector.model_.training == together.model_.training
+    assert len(detector.model_.training) == 12
     np.testing.assert_array_equal(detector.layout_.thresholds, together.layout_.thresholds)
     audio, _ = soundfile.read(folder / "audio" / "new.wav")
     assert detector.detect(audio, SAMPLE_RATE) == together.detect(audio, SAMPLE_RATE)
@@ -78,17 +78,17 @@ def test_it_says_where_it_comes_from(here):
     first = again(here, truth[:2]).detector
     sha256 = hashlib.sha256((folder / "old.outlark").read_bytes()).hexdigest()
     line = {"name": "old.outlark", "sha256": sha256, "kept": 6, "added": 2, "negatives": 0}
-    assert first.lineage_ == [line]
+    assert first.model_.lineage == [line]
     model_file.save(first, folder / "second.outlark")
-    assert model_file.load(folder / "second.outlark").lineage_ == [line]
+    assert model_file.load(folder / "second.outlark").model_.lineage == [line]
     parent = parent_of(folder / "second.outlark")
     new = reviewed(parent, [write(folder / "c.csv", truth[2:3])], audio=[folder / "audio"])
     second = retrain(parent, new, audio=[folder / "audio"]).detector
-    assert [(a["name"], a["kept"], a["added"]) for a in second.lineage_] == [
+    assert [(a["name"], a["kept"], a["added"]) for a in second.model_.lineage] == [
         ("old.outlark", 6, 2),
         ("second.outlark", 8, 1),
     ]
-    assert second.lineage_[1]["sha256"] == hashlib.sha256((folder / "second.outlark").read_bytes()).hexdigest()
+    assert second.model_.lineage[1]["sha256"] == hashlib.sha256((folder / "second.outlark").read_bytes()).hexdigest()
 
 
 def test_settings_are_those_of_the_model(here):
@@ -105,12 +105,12 @@ def test_rows_that_are_gone_are_negatives_and_stay_so(here):
     true = [annotation for annotation in truth if annotation.label in COUNTS]
     found = [*true, *(replace(annotation, label="tuti-D") for annotation in foreign)]
     learnt = again(here, true, found)
-    assert [(n["label"], n["name"]) for n in learnt.detector.negatives_] == [("tuti-D", "new.wav")] * 2
-    assert learnt.detector.lineage_[0]["negatives"] == 2
+    assert [(n["label"], n["name"]) for n in learnt.detector.model_.negatives] == [("tuti-D", "new.wav")] * 2
+    assert learnt.detector.model_.lineage[0]["negatives"] == 2
     model_file.save(learnt.detector, folder / "old.outlark")
     kept = again(here, [replace(true[0], start_s=true[0].start_s + 0.01)]).detector  # an example already
-    assert [(n["name"], n["sha256"]) for n in kept.negatives_] == [
-        (n["name"], n["sha256"]) for n in learnt.detector.negatives_
+    assert [(n["name"], n["sha256"]) for n in kept.model_.negatives] == [
+        (n["name"], n["sha256"]) for n in learnt.detector.model_.negatives
     ]
 
 
@@ -120,9 +120,9 @@ def test_negatives_alone_need_no_recordings_of_the_model(here):
     before = model_file.load(folder / "old.outlark")
     foreign = [replace(annotation, label="-tuti-D") for annotation in truth if annotation.label == "cach-C"]
     learnt = again(here, foreign)
-    assert learnt.detector.training_ == before.training_
-    assert [n["label"] for n in learnt.detector.negatives_] == ["tuti-D", "tuti-D"]
-    assert learnt.detector.lineage_[0] | {"sha256": ""} == {
+    assert learnt.detector.model_.training == before.model_.training
+    assert [n["label"] for n in learnt.detector.model_.negatives] == ["tuti-D", "tuti-D"]
+    assert learnt.detector.model_.lineage[0] | {"sha256": ""} == {
         "name": "old.outlark", "sha256": "", "kept": 6, "added": 0, "negatives": 2,
     }  # fmt: skip
     assert [(of.label, of.examples, of.negatives) for of in learnt.classes] == [("cach-Z", 3, 0), ("tuti-D", 3, 2)]
@@ -148,7 +148,7 @@ def test_recordings_that_hold_something_else_are_named(here):
 def test_the_right_one_of_two_files_of_a_name(here):
     folder, truth = here
     record(folder / "audio" / "0", "old.wav", 7)
-    assert len(again(here, truth[:1]).detector.training_) == 7
+    assert len(again(here, truth[:1]).detector.model_.training) == 7
 
 
 def test_what_was_resampled_is_known_by_its_name(here):
@@ -158,7 +158,7 @@ def test_what_was_resampled_is_known_by_its_name(here):
     write(folder / "low.csv", record(folder / "audio", "low.wav", 2, rate=SAMPLE_RATE // 2))
     both = find_examples([folder / "old.csv", folder / "low.csv"], audio=[folder / "audio"])
     model_file.save(learn(both).detector, folder / "old.outlark")
-    assert len(again(here, truth[:1]).detector.training_) == 13
+    assert len(again(here, truth[:1]).detector.model_.training) == 13
     record(folder / "audio" / "0", "old.wav", 3)
     with pytest.raises(InputError, match=r"old.wav \(6 notes; 2 files have this name\)"):
         again(here, truth[:1])
@@ -168,22 +168,22 @@ def test_what_contradicts_the_model_counts(here):
     folder, _ = here
     old = [note.annotation for note in find_examples([folder / "old.csv"], audio=[folder / "audio"]).notes]
     learnt = again(here, [replace(old[0], label=f"-{old[0].label}"), replace(old[1], label="wren"), old[2]])
-    labels = [n["label"] for n in learnt.detector.training_]
+    labels = [n["label"] for n in learnt.detector.model_.training]
     assert (len(labels), labels.count("wren")) == (5, 1)
     told = [remark for remark in learnt.remarks if "because the new annotations contradict it" in remark]
     assert len(told) == 2
     assert "'wren' is a new class" in learnt.remarks
     model_file.save(learnt.detector, folder / "old.outlark")
     back = again(here, [old[0]])
-    assert back.detector.negatives_ == []
-    assert len(back.detector.training_) == 6
+    assert back.detector.model_.negatives == []
+    assert len(back.detector.model_.training) == 6
 
 
 def test_an_example_that_is_rejected_is_no_example_even_where_nothing_else_is_new(here):
     folder, _ = here
     old = [note.annotation for note in find_examples([folder / "old.csv"], audio=[folder / "audio"]).notes]
     learnt = again(here, [replace(old[0], label=f"-{old[0].label}")])
-    assert (len(learnt.detector.training_), len(learnt.detector.negatives_)) == (5, 1)
+    assert (len(learnt.detector.model_.training), len(learnt.detector.model_.negatives)) == (5, 1)
     with pytest.raises(InputError, match=r"no example of '.*' is left: the new annotations contradict all of them"):
         again(here, [replace(annotation, label=f"-{annotation.label}") for annotation in old])
 
@@ -220,7 +220,7 @@ def test_a_label_over_an_unknown_sound_is_an_example(here):
     by_hand = replace(truth[0], verdict="unknown")
     doubtful = replace(truth[1], verdict="ambiguous")
     learnt = again(here, [by_hand, doubtful])
-    assert learnt.detector.lineage_[0]["added"] == 1
+    assert learnt.detector.model_.lineage[0]["added"] == 1
     assert "1 annotation skipped: verdict ambiguous" in learnt.remarks
 
 
@@ -241,11 +241,11 @@ def test_a_model_of_clips(here, tmp_path):
     parent = parent_of(folder / "old.outlark")
     new = reviewed(parent, [write(folder / "c.csv", truth[:1])], audio=[folder / "audio"])
     detector = retrain(parent, new, audio=[folder / "clips"]).detector
-    kept = [n for n in detector.training_ if n["name"] != "new.wav"]
-    assert sorted(n["sha256"] for n in kept) == sorted(n["sha256"] for n in before.training_)
-    assert all(n["clip"] for n in detector.training_)
+    kept = [n for n in detector.model_.training if n["name"] != "new.wav"]
+    assert sorted(n["sha256"] for n in kept) == sorted(n["sha256"] for n in before.model_.training)
+    assert all(n["clip"] for n in detector.model_.training)
     assert all(n["start_s"] == pytest.approx(500 / SAMPLE_RATE) for n in kept)
-    (added,) = [n for n in detector.training_ if n["name"] == "new.wav"]
+    (added,) = [n for n in detector.model_.training if n["name"] == "new.wav"]
     assert added["start_s"] == pytest.approx(truth[0].start_s, abs=1e-4)
     np.testing.assert_array_equal(detector.front_end_.surroundings_s, 0.0)
 
@@ -270,7 +270,7 @@ def test_annotated_frequencies_are_kept(here):
     before = learn(find_examples([folder / "old.csv"], audio=[folder / "audio"])).detector
     model_file.save(before, folder / "old.outlark")
     detector = again(here, [replace(truth[0], low_hz=2000.0, high_hz=7000.0)]).detector
-    assert {(note["low_hz"], note["high_hz"]) for note in detector.training_} == {(2000.0, 7000.0)}
+    assert {(note["low_hz"], note["high_hz"]) for note in detector.model_.training} == {(2000.0, 7000.0)}
 
 
 def test_models_that_cannot_be_trained_again(here):

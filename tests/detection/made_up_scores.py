@@ -5,15 +5,17 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import strategies as st
 
-from outlark.detection.decode.decisions import Decisions
+from outlark.detection.decisions import Decisions
 from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
+from outlark.paper.decisions import Rules
 
 HOP = 10  # samples, at 1000 a second: a frame is 10 ms
 PLAIN = {"least_s": 0.03, "sure_s": 0.05, "bridge_s": 0.0, "unknown_s": 0.0}
 
 
-def layout_of(n_classes=2, thresholds=2.0, offset=0, **more):
+def layout_of(n_classes=2, thresholds=2.0, offset=0, level="frame", **more):
     return ScoreLayout(
+        level=level,
         classes=np.array(list("ABC"[:n_classes])),
         thresholds=np.broadcast_to(np.asarray(thresholds, dtype=float), n_classes),
         **{"sample_rate": 1000, "hop_samples": HOP, "offset_samples": offset} | more,
@@ -32,7 +34,7 @@ def scores_of(*lines, activity=None, lengths=None, offset=0, thresholds=2.0):
     db = np.full(len(values), np.inf) if activity is None else 5.0 * tracks(activity)[:, 0]
     if lengths is not None:
         lengths = np.broadcast_to(lengths, values.shape)
-    layout = layout_of(len(lines), thresholds, offset)
+    layout = layout_of(len(lines), thresholds, offset, "frame" if lengths is None else "note")
     block = ScoreBlock(values, db, lengths)
     return Scores(layout=layout, block=block, n_samples=offset + HOP * len(values))
 
@@ -71,7 +73,8 @@ def recording(seed, n_runs, whole_notes=False, measured=True, offset=0, tail=0):
     activity = activity + rng.normal(size=n) if measured else np.full(n, np.inf)
     spans = rng.integers(1, 9, size=(n, 2)) if whole_notes else None
     block = ScoreBlock(values, activity, spans)
-    return Scores(layout=layout_of(2, [1.9, 2.4], offset), block=block, n_samples=int(offset + n * HOP + tail))
+    layout = layout_of(2, [1.9, 2.4], offset, "note" if whole_notes else "frame")
+    return Scores(layout=layout, block=block, n_samples=int(offset + n * HOP + tail))
 
 
 @st.composite
@@ -86,18 +89,30 @@ def recordings(draw, whole_notes=False):
     )
 
 
+def decider(level, longest_region_s=60.0, **settings):
+    """Decisions at a level, with regions of at most this length."""
+    kind = Rules if level == "frame" else Decisions
+
+    class WithRegions(kind):
+        def limits(self, layout):
+            return super().limits(layout)._replace(most=round(longest_region_s * layout.frame_rate))
+
+    WithRegions.__init__ = kind.__init__  # whose signature scikit-learn reads
+    return WithRegions(**settings)
+
+
 @st.composite
-def deciders(draw, decoder):
-    return Decisions(
-        decoder=decoder,
+def deciders(draw, level):
+    return decider(
+        level,
+        draw(st.sampled_from([0.1, 0.17, 60.0])),
         least_s=draw(st.sampled_from(["auto", 0.02, 0.05])),
         bridge_s=draw(st.sampled_from(["auto", 0.0, 0.01, 0.03])),
         activity_db=draw(st.sampled_from([6.0, 6.0, None])),
         unknown_s=draw(st.sampled_from(["auto", 0.0, 0.05])),
-        max_region_s=draw(st.sampled_from([0.1, 0.17, 60.0])),
     )
 
 
-cases = st.sampled_from(["rules", "viterbi", "notes"]).flatmap(
-    lambda name: st.tuples(deciders(name), recordings(whole_notes=name == "notes"))
+cases = st.sampled_from(["frame", "note"]).flatmap(
+    lambda level: st.tuples(deciders(level), recordings(whole_notes=level == "note"))
 )

@@ -1,4 +1,4 @@
-"""One scale: the formula, thresholds between their bounds, and left-out scores against refitting by hand."""
+"""One scale: the formula, trained_thresholds between their bounds, and left-out scores against refitting by hand."""
 
 from dataclasses import replace
 
@@ -8,28 +8,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlark.data.synthetic import SAMPLE_RATE, notes
-from outlark.detection import absolute_scale
-from outlark.detection.absolute_scale import (
-    ENOUGH_TO_JUDGE,
-    LEAST_SHARE,
-    LEFT_OUT_SHARE,
+from outlark.detection import note_training as absolute_scale
+from outlark.detection.note_training import (
     MASKS,
-    ODD_SHARE,
-    PLACES,
-    SEARCH,
+    MAX_PLACES,
+    SEARCH_SHARE,
     AnnotatedNote,
-    absolute_threshold,
     in_pitch,
     left_out_scores,
     note_samples,
-    odd_one,
     pitch_matters,
-    thresholds,
+    trial_lengths,
 )
-from outlark.detection.note_level import trial_lengths
+from outlark.detection.thresholds import (
+    ENOUGH_TO_JUDGE,
+    LEAST_SHARE,
+    LEFT_OUT_SHARE,
+    ODD_SHARE,
+    absolute_threshold,
+    odd_one,
+    trained_thresholds,
+)
 from outlark.features.note import NoteFrontEnd
 
-# ------------------------------------------------------------------- thresholds
+# ------------------------------------------------------------------- trained_thresholds
 
 
 @given(st.integers(1, 10_000), st.floats(0.001, 100.0))
@@ -47,7 +49,7 @@ classes = st.lists(st.tuples(st.floats(0.1, 0.6), st.lists(st.floats(0.0, 3.0), 
 @given(classes)
 def test_thresholds_are_a_share_of_the_median_of_all_between_their_bounds(given_classes):
     every_t0, left_out = zip(*given_classes, strict=True)
-    found = thresholds(np.array(every_t0), [np.array(scores) for scores in left_out])
+    found = trained_thresholds(np.array(every_t0), [np.array(scores) for scores in left_out])
     pooled = sorted(score for scores in left_out for score in scores)
     for t0, threshold in zip(every_t0, found, strict=True):
         assert LEAST_SHARE * t0 <= threshold <= t0
@@ -61,15 +63,15 @@ def test_thresholds_are_a_share_of_the_median_of_all_between_their_bounds(given_
 def test_classes_tell_their_threshold_together():
     """One class of odd notes beside two good ones stays strict, and one odd note among good ones changes nothing."""
     good, odd, t0 = np.full(5, 1.5), np.full(5, 0.05), np.full(3, 0.3)
-    np.testing.assert_allclose(thresholds(t0, [good, odd, good]), t0)
-    np.testing.assert_allclose(thresholds(t0, [odd, odd, good]), LEAST_SHARE * t0)
-    np.testing.assert_allclose(thresholds(t0[:1], [np.append(good, 0.0)]), t0[:1])
+    np.testing.assert_allclose(trained_thresholds(t0, [good, odd, good]), t0)
+    np.testing.assert_allclose(trained_thresholds(t0, [odd, odd, good]), LEAST_SHARE * t0)
+    np.testing.assert_allclose(trained_thresholds(t0[:1], [np.append(good, 0.0)]), t0[:1])
 
 
 def test_a_class_of_one_note_follows_the_others():
     t0 = np.array([0.2, 0.3])
-    np.testing.assert_allclose(thresholds(t0, [np.empty(0), np.full(4, 0.3)]), LEFT_OUT_SHARE * 0.3)
-    assert thresholds(t0[:1], [np.empty(0)]) == t0[:1]
+    np.testing.assert_allclose(trained_thresholds(t0, [np.empty(0), np.full(4, 0.3)]), LEFT_OUT_SHARE * 0.3)
+    assert trained_thresholds(t0[:1], [np.empty(0)]) == t0[:1]
 
 
 @given(st.lists(st.floats(0.0, 2.0), max_size=15), st.floats(0.1, 0.6))
@@ -108,10 +110,10 @@ def scores_by_hand(X, samples):
 
 
 def best_near(X, note, lengths):
-    n_starts = min(PLACES, int(2 * SEARCH * note.length) + 1)
-    step = max(1, int(2 * SEARCH * note.length / n_starts))
+    n_starts = min(MAX_PLACES, int(2 * SEARCH_SHARE * note.length) + 1)
+    step = max(1, int(2 * SEARCH_SHARE * note.length / n_starts))
     starts = [note.start + step * (k - n_starts // 2) for k in range(n_starts)]
-    assert max(abs(start - note.start) for start in starts) <= SEARCH * note.length + step
+    assert max(abs(start - note.start) for start in starts) <= SEARCH_SHARE * note.length + step
     samples = [SMALL.describe(note.spectra, start=s, n_starts=1, length=n)[0] for n in lengths for s in starts]
     return max(scores_by_hand(X, samples))
 

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from outlark.detection.scorers import (
-    CLEAR_DB,
+from outlark.detection.scorer import (
     FORGOTTEN_S,
-    HIGHEST_DB,
-    LEAST,
-    LOUD,
+    LEAST_SHARE_IN_NOISE,
+    LOUD_QUANTILE,
+    MAX_ACTIVITY_DB,
+    MAX_CONTRAST_DB,
     MEMORY_S,
     PRIOR_S,
     SOUND_DB,
@@ -35,7 +35,8 @@ def quantile(values, share):
 @given(st.lists(levels, max_size=80))
 def test_the_contrast_is_a_quantile_of_the_sounds(activity):
     sounds = [db for db in activity if db >= SOUND_DB]
-    expected = CLEAR_DB if len(sounds) < PRIOR_S * RATE else min(CLEAR_DB, quantile(sounds, LOUD))
+    few = len(sounds) < PRIOR_S * RATE
+    expected = MAX_CONTRAST_DB if few else min(MAX_CONTRAST_DB, quantile(sounds, LOUD_QUANTILE))
     assert contrast_of(np.array(activity), RATE) == pytest.approx(expected)
 
 
@@ -47,27 +48,27 @@ def test_a_tenth_of_the_sounds_is_louder():
 
 def test_hardly_a_sound_tells_nothing():
     least = round(PRIOR_S * RATE)
-    assert contrast_of(np.full(least - 1, 10.0), RATE) == CLEAR_DB
+    assert contrast_of(np.full(least - 1, 10.0), RATE) == MAX_CONTRAST_DB
     assert contrast_of(np.full(least, 10.0), RATE) == 10.0
     assert contrast_of(np.append(np.full(least, 10.0), np.full(1000, SOUND_DB - 0.1)), RATE) == 10.0
-    assert contrast_of(np.full(least, 90.0), RATE) == CLEAR_DB
+    assert contrast_of(np.full(least, 90.0), RATE) == MAX_CONTRAST_DB
 
 
 def weights_by_age(blocks, reference_db, memory=MEMORY_S * RATE):
     """How much each whole dB counts: a sound fades with every frame of the blocks after its own."""
-    weights = np.zeros(HIGHEST_DB + 1)
+    weights = np.zeros(MAX_ACTIVITY_DB + 1)
     weights[int(reference_db)] = PRIOR_S * RATE
     for b, block in enumerate(blocks):
         age = sum(len(later) for later in blocks[b + 1 :])
         for db in block:
             if db >= SOUND_DB and np.isfinite(db):
-                weights[min(int(db), HIGHEST_DB)] += np.exp(-age / memory)
+                weights[min(int(db), MAX_ACTIVITY_DB)] += np.exp(-age / memory)
     return weights
 
 
 def share_of(loud_bin, reference_db):
     """Both in the middle of their dB."""
-    return min(1.0, max(LEAST, (loud_bin + 0.5) / (int(reference_db) + 0.5)))
+    return min(1.0, max(LEAST_SHARE_IN_NOISE, (loud_bin + 0.5) / (int(reference_db) + 0.5)))
 
 
 def after(blocks, reference_db):
@@ -75,20 +76,20 @@ def after(blocks, reference_db):
     return [contrast.push(np.array(block, dtype=float)) for block in blocks][-1]
 
 
-@given(blocks_of_levels, st.floats(SOUND_DB, CLEAR_DB))
+@given(blocks_of_levels, st.floats(SOUND_DB, MAX_CONTRAST_DB))
 def test_the_share_is_that_of_a_transcription(blocks, reference_db):
     weights = weights_by_age(blocks, reference_db)
     below = np.cumsum(weights) / weights.sum()
-    assume(np.abs(below - LOUD).min() > 1e-9)  # a tie is broken by rounding
-    assert after(blocks, reference_db) == pytest.approx(share_of(int((below < LOUD).sum()), reference_db))
+    assume(np.abs(below - LOUD_QUANTILE).min() > 1e-9)  # a tie is broken by rounding
+    assert after(blocks, reference_db) == pytest.approx(share_of(int((below < LOUD_QUANTILE).sum()), reference_db))
 
 
-@given(blocks_of_levels, st.floats(SOUND_DB, CLEAR_DB))
+@given(blocks_of_levels, st.floats(SOUND_DB, MAX_CONTRAST_DB))
 def test_the_share_is_never_above_1_nor_so_low_that_noise_becomes_notes(blocks, reference_db):
-    assert LEAST <= after(blocks, reference_db) <= 1.0
+    assert LEAST_SHARE_IN_NOISE <= after(blocks, reference_db) <= 1.0
 
 
-@given(blocks_of_levels, st.integers(1, 40), st.floats(SOUND_DB, CLEAR_DB))
+@given(blocks_of_levels, st.integers(1, 40), st.floats(SOUND_DB, MAX_CONTRAST_DB))
 def test_sizes_of_blocks_hardly_matter(blocks, size, reference_db):
     """Within a block nothing fades, so that a sound counts at most by what fades in a block more than frame by frame.
 
@@ -100,8 +101,8 @@ def test_sizes_of_blocks_hardly_matter(blocks, size, reference_db):
     more = float(np.exp(size / (MEMORY_S * RATE)))
     below = np.cumsum(one_by_one)
     above = one_by_one.sum() - below
-    lowest = int((more * below / (more * below + above) < LOUD - 1e-9).sum())
-    highest = int((below / (below + more * above) < LOUD + 1e-9).sum())
+    lowest = int((more * below / (more * below + above) < LOUD_QUANTILE - 1e-9).sum())
+    highest = int((below / (below + more * above) < LOUD_QUANTILE + 1e-9).sum())
     assert share_of(lowest, reference_db) <= after(pieces, reference_db) <= share_of(highest, reference_db)
 
 
@@ -110,7 +111,7 @@ def test_the_order_in_a_block_does_not_matter(block):
     assert after([block], 40.0) == after([sorted(block)], 40.0)
 
 
-@given(st.lists(st.floats(-99.0, SOUND_DB, exclude_max=True), max_size=50), st.floats(SOUND_DB, CLEAR_DB))
+@given(st.lists(st.floats(-99.0, SOUND_DB, exclude_max=True), max_size=50), st.floats(SOUND_DB, MAX_CONTRAST_DB))
 def test_silence_raises_nothing(block, reference_db):
     assert after([block] * 3, reference_db) == 1.0
 
@@ -118,7 +119,7 @@ def test_silence_raises_nothing(block, reference_db):
 def test_loud_sounds_raise_nothing_and_faint_ones_do():
     assert after([np.full(1000, 45.0)], 40.0) == 1.0
     assert after([np.full(1000, 30.0)], 40.0) == pytest.approx(30.5 / 40.5)
-    assert after([np.full(1000, 10.0)], 40.0) == LEAST
+    assert after([np.full(1000, 10.0)], 40.0) == LEAST_SHARE_IN_NOISE
 
 
 def test_what_was_heard_is_forgotten_after_minutes():
@@ -149,7 +150,7 @@ def test_the_oldest_sound_that_counts():
 
 def test_a_few_small_noises_at_the_beginning_are_not_enough():
     assert after([np.full(10, 8.0)], 40.0) == 1.0
-    assert after([np.full(1000, 8.0)], 40.0) == LEAST
+    assert after([np.full(1000, 8.0)], 40.0) == LEAST_SHARE_IN_NOISE
 
 
 def test_infinite_activity_is_no_sound():

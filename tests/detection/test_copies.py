@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlark.detection.absolute_scale import LOUDEST, PITCH_STEPS, AnnotatedNote, in_pitch, note_samples
+from outlark.detection.note_training import LOUDEST, PITCH_STEPS, AnnotatedNote, in_pitch, note_samples
 from outlark.features.note import NoteFrontEnd
 
 N_BANDS = 6

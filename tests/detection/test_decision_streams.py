@@ -10,13 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from outlark.detection.decode.decisions import Decisions
+from outlark.detection.decisions import Decisions
 from outlark.detection.scores import ScoreBlock, Scores
 from outlark.errors import InputError
+from outlark.paper.decisions import Rules
 from tests.detection.made_up_scores import (
     HOP,
     PLAIN,
     cases,
+    decider,
     layout_of,
     pieces,
     recording,
@@ -42,13 +44,13 @@ def test_the_segments_are_the_same_for_any_blocks_and_tile_the_recording(case, c
     assert decisions.activity_db is not None or all(s.verdict != "silence" for s in whole)
 
 
-@pytest.mark.parametrize("decoder", ["rules", "viterbi", "notes"])
+@pytest.mark.parametrize("level", ["frame", "note"])
 @pytest.mark.parametrize("most", [0.17, 60.0])
-def test_long_recordings_frame_by_frame(decoder, most):
+def test_long_recordings_frame_by_frame(level, most):
     for seed in range(2):
-        scores = recording(seed, 100, whole_notes=decoder == "notes")
+        scores = recording(seed, 100, whole_notes=level == "note")
         for bridge, unknown in ((0.0, 0.03), (0.02, 0.06)):
-            decisions = Decisions(decoder=decoder, bridge_s=bridge, unknown_s=unknown, max_region_s=most)
+            decisions = decider(level, most, bridge_s=bridge, unknown_s=unknown)
             single = pieces(scores.block, range(len(scores.block)))
             assert streamed(decisions, scores, single) == decisions.decide(scores)
 
@@ -62,13 +64,13 @@ def test_of_near_starts_the_best_counts_frame_by_frame_too():
 
 def test_a_long_region_is_decided_in_pieces_of_the_same_length_for_any_blocks():
     scores = scores_of("...." + 95 * "3" + ".....", 104 * ".")
-    decisions = Decisions(**PLAIN, max_region_s=0.3)
+    decisions = decider("frame", 0.3, **PLAIN)
     found = decisions.decide(scores)
     assert [(s.start // HOP, s.end // HOP) for s in found if s.label] == [(4, 34), (34, 64), (64, 94), (94, 99)]
     for size in (1, 7, 33):
         assert streamed(decisions, scores, pieces(scores.block, range(0, 104, size))) == found
     notes = scores_of("...." + 24 * "3..." + "....", 104 * ".", lengths=7)
-    found = Decisions(max_region_s=0.3).decide(notes)
+    found = decider("note", 0.3).decide(notes)
     assert [(s.start, s.end) for s in found if s.label][:5] == [
         (40, 110),
         (120, 190),
@@ -77,15 +79,15 @@ def test_a_long_region_is_decided_in_pieces_of_the_same_length_for_any_blocks():
         (360, 430),
     ]  # cut 30 frames after the first
     for size in (1, 7, 33):
-        assert streamed(Decisions(max_region_s=0.3), notes, pieces(notes.block, range(0, 104, size))) == found
+        assert streamed(decider("note", 0.3), notes, pieces(notes.block, range(0, 104, size))) == found
 
 
-@pytest.mark.parametrize("decoder", ["rules", "viterbi", "notes"])
-def test_an_endless_silence_costs_nothing(decoder):
+@pytest.mark.parametrize("level", ["frame", "note"])
+def test_an_endless_silence_costs_nothing(level):
     n = 20_000
-    lengths = np.full((n, 2), 3) if decoder == "notes" else None
+    lengths = np.full((n, 2), 3) if level == "note" else None
     block = ScoreBlock(np.full((n, 2), 0.1), np.full(n, 1.0), lengths)
-    stream = Decisions(decoder=decoder).stream(layout_of())
+    stream = decider(level).stream(layout_of(level=level))
     stream.push(block)
     size = len(pickle.dumps(stream))
     assert size < 20_000
@@ -99,7 +101,7 @@ def test_an_endless_silence_costs_nothing(decoder):
 
 def test_an_endless_note_costs_no_more_than_a_region():
     block = ScoreBlock(np.full((500, 2), 3.0), np.full(500, 9.0))
-    stream = Decisions(max_region_s=10.0).stream(layout_of())
+    stream = decider("frame", 10.0).stream(layout_of())
     sizes, n = [], 0
     for _ in range(60):
         n += len(stream.push(block))
@@ -110,7 +112,7 @@ def test_an_endless_note_costs_no_more_than_a_region():
 
 def test_a_note_comes_out_as_soon_as_it_is_over():
     scores = scores_of("..3333....", activity="1144441111")
-    stream = Decisions(**PLAIN).stream(scores.layout)
+    stream = Rules(**PLAIN).stream(scores.layout)
     found = [[s.label or s.verdict for s in stream.push(b)] for b in pieces(scores.block, range(10)) if len(b)]
     assert found == [[], [], [], [], [], [], ["silence", "A"], [], [], []]
     assert [s.verdict for s in stream.finish(100)] == ["silence"]
@@ -119,56 +121,50 @@ def test_a_note_comes_out_as_soon_as_it_is_over():
 def test_the_caller_may_use_the_block_again():
     scores = scores_of("..3333....", "..........")
     block = ScoreBlock(scores.block.values.copy(), scores.block.activity.copy())
-    stream = Decisions(**PLAIN).stream(scores.layout)
+    stream = Rules(**PLAIN).stream(scores.layout)
     first = stream.push(ScoreBlock(block.values[:5], block.activity[:5]))
     block.values[:5], block.activity[:5] = 9.0, -9.0
     found = first + stream.push(ScoreBlock(block.values[5:], block.activity[5:])) + stream.finish(100)
-    assert found == Decisions(**PLAIN).decide(scores)
+    assert found == Rules(**PLAIN).decide(scores)
 
 
 @pytest.mark.parametrize(
-    ("decoder", "block", "message"),
+    ("level", "columns", "message"),
     [
+        ("frame", (np.zeros((3, 2)), np.zeros(3), np.ones((3, 2), int)), "scores of frames"),
+        ("note", (np.zeros((3, 2)), np.zeros(3)), "scores of notes"),
+        ("frame", (np.zeros((3, 3)), np.zeros(3)), r"'values': \(3, 3\).* expected"),
+        ("frame", (np.zeros((3, 2)), np.zeros(2)), r"'activity': \(2,\)"),
+        ("frame", (np.full((3, 2), np.nan), np.zeros(3)), "NaN"),
+        ("frame", (np.full((3, 2), np.inf), np.zeros(3)), "infinite scores"),
+        ("frame", (np.zeros((3, 2)), np.full(3, np.nan)), "activity with NaN"),
+        ("note", (np.full((3, 2), 3.0), np.zeros(3), np.zeros((3, 2), int)), "1 or more where"),
+        ("note", (np.zeros((3, 2)), np.zeros(3), np.ones((3, 2))), "whole numbers"),
+        ("note", (np.zeros((3, 2)), np.zeros(3), np.ones((3, 2), int), np.zeros((3, 2), int)), "'moves'"),
+        ("note", (np.zeros((3, 2)), np.zeros(3), np.ones((3, 2), int), np.zeros((3, 2, 2))), "whole numbers"),
         (
-            "viterbi",
-            (np.zeros((3, 2)), np.zeros(3), np.ones((3, 2), int)),
-            "'viterbi' works only with frame-level models",
+            "note",
+            (np.zeros((3, 2)), np.zeros(3), np.ones((3, 2), int), None, np.full((3, 3), np.nan)),
+            "spans with NaN",
         ),
-        ("rules", (np.zeros((3, 2)), np.zeros(3), np.ones((3, 2), int)), "'rules' works only with frame-level models"),
-        ("notes", (np.zeros((3, 2)), np.zeros(3)), "decoder='notes' needs scores of whole notes"),
-        ("auto", (np.zeros((3, 3)), np.zeros(3)), r"values of shape \(3, 3\) .* expected \(T, 2\)"),
-        ("auto", (np.zeros((3, 2)), np.zeros(2)), r"activity of shape \(2,\)"),
-        ("auto", (np.full((3, 2), np.nan), np.zeros(3)), "NaN"),
-        ("auto", (np.full((3, 2), np.inf), np.zeros(3)), "infinite scores"),
-        ("auto", (np.zeros((3, 2)), np.full(3, np.nan)), "activity with NaN"),
-        ("auto", (np.full((3, 2), 3.0), np.zeros(3), np.zeros((3, 2), int)), "notes of 0 to 0 frames; expected 1 to"),
-        (
-            "auto",
-            (np.full((3, 2), 3.0), np.zeros(3), np.full((3, 2), 7000)),
-            "expected 1 to 6000: max_region_s",
-        ),
-        ("auto", (np.zeros((3, 2)), np.zeros(3), np.ones((3, 2))), "expected whole numbers"),
     ],
 )
-def test_blocks_that_are_refused_leave_the_stream_as_it_was(decoder, block, message):
-    stream = Decisions(decoder=decoder).stream(layout_of())
+def test_scores_that_are_refused(level, columns, message):
     with pytest.raises(InputError, match=message):
-        stream.push(ScoreBlock(*block))
-    good = ScoreBlock(np.zeros((3, 2)), np.zeros(3), np.ones((3, 2), int) if decoder == "notes" else None)
-    stream.push(good)
-    assert len(stream.finish(30)) == 1
+        decider(level).decide(Scores(layout=layout_of(level=level), block=ScoreBlock(*columns), n_samples=30))
 
 
-def test_streams_that_are_used_wrongly():
-    stream = Decisions().stream(layout_of())
-    stream.push(ScoreBlock(np.zeros((3, 2)), np.zeros(3)))
-    with pytest.raises(InputError, match="blocks with and without lengths"):
-        stream.push(ScoreBlock(np.zeros((3, 2)), np.zeros(3), np.ones((3, 2), int)))
+def test_decisions_are_for_one_level_and_a_stream_for_one_recording():
+    scores = scores_of("...", "...")
+    with pytest.raises(InputError, match="Decisions decides on scores of notes, not of frames"):
+        Decisions().decide(scores)
     with pytest.raises(InputError, match="n_samples=20, but the last of 3 frames starts at sample 20"):
-        stream.finish(20)
+        Rules().decide(replace(scores, n_samples=20))
+    stream = Rules().stream(scores.layout)
+    stream.push(scores.block)
     stream.finish(21)
     with pytest.raises(InputError, match="finished; make a new one"):
-        stream.push(ScoreBlock(np.zeros((3, 2)), np.zeros(3)))
+        stream.push(scores.block)
     with pytest.raises(InputError, match="finished; make a new one"):
         stream.finish(21)
 
@@ -182,12 +178,13 @@ def test_an_hour_takes_as_long_as_its_parts(whole_notes):
         values[start : start + 80, rng.integers(3)] += 2.0 * np.hanning(80) + 1.0
         activity[start : start + 80] += 20.0
     lengths = rng.integers(50, 120, size=(n, 3)) if whole_notes else None
-    layout = layout_of(3, 1.4, 24, sample_rate=22050, hop_samples=48)
+    level = "note" if whole_notes else "frame"
+    layout = layout_of(3, 1.4, 24, level, sample_rate=22050, hop_samples=48)
     assert 0.05 < (values >= 1.4).any(axis=1).mean() < 0.15
 
     def decided(k):
         block = ScoreBlock(values[:k], activity[:k], None if lengths is None else lengths[:k])
-        return Decisions().decide(Scores(layout=layout, block=block, n_samples=48 * k + 72))
+        return decider(level).decide(Scores(layout=layout, block=block, n_samples=48 * k + 72))
 
     assert sum(s.label is not None for s in decided(n)) > 1900
     check_linear(decided, n // 16, n)
@@ -195,34 +192,30 @@ def test_an_hour_takes_as_long_as_its_parts(whole_notes):
 
 def test_settings():
     assert clone(Decisions(least_s=0.1)).get_params()["least_s"] == 0.1
-    paper = Decisions.paper().stream(layout_of(2, offset=24, sample_rate=22050, hop_samples=48)).limits
-    assert (paper.least.tolist(), paper.sure, paper.bridge, paper.unknown) == ([35, 35], 60, 0, 0)
-    auto = Decisions().stream(layout_of(2, hop_samples=1)).limits
-    assert (auto.least.tolist(), auto.sure, auto.bridge, auto.unknown, auto.most) == ([40, 40], 69, 10, 40, 60_000)
-    assert Decisions(least_s=0.028).stream(layout_of()).limits.least.tolist() == [3, 3]  # the nearest
-    assert Decisions(decoder="viterbi").stream(layout_of(hop_samples=1)).limits.least.tolist() == [40, 80]
+    paper = Rules.paper().stream(layout_of(2, offset=24, sample_rate=22050, hop_samples=48))
+    assert (paper.limits.least, paper._sure, paper.limits.bridge, paper.limits.unknown) == (35, 60, 0, 0)
+    auto = Rules().stream(layout_of(2, hop_samples=1))
+    assert (auto._sure, auto.limits[:4]) == (69, (40, 10, 40, 60_000))
+    assert Rules(least_s=0.028).stream(layout_of()).limits.least == 3  # the nearest
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"decoder": "best"}, "decoder='best' must be one of"),
         ({"least_s": -1.0}, "least_s=-1.0 must be 'auto' or a number of seconds, 0 or more"),
         ({"sure_s": "long"}, "sure_s='long' must be 'auto' or a number"),
         ({"bridge_s": None}, "bridge_s=None must be 'auto' or a number"),
         ({"unknown_s": np.nan}, "unknown_s=nan must be 'auto' or a number"),
-        ({"max_region_s": "auto"}, "max_region_s='auto' must be a number of seconds"),
-        ({"max_region_s": 0.01}, "max_region_s=0.01 is shorter than the shortest note, 0.04 s; give more"),
         ({"activity_db": "6"}, "activity_db='6' must be a number of decibels"),
     ],
 )
 def test_settings_that_are_refused(parameters, message):
     with pytest.raises(InputError, match=message):
-        Decisions(**parameters).stream(layout_of())
+        Rules(**parameters).stream(layout_of())
 
 
 def test_layouts_that_are_refused():
     with pytest.raises(InputError, match=r"shortest training notes, but these last \[0.0, 1.0\] seconds; give least_s"):
-        Decisions().stream(replace(layout_of(), shortest_s=np.array([0.0, 1.0])))
+        Rules().stream(replace(layout_of(), shortest_s=np.array([0.0, 1.0])))
     with pytest.raises(InputError, match="give one number for each class"):
-        Decisions().stream(replace(layout_of(), thresholds=np.array([np.nan, 1.0])))
+        Rules().stream(replace(layout_of(), thresholds=np.array([np.nan, 1.0])))

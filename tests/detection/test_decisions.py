@@ -7,14 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlark.detection.decode import rules
-from outlark.detection.decode.decisions import Decisions
-from outlark.detection.decode.rules import encode
+from outlark.detection.decisions import Decisions
+from outlark.detection.intervals import run_lengths
 from outlark.detection.scores import ScoreBlock, Scores
+from outlark.paper import rules
+from outlark.paper.decisions import Rules
 from tests.detection.made_up_scores import (
     HOP,
     PLAIN,
     cases,
+    decider,
     drawing,
     drawn,
     layout_of,
@@ -40,14 +42,12 @@ def test_the_unit_of_the_scores_does_not_matter(case, exponent):
 
 
 @settings(max_examples=100, deadline=None)
-@given(recordings(), st.sampled_from(["rules", "viterbi"]))
-def test_no_note_is_shorter_than_the_shortest(scores, decoder):
-    auto = Decisions(decoder=decoder, max_region_s=0.2).decide(scores)
-    # half of the shortest training note: for the rules of all classes, for Viterbi of each
-    shortest = {"A": 4 * HOP, "B": 8 * HOP if decoder == "viterbi" else 4 * HOP}
-    notes = [s for s in auto if s.label is not None]
-    assert all(s.end - s.start >= shortest[s.label] for s in notes if s.end != scores.n_samples)
-    assert all(s.end - s.start >= shortest[s.label] - 9 for s in notes)
+@given(recordings())
+def test_no_note_is_shorter_than_the_shortest(scores):
+    shortest = 4 * HOP  # half of the shortest training note
+    notes = [s for s in decider("frame", 0.2).decide(scores) if s.label is not None]
+    assert all(s.end - s.start >= shortest for s in notes if s.end != scores.n_samples)
+    assert all(s.end - s.start >= shortest - 9 for s in notes)
 
 
 @settings(max_examples=60, deadline=None)
@@ -60,7 +60,7 @@ def test_the_paper_is_the_six_rules_frame_by_frame(seed, tau):
     n = len(values)
     thresholds = np.array([tau, tau, tau + 0.2])
     layout = layout_of(3, thresholds, 24, sample_rate=22050, hop_samples=48)
-    segments = Decisions.paper().decide(
+    segments = Rules.paper().decide(
         Scores(layout=layout, block=ScoreBlock(values, rng.normal(size=n)), n_samples=96 + 48 * (n - 1))
     )
     labels = np.full(n, rules.UNDECIDED)
@@ -77,7 +77,7 @@ def kinds_by_hand(labels, activity, bridge, least, db=6.0):
     kinds = ["note" if labels[t] >= 0 else "unknown" if activity[t] >= db else "silence" for t in range(n)]
 
     def runs():
-        found = encode(np.array(kinds))
+        found = run_lengths(np.array(kinds))
         return list(zip(found.starts, found.ends, found.values, strict=True))
 
     for i, (a, b, kind) in enumerate(before := runs()):
@@ -93,7 +93,7 @@ def kinds_by_hand(labels, activity, bridge, least, db=6.0):
 @settings(max_examples=200, deadline=None)
 @given(recordings(), st.integers(0, 3), st.integers(0, 5), st.lists(st.integers(0, 150), max_size=6))
 def test_what_is_between_the_notes_against_loops(scores, bridge, least, cuts):
-    decisions = Decisions(least_s=0.03, sure_s=0.05, bridge_s=bridge / 100, unknown_s=least / 100)
+    decisions = Rules(least_s=0.03, sure_s=0.05, bridge_s=bridge / 100, unknown_s=least / 100)
     segments = streamed(decisions, scores, pieces(scores.block, cuts))
     n, offset = len(scores.block), scores.layout.offset_samples
     picture = drawing([replace(s, end=s.end + 99) if s is segments[-1] else s for s in segments], n, offset)
@@ -106,7 +106,7 @@ def test_what_is_between_the_notes_against_loops(scores, bridge, least, cuts):
 @given(recordings())
 def test_scores_are_means_over_the_segment(scores):
     offset = scores.layout.offset_samples
-    for s in Decisions().decide(scores):
+    for s in Rules().decide(scores):
         first, last = max(0, (s.start - offset) // HOP), -(-(s.end - offset) // HOP)
         values = scores.block.values[first:last]
         means = values.mean(axis=0)
@@ -139,25 +139,24 @@ def test_what_is_not_a_note_scores_below_the_thresholds(case):
     ],
 )
 def test_drawings(lines, activity, expected):
-    assert drawn(Decisions(**PLAIN), *lines, activity=activity) == expected
+    assert drawn(Rules(**PLAIN), *lines, activity=activity) == expected
 
 
 def test_gaps_are_bridged_in_notes_and_in_unknown_sound():
     lines, activity = ("33.33.............", ".................."), "4444411144441441.."
     activity += "." * (18 - len(activity))
-    assert drawn(Decisions(**PLAIN), *lines, activity=activity) == "?????...????.??..."
-    bridging = Decisions(**PLAIN | {"bridge_s": 0.01})
+    assert drawn(Rules(**PLAIN), *lines, activity=activity) == "?????...????.??..."
+    bridging = Rules(**PLAIN | {"bridge_s": 0.01})
     assert drawn(bridging, *lines, activity=activity) == "AAAAA...???????..."
 
 
 def test_short_activity_is_silence_unless_it_was_not_measured():
-    decisions = Decisions(**PLAIN | {"unknown_s": 0.03})
+    decisions = Rules(**PLAIN | {"unknown_s": 0.03})
     assert drawn(decisions, "...3333..", activity="144444414") == "...AAAA.."
     assert drawn(decisions, "...3333..", activity="444444444") == "???AAAA.."
     assert drawn(decisions, "...3333..") == "???AAAA??"
     assert (
-        drawn(Decisions(**PLAIN | {"unknown_s": 0.03, "activity_db": None}), "...3333..", activity=9 * ".")
-        == "???AAAA??"
+        drawn(Rules(**PLAIN | {"unknown_s": 0.03, "activity_db": None}), "...3333..", activity=9 * ".") == "???AAAA??"
     )
 
 
@@ -173,14 +172,14 @@ def reasons(decisions, *lines, **more):
 
 
 def test_reasons_of_notes():
-    plain = Decisions(**PLAIN)
+    plain = Rules(**PLAIN)
     assert reasons(plain, "3333", "1...") == [("known", "A", "A 3.00 ≥ 2.00; next B 0.25")]
     assert reasons(plain, "4444", "3333") == [("ambiguous", "A", "between A (4.00 ≥ 2.00) and B (3.00 ≥ 2.00)")]
     assert reasons(plain, "3333") == [("known", "A", "A 3.00 ≥ 2.00")]
     # the third class accepts, the second does not
     found = reasons(plain, "5555", "3333", "1111", thresholds=[2.0, 4.0, 1.0])
     assert found == [("ambiguous", "A", "between A (5.00 ≥ 2.00) and C (1.00 ≥ 1.00)")]
-    bridging = Decisions(**PLAIN | {"bridge_s": 0.02})
+    bridging = Rules(**PLAIN | {"bridge_s": 0.02})
     assert reasons(bridging, "22..2") == [("known", "A", "A 1.20, ≥ 2.00 in 60 % of it")]
 
 
@@ -195,27 +194,23 @@ def test_reasons_of_whole_notes():
 
 
 def test_reasons_of_unknown_sound():
-    plain = Decisions(**PLAIN)
+    plain = Rules(**PLAIN)
     assert reasons(plain, "1111", "1.11") == [("unknown", None, "best score 1.00 (A) < 2.00")]
     assert reasons(plain, "133.", "....") == [
         ("unknown", None, "A reached 3.00 ≥ 2.00, but for 20 ms, less than 30 ms")
-    ]
-    longer = Decisions(decoder="viterbi", **PLAIN)
-    assert reasons(longer, ".222.", ".....") == [
-        ("unknown", None, "A reached 2.00 ≥ 2.00 for 30 ms, but not clearly enough")
     ]
     notes = reasons(Decisions(unknown_s=0.0), "..3..4....", ".....5....", lengths=4)[0]
     assert notes[2] == "best score 0.00 (A) < 2.00; A reached 3.00 ≥ 2.00, but such a note would overlap a better one"
     close = reasons(plain, "1111", thresholds=1.0001)
     assert close[0][2] == "best score 1.0000 (A) < 1.0001"
-    small = Decisions(**PLAIN).decide(scores_of("1111", thresholds=np.array([0.0015])))
+    small = Rules(**PLAIN).decide(scores_of("1111", thresholds=np.array([0.0015])))
     assert small[0].reason == "A 1.0000 ≥ 0.0015"
 
 
 def test_reasons_of_silence():
-    plain = Decisions(**PLAIN)
+    plain = Rules(**PLAIN)
     assert reasons(plain, "1.1.", activity="1.1.") == [("silence", None, "activity 2.5 dB, less than 6 dB")]
-    short = Decisions(**PLAIN | {"unknown_s": 0.05})
+    short = Rules(**PLAIN | {"unknown_s": 0.05})
     assert reasons(short, "....", activity="4444") == [("silence", None, "never active for 50 ms or longer")]
     digital = scores_of("....", activity="....")
     digital.block.activity[:] = -np.inf
@@ -223,21 +218,21 @@ def test_reasons_of_silence():
 
 
 def test_segments_of_unknown_sound_have_the_best_score_and_the_next():
-    (found,) = Decisions(**PLAIN).decide(scores_of("1.1.", "1111"))
+    (found,) = Rules(**PLAIN).decide(scores_of("1.1.", "1111"))
     assert (found.score, found.runner_up, found.runner_up_score) == (1.0, "A", 0.5)
 
 
 def test_frames_become_samples():
     scores = replace(scores_of(".3333.", offset=7), n_samples=90)
-    found = Decisions(**PLAIN).decide(scores)
+    found = Rules(**PLAIN).decide(scores)
     assert [(s.start, s.end) for s in found] == [(0, 17), (17, 57), (57, 90)]
-    short = Decisions(**PLAIN).decide(replace(scores, n_samples=58))  # the last frame reaches past the end
+    short = Rules(**PLAIN).decide(replace(scores, n_samples=58))  # the last frame reaches past the end
     assert short[-1].end == 58
 
 
 def test_recordings_without_frames():
     empty = ScoreBlock(np.empty((0, 2)), np.empty(0))
-    for decisions, verdict in ((Decisions(), "silence"), (Decisions.paper(), "unknown")):
+    for decisions, verdict in ((Rules(), "silence"), (Rules.paper(), "unknown")):
         assert decisions.decide(Scores(layout=layout_of(), block=empty, n_samples=0)) == []
         (one,) = decisions.decide(Scores(layout=layout_of(), block=empty, n_samples=50))
         assert (one.start, one.end, one.verdict, one.reason) == (0, 50, verdict, "shorter than one frame")
@@ -246,7 +241,7 @@ def test_recordings_without_frames():
 @pytest.mark.parametrize("classes", [np.array([3, 7]), np.array(["a", "b"]), np.array([True, False])])
 def test_labels_are_plain_python(classes):
     scores = scores_of("3333", "1111")
-    (found,) = Decisions(**PLAIN).decide(replace(scores, layout=replace(scores.layout, classes=classes)))
+    (found,) = Rules(**PLAIN).decide(replace(scores, layout=replace(scores.layout, classes=classes)))
     assert type(found.label) is type(found.runner_up) is type(classes[0].item())
     assert type(found.start) is type(found.end) is int
     assert type(found.score) is type(found.runner_up_score) is float
@@ -254,14 +249,14 @@ def test_labels_are_plain_python(classes):
 
 def test_thresholds_at_the_ends_of_the_scale():
     # at 0 or below a class accepts what scores above 0; at infinity it never does; no note starts at -infinity
-    assert drawn(Decisions(**PLAIN), "..1111", "333333", thresholds=[-1.0, np.inf]) == "??AAAA"
+    assert drawn(Rules(**PLAIN), "..1111", "333333", thresholds=[-1.0, np.inf]) == "??AAAA"
     scores = scores_of(".3...", "3....", lengths=3)
     scores.block.values[0, 1] = -np.inf
     assert [s.label for s in Decisions().decide(scores)] == [None, "A", None]
 
 
 def test_an_unknown_interval_of_whole_notes_has_its_best_score():
-    layout = layout_of(n_classes=1, thresholds=2.0)
+    layout = layout_of(n_classes=1, thresholds=2.0, level="note")
     values, lengths = np.zeros((40, 1)), np.full((40, 1), 10)
     values[12] = 1.5  # a mean over the starts would be 0.04
     (segment,) = Decisions().decide(
@@ -313,6 +308,6 @@ def test_a_longer_note_takes_the_place_of_one_that_is_too_short():
 
 
 def test_the_shortest_note_is_rounded_up_to_frames():
-    limits = [Decisions(least_s=s).stream(layout_of()).limits.least_note for s in (0.03, 0.031, 0.0301, 0.0)]
+    limits = [Decisions(least_s=s).stream(layout_of()).limits.least for s in (0.03, 0.031, 0.0301, 0.0)]
     assert limits == [3, 4, 4, 0]
-    assert Decisions().stream(layout_of()).limits.least_note == 0
+    assert Decisions().stream(layout_of()).limits.least == 0

@@ -1,48 +1,16 @@
 """The decoders against trying everything, and on drawings: one character for each frame."""
 
-from itertools import chain, combinations, groupby, pairwise, product
+from itertools import chain, combinations, pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlark.detection.decode import rules
-from outlark.detection.decode.decoders import (
-    GIVE,
-    NEAR,
-    TINY,
-    best_intervals,
-    bridge_labels,
-    candidates,
-    decode_notes,
-    decode_rules,
-    decode_viterbi,
-    frame_gains,
-    viterbi,
-)
-from outlark.detection.decode.regions import Batch
-from outlark.detection.scores import ScoreBlock
-
-
-def runs_of(path):
-    return [(state, len(list(run))) for state, run in groupby(path)]
-
-
-def worth(path, gains, switch):
-    return sum(gains[t, s] for t, s in enumerate(path)) - switch * (len(runs_of(path)) - 1)
-
-
-@settings(max_examples=120, deadline=None)
-@given(st.data(), st.integers(1, 8), st.tuples(st.integers(1, 4), st.integers(1, 3)), st.sampled_from([0.25, 1.0, 3.0]))
-def test_viterbi_is_the_best_of_all_paths(data, n, least, switch):
-    quarters = data.draw(st.lists(st.integers(-4, 4), min_size=3 * n, max_size=3 * n))
-    gains = np.array(quarters, dtype=float).reshape(n, 3) / 4  # exact sums
-    least = np.array([*least, 1])
-    allowed = (p for p in product(range(3), repeat=n) if all(k >= least[s] for s, k in runs_of(p)))
-    found = viterbi(gains, least, switch).tolist()
-    assert all(k >= least[s] for s, k in runs_of(found))
-    assert worth(found, gains, switch) == max(worth(p, gains, switch) for p in allowed)
+from outlark.detection.intervals import NEAR_FRAMES, OVERLAP_SHARE, best_intervals, candidates, decode_notes
+from outlark.detection.scores import TINY, Batch, ScoreBlock
+from outlark.paper import rules
+from outlark.paper.decisions import bridge_labels, decode_rules
 
 
 @settings(max_examples=200, deadline=None)
@@ -78,7 +46,7 @@ def test_sums_begin_anew_in_each_group():
 def test_candidates_are_the_first_of_the_best_nearby(column):
     found = candidates(np.array(column, dtype=float)[:, None], np.array([2.0]))[:, 0]
     for t, value in enumerate(column):
-        earlier, later = column[max(0, t - NEAR) : t], column[t + 1 : t + 1 + NEAR]
+        earlier, later = column[max(0, t - NEAR_FRAMES) : t], column[t + 1 : t + 1 + NEAR_FRAMES]
         assert found[t] == (value >= 2 and all(value > v for v in earlier) and all(value >= v for v in later))
 
 
@@ -92,10 +60,10 @@ def batch_of(values, *, lengths=None, regions=None):
     return Batch(0, block, np.array([[0, len(values)]]) if regions is None else np.array(regions))
 
 
-def drawing(decoded):
-    """Notes as letters; "?" where active, "." where not."""
-    picture = np.where(decoded.active, "?", ".")
-    for start, end, label in decoded.notes:
+def drawing(notes, n):
+    """Notes as letters, "." between them."""
+    picture = np.full(n, ".")
+    for start, end, label in notes:
         picture[start:end] = "AB"[label]
     return "".join(picture)
 
@@ -110,11 +78,9 @@ def drawing(decoded):
 def test_rules_without_bridging_are_the_rules_of_the_paper(rows, tau, least, sure):
     values = np.array(rows, dtype=float)
     thresholds = np.maximum([tau, tau, tau + 0.5], TINY)
-    decoded = decode_rules(
-        batch_of(values), np.ones(len(rows), dtype=bool), thresholds, least=least, sure=sure, bridge=0
-    )
+    notes = decode_rules(batch_of(values), thresholds, least=least, sure=sure, bridge=0)
     labels = np.full(len(rows), rules.UNDECIDED)
-    for start, end, label in decoded.notes:
+    for start, end, label in notes:
         labels[start:end] = label
     expected = rules.decide(values, np.array([tau, tau, tau + 0.5]), least=least, sure=sure)
     np.testing.assert_array_equal(labels, expected)
@@ -134,10 +100,8 @@ def test_rules_without_bridging_are_the_rules_of_the_paper(rows, tau, least, sur
 )
 def test_rules_with_bridging(lines, bridge, expected):
     values = tracks(*lines)
-    decoded = decode_rules(
-        batch_of(values), np.zeros(len(values), dtype=bool), np.array([2.0, 2.0]), least=3, sure=3, bridge=bridge
-    )
-    assert drawing(decoded) == expected
+    notes = decode_rules(batch_of(values), np.array([2.0, 2.0]), least=3, sure=3, bridge=bridge)
+    assert drawing(notes, len(values)) == expected
 
 
 def test_bridging_needs_the_same_class_on_both_sides():
@@ -145,47 +109,9 @@ def test_bridging_needs_the_same_class_on_both_sides():
     assert bridge_labels(np.array([-1, -1]), 5).tolist() == [-1, -1]
 
 
-@pytest.mark.parametrize(
-    ("lines", "activity", "expected"),
-    [
-        ((".4444.", "......"), "......", ".AAAA."),
-        ((".44.44", "......"), "......", ".AAAAA"),  # one frame against it costs less than two changes
-        (("..441.", "......"), "111111", "??AAA?"),  # three at least: it goes on below the threshold
-        (("..44..", "......"), "111111", "??????"),
-        ((".4....", "......"), "111111", "??????"),
-        (("444333", "333444"), "111111", "AAABBB"),
-        (("......", "......"), "11.111", "??????"),  # a dip in activity is not worth a change
-        (("......", "......"), "111...", "???..."),
-    ],
-)
-def test_viterbi_on_drawings(lines, activity, expected):
-    values, active = tracks(*lines), np.array(list(activity)) == "1"
-    decoded = decode_viterbi(batch_of(values), active, np.array([2.0, 2.0]), least=np.array([3, 3]), bridge=0)
-    assert drawing(decoded) == expected
-
-
-def test_viterbi_decides_each_region_on_its_own():
-    values = tracks("444...444", ".........")
-    batch = batch_of(values, regions=[[0, 3], [6, 9]])
-    decoded = decode_viterbi(batch, np.ones(9, dtype=bool), np.array([2.0, 2.0]), least=np.array([2, 2]), bridge=0)
-    assert drawing(decoded) == "AAA???AAA"
-
-
-def test_gains_are_0_at_the_threshold_bounded_and_free_of_units():
-    values, thresholds = np.array([[2.0, 1.0], [9.0, 0.0]]), np.array([2.0, 4.0])
-    gains = frame_gains(values, thresholds, np.array([True, False]))
-    np.testing.assert_array_equal(gains[:, :2], [[0.0, -1.0], [1.0, -1.0]])
-    np.testing.assert_array_equal(frame_gains(8 * values, 8 * thresholds, np.array([True, False])), gains)
-    never = frame_gains(values, np.array([2.0, np.inf]), np.array([True, False]))
-    assert (never[:, 1] == -1.0).all()
-
-
 def notes_of(values, lengths, **more):
     lengths = np.broadcast_to(lengths, values.shape)
-    decoded = decode_notes(
-        batch_of(values, lengths=lengths, **more), np.zeros(len(values), dtype=bool), np.full(2, 2.0)
-    )
-    return drawing(decoded)
+    return drawing(decode_notes(batch_of(values, lengths=lengths, **more), np.full(2, 2.0)).notes, len(values))
 
 
 def test_whole_notes_on_drawings():
@@ -210,12 +136,12 @@ def whole_notes(n, *rows):
     values, lengths = np.zeros((n, 2)), np.ones((n, 2), dtype=int)
     for start, length, c in rows:
         values[start, c], lengths[start, c] = 4.0, length
-    decoded = decode_notes(batch_of(values, lengths=lengths), np.zeros(n, dtype=bool), np.full(2, 2.0))
+    decoded = decode_notes(batch_of(values, lengths=lengths), np.full(2, 2.0))
     return decoded.notes.tolist(), decoded.scored.tolist()
 
 
 def test_notes_that_overlap_a_little_meet_half_way():
-    give = int(GIVE * 40)
+    give = int(OVERLAP_SHARE * 40)
     assert give == 2
     notes, scored = whole_notes(90, (0, 40, 0), (36, 40, 1))  # 2 frames of each
     assert notes == [[0, 38, 0], [38, 76, 1]]
@@ -226,7 +152,7 @@ def test_notes_that_overlap_a_little_meet_half_way():
 
 
 def test_short_notes_give_nothing():
-    assert int(GIVE * 19) == 0
+    assert int(OVERLAP_SHARE * 19) == 0
     assert len(whole_notes(40, (0, 19, 0), (18, 19, 1))[0]) == 1
     assert whole_notes(40, (0, 19, 0), (19, 19, 1))[0] == [[0, 19, 0], [19, 38, 1]]
 
@@ -244,4 +170,4 @@ def test_notes_never_overlap_and_keep_nearly_all_that_was_scored(rows):
         assert end <= start
     for (start, end, _), (was_start, was_end) in zip(notes, scored, strict=True):
         assert was_start <= start < end <= was_end
-        assert end - start >= (1 - 4 * GIVE) * (was_end - was_start) - 1
+        assert end - start >= (1 - 4 * OVERLAP_SHARE) * (was_end - was_start) - 1

@@ -10,16 +10,18 @@ from hypothesis import strategies as st
 
 from outlark.audio.sound import resample
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.detection.absolute_scale import LENGTH_SCALE, absolute_threshold
-from outlark.detection.decode.decisions import Decisions
 from outlark.detection.detector import NoteDetector
-from outlark.detection.note_level import NOTE_SETTINGS
+from outlark.detection.note_training import LENGTH_SCALE, NOTE_SETTINGS
+from outlark.detection.thresholds import absolute_threshold
 from outlark.errors import AudioError, InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.estimators.pknn import PKNN
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
+from outlark.paper.decisions import Rules
+from outlark.paper.detector import FrameDetector
+from outlark.paper.learnt_thresholds import LearntNoteDetector
 from outlark.segments import Segment
 
 COUNTS = {"tuti-D": 3, "tuti-F": 3, "cach-Z": 3}
@@ -27,10 +29,9 @@ COUNTS = {"tuti-D": 3, "tuti-F": 3, "cach-Z": 3}
 FRAMES = {"class_model": MDDKM(metric="euclidean", sigma_reg="condition", condition=1e6)}
 SYSTEMS = {
     "whole notes": lambda: NoteDetector(),
-    "paper": NoteDetector.paper,
-    "hlds": lambda: NoteDetector(HLDSFrontEnd(lag_s=0.01), **FRAMES),
-    "viterbi": lambda: NoteDetector(HLDSFrontEnd(), decisions=Decisions(decoder="viterbi"), **FRAMES),
-    "series": lambda: NoteDetector(ArrayFrontEnd(window_s=0.01), **FRAMES),
+    "paper": FrameDetector.paper,
+    "hlds": lambda: FrameDetector(HLDSFrontEnd(lag_s=0.01), **FRAMES),
+    "series": lambda: FrameDetector(ArrayFrontEnd(window_s=0.01), **FRAMES),
 }
 
 
@@ -160,8 +161,8 @@ def test_files_teach_too(tmp_path):
 
 def test_any_class_model_will_do():
     clips, labels = training()
-    for front_end in (NoteFrontEnd(), HLDSFrontEnd()):
-        detector = NoteDetector(front_end, PKNN(random_state=0)).fit(clips, labels, SAMPLE_RATE)
+    for made in (LearntNoteDetector(PKNN(random_state=0)), FrameDetector(HLDSFrontEnd(), PKNN(random_state=0))):
+        detector = made.fit(clips, labels, SAMPLE_RATE)
         assert {s.label for s in detector.detect(recording()[0], SAMPLE_RATE)} & set(COUNTS)
 
 
@@ -174,9 +175,7 @@ def test_nothing_drifts_in_a_day():
     clips = [note * (1 + 0.05 * rng.normal()) + 0.001 * rng.normal(size=120) for _ in range(4)]
     front_end = HLDSFrontEnd(window_s=0.16, hop_s=hop / rate, measure_activity=False)
     class_model = MDDKM(metric="euclidean", sigma_reg="condition", condition=1e6, threshold=1.0)
-    detector = NoteDetector(front_end, class_model, Decisions(least_s=0.2, activity_db=None)).fit(
-        clips, ["A"] * 4, rate
-    )
+    detector = FrameDetector(front_end, class_model, Rules(least_s=0.2, activity_db=None)).fit(clips, ["A"] * 4, rate)
     assert detector.front_end_.hop_samples_ == hop
     day = 24 * 3600 * rate
     block = day // 100
@@ -213,11 +212,10 @@ def test_nothing_drifts_through_the_resampler(fitted):
     "make",
     [
         NoteDetector,
-        lambda: NoteDetector(HLDSFrontEnd()),
-        lambda: NoteDetector(HLDSFrontEnd(lag_s=0.02, compress="none")),
-        lambda: NoteDetector(HLDSFrontEnd(lag_s=0.01), decisions=Decisions(decoder="viterbi")),
+        lambda: FrameDetector(HLDSFrontEnd()),
+        lambda: FrameDetector(HLDSFrontEnd(lag_s=0.02, compress="none")),
     ],
-    ids=["whole notes", "filter", "smoother", "smoother, viterbi"],
+    ids=["whole notes", "filter", "smoother"],
 )
 def test_notes_are_found_on_time(make):
     rng = np.random.default_rng(0)
@@ -322,7 +320,7 @@ def test_a_single_example_has_a_threshold_of_its_own():
 def test_a_single_example_is_a_guess_on_an_unknown_scale_and_says_so():
     clips, labels = training()
     with pytest.warns(UserWarning, match="class 'tuti-D' has a single training note, so its threshold is a guess"):
-        detector = NoteDetector(class_model=MDDKM(**NOTE_SETTINGS)).fit(
+        detector = LearntNoteDetector(MDDKM(**NOTE_SETTINGS)).fit(
             clips[:1] + clips[3:6], labels[:1] + labels[3:6], SAMPLE_RATE
         )
     assert np.isfinite(detector.layout_.thresholds).all()
@@ -341,10 +339,10 @@ def test_slow_series_are_series_too():
     rng = np.random.default_rng(0)
     t = np.arange(200) / 50
     walks = [np.column_stack([np.sin(f * t + p), rng.normal(size=200)]) for f in (9, 20) for p in (0.0, 1.0, 2.0)]
-    detector = NoteDetector(ArrayFrontEnd()).fit(walks, ["walk"] * 3 + ["run"] * 3, 50)
+    detector = FrameDetector(ArrayFrontEnd()).fit(walks, ["walk"] * 3 + ["run"] * 3, 50)
     assert detector.detect(walks[0], 50)[-1].end == 200
     with pytest.raises(InputError, match="resample them to one rate first"):
-        NoteDetector(ArrayFrontEnd()).fit(walks, ["walk"] * 3 + ["run"] * 3, [50] * 5 + [100])
+        FrameDetector(ArrayFrontEnd()).fit(walks, ["walk"] * 3 + ["run"] * 3, [50] * 5 + [100])
 
 
 def test_a_finished_stream_says_so(fitted):
@@ -381,7 +379,7 @@ def test_scores_of_whole_notes_are_on_one_scale():
     clips, labels = training()
     few, many = (NoteDetector().fit(clips[:n], labels[:n], SAMPLE_RATE) for n in (2, 9))
     assert few.class_model_.length_scale_ == many.class_model_.length_scale_ == LENGTH_SCALE
-    own = NoteDetector(class_model=MDDKM(**NOTE_SETTINGS)).fit(clips, labels, SAMPLE_RATE)
+    own = LearntNoteDetector(MDDKM(**NOTE_SETTINGS)).fit(clips, labels, SAMPLE_RATE)
     assert (own.layout_.thresholds != many.layout_.thresholds).any()
 
 
@@ -457,7 +455,7 @@ def test_one_mark_in_the_background_is_left_out_and_told(name):
     np.testing.assert_array_equal(detector.note_model_.lengths, without.note_model_.lengths)
     np.testing.assert_array_equal(detector.class_model_.descriptions_[0].X, without.class_model_.descriptions_[0].X)
     assert detector.class_model_.notes_[0].tolist() == np.repeat([1, 2, 3, 4, 5], 11).tolist()  # as in training_
-    assert len(detector.training_) == 6
+    assert len(detector.model_.training) == 6
 
 
 def test_surroundings_of_clips_do_not_count_even_if_they_are_asked_for():

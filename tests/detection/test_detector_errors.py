@@ -5,9 +5,11 @@ import pytest
 import soundfile
 
 from outlark.data.synthetic import SAMPLE_RATE, notes
-from outlark.detection.decode.decisions import Decisions
+from outlark.detection.decisions import Decisions
 from outlark.detection.detector import NoteDetector
 from outlark.errors import AudioError, InputError
+from outlark.paper.decisions import Rules
+from outlark.paper.detector import FrameDetector
 from outlark.segments import Segment
 
 CLIPS = [note.samples for note in notes(counts={"tuti-F": 2, "cach-Z": 2})]
@@ -31,11 +33,11 @@ def test_labels(labels, message):
 @pytest.mark.parametrize(
     ("detector", "message"),
     [
-        (NoteDetector(gap_s=-1), "gap_s=-1 must be a number of seconds"),
-        (NoteDetector(gap_s="a"), "gap_s='a' must be a number of seconds"),
-        (NoteDetector("notes"), "front_end='notes' must be a FrontEnd"),
-        (NoteDetector(decisions="viterbi"), "decisions='viterbi' must be a Decisions"),
-        (NoteDetector(decisions=Decisions(decoder="viterby")), "decoder='viterby' must be one of"),
+        (FrameDetector(gap_s=-1), "gap_s=-1 must be a number of seconds"),
+        (NoteDetector("notes"), "front_end='notes' must be a NoteFrontEnd"),
+        (NoteDetector(decisions="best"), "decisions='best' must be a Decisions"),
+        (NoteDetector(decisions=Rules()), "are for frames"),
+        (FrameDetector(decisions=Decisions()), "must be a Rules"),
     ],
 )
 def test_parameters(detector, message):
@@ -75,7 +77,7 @@ def test_clips_may_be_files_of_several_rates(tmp_path):
     np.testing.assert_array_equal(
         from_files.layout_.thresholds, NoteDetector().fit(CLIPS, LABELS, SAMPLE_RATE).layout_.thresholds
     )
-    assert from_files.training_[2]["name"] == "2.wav"
+    assert from_files.model_.training[2]["name"] == "2.wav"
     soundfile.write(paths[0], np.repeat(CLIPS[0], 2), 2 * SAMPLE_RATE, subtype="DOUBLE")
     assert NoteDetector().fit(paths, LABELS).sample_rate_ == SAMPLE_RATE
     with pytest.raises(AudioError, match=r"missing\.wav"):

@@ -7,18 +7,16 @@ import pytest
 
 from outlark import NoteDetector
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.detection.decode.decisions import Decisions
-from outlark.detection.decode.decoders import moved
-from outlark.detection.edges import LOOK, MOST, Edges, edge_patches, learn_edges
-from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
-from outlark.errors import InputError
+from outlark.detection.edges import LOOK, MAX_EDGE_SHIFT, Edges, edge_patches, learn_edges
+from outlark.detection.intervals import moved
+from outlark.detection.scores import Scores
 
 
 def naive_moves(spectra, patch, first, edge):
     """Every move in turn, nearest first: the correlation of what is around the edge with the patch."""
     best, found = -np.inf, 0
     padded = np.vstack([np.zeros((100, spectra.shape[1])), spectra, np.zeros((100, spectra.shape[1]))])
-    for move in sorted(range(-MOST, MOST + 1), key=abs):
+    for move in sorted(range(-MAX_EDGE_SHIFT, MAX_EDGE_SHIFT + 1), key=abs):
         at = 100 + edge + move + first
         around = padded[at : at + len(patch)]
         around = around - around.mean()
@@ -113,14 +111,3 @@ def test_the_same_segments_whatever_the_blocks(trained):
     got = stream.finish()
     np.testing.assert_array_equal(np.concatenate([*moves, got.scores.moves]), whole.block.moves)
     assert found + got.segments == detector.detect(audio, SAMPLE_RATE)
-
-
-@pytest.mark.parametrize("moves", [np.zeros((3, 1), dtype=int), np.zeros((3, 1, 2)), np.full((3, 1, 2), MOST + 1)])
-def test_moves_that_cannot_be(moves):
-    layout = ScoreLayout(
-        classes=np.array(["A"]), thresholds=np.array([1.0]), sample_rate=1000, hop_samples=10, offset_samples=0,
-        shortest_s=np.array([0.02]), longest_s=np.array([0.02]),
-    )  # fmt: skip
-    block = ScoreBlock(np.ones((3, 1)), np.ones(3), np.ones((3, 1), dtype=int), moves)
-    with pytest.raises(InputError, match=r"moves .* expected, with lengths, whole numbers of at most 5"):
-        Decisions().decide(Scores(layout=layout, block=block, n_samples=30))

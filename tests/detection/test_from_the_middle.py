@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 from outlark import NoteDetector
 from outlark.audio.sound import resample
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.detection import scorers as contrast
-from outlark.detection.scorers import NoteScorer
+from outlark.detection import scorer as contrast
+from outlark.detection.scorer import NoteScorer
 from outlark.detection.scores import joined_scores
 from outlark.errors import InputError
 from outlark.features.base import joined
 from outlark.features.noise_floor import LevelFloor
 from outlark.features.note import NoteFrontEnd, Spectrum, SpectrumSettings, SpectrumSource
+from outlark.paper.detector import FrameDetector
 
 NOISE = np.random.default_rng(0).normal(size=300_000)
 
@@ -118,11 +119,11 @@ def test_what_the_run_in_is_for(detector, night, short_memory, monkeypatch):
 
 
 def test_only_whole_notes_from_the_middle(detector):
-    assert NoteDetector.paper().fit(*three_notes()).grain is None
+    assert FrameDetector.paper().fit(*three_notes()).grain is None
     with pytest.raises(InputError, match=r"first=7: .* a multiple of 512"):
         detector.score_stream(SAMPLE_RATE, first=7)
     with pytest.raises(InputError, match=r"first=512: .* only be analysed from its start"):
-        NoteDetector.paper().fit(*three_notes()).score_stream(SAMPLE_RATE, first=512)
+        FrameDetector.paper().fit(*three_notes()).score_stream(SAMPLE_RATE, first=512)
 
 
 def three_notes():

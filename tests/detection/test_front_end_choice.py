@@ -122,12 +122,12 @@ def test_the_choice_is_kept_and_given_settings_are_not_changed(tmp_path):
     known = notes(counts={"tuti-F": 2, "cach-D": 2})
     train = [n.samples for n in known], [n.label for n in known], SAMPLE_RATE
     detector = NoteDetector().fit(*train)
-    assert detector.choice_ == choose_front_end(join_clips(*train, 0.1)).why
+    assert detector.model_.choice == choose_front_end(join_clips(*train, 0.1)).why
     save(detector, tmp_path / "m.outlark")
-    assert load(tmp_path / "m.outlark").choice_ == detector.choice_
+    assert load(tmp_path / "m.outlark").model_.choice == detector.model_.choice
     given = NoteDetector(NoteFrontEnd(low_hz=700.0)).fit(*train)
     assert given.front_end_.low_hz == 700.0
-    assert given.choice_ == []
+    assert given.model_.choice == []
 
 
 def test_a_choice_that_is_no_sentences(tmp_path):
@@ -162,8 +162,8 @@ def test_annotated_frequencies_do_not_change_the_model(box):
     boxes = [replace(annotation, low_hz=box[0], high_hz=box[1]) for annotation in annotations]
     free, boxed = (NoteDetector().fit_recordings([audio], [own], SAMPLE_RATE) for own in (annotations, boxes))
     assert boxed.front_end_.get_params() == free.front_end_.get_params()
-    assert boxed.choice_ == free.choice_
+    assert boxed.model_.choice == free.model_.choice
     assert boxed.layout_.thresholds.tolist() == free.layout_.thresholds.tolist()
     test, _ = recorded(notes(seed=1, counts={"tuti-F": 3, "cach-D": 3}), 1)
     assert boxed.detect(test, SAMPLE_RATE) == free.detect(test, SAMPLE_RATE)
-    assert {(note["low_hz"], note["high_hz"]) for note in boxed.training_} == {box}
+    assert {(note["low_hz"], note["high_hz"]) for note in boxed.model_.training} == {box}

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlark.detection.decode.decisions import Decisions
-from outlark.detection.decode.intervals import NOTE, Intervals, IntervalStream, RemainderStream, intervals_of
-from outlark.detection.decode.regions import Batch
+from outlark.detection.decisions import Decisions
 from outlark.detection.edges import LOOK
-from outlark.detection.scores import ScoreBlock, Scores
+from outlark.detection.intervals import NOTE, Intervals, IntervalStream, RemainderStream, intervals_of
+from outlark.detection.scores import Batch, ScoreBlock, Scores
+from outlark.paper.decisions import Rules
 from tests.detection.made_up_scores import HOP, drawing, layout_of, pieces, recording, recordings, scores_of, streamed
 
 #: All sound is shown, however short it is.
@@ -130,7 +130,7 @@ def test_frames_and_a_given_length_are_left_alone():
     scores = scores_of(line, activity=activity, lengths=4)
     assert drawing(Decisions(bridge_s=0.0, unknown_s=0.02).decide(scores), 32) == ".AAAA???" + 24 * "."
     frames = scores_of(".3333" + 27 * ".", activity=activity)
-    assert drawing(Decisions(least_s=0.02, bridge_s=0.0).decide(frames), 32) == ".AAAA???" + 24 * "."
+    assert drawing(Rules(least_s=0.02, bridge_s=0.0).decide(frames), 32) == ".AAAA???" + 24 * "."
     never = Decisions(bridge_s=0.0, activity_db=None).decide(scores)
     assert {s.verdict for s in never} == {"known", "unknown"}
 
@@ -167,7 +167,7 @@ def test_little_is_held():
     values[3] = 3.0
     activity = np.where(np.arange(n) % 4 < 2, 30.0, 0.0)
     block = ScoreBlock(values, activity, np.full((n, 1), 4))
-    layout = replace(layout_of(1), shortest_s=np.array([0.02]))
+    layout = replace(layout_of(1, level="note"), shortest_s=np.array([0.02]))
     decisions = Decisions(bridge_s=0.0)
     stream, last = decisions.stream(layout), 0
     for number, piece in enumerate(pieces(block, range(0, n, 10))):

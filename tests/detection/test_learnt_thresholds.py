@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlark.detection.learnt_thresholds import (
+from outlark.paper.learnt_thresholds import (
     LEAST_LOW,
     LEAST_SPREAD,
     NEAR_THE_CLASS,

@@ -9,13 +9,15 @@ import soundfile
 from outlark.audio.sound import resample
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.detector import NoteDetector
-from outlark.detection.negatives import AsGoodAsNotes, Spans, nearest_first, spans_within
-from outlark.detection.note_level import NOTE_SETTINGS, WEAK, Rejecting
+from outlark.detection.negatives import WEAK, AsGoodAsNotes, Rejecting, Spans, nearest_first, spans_within
+from outlark.detection.note_training import NOTE_SETTINGS
 from outlark.errors import InputError, ModelFileError
 from outlark.estimators.mddkm import MDDKM
 from outlark.files.container import read, write
 from outlark.maths.description import describe
 from outlark.maths.description import scores as description_scores
+from outlark.paper.detector import FrameDetector
+from outlark.paper.learnt_thresholds import LearntNoteDetector
 from outlark.segments import Segment
 from outlark.storage.model_file import load, save
 
@@ -85,9 +87,10 @@ def test_what_a_class_would_find_in_an_annotation(heard):
     audio, _, alarms = heard
     made, alarm = detector(), alarms[0]
     front_end, c = made.front_end_, made.classes_.tolist().index(alarms[0].label)
-    model = replace(made.note_model_, thresholds=made.layout_.thresholds)
+    model = made.note_model_
     frames, hop = front_end.transform(audio), made.front_end_.hop_samples_
-    spans = spans_within(model, frames, alarm, c)
+    least = 0.5 * float(model.thresholds[c])
+    spans = spans_within(model, frames, alarm, c, least)
     start, end, naive = alarm.start / hop, alarm.end / hop, []
     for length in model.lengths[model.allowed[:, c]]:
         for at in range(0, len(frames) - round(length) + 1, model.step):
@@ -96,7 +99,7 @@ def test_what_a_class_would_find_in_an_annotation(heard):
             if 2 * shared >= min(round(length), end - start) and active:
                 x = front_end.describe(frames.features, start=float(at), n_starts=1, length=float(length))
                 value = model.class_model.class_scores(x)[0, c]
-                naive += [value] if value >= 0.5 * model.thresholds[c] else []
+                naive += [value] if value >= least else []
     assert len(naive) > 5
     np.testing.assert_allclose(np.sort(spans.scores), np.sort(naive), rtol=1e-9)
     np.testing.assert_allclose(model.class_model.class_scores(spans.samples)[:, c], spans.scores, rtol=1e-9)
@@ -110,7 +113,7 @@ def test_a_note_lies_in_an_annotation_if_they_share_half_of_the_shorter(shift, i
     frames, c = made.front_end_.transform(audio), made.classes_.tolist().index("tuti-D")
     moved = round(shift * (note.end - note.start))
     beside = replace(note, start=note.start + moved, end=note.end + moved)
-    best, best_beside = (spans_within(made.note_model_, frames, s, c).best for s in (note, beside))
+    best, best_beside = (spans_within(made.note_model_, frames, s, c, 0.05).best for s in (note, beside))
     assert (best_beside == pytest.approx(best)) == inside
 
 
@@ -178,7 +181,7 @@ def test_one_after_the_other_is_all_at_once(heard):
     once, one_by_one = detector().reject([audio], [alarms], SAMPLE_RATE), detector()
     for alarm in alarms:
         one_by_one.reject([audio], [[alarm]], SAMPLE_RATE)
-    assert one_by_one.negatives_ == once.negatives_
+    assert one_by_one.model_.negatives == once.model_.negatives
     assert found(one_by_one, audio) == found(once, audio)
 
 
@@ -188,8 +191,8 @@ def test_where_nothing_would_be_found_there_is_nothing_to_reject(heard):
     silence = Segment.from_seconds(0.0, 0.2, "tuti-D", SAMPLE_RATE)
     made.reject([audio], [[silence]], SAMPLE_RATE)
     assert made.note_model_.rejected is None
-    assert [n["label"] for n in made.negatives_] == ["tuti-D"]
-    assert made.negatives_[0]["score"] == 0.0
+    assert [n["label"] for n in made.model_.negatives] == ["tuti-D"]
+    assert made.model_.negatives[0]["score"] == 0.0
 
 
 def test_negatives_beside_the_notes(heard):
@@ -197,15 +200,15 @@ def test_negatives_beside_the_notes(heard):
     notes_of = [t for t in truth if t.label in ("tuti-D", "cach-Z")]
     alone = NoteDetector().fit_recordings([audio], [notes_of], SAMPLE_RATE)
     together = NoteDetector().fit_recordings([audio], [notes_of], SAMPLE_RATE, negatives=[alarms])
-    assert alone.negatives_ == []
+    assert alone.model_.negatives == []
     alone.reject([audio], [alarms], SAMPLE_RATE)
-    assert together.negatives_ == alone.negatives_
-    assert together.training_ == alone.training_
+    assert together.model_.negatives == alone.model_.negatives
+    assert together.model_.training == alone.model_.training
     np.testing.assert_array_equal(together.layout_.thresholds, alone.layout_.thresholds)
     one, other = (made.scores(audio, SAMPLE_RATE).block.values for made in (alone, together))
     np.testing.assert_array_equal(one, other)
     again = together.fit_recordings([audio], [notes_of], SAMPLE_RATE)
-    assert (again.negatives_, again.note_model_.rejected) == ([], None)
+    assert (again.model_.negatives, again.note_model_.rejected) == ([], None)
 
 
 def test_negative_clips_and_files(heard, tmp_path):
@@ -214,13 +217,13 @@ def test_negative_clips_and_files(heard, tmp_path):
     soundfile.write(tmp_path / "not.wav", audio[first.start : first.end], SAMPLE_RATE, subtype="DOUBLE")
     made = detector().reject_clips([tmp_path / "not.wav"], [first.label])
     assert wrong(found(made, audio), truth) == []
-    (note,) = made.negatives_
+    (note,) = made.model_.negatives
     assert (note["name"], note["label"], note["clip"]) == ("not.wav", first.label, True)
     soundfile.write(tmp_path / "all.wav", audio, SAMPLE_RATE, subtype="DOUBLE")
     made = detector().reject([tmp_path / "all.wav"], [[first]])
     assert wrong(found(made, audio), truth) == []
-    assert made.negatives_[0]["name"] == "all.wav"
-    assert made.negatives_[0]["start_s"] == first.start_s
+    assert made.model_.negatives[0]["name"] == "all.wav"
+    assert made.model_.negatives[0]["start_s"] == first.start_s
 
 
 def test_at_another_rate(heard):
@@ -250,8 +253,7 @@ def test_with_a_second_stage(heard):
 
     known = examples()
     made = NoteDetector(embedding=embedding).fit([k.samples for k in known], [k.label for k in known], SAMPLE_RATE)
-    stage = replace(made.note_model_, thresholds=np.full(2, 2 * LOW))
-    made.model_ = replace(made.model_, first_stage=stage)
+    made.model_ = replace(made.model_, spectral_thresholds=np.full(2, 2 * LOW))
     made.set_thresholds([LOW, LOW])
     embedded.clear()
     assert wrong(found(made, audio), truth)
@@ -282,7 +284,7 @@ def test_a_note_that_is_rejected_is_told():
     made = detector("tuti-D")
     with pytest.warns(AsGoodAsNotes, match=r"1 of 1 negatives of 'tuti-D' cannot be told apart"):
         made.reject([audio], [[replace(truth[0], label="tuti-D")]], SAMPLE_RATE)
-    assert made.negatives_[0]["score"] >= made.note_model_.left_out[0].min()
+    assert made.model_.negatives[0]["score"] >= made.note_model_.left_out[0].min()
 
 
 # ---------------------------------------------------------------- what is refused
@@ -307,7 +309,7 @@ def test_only_on_the_absolute_scale(heard):
     audio, _, alarms = heard
     known = examples()
     clips, labels = [k.samples for k in known], [k.label for k in known]
-    for other in (NoteDetector.paper(), NoteDetector(class_model=MDDKM())):
+    for other in (FrameDetector.paper(), LearntNoteDetector(MDDKM())):
         with pytest.raises(InputError, match=r"only a note-level detector with the default class model"):
             other.fit(clips, labels, SAMPLE_RATE).reject([audio], [alarms], SAMPLE_RATE)
 
@@ -327,13 +329,13 @@ def test_a_file_keeps_them(heard, kept):
     audio, _, alarms = heard
     made, path = kept
     again = load(path)
-    assert again.negatives_ == made.negatives_
-    assert len(again.negatives_) == len(alarms)
+    assert again.model_.negatives == made.model_.negatives
+    assert len(again.model_.negatives) == len(alarms)
     assert again.detect(audio, SAMPLE_RATE) == made.detect(audio, SAMPLE_RATE)
     other = detector()
     save(other, path)
     assert "negatives" not in read(path)[0]
-    assert load(path).negatives_ == []
+    assert load(path).model_.negatives == []
 
 
 def test_damaged_files(kept):

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.detection import learnt_thresholds
 from outlark.detection.detector import NoteDetector
 from outlark.detection.model import DetectorModel
-from outlark.detection.note_level import WEAK, Rejecting, annotated_notes, fit_notes, trial_lengths
+from outlark.detection.negatives import WEAK, Rejecting
+from outlark.detection.note_training import annotated_notes, trial_lengths
 from outlark.estimators.mddkm import MDDKM
-from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
 from outlark.maths.description import describe
+from outlark.paper import learnt_thresholds
+from outlark.paper.learnt_thresholds import LearntNoteDetector
 
 OWN = {"metric": "euclidean", "sigma": 1.0, "sigma_reg": 0.3, "length_scale": 1.0, "balance": None, "threshold": 0.0}
 
@@ -21,7 +22,7 @@ OWN = {"metric": "euclidean", "sigma": 1.0, "sigma_reg": 0.3, "length_scale": 1.
 def annotated(counts):
     audio, truth = concatenate(notes(counts=counts), gap_s=0.2, edge_s=0.2, rng=np.random.default_rng(0))
     front_end = NoteFrontEnd().fit([], SAMPLE_RATE)
-    return front_end, front_end.transform(audio), truth
+    return front_end, front_end.transform(audio), truth, audio
 
 
 def fitted(**parts) -> DetectorModel:
@@ -34,7 +35,7 @@ def fitted(**parts) -> DetectorModel:
 
 def test_the_default_front_end_is_chosen_and_says_why():
     model = fitted()
-    assert type(model.first_stage.front_end) is NoteFrontEnd
+    assert type(model.front_end) is NoteFrontEnd
     assert len(model.choice) >= 1
 
 
@@ -42,8 +43,8 @@ def test_a_front_end_that_is_given_is_taken_as_it_is():
     given = NoteFrontEnd(n_slices=7, surroundings_s=0.0)
     model = fitted(front_end=given)
     assert model.choice == []
-    assert model.first_stage.front_end.get_params() == given.get_params()
-    assert model.first_stage.front_end is not given
+    assert model.front_end.get_params() == given.get_params()
+    assert model.front_end is not given
 
 
 def test_a_given_front_end_equal_to_the_default_is_still_a_given_one():
@@ -52,27 +53,20 @@ def test_a_given_front_end_equal_to_the_default_is_still_a_given_one():
 
 
 def test_clips_have_no_surroundings_and_recordings_do():
-    assert fitted(front_end=NoteFrontEnd()).first_stage.front_end.surroundings_s == 0.0
+    assert fitted(front_end=NoteFrontEnd()).front_end.surroundings_s == 0.0
     audio, truth = concatenate(notes(counts={"tuti-F": 2}), gap_s=0.2, edge_s=0.2, rng=np.random.default_rng(0))
     detector = NoteDetector(NoteFrontEnd()).fit_recordings([audio], [truth], SAMPLE_RATE)
     assert detector.front_end_.surroundings_s == NoteFrontEnd().surroundings_s > 0.0
-
-
-def test_only_the_default_class_model_is_on_the_absolute_scale():
-    assert fitted().first_stage.contrast_db is not None
-    assert fitted(class_model=MDDKM(**OWN)).first_stage.contrast_db is None
-    frames = fitted(front_end=HLDSFrontEnd(), class_model=MDDKM(**OWN)).first_stage
-    assert not isinstance(frames.front_end, NoteFrontEnd)
 
 
 # ------------------------------------------------------------------ single notes
 
 
 def test_the_threshold_of_a_single_note_is_nine_tenths_of_what_it_scores_itself():
-    front_end, frames, truth = annotated({"tuti-F": 1, "cach-D": 3})
+    front_end, frames, truth, audio = annotated({"tuti-F": 1, "cach-D": 3})
     every = annotated_notes(front_end, [frames], [truth])
     with pytest.warns(UserWarning, match="'tuti-F' has a single training note, so its threshold is a guess"):
-        model = fit_notes(front_end, MDDKM(**OWN), [frames], [truth])
+        model = LearntNoteDetector(MDDKM(**OWN), NoteFrontEnd()).fit_recordings([audio], [truth], SAMPLE_RATE).model_
     c = model.class_model.classes_.tolist().index("tuti-F")
     (note,) = [note for note in every if note.label == "tuti-F"]
     best = 0.0
@@ -86,15 +80,15 @@ def test_the_threshold_of_a_single_note_is_nine_tenths_of_what_it_scores_itself(
 
 
 def test_on_the_absolute_scale_a_single_note_is_not_left_out_and_nobody_is_warned():
-    front_end, frames, truth = annotated({"tuti-F": 1, "cach-D": 3})
+    _, _, truth, audio = annotated({"tuti-F": 1, "cach-D": 3})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = fit_notes(front_end, None, [frames], [truth])
+        model = NoteDetector(NoteFrontEnd()).fit_recordings([audio], [truth], SAMPLE_RATE).model_
     assert [len(scores) for scores in model.left_out] == [3, 0]
 
 
 def test_every_note_is_left_out_once():
-    front_end, frames, truth = annotated({"tuti-F": 2, "cach-D": 12})
+    front_end, frames, truth, _ = annotated({"tuti-F": 2, "cach-D": 12})
     every = annotated_notes(front_end, [frames], [truth])
     folds = list(learnt_thresholds._folds(every, ["cach-D", "tuti-F"]))
     assert len(folds) <= 10
@@ -108,7 +102,7 @@ def test_every_note_is_left_out_once():
 
 
 def test_a_class_is_looked_for_at_its_own_lengths_only():
-    front_end, frames, truth = annotated({"tuti-F": 2, "cach-D": 2})
+    front_end, frames, truth, _ = annotated({"tuti-F": 2, "cach-D": 2})
     every = annotated_notes(front_end, [frames], [truth])
     lengths, allowed = trial_lengths(front_end, every, np.array(["cach-D", "tuti-F"]))
     assert (np.diff(lengths) > 0.0).all()

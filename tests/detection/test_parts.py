@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from outlark import Decisions, NoteDetector
+from outlark import NoteDetector
 from outlark.audio.sound import resample
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.detection import scorers as contrast
+from outlark.detection import scorer as contrast
 from outlark.detection.scores_file import block_arrays, block_of
 from outlark.detection.stream import PartStream, WholeStream, first_frame
+from tests.detection.made_up_scores import decider
 
 BLOCK = 50_000
 
@@ -70,7 +71,7 @@ def in_parts(detector, audio, rate, seconds):
 @pytest.mark.parametrize("seconds", [3.0, 13.0, 50.0])
 def test_together_they_are_the_whole(night, rate, seconds):
     audio = night if rate == SAMPLE_RATE else resample(night, SAMPLE_RATE, rate)
-    detector = fitted(decisions=Decisions(max_region_s=2.0))
+    detector = fitted(decisions=decider("note", 2.0))
     expected = detector.detect(audio, rate)
     assert {segment.verdict for segment in expected} >= {"known", "unknown", "silence"}
     found, _, needed = in_parts(detector, audio, rate, seconds)
@@ -82,7 +83,7 @@ def test_together_they_are_the_whole(night, rate, seconds):
 @pytest.mark.parametrize("rate", [SAMPLE_RATE, 32000])
 def test_candidates_of_a_second_stage_are_heard_in_the_parts(night, rate, monkeypatch):
     audio = night if rate == SAMPLE_RATE else resample(night, SAMPLE_RATE, rate)
-    detector = fitted(embedding=spectrum_of, decisions=Decisions(max_region_s=2.0))
+    detector = fitted(embedding=spectrum_of, decisions=decider("note", 2.0))
     expected = detector.detect(audio, rate)
     again = []
     heard = WholeStream._samples

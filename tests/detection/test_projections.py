@@ -5,9 +5,9 @@ import pytest
 
 from outlark import MDDKM
 from outlark.detection import projections
-from outlark.detection.note_level import NOTE_SETTINGS
+from outlark.detection.note_training import NOTE_SETTINGS
 from outlark.detection.projections import SAMPLES_AT_ONCE, Projections
-from outlark.detection.scorers import NoteScorer
+from outlark.detection.scorer import NoteScorer
 from outlark.features.note import NoteFrontEnd
 
 LENGTHS = np.array([3.0, 4.2, 9.0, 30.7, 41.0])

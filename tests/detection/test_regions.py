@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlark.detection.decode.regions import RegionStream, group_spans
-from outlark.detection.scores import ScoreBlock
+from outlark.detection.scores import RegionStream, ScoreBlock, group_spans
 
 THRESHOLDS = np.array([1.0, 2.0])
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlark.detection.decode.rules import (
+from outlark.detection.intervals import run_lengths
+from outlark.paper.rules import (
     UNDECIDED,
     average_undecided,
     decide,
@@ -16,7 +17,6 @@ from outlark.detection.decode.rules import (
     discard_short,
     drop_short,
     drop_short_decisions,
-    encode,
 )
 
 LETTERS = "AB"
@@ -129,15 +129,15 @@ def test_rules_are_the_naive_transcription(rows, tau, least, sure):
     scores = np.array(rows, dtype=float)
     found = decide(scores, float(tau), least=least, sure=sure)
     assert found.tolist() == naive(scores, tau, least, sure)
-    runs = encode(found)
+    runs = run_lengths(found)
     assert np.all((runs.lengths >= least) | (runs.values == UNDECIDED))
 
 
 @given(st.lists(st.integers(0, 2)))
 def test_runs_round_trip(values):
     values = np.array(values, dtype=int)
-    np.testing.assert_array_equal(decode(encode(values)), values)
-    runs = encode(values)
+    np.testing.assert_array_equal(decode(run_lengths(values)), values)
+    runs = run_lengths(values)
     assert np.all(runs.lengths > 0)
     assert np.all(runs.values[1:] != runs.values[:-1])
 

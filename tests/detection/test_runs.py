@@ -6,12 +6,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlark.detection.decode.rules import decode, drop_short, encode
+from outlark.detection.intervals import run_lengths
+from outlark.paper.rules import decode, drop_short
 
 
 @given(st.lists(st.integers(0, 2)))
 def test_runs_are_those_of_itertools(values):
-    runs = encode(np.array(values, dtype=int))
+    runs = run_lengths(np.array(values, dtype=int))
     assert [(v, n) for v, n in zip(runs.values, runs.lengths, strict=True)] == [
         (value, len(list(run))) for value, run in groupby(values)
     ]

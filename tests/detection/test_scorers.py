@@ -7,18 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlark.detection.edges import LOOK, MOST, learn_edges
-from outlark.detection.frame_level import FrameScorer
-from outlark.detection.scorers import ACTIVE_SHARE, FRAMES_AT_ONCE, Contrast, NoteScorer
+from outlark.detection.edges import LOOK, MAX_EDGE_SHIFT, learn_edges
+from outlark.detection.scorer import ACTIVE_SHARE, STARTS_AT_ONCE, Contrast, NoteScorer
 from outlark.detection.scores import joined_scores
 from outlark.features.base import Frames
 from outlark.features.note import NoteFrontEnd
+from outlark.paper.detector import FrameScorer
 
 
 class Likeness:
     """A class_model that needs no training: how like a sample is to three fixed directions; a column too many."""
 
     def __init__(self, width):
+        self.classes_ = np.array(["a", "b"])
         self.directions = np.random.default_rng(9).normal(size=(width, 3))
 
     def class_scores(self, X):
@@ -58,8 +59,8 @@ def one_by_one(front_end, class_model, frames, step):
     return values, lengths
 
 
-@pytest.mark.parametrize("step", [1, 2, 3, 7, FRAMES_AT_ONCE + 88])
-@pytest.mark.parametrize("n", [0, 1, 3, 40, FRAMES_AT_ONCE - 1, 2 * FRAMES_AT_ONCE + 77])
+@pytest.mark.parametrize("step", [1, 2, 3, 7, STARTS_AT_ONCE + 88])
+@pytest.mark.parametrize("n", [0, 1, 3, 40, STARTS_AT_ONCE - 1, 2 * STARTS_AT_ONCE + 77])
 def test_whole_notes_are_those_of_a_transcription(front_end, rng, step, n):
     class_model, frames = Likeness(15), some_frames(rng, n)
     scorer = NoteScorer(front_end, class_model, LENGTHS, ALLOWED, step)
@@ -70,15 +71,15 @@ def test_whole_notes_are_those_of_a_transcription(front_end, rng, step, n):
     np.testing.assert_array_equal(found.activity, frames.activity)
 
 
-@pytest.mark.parametrize("step", [2, 7, FRAMES_AT_ONCE + 88])
+@pytest.mark.parametrize("step", [2, 7, STARTS_AT_ONCE + 88])
 def test_scores_are_raised_by_what_noise_takes_off(front_end, rng, step):
     """Block by block: by the share after its own frames."""
-    class_model, frames = Likeness(15), some_frames(rng, 4 * FRAMES_AT_ONCE)
+    class_model, frames = Likeness(15), some_frames(rng, 4 * STARTS_AT_ONCE)
     scorer = NoteScorer(front_end, class_model, LENGTHS, ALLOWED, step, contrast=Contrast(38.0, front_end.frame_rate))
     found = joined_scores([scorer.push(frames), scorer.finish()])
     values, lengths = one_by_one(front_end, class_model, frames, step)
     contrast, shares = Contrast(38.0, front_end.frame_rate), []
-    at_once = max(step, FRAMES_AT_ONCE // step * step)
+    at_once = max(step, STARTS_AT_ONCE // step * step)
     for at in range(0, len(frames), at_once):
         shares.append(contrast.push(frames.activity[at : at + at_once]))
         values[at : at + at_once] /= shares[-1]
@@ -89,7 +90,7 @@ def test_scores_are_raised_by_what_noise_takes_off(front_end, rng, step):
 
 def test_edges_are_looked_at_from_half_the_threshold_on(front_end, rng):
     """So that thresholds may be lowered afterwards; and raised scores are what counts."""
-    class_model, frames = Likeness(15), some_frames(rng, 4 * FRAMES_AT_ONCE)
+    class_model, frames = Likeness(15), some_frames(rng, 4 * STARTS_AT_ONCE)
     annotations = [(frames.features, at, at + 25.0, label) for at, label in ((100.0, "a"), (300.0, "b"), (500.0, "a"))]
     edges = learn_edges(annotations, ["a", "b"], inside=False)
     found = []
@@ -107,17 +108,17 @@ def test_edges_are_looked_at_from_half_the_threshold_on(front_end, rng):
 
 
 def test_moves_are_those_of_the_whole_recording(front_end, rng):
-    class_model, frames = Likeness(15), some_frames(rng, 2 * FRAMES_AT_ONCE + 77)
+    class_model, frames = Likeness(15), some_frames(rng, 2 * STARTS_AT_ONCE + 77)
     annotations = [(frames.features, at, at + 25.0, label) for at, label in ((100.0, "a"), (300.0, "b"), (500.0, "a"))]
     edges = learn_edges(annotations, ["a", "b"], inside=False)
     scorer = NoteScorer(front_end, class_model, LENGTHS, ALLOWED, 2, edges, np.zeros(2))
     found = joined_scores([scorer.push(frames), scorer.finish()])
-    around = np.zeros((LOOK + MOST + 40, 5))
+    around = np.zeros((LOOK + MAX_EDGE_SHIFT + 40, 5))
     spectra = np.concatenate([around, frames.features, around])
     starts, classes = np.nonzero(found.values > 0.0)
     ends = starts + found.lengths[starts, classes]
     expected = edges.moves(spectra, len(around) + starts, len(around) + ends, classes)
-    inside = ends + LOOK + MOST <= len(frames)  # what is beyond the end is for edges to judge
+    inside = ends + LOOK + MAX_EDGE_SHIFT <= len(frames)  # what is beyond the end is for edges to judge
     np.testing.assert_array_equal(found.moves[starts, classes][inside], expected[inside])
 
 
@@ -141,7 +142,7 @@ def test_pushes_do_not_matter(front_end, cuts):
 
 def test_frames_that_do_not_rise_above_the_noise_score_nothing(rng):
     frames, class_model = some_frames(rng, 700), Likeness(5)
-    scorer = FrameScorer(class_model, 2)
+    scorer = FrameScorer(class_model)
     found = joined_scores([scorer.push(frames), scorer.finish()])
     heard = frames.activity > 0
     np.testing.assert_allclose(found.values[heard], class_model.class_scores(frames.features)[heard, :2])
@@ -160,7 +161,7 @@ def test_half_of_a_note_must_rise_above_the_noise(n_active, scored):
 
 def test_a_frame_must_rise_above_the_noise_floor_to_have_a_score():
     class_model = Likeness(5)
-    scorer = FrameScorer(class_model, 2)
+    scorer = FrameScorer(class_model)
     frames = Frames(np.ones((4, 5)), np.array([-1.0, 0.0, 1e-6, np.inf]))
     values = np.concatenate([scorer.push(frames).values, scorer.finish().values])
     np.testing.assert_array_equal(values[:2], 0.0)

@@ -13,6 +13,7 @@ from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.detection.scores_file import KeptScores, ScoreKeeper, load_scores
 from outlark.errors import ModelFileError
 from outlark.files.container import read, write
+from outlark.paper.detector import FrameDetector
 
 
 def save_scores(kept, path):
@@ -44,7 +45,7 @@ def kept(detector, audio, rate):
 
 def assert_equal(one: Scores, other: Scores):
     assert one.n_samples == other.n_samples
-    for name in ("classes", "thresholds", "shortest_s", "longest_s", "note_thresholds"):
+    for name in ("classes", "thresholds", "shortest_s", "longest_s", "mean_thresholds"):
         mine, theirs = getattr(one.layout, name), getattr(other.layout, name)
         assert (mine is None) == (theirs is None)
         if mine is not None:
@@ -79,7 +80,7 @@ def test_other_decisions_on_the_same_scores(detector, song, tmp_path):
 
 
 def test_scores_of_frames(song, tmp_path):
-    detector = trained(NoteDetector(HLDSFrontEnd()))
+    detector = trained(FrameDetector(HLDSFrontEnd()))
     before = kept(detector, song, SAMPLE_RATE)
     assert before.scores.block.lengths is None
     save_scores(before, tmp_path / "a.scores")

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from outlark import InputError, NoteDetector, embeddings
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.detection.note_level import NOTE_SETTINGS
+from outlark.detection.note_training import NOTE_SETTINGS
 from outlark.detection.scores import ScoreBlock
-from outlark.detection.second_stage import LEAST_ALIKE, Memory, SecondStage, joined
+from outlark.detection.second_stage import LEAST_ALIKE, Memory, SecondStage, joint_score
 from outlark.embeddings import BirdNET
 from outlark.errors import ModelFileError
 from outlark.estimators.mddkm import MDDKM
@@ -126,9 +126,9 @@ def test_memory_gives_the_samples_that_were_pushed():
     for at in range(0, 100, 7):
         memory.push(x[at : at + 7])
         if at == 49:
-            np.testing.assert_allclose(memory.joined(np.ones(2), 30, 40) ** 2, [x[30:40].sum(), 10])
+            np.testing.assert_allclose(memory.scores(30, 40), [x[30:40].sum(), 10])
             memory.forget(40)
-    np.testing.assert_allclose(memory.joined(np.ones(2), 40, 99) ** 2, [x[40:99].sum(), 59])
+    np.testing.assert_allclose(memory.scores(40, 99), [x[40:99].sum(), 59])
     memory.forget(100)
     assert not memory._blocks
 
@@ -136,10 +136,10 @@ def test_memory_gives_the_samples_that_were_pushed():
 @given(st.lists(st.tuples(st.floats(0, 3), st.floats(0, 3)), min_size=1))
 def test_a_joined_score_lies_between_both_and_stays_in_order(pairs):
     first, second = np.array(pairs).T
-    both = joined(first, second)
+    both = joint_score(first, second)
     assert (both >= np.minimum(first, second) - 1e-12).all()
     assert (both <= np.maximum(first, second) + 1e-12).all()
-    assert (joined(first + 0.1, second) >= both).all()
+    assert (joint_score(first + 0.1, second) >= both).all()
 
 
 def test_a_single_note_of_a_single_class_is_enough():
@@ -157,12 +157,12 @@ def test_notes_in_recordings_train_it_too(song):
 
 def test_calibration_moves_the_joined_thresholds(detector, song):
     again = trained(bands)
-    before = again.note_model_.thresholds.copy()
+    before = again.note_model_.spectral_thresholds.copy()
     again.calibrate([song[0]], SAMPLE_RATE)
     assert [c.prior for c in again.calibration_] == detector.layout_.thresholds.tolist()
     again.set_thresholds([9.0, 9.0])
     assert not found(again.detect(song[0], SAMPLE_RATE))
-    np.testing.assert_array_equal(again.note_model_.thresholds, before)
+    np.testing.assert_array_equal(again.note_model_.spectral_thresholds, before)
 
 
 def test_scores_are_those_of_the_first_stage_and_cannot_be_decided_on(detector, song):
@@ -226,8 +226,7 @@ def test_birdnet_is_found_by_its_name(detector, tmp_path, monkeypatch):
     [
         ({"embedding": 3}, "embedding=3 must be a function"),
         ({"embedding": BirdNET}, "must be a function .* or a callable object"),
-        ({"embedding": bands, "front_end": HLDSFrontEnd()}, "needs the default front end"),
-        ({"embedding": bands, "class_model": MDDKM()}, "needs the default front end"),
+        ({"embedding": bands, "front_end": HLDSFrontEnd()}, "must be a NoteFrontEnd"),
     ],
 )
 def test_what_cannot_be_joined_is_refused(more, message):
@@ -254,7 +253,7 @@ def test_digital_silence_is_like_nothing(detector):
 @pytest.mark.parametrize(("share", "is_candidate"), [(0.41, True), (0.39, False)])
 def test_candidates_need_not_reach_the_threshold_of_the_spectra(detector, share, is_candidate):
     """What the embedding is sure of counts from two fifths of that threshold on."""
-    of_spectra = detector.model_.first_stage.thresholds
+    of_spectra = detector.model_.spectral_thresholds
     block = ScoreBlock(np.zeros((200, 2)), np.full(200, 20.0), np.full((200, 2), 40))
     block.values[50, 0] = share * of_spectra[0]
     stream = detector.decision_stream(lambda scores, start, end: np.where(scores > 0.0, 9.0, 0.0))

@@ -15,13 +15,14 @@ from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.detector import NoteDetector
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.hlds import HLDSFrontEnd
+from outlark.paper.detector import FrameDetector
 from outlark.segments import KNOWN, SILENCE, UNKNOWN
 
 DETECTORS = {
     "note": NoteDetector,
-    "hlds": lambda: NoteDetector(HLDSFrontEnd()),
-    "array": lambda: NoteDetector(ArrayFrontEnd()),
-    "paper": NoteDetector.paper,
+    "hlds": lambda: FrameDetector(HLDSFrontEnd()),
+    "array": lambda: FrameDetector(ArrayFrontEnd()),
+    "paper": FrameDetector.paper,
 }
 SECONDS = 2.5
 TIME = np.arange(round(SECONDS * SAMPLE_RATE)) / SAMPLE_RATE

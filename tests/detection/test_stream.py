@@ -3,7 +3,7 @@
 import numpy as np
 
 from outlark.audio.sound import Reblock
-from outlark.detection.stream import at_rate
+from outlark.detection.decisions import at_rate
 from outlark.segments import Segment
 
 

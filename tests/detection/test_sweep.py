@@ -9,6 +9,7 @@ from outlark import NoteDetector
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.thresholds import FACTORS, sweep_thresholds, swept
 from outlark.errors import InputError
+from outlark.paper.detector import FrameDetector
 from tests.detection.test_second_stage import bands
 
 CHOSEN = [0, 7, 14, 28, 35, 42, 49, -1]
@@ -59,6 +60,6 @@ def test_thresholds_reach_from_half_of_the_lower_ones_up_and_the_present_ones_co
 
 def test_frames_are_refused(song):
     known = notes(counts={"tuti-F": 2})
-    paper = NoteDetector.paper().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+    paper = FrameDetector.paper().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
     with pytest.raises(InputError, match=r"a model of frames has thresholds for frames.*detect with --thresh"):
         sweep_thresholds(paper)

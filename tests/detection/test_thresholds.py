@@ -8,9 +8,10 @@ import pytest
 
 from outlark import HLDSFrontEnd, NoteDetector
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.detection.scorers import LOOKED_AT
+from outlark.detection.scorer import REFINED_SHARE
 from outlark.errors import InputError, ModelFileError
 from outlark.files.container import read, write
+from outlark.paper.detector import FrameDetector
 from outlark.storage.model_file import load, save
 from tests.detection.test_second_stage import bands
 
@@ -44,27 +45,27 @@ def labels(segments):
 
 def test_one_class_is_set_and_the_others_stay(detector):
     before = detector.layout_.thresholds.copy()
-    assert detector.threshold_sources_ == ["examples", "examples"]
+    assert detector.model_.threshold_sources == ["examples", "examples"]
     detector.set_thresholds({"tuti-F": 0.5})
     assert detector.layout_.thresholds.tolist() == [before[0], 0.5]
-    assert detector.threshold_sources_ == ["examples", "hand"]
+    assert detector.model_.threshold_sources == ["examples", "hand"]
     detector.set_thresholds({"cach-D": 0.7})
     assert detector.layout_.thresholds.tolist() == [0.7, 0.5]
     np.testing.assert_array_equal(detector.trained_thresholds, before)
     detector.set_thresholds(None)
     assert detector.layout_.thresholds.tolist() == before.tolist()
-    assert detector.threshold_sources_ == ["examples", "examples"]
-    assert detector.set_thresholds([0.3, 0.4]).threshold_sources_ == ["hand", "hand"]
+    assert detector.model_.threshold_sources == ["examples", "examples"]
+    assert detector.set_thresholds([0.3, 0.4]).model_.threshold_sources == ["hand", "hand"]
 
 
 def test_what_is_set_by_hand_wins_over_calibration(detector):
     trained = detector.trained_thresholds
     found = detector.calibrate_peaks(peaks(detector)).calibration_
-    assert detector.threshold_sources_ == ["calibration", "examples"]
+    assert detector.model_.threshold_sources == ["calibration", "examples"]
     assert found[0].threshold == detector.layout_.thresholds[0] != trained[0]
     calibrated = detector.layout_.thresholds[0]
     detector.set_thresholds({"cach-D": 0.7})  # after
-    assert detector.threshold_sources_ == ["hand", "examples"]
+    assert detector.model_.threshold_sources == ["hand", "examples"]
     assert detector.calibration_[0].in_words == "threshold 0.700 set by hand: kept"
     detector.calibrate_peaks(peaks(detector))  # and before
     assert detector.layout_.thresholds.tolist() == [0.7, trained[1]]
@@ -82,7 +83,7 @@ def test_where_they_come_from_is_kept_with_the_model(detector, songs, tmp_path, 
         detector.set_thresholds({"tuti-F": 0.5})
     save(detector, tmp_path / "m")
     again = load(tmp_path / "m")
-    assert again.threshold_sources_ == detector.threshold_sources_
+    assert again.model_.threshold_sources == detector.model_.threshold_sources
     assert again.calibration_ == detector.calibration_
     np.testing.assert_array_equal(again.layout_.thresholds, detector.layout_.thresholds)
     np.testing.assert_array_equal(again.trained_thresholds, detector.trained_thresholds)
@@ -130,7 +131,7 @@ def test_scores_can_be_decided_on_from_half_of_the_thresholds_of_training_on(det
     trained = detector.trained_thresholds
     scores = detector.set_thresholds(kept_at * trained).scores(songs[0], SAMPLE_RATE)
     assert (scores.block.moves != 0).any()
-    for factor in (LOOKED_AT, 1.0, 2.0):
+    for factor in (REFINED_SHARE, 1.0, 2.0):
         detector.set_thresholds(factor * trained)
         found = detector.detect(songs[0], SAMPLE_RATE)
         assert labels(found)
@@ -139,13 +140,13 @@ def test_scores_can_be_decided_on_from_half_of_the_thresholds_of_training_on(det
 
 def test_models_of_frames_have_thresholds_of_frames(songs):
     known = notes(counts={"tuti-F": 3, "cach-D": 3})
-    detector = NoteDetector(HLDSFrontEnd()).fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+    detector = FrameDetector(HLDSFrontEnd()).fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
     trained = detector.trained_thresholds
     np.testing.assert_array_equal(trained, detector.layout_.thresholds)
     before = labels(detector.detect(songs[0], SAMPLE_RATE))
     assert "tuti-F" in before
     detector.set_thresholds({"tuti-F": 99.0})
-    assert detector.threshold_sources_ == ["examples", "hand"]
+    assert detector.model_.threshold_sources == ["examples", "hand"]
     assert "tuti-F" not in labels(detector.detect(songs[0], SAMPLE_RATE))
     np.testing.assert_array_equal(detector.trained_thresholds, trained)
 
@@ -153,11 +154,11 @@ def test_models_of_frames_have_thresholds_of_frames(songs):
 def test_with_an_embedding_they_are_those_of_the_joined_score(songs):
     known = notes(counts={"tuti-F": 4, "cach-D": 4})
     detector = NoteDetector(embedding=bands).fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
-    first_stage = detector.note_model_.thresholds.copy()
+    first_stage = detector.note_model_.spectral_thresholds.copy()
     np.testing.assert_array_equal(detector.trained_thresholds, np.sqrt(first_stage * detector.second_stage_.threshold))
     scores = [s.score for s in detector.detect(songs[0], SAMPLE_RATE) if s.label == "tuti-F"]
     wanted = (min(scores) + max(scores)) / 2
     detector.set_thresholds({"tuti-F": wanted})
     found = [s.score for s in detector.detect(songs[0], SAMPLE_RATE) if s.label == "tuti-F"]
     assert found == [score for score in scores if score >= wanted] != scores
-    np.testing.assert_array_equal(detector.note_model_.thresholds, first_stage)
+    np.testing.assert_array_equal(detector.note_model_.spectral_thresholds, first_stage)

@@ -6,24 +6,19 @@ import numpy as np
 import pytest
 
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.detection import learnt_thresholds
-from outlark.detection import note_level as whole_notes
-from outlark.detection.absolute_scale import (
-    LEAST_SHARE,
-    LEFT_OUT_SHARE,
-    AnnotatedNote,
-    absolute_threshold,
-    note_samples,
-)
+from outlark.detection import note_training as whole_notes
 from outlark.detection.detector import NoteDetector
-from outlark.detection.frame_level import frame_samples, note_frames, scores_of_other_notes
-from outlark.detection.note_level import NOTE_SETTINGS
+from outlark.detection.note_training import NOTE_SETTINGS, AnnotatedNote, note_samples
+from outlark.detection.thresholds import LEAST_SHARE, LEFT_OUT_SHARE, absolute_threshold
 from outlark.detection.training import Material, at_one_rate, join_clips
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.base import Frames
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
+from outlark.paper import learnt_thresholds
+from outlark.paper.detector import frame_samples, note_frames, scores_of_other_notes
+from outlark.paper.learnt_thresholds import LearntNoteDetector
 from outlark.segments import Segment
 
 
@@ -109,8 +104,9 @@ def marked():
     audio, annotations = concatenate(
         notes(seed=0, counts={"tuti-F": 3, "cach-Z": 4}), gap_s=0.2, edge_s=0.2, rng=np.random.default_rng(0)
     )
-    front_end = NoteFrontEnd().fit([], SAMPLE_RATE)
-    return front_end, front_end.transform(audio), annotations
+    learnt = LearntNoteDetector(MDDKM(**NOTE_SETTINGS), NoteFrontEnd())
+    learnt.fit_recordings([audio], [annotations], SAMPLE_RATE)
+    return learnt, learnt.front_end_.transform(audio), annotations
 
 
 def marked_notes(front_end, frames, annotations):
@@ -119,8 +115,8 @@ def marked_notes(front_end, frames, annotations):
 
 
 def test_left_out_notes_were_left_out(marked, monkeypatch):
-    front_end, frames, annotations = marked
-    model = whole_notes.fit_notes(front_end, MDDKM(**NOTE_SETTINGS), [frames], [annotations])
+    learnt, frames, annotations = marked
+    front_end, model = learnt.front_end_, learnt.model_
     every = marked_notes(front_end, frames, annotations)
     judged, seen = [], []
 
@@ -139,7 +135,8 @@ def test_left_out_notes_were_left_out(marked, monkeypatch):
 
 
 def test_notes_are_looked_for_at_about_their_own_lengths(marked):
-    front_end, frames, annotations = marked
+    learnt, frames, annotations = marked
+    front_end = learnt.front_end_
     every = marked_notes(front_end, frames, annotations)
     lengths, allowed = whole_notes.trial_lengths(front_end, every, np.array(["cach-Z", "tuti-F"]))
     for c, label in enumerate(("cach-Z", "tuti-F")):
@@ -151,8 +148,8 @@ def test_notes_are_looked_for_at_about_their_own_lengths(marked):
 
 
 def test_the_rest_has_no_marked_note_of_the_class(marked):
-    front_end, frames, annotations = marked
-    model = whole_notes.fit_notes(front_end, MDDKM(**NOTE_SETTINGS), [frames], [annotations])
+    learnt, frames, annotations = marked
+    model = learnt.model_
     rest = learnt_thresholds.scores_of_the_rest(model, [frames], [annotations])
     unmarked = learnt_thresholds.scores_of_the_rest(model, [frames], [[m for m in annotations if m.label == "cach-Z"]])
     c = model.class_model.classes_.tolist().index("tuti-F")
@@ -162,8 +159,8 @@ def test_the_rest_has_no_marked_note_of_the_class(marked):
 def test_what_a_model_was_made_of_is_kept(tmp_path):
     clips = notes(seed=0, counts={"tuti-F": 2, "cach-Z": 2})
     detector = NoteDetector().fit([n.samples for n in clips], [n.label for n in clips], SAMPLE_RATE)
-    assert [record["label"] for record in detector.training_] == [n.label for n in clips]
-    assert len({record["sha256"] for record in detector.training_}) == 4
+    assert [record["label"] for record in detector.model_.training] == [n.label for n in clips]
+    assert len({record["sha256"] for record in detector.model_.training}) == 4
 
 
 @pytest.mark.parametrize("clips", [True, False])
@@ -180,7 +177,7 @@ def test_a_class_of_many_kinds_lowers_its_threshold(clips):
     n_samples = len(detector.class_model_.descriptions_[0].X) // 5
     pitch = {5: False, 11: True}[n_samples]  # three shifts, two masks; and two steps of pitch for it and each mask
     assert pitch or clips  # one recording says nothing about pitch
-    last_s = float(np.median([note["end_s"] - note["start_s"] for note in detector.training_]))
+    last_s = float(np.median([note["end_s"] - note["start_s"] for note in detector.model_.training]))
     t0, threshold = absolute_threshold(5, last_s, pitch=pitch), detector.layout_.thresholds[0]
     assert LEAST_SHARE * t0 <= threshold < 0.6 * t0
     left_out = detector.note_model_.left_out[0]

@@ -5,9 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlark import NoteDetector, Segment
+from outlark import FrameDetector, NoteDetector, Segment
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.detection.thresholds import BINS, LEAST_PEAKS, SMOOTHING, SPAN, WIDTH, calibrated, valley
+from outlark.detection.thresholds import (
+    LEAST_PEAKS,
+    PEAK_BINS,
+    SMOOTHING,
+    VALLEY_SPAN,
+    VALLEY_WIDTH,
+    calibrated,
+    valley,
+)
 from outlark.errors import InputError, ModelFileError
 from outlark.estimators.pknn import PKNN
 from outlark.storage.model_file import load, save
@@ -18,15 +26,15 @@ T0 = 0.3
 def naive_cost(t, peaks, prior):
     """The module's docstring, for one place."""
     near = sum(np.exp(-0.5 * (np.log(t / x) / SMOOTHING) ** 2) for x in peaks if x > 0)
-    return np.log(1 + near) + np.log(t / prior) ** 2 / (2 * WIDTH**2)
+    return np.log(1 + near) + np.log(t / prior) ** 2 / (2 * VALLEY_WIDTH**2)
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.just(0.0) | st.floats(0.001, 2.0), max_size=60), st.floats(0.05, 1.0))
 def test_no_place_near_the_prior_is_emptier(peaks, prior):
     found = valley(np.array(peaks), prior)
-    assert prior / SPAN - 1e-12 <= found <= prior * SPAN + 1e-12
-    places = prior / SPAN * (SPAN**2) ** (np.arange(81) / 80)
+    assert prior / VALLEY_SPAN - 1e-12 <= found <= prior * VALLEY_SPAN + 1e-12
+    places = prior / VALLEY_SPAN * (VALLEY_SPAN**2) ** (np.arange(81) / 80)
     assert naive_cost(found, peaks, prior) <= min(naive_cost(t, peaks, prior) for t in places) + 1e-9
 
 
@@ -56,7 +64,7 @@ def test_too_few_peaks_on_one_side_are_refused(n_below, n_above):
 def test_the_histogram_holds_every_peak(peaks):
     found = calibrated("A", T0, peaks)
     assert sum(found.counts) == len(peaks)
-    assert len(found.counts) == len(BINS) - 1
+    assert len(found.counts) == len(PEAK_BINS) - 1
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +138,7 @@ def test_a_calibration_that_cannot_be_is_refused(detector, songs, tmp_path, name
 
 def test_what_is_not_on_the_absolute_scale_is_refused(songs):
     known = notes(counts={"tuti-F": 3, "cach-D": 3})
-    other = NoteDetector(class_model=PKNN(random_state=0))
+    other = FrameDetector(class_model=PKNN(random_state=0))
     other.fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
     with pytest.raises(InputError, match="on the absolute scale"):
         other.calibrate(songs, SAMPLE_RATE)

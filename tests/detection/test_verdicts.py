@@ -1,12 +1,13 @@
 """Limits in frames, and the verdict and reason of a span."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from outlark.detection.decode.decisions import Decisions
-from outlark.detection.decode.verdicts import Limits, Verdicts, mean_scores, rival_scores
-from outlark.detection.scores import ScoreBlock, ScoreLayout
-from outlark.errors import InputError
+from outlark.detection.decisions import Decisions, Limits, Verdicts, rival_scores
+from outlark.detection.scores import Batch, ScoreBlock, ScoreLayout, Scores
+from outlark.paper.decisions import FrameVerdicts, Rules
 
 LAYOUT = ScoreLayout(
     classes=np.array(["A", "B", "C"]),
@@ -20,11 +21,19 @@ LAYOUT = ScoreLayout(
 
 
 def limits(**settings) -> Limits:
-    return Limits.of(LAYOUT, **Decisions(**settings).get_params())
+    return Decisions(**settings).limits(LAYOUT)
 
 
-def verdicts(*, note_level=True, joined=None, **settings) -> Verdicts:
-    return Verdicts(LAYOUT, limits(**settings), whole_notes=note_level, joined=joined)
+def verdicts(**settings) -> Verdicts:
+    return Verdicts(LAYOUT, limits(**settings))
+
+
+def note(scores, made=None, label=0):
+    """A note of five frames with these scores; other classes have theirs for the same span."""
+    block = ScoreBlock(np.full((10, 3), -np.inf), np.zeros(10), np.full((10, 3), 5))
+    block.values[3] = scores
+    batch = Batch(0, block, np.array([[0, 10]]))
+    return (made or verdicts()).note(3, 8, label, batch, np.array([3, 8]))
 
 
 # --------------------------------------------------------------------------- limits
@@ -32,10 +41,8 @@ def verdicts(*, note_level=True, joined=None, **settings) -> Verdicts:
 
 def test_the_automatic_limits_are_shares_of_the_shortest_training_note():
     found = limits()  # 100 frames for each second, and notes of 0.4 s
-    assert found.least.tolist() == [20, 20, 20]
-    assert (found.bridge, found.unknown, found.most, found.least_note) == (5, 20, 6000, 0)
-    assert found.sure == round(20 * 60 / 35)
-    assert limits(decoder="viterbi").least.tolist() == [20, 40, 80]
+    assert (found.bridge, found.unknown, found.most, found.least) == (5, 20, 6000, 0)
+    assert Rules().limits(LAYOUT).least == 20
 
 
 def test_without_silence_nothing_unknown_is_too_short():
@@ -45,59 +52,56 @@ def test_without_silence_nothing_unknown_is_too_short():
 
 
 def test_a_shortest_note_is_rounded_up_to_frames():
-    assert [limits(least_s=s).least_note for s in (0.1, 0.101, 0.11)] == [10, 11, 11]
+    assert [limits(least_s=s).least for s in (0.1, 0.101, 0.11)] == [10, 11, 11]
 
 
-def test_a_region_must_hold_the_shortest_note():
-    with pytest.raises(InputError, match=r"max_region_s=0\.1 is shorter than the shortest note"):
-        limits(max_region_s=0.1)
-    assert limits(max_region_s=0.2).most == 20
+def test_a_region_holds_the_shortest_and_the_longest_note():
+    assert limits(least_s=100.0).most == 10_000
+    long = replace(LAYOUT, longest_s=np.array([1.0, 200.0, np.inf]))
+    assert (Decisions().limits(long).most, Rules().limits(long).most) == (30_001, 30_001)
 
 
 # ----------------------------------------------------------------------------- notes
 
 
 def test_a_note_that_one_class_accepts_is_known():
-    found = verdicts().note(3, 8, 0, np.array([1.5, 1.0, -np.inf]), 1.0)
+    found = note([1.5, 1.0, -np.inf])
     assert (found.verdict, found.label, found.start, found.end) == ("known", "A", 34, 84)
     assert (found.score, found.runner_up, found.runner_up_score) == (1.5, "B", 1.0)
     assert found.reason == "A 1.50 ≥ 1.00; next B 1.00"
 
 
-def test_a_note_at_the_start_of_a_recording_begins_with_it():
-    assert verdicts().note(0, 8, 0, np.array([1.5, 0.0, 0.0]), 1.0).start == 0
-
-
 def test_of_the_classes_that_accept_a_note_the_best_has_it():
     """Whatever the decoder chose; and a class beside it that does not accept it is not the runner-up."""
-    found = verdicts().note(3, 8, 0, np.array([1.5, 2.5, 2.9]), 1.0)
+    found = note([1.5, 2.5, 2.9])
     assert (found.verdict, found.label, found.runner_up) == ("ambiguous", "B", "A")
     assert found.reason == "between B (2.50 ≥ 2.00) and A (1.50 ≥ 1.00)"
-    at_the_threshold = verdicts().note(3, 8, 0, np.array([1.0, 2.0, 0.0]), 1.0)
+    at_the_threshold = note([1.0, 2.0, 0.0])
     assert (at_the_threshold.verdict, at_the_threshold.label) == ("ambiguous", "B")
 
 
 def test_a_second_stage_can_turn_a_candidate_down():
-    layout = ScoreLayout(**{**vars(LAYOUT), "note_thresholds": np.array([1.0, 1.0, 1.0])})
+    layout = replace(LAYOUT, thresholds=np.array([1.0, 1.0, 1.0]), candidate_thresholds=LAYOUT.thresholds)
     seen = []
 
-    def joined(scores, start, end):
+    def rescore(scores, start, end):
         seen.append((start, end))
         return np.array([0.9, 0.5, -np.inf])
 
-    made = Verdicts(layout, limits(), whole_notes=True, joined=joined)
-    found = made.note(3, 8, 0, np.array([5.0, 5.0, -np.inf]), 1.0)
+    found = note([5.0, 5.0, -np.inf], Verdicts(layout, limits(), rescore))
     assert seen == [(34, 84)]
     assert (found.verdict, found.label, found.score) == ("unknown", None, 0.9)
     assert found.reason == "joined score 0.90 (A) < 1.00"
 
 
 def test_frames_are_confirmed_by_the_mean_over_the_note():
-    layout = ScoreLayout(**{**vars(LAYOUT), "note_thresholds": np.array([1.4, 9.0, 9.0])})
-    scores = np.array([1.3, 0.0, 0.0])
-    strict = Verdicts(layout, limits(), whole_notes=False).note(3, 8, 0, scores, 1.0)
+    layout = replace(LAYOUT, level="frame", mean_thresholds=np.array([1.4, 9.0, 9.0]))
+    values = np.repeat([[1.3, 0.0, 0.0]], 20, axis=0)
+    scores = Scores(layout=layout, block=ScoreBlock(values, np.full(20, 9.0)), n_samples=204)
+    (strict,) = Rules().decide(scores)
     assert (strict.verdict, strict.reason) == ("unknown", "mean score 1.30 (A) < 1.40 of whole notes")
-    assert Verdicts(layout, limits(confirm=False), whole_notes=False).note(3, 8, 0, scores, 1.0).verdict == "known"
+    (lenient,) = Rules(confirm=False).decide(scores)
+    assert lenient.verdict == "known"
 
 
 # ------------------------------------------------------------------------ between notes
@@ -126,7 +130,7 @@ def test_why_what_reached_its_threshold_is_not_a_note():
 
 def test_frames_that_reach_their_threshold_for_too_short_do_not_raise_the_score():
     means, highest = np.array([1.2, 0.1, 0.1, 9.0]), np.array([0.7, 0, 0, 1.5, 0, 0, 3, 0, 0, 1.0, 12.0])
-    found = verdicts(note_level=False).interval(3, 8, True, means, highest)
+    found = FrameVerdicts(LAYOUT, limits()).interval(3, 8, True, means, highest)
     assert (found.verdict, found.score) == ("unknown", 0.7)
 
 
@@ -154,11 +158,6 @@ def test_rivals_cover_more_than_half_of_the_longer_of_the_two():
                 fitting.append(block.values[at, c])
         assert found[c] == max(fitting)
     assert found[1] == block.values[12, 1]
-
-
-def test_the_mean_over_a_note():
-    block = ScoreBlock(np.arange(8.0).reshape(4, 2), np.zeros(4))
-    assert mean_scores(block, 1, 3).tolist() == [3.0, 4.0]
 
 
 @pytest.mark.parametrize(("start", "counts"), [(15, True), (16, False)])

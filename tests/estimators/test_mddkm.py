@@ -15,11 +15,12 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from outlark import MDDKM, OCCGP, PKNN, InputError, NoteDetector
+from outlark import MDDKM, OCCGP, PKNN, InputError
 from outlark.estimators import mddkm, training
 from outlark.estimators.open_set import free_memory, temperature
 from outlark.maths.description import blas_threads
 from outlark.maths.gp import HyperParameters, cost, target
+from outlark.paper.detector import FrameDetector
 from tests.toy_notes import note, notes
 
 REJECTS = "samples that resemble no class are answered with outlier_label, which the check does not expect"
@@ -108,7 +109,7 @@ def test_the_three_readings_of_the_threshold(iris):
 
 
 def test_the_paper_is_one_method_for_tables_and_for_sound():
-    assert NoteDetector.paper().class_model.get_params() == MDDKM.paper().get_params()
+    assert FrameDetector.paper().class_model.get_params() == MDDKM.paper().get_params()
 
 
 def test_left_out_scores_are_those_of_a_refit_without_the_note(rng):

@@ -11,14 +11,15 @@ from fuzz.requests import request
 from fuzz.target import Finding, expect
 from fuzz.targets import TARGETS, inputs, judge
 
-from outlark import PKNN, NoteDetector
+from outlark import PKNN
 from outlark.annotations import read_annotations
 from outlark.commands.train.examples import spread_evenly
 from outlark.data.synthetic import Note, concatenate
-from outlark.detection.decode.decisions import Decisions
 from outlark.errors import AnnotationError, InputError
 from outlark.features.array import ArrayFrontEnd
 from outlark.files.container import read, write
+from outlark.paper.decisions import Rules
+from outlark.paper.detector import FrameDetector
 from outlark.storage.model_file import save
 
 #: Fresh inputs of each target: with the files that they need, less than 20 s in all.
@@ -110,10 +111,10 @@ def test_numbers_that_no_recorder_has(column, value, told, tmp_path):
         read_annotations(path)
 
 
-@pytest.mark.parametrize("name", ["least_s", "sure_s", "bridge_s", "unknown_s", "max_region_s"])
+@pytest.mark.parametrize("name", ["least_s", "sure_s", "bridge_s", "unknown_s"])
 def test_durations_that_do_not_fit_into_frames(name):
     sound = np.random.default_rng(0).normal(size=(400, 2))
-    detector = NoteDetector(ArrayFrontEnd(window_s=0.01), PKNN(random_state=0), Decisions(**{name: 2**64}))
+    detector = FrameDetector(ArrayFrontEnd(window_s=0.01), PKNN(random_state=0), Rules(**{name: 2**64}))
     with pytest.raises(InputError, match=f"{name}=18446744073709551616 must be a number of seconds, 1e.08 at most"):
         detector.fit([sound[:200], sound[200:]], ["a", "b"], 8000).detect(sound, 8000)
 

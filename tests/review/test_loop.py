@@ -64,7 +64,7 @@ def test_verdicts_survive_a_new_model_and_become_examples(trained_client):
     assert kept[4].get("class_id") != pending[4]["class_id"] or kept[4]["status"] == "rejected"
     project = client.opened.project
     model = load(project.folder / project.run()["model"])
-    assert [note["label"] for note in model.negatives_] == [names(client)[pending[4]["class_id"]]]
+    assert [note["label"] for note in model.model_.negatives] == [names(client)[pending[4]["class_id"]]]
     assert client.get("/api/project").json()["run"]["new"] == 0
 
 
@@ -397,14 +397,14 @@ def test_corrections_train_the_model_of_the_results_again(detected, tmp_path, on
         now = client.get("/api/project").json()
         assert (now["run"]["id"], now["run"]["given"], now["run"]["new"]) == (2, "model.outlark", 0)
         model = load(client.opened.project.folder / client.opened.project.run()["model"])
-        assert len(model.negatives_) == 1
-        assert len(model.training_) == (9 if only_rejections else 16)
-        assert model.lineage_[-1]["name"] == "model.outlark"
+        assert len(model.model_.negatives) == 1
+        assert len(model.model_.training) == (9 if only_rejections else 16)
+        assert model.model_.lineage[-1]["name"] == "model.outlark"
         assert found_by(client)
         # once more from the same model: the corrections do not count twice
         assert client.work("/api/train")["state"] == "done"
         again = load(client.opened.project.folder / client.opened.project.run()["model"])
-        assert (len(again.training_), len(again.negatives_)) == (len(model.training_), 1)
+        assert (len(again.model_.training), len(again.model_.negatives)) == (len(model.model_.training), 1)
 
 
 def test_results_without_their_model_train_on_corrections_alone(detected, tmp_path):
@@ -415,7 +415,7 @@ def test_results_without_their_model_train_on_corrections_alone(detected, tmp_pa
             client.post("/api/reviews", json={"detection_id": item["id"], "verdict": "confirm"})
         assert client.work("/api/train")["state"] == "done"
         model = load(client.opened.project.folder / client.opened.project.run()["model"])
-        assert len(model.training_) == 12
+        assert len(model.model_.training) == 12
 
 
 def test_results_do_not_go_with_another_model(detected, tmp_path):

@@ -16,13 +16,15 @@ from outlark import MDDKM, OCCGP, PKNN, InputError
 from outlark.audio.sound import resample
 from outlark.commands.inspect import model_content
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.detection.decode.decisions import Decisions
+from outlark.detection.decisions import Decisions
 from outlark.detection.detector import NoteDetector
 from outlark.errors import ModelFileError
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
 from outlark.files.container import read, write
+from outlark.paper.decisions import Rules
+from outlark.paper.detector import FrameDetector
 from outlark.segments import Segment
 from outlark.storage.model_file import detector_from, load, load_estimator, save
 
@@ -31,12 +33,11 @@ COUNTS = {"tuti-D": 3, "tuti-F": 3, "cach-Z": 3}
 MDD = MDDKM(metric="euclidean", sigma_reg="condition", condition=1e6, max_samples=200)
 SYSTEMS = {
     "whole notes": NoteDetector,
-    "unchanged": lambda: NoteDetector(NoteFrontEnd(n_bands=20, change=0.0, shifts_s=[0.0]), PKNN(random_state=0)),
-    "paper": NoteDetector.paper,
-    "hlds": lambda: NoteDetector(HLDSFrontEnd(lag_s=np.float64(0.01), output=(0, 2)), MDD, gap_s=0.2),
-    "viterbi": lambda: NoteDetector(HLDSFrontEnd(), MDD, Decisions(decoder="viterbi", least_s=0.03)),
-    "series": lambda: NoteDetector(ArrayFrontEnd(), MDD, Decisions(activity_db=None)),
-    "series pknn": lambda: NoteDetector(ArrayFrontEnd(window_s=0.01, measure_activity=False), PKNN(random_state=0)),
+    "unchanged": lambda: NoteDetector(NoteFrontEnd(n_bands=20, change=0.0, shifts_s=[0.0])),
+    "paper": FrameDetector.paper,
+    "hlds": lambda: FrameDetector(HLDSFrontEnd(lag_s=np.float64(0.01), output=(0, 2)), MDD, gap_s=0.2),
+    "series": lambda: FrameDetector(ArrayFrontEnd(), MDD, Rules(activity_db=None)),
+    "series pknn": lambda: FrameDetector(ArrayFrontEnd(window_s=0.01, measure_activity=False), PKNN(random_state=0)),
 }
 NUMBERS = {"tuti-D": 3, "tuti-F": 1, "cach-Z": 2}
 
@@ -115,12 +116,12 @@ def test_all_that_fit_learns_is_kept(fitted, name, tmp_path):
     assert again.class_model_.classes_ is again.classes_ is again.layout_.classes
     if again.note_model_ is not None:
         assert again.note_model_.class_model is again.class_model_
-    if detector.choice_:
+    if detector.model_.choice:
         assert again.front_end is None  # it chooses itself again
     absolute = detector.note_model_ is not None and detector.note_model_.contrast_db is not None
     if absolute:
         assert again.class_model is None  # the absolute scale once more
-    for part in ([] if detector.choice_ else ["front_end"]) + ([] if absolute else ["class_model"]):
+    for part in ([] if detector.model_.choice else ["front_end"]) + ([] if absolute else ["class_model"]):
         spelt_out = getattr(again, part)
         same(spelt_out.get_params(), getattr(detector, f"{part}_").get_params())
         assert not [key for key in vars(spelt_out) if key.endswith("_")]
@@ -179,7 +180,7 @@ def test_the_header_tells_what_is_in_the_file(fitted, tmp_path):
 
 def test_clips_are_known_by_number_and_digest(fitted, tmp_path):
     save(fitted("whole notes"), tmp_path / "m")
-    training = load(tmp_path / "m").training_
+    training = load(tmp_path / "m").model_.training
     for number, (note, known) in enumerate(zip(notes(counts=COUNTS), training, strict=True)):
         assert known == {
             "recording": number,
@@ -199,7 +200,7 @@ def test_recordings_are_known_by_file_name(tmp_path):
     shown = [Segment.from_seconds(0.1, 0.2, "tuti-D", SAMPLE_RATE)]
     detector = NoteDetector().fit_recordings([tmp_path / "früh.wav", audio], [truth, shown], SAMPLE_RATE)
     save(detector, tmp_path / "m")
-    training = load(tmp_path / "m").training_
+    training = load(tmp_path / "m").model_.training
     assert [(n["recording"], n["name"]) for n in training] == [(0, "früh.wav")] * 9 + [(1, None)]
     assert [(n["start_s"], n["end_s"]) for n in training[:-1]] == [(s.start_s, s.end_s) for s in truth]
     own = audio[shown[0].start : shown[0].end]
@@ -225,16 +226,15 @@ def test_what_a_file_cannot_hold(fitted, tmp_path):
     with pytest.raises(InputError, match="OwnDetector cannot be saved; give a NoteDetector"):
         save(OwnDetector(), tmp_path / "m")
     changed = copy.copy(paper)
-    own = replace(paper.model_.first_stage, front_end=OwnFrontEnd.paper().fit([], SAMPLE_RATE))
-    changed.model_ = replace(paper.model_, first_stage=own)
+    changed.model_ = replace(paper.model_, front_end=OwnFrontEnd.paper().fit([], SAMPLE_RATE))
     with pytest.raises(InputError, match="OwnFrontEnd cannot be saved; use one of HLDSFrontEnd, NoteFrontEnd"):
         save(changed, tmp_path / "m")
     changed = copy.copy(paper)
-    changed.model_ = replace(paper.model_, first_stage=replace(paper.model_.first_stage, class_model=OCCGP()))
+    changed.model_ = replace(paper.model_, class_model=OCCGP())
     with pytest.raises(InputError, match="OCCGP cannot be saved; use one of MDDKM, PKNN"):
         save(changed, tmp_path / "m")
-    with pytest.raises(InputError, match="decoder='notes' needs scores of whole notes"):
-        save(copy.copy(paper).set_params(decisions=Decisions(decoder="notes")), tmp_path / "m")
+    with pytest.raises(InputError, match="must be a Rules"):
+        save(copy.copy(paper).set_params(decisions=Decisions()), tmp_path / "m")
     with pytest.raises(ModelFileError, match=r"m: the folder .* does not exist"):
         save(paper, tmp_path / "gone" / "m")
     assert not list(tmp_path.iterdir())
@@ -358,7 +358,20 @@ def test_more_than_is_known_is_no_harm(kept, tmp_path):
     header, arrays = kept("paper")
     more = {**header, "more": 1, "decisions": {**header["decisions"], "more": [1]}}
     write(tmp_path / "m", more, {**arrays, "more": np.zeros(3), "front_end/more": np.zeros(2)})
-    assert load(tmp_path / "m").decisions.get_params() == Decisions.paper().get_params()
+    assert load(tmp_path / "m").decisions.get_params() == Rules.paper().get_params()
+
+
+@pytest.mark.parametrize(("name", "decoder"), [("whole notes", "auto"), ("paper", "rules"), ("paper", "viterbi")])
+def test_files_from_before_there_were_two_kinds_of_decisions(kept, name, decoder, tmp_path):
+    header, arrays = copy.deepcopy(kept(name))
+    now = header["decisions"]["parameters"]
+    older = {"decoder": decoder, "max_region_s": 60.0, "sure_s": "auto", "confirm": True, **now}
+    header["decisions"] = {"kind": "Decisions", "parameters": older}
+    if decoder == "viterbi":
+        assert "it decides by Viterbi, which is gone" in refused(tmp_path, header, arrays)
+        return
+    write(tmp_path / "m", header, arrays)
+    assert load(tmp_path / "m").decisions.get_params() == now
 
 
 @pytest.mark.parametrize(
@@ -375,7 +388,7 @@ def test_a_file_of_an_older_outlark_that_lacks_a_parameter(kept, part, name, tmp
     assert message.endswith("it was written by an older version of outlark; train it again")
 
 
-@pytest.mark.parametrize("name", ["choice", "frames", "training", "gap_s", "sample_rate", "threshold_sources"])
+@pytest.mark.parametrize("name", ["choice", "frames", "training", "sample_rate", "threshold_sources"])
 def test_a_file_of_an_older_outlark_that_lacks_an_entry(kept, name, tmp_path):
     header, arrays = kept("whole notes")
     message = refused(tmp_path, {key: value for key, value in header.items() if key != name}, arrays)
@@ -398,7 +411,6 @@ def test_a_file_of_an_older_outlark_that_lacks_an_entry(kept, name, tmp_path):
         (("sample_rate",), 10**400, "damaged"),
         (("frames", "hop_samples"), 7, "its frames are"),
         (("frames",), None, "its frames are None"),
-        (("gap_s",), -1.0, "gap_s=-1.0"),
         (("front_end", "parameters", "hop_s"), 1.0, "hop_s=1.0"),
         (("front_end", "parameters", "window_s"), 1e9, "more than 262144 samples"),
         (("front_end", "parameters", "n_bands"), 10**9, "NoteFrontEnd gives 12000000000 features"),
@@ -406,9 +418,8 @@ def test_a_file_of_an_older_outlark_that_lacks_an_entry(kept, name, tmp_path):
         (("front_end", "parameters", "surroundings_s"), -1.0, "surroundings_s=-1.0 must be"),
         (("front_end", "parameters", "n_bands"), "forty", "n_bands='forty'"),
         (("front_end", "parameters", "n_slices"), 10, "gives 400 features, but its class model takes 480"),
-        (("decisions", "parameters", "decoder"), "dice", "decoder='dice'"),
-        (("decisions", "parameters", "decoder"), "rules", "decoder='rules' works only with frame-level"),
-        (("decisions", "parameters", "max_region_s"), 0.0, "max_region_s=0.0"),
+        (("decisions", "kind"), "Dice", "way to decide of kind 'Dice'"),
+        (("decisions", "parameters", "bridge_s"), -1.0, "bridge_s=-1.0"),
         (("training",), None, "instead of a list, each of a training note, it has None"),
         (("training",), [3], "a training note is 3"),
         (("training", 0, "label"), "cach-E", "a training note is"),

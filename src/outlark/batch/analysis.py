@@ -17,7 +17,7 @@ from outlark.audio.facts import Facts, Quality
 from outlark.audio.recording import Recording
 from outlark.batch.task import Print, fingerprint
 from outlark.batch.unit import Part, Unit
-from outlark.detection.detector import BLOCK, NoteDetector
+from outlark.detection.detector import BLOCK_SAMPLES, NoteDetector
 from outlark.detection.scores import ScoreBlock, joined_scores
 from outlark.detection.scores_file import block_arrays, block_of
 from outlark.detection.stream import Found, PartStream, WholeStream, first_frame
@@ -57,7 +57,7 @@ def analyse(detector: NoteDetector, audio: Recording, take: Take, progress: Prog
     facts = audio.facts
     stream = detector.stream(audio.sample_rate)
     bandwidth, quality = Bandwidth(audio.sample_rate), Quality(audio)
-    for block in audio.blocks(BLOCK, heard=quality.push):
+    for block in audio.blocks(BLOCK_SAMPLES, heard=quality.push):
         take(stream.push(block))
         bandwidth.push(block)
         progress(stream.n_samples / audio.sample_rate, min(1.0, stream.n_samples / max(1, audio.n_samples)))
@@ -77,7 +77,7 @@ def analyse_part(detector: NoteDetector, audio: Recording, part: Part, path: Pat
     quality = Quality(audio, part=(start, end), position=stream.first_sample)
     expected = max(1, min(end, audio.n_samples) - start)
     with PartWriter(path) as writer:
-        for block in audio.blocks(BLOCK, first=stream.first_sample, heard=quality.push):
+        for block in audio.blocks(BLOCK_SAMPLES, first=stream.first_sample, heard=quality.push):
             writer.add(stream.push(block))
             bandwidth.push(block)
             done = min(max(0, stream.n_samples - start), expected)
@@ -103,7 +103,7 @@ def join_parts(detector: NoteDetector, audio: Recording, unit: Unit, take: Take,
         second |= rest.second
         spectra.append(rest.spectra)
         counts.append(rest.quality)
-    whole = WholeStream(detector, audio.sample_rate, second, lambda first: audio.blocks(BLOCK, first=first))
+    whole = WholeStream(detector, audio.sample_rate, second, lambda first: audio.blocks(BLOCK_SAMPLES, first=first))
     for number, part in enumerate(parts):
         for block in part.blocks(len(detector.classes_)):
             take(Found(block, whole.push(block)))

@@ -39,7 +39,7 @@ def _complete_methods(ctx: click.Context, param: click.Parameter, incomplete: st
     multiple=True,
     metavar="NAME",
     shell_complete=_complete_methods,
-    help="A method of --list-methods, or FRONT:MODEL[:DECISIONS] such as hlds:knn:viterbi. Repeatable. Default: all of "
+    help="A method of --list-methods, or FRONT:MODEL[:DECISIONS] such as hlds:knn:paper. Repeatable. Default: all of "
     "the list.",
 )
 @click.option("--list-methods", is_flag=True, help="List the methods and exit.")

@@ -233,11 +233,6 @@ batch = options_together(
 #: How scores become segments; by default, as the model says.
 decisions = options_together(
     click.option(
-        "--decoder",
-        type=click.Choice(["auto", "rules", "viterbi", "notes"]),
-        help="How scores become notes: notes for note-level models, rules or viterbi for frame-level models.",
-    ),
-    click.option(
         "--min-duration",
         "least_s",
         type=seconds,
@@ -250,16 +245,11 @@ decisions = options_together(
         help="Sound less than this far above the noise floor is silence unless it is a note; none: never silence.",
     ),
     click.option("--min-unknown", "unknown_s", type=seconds, help="Unknown sound shorter than this is silence."),
-    click.option(
-        "--confirm/--no-confirm",
-        default=None,
-        help="Frame-level models: a note must also score as a whole as the training notes do.",
-    ),
 )
-DECISIONS = ("decoder", "least_s", "bridge_s", "activity_db", "unknown_s", "confirm")
+DECISION_OPTIONS = ("least_s", "bridge_s", "activity_db", "unknown_s")
 
 
 def given_decisions(options: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the `decisions` that were given, as parameters of `outlark.Decisions`."""
-    given = {name: options[name] for name in DECISIONS if options[name] is not None}
+    given = {name: options[name] for name in DECISION_OPTIONS if options[name] is not None}
     return {name: None if value == "none" else value for name, value in given.items()}

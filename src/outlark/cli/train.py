@@ -171,6 +171,7 @@ def _from_examples(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
     from outlark.commands.train.learning import learn
     from outlark.commands.train.negatives import told_apart
     from outlark.detection.detector import NoteDetector
+    from outlark.paper.detector import FrameDetector
 
     found = told_apart(find_examples(paths, any_verdict=True, **_reading(given)), named=given["classes"])
     if not found.notes:
@@ -183,7 +184,7 @@ def _from_examples(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
     found = found.at_most(given["max_examples"]) if given["max_examples"] else found
 
     def learnt(watch: Watch) -> "Learnt":
-        detector = NoteDetector.paper() if given["paper"] else NoteDetector(embedding=_embedding(given["embedding"]))
+        detector = FrameDetector.paper() if given["paper"] else NoteDetector(embedding=_embedding(given["embedding"]))
         return learn(found, detector, channel=_channel(given), trim=given["trim"], watch=watch)
 
     return Plan(found.labels, len(found.notes), learnt)
@@ -274,7 +275,7 @@ def _report(learnt: "Learnt", remarks: Sequence[str], given: Mapping[str, Any]) 
             rows.append([of.label, str(of.examples), *negatives, str(of.recordings), *numbers])
         show_table(rows)
     said = f"{number_of(len(learnt.classes), 'class')}, {number_of(len(learnt.examples.notes), 'note')}"
-    n_negatives = len(learnt.detector.negatives_)
+    n_negatives = len(learnt.detector.model_.negatives)
     said += f", {number_of(n_negatives, 'negative')}" if n_negatives else ""
     say(f"{said}; saved in {given['output']}", err=True)
 
@@ -292,13 +293,13 @@ def _content(learnt: "Learnt", remarks: Sequence[str], output: str, elapsed_s: f
         "classes": [asdict(of) for of in learnt.classes],
         "examples": [
             {"recording": str(note.recording), **{name: record[name] for name in ("label", "start_s", "end_s")}}
-            for note, record in zip(learnt.examples.notes, learnt.detector.training_, strict=True)
+            for note, record in zip(learnt.examples.notes, learnt.detector.model_.training, strict=True)
         ],
         "negatives": [
             {"recording": record["name"], **{name: record[name] for name in ("label", "start_s", "end_s")}}
-            for record in learnt.detector.negatives_
+            for record in learnt.detector.model_.negatives
         ],
-        "lineage": learnt.detector.lineage_,
+        "lineage": learnt.detector.model_.lineage,
         "remarks": list(remarks),
         "failures": [{"recording": clip.where, "message": clip.message} for clip in learnt.unread],
         "refused": _refused(learnt),

@@ -91,8 +91,8 @@ def examine(detector: NoteDetector) -> list[Finding]:
         *_mistaken(judged),
         *_mislabelled(judged),
         *_negatives(detector),
-        *_numbers(detector.training_),
-        *_copies(detector.training_),
+        *_numbers(detector.model_.training),
+        *_copies(detector.model_.training),
         *_settings(detector),
         *_durations(detector),
         *_band(detector),
@@ -153,7 +153,7 @@ def note_scores(detector: Any) -> list[LeftOutNote]:
         return _own_scores_only(detector)
     whole = detector.note_model_ is not None
     over_note = np.max if whole else np.mean
-    # synthetic copies, in noise or at another pitch, follow the shifts of a note (`outlark.detection.absolute_scale`)
+    # synthetic copies, in noise or at another pitch, follow the shifts of a note (`outlark.detection.note_training`)
     n_own = len(detector.front_end_.shifts_s) if whole else None
     thresholds = _note_thresholds(detector)
     labels, found = class_model.classes_.tolist(), []
@@ -166,7 +166,7 @@ def note_scores(detector: Any) -> list[LeftOutNote]:
         others[:, c] = -np.inf
         for of_note in parts_of(notes):
             rows = of_note[:n_own]
-            note = detector.training_[int(notes[rows[0]])]
+            note = detector.model_.training[int(notes[rows[0]])]
             by_class = over_note(others[rows], axis=0)
             best = int(by_class.argmax())
             accepting = (by_class >= thresholds) & _fitting(detector, note)
@@ -204,10 +204,10 @@ def _note_thresholds(detector: Any) -> np.ndarray:
     """Thresholds of notes, (C,); of the first stage if there are two."""
     layout = detector.layout_
     if detector.second_stage_ is not None:
-        return np.asarray(detector.note_model_.thresholds, dtype=float)
-    if layout.note_thresholds is None or not detector.decisions_.confirm:
+        return np.asarray(detector.note_model_.spectral_thresholds, dtype=float)
+    if layout.mean_thresholds is None or not detector.decisions_.confirm:
         return np.asarray(layout.thresholds, dtype=float)
-    return np.asarray(layout.note_thresholds, dtype=float)
+    return np.asarray(layout.mean_thresholds, dtype=float)
 
 
 def _own_scores_only(detector: Any) -> list[LeftOutNote]:
@@ -222,7 +222,7 @@ def _own_scores_only(detector: Any) -> list[LeftOutNote]:
 
 
 def name_of(note: Mapping[str, Any]) -> str:
-    """The recording and onset of an entry of `NoteDetector.training_`.
+    """The recording and onset of an entry of `DetectorModel.training`.
 
     >>> name_of({"name": "a.wav", "recording": 0, "start_s": 1.5})
     'a.wav at 1.500 s'
@@ -260,7 +260,7 @@ def _unused(detector: NoteDetector) -> Iterator[Finding]:
     if detector.note_model_ is None or not isinstance(detector.class_model_, MDDKM):
         return
     used = set(np.concatenate(detector.class_model_.notes_).tolist())
-    notes = [note for number, note in enumerate(detector.training_) if number not in used]
+    notes = [note for number, note in enumerate(detector.model_.training) if number not in used]
     for label in dict.fromkeys(note["label"] for note in notes):
         listed = listing([name_of(note) for note in notes if note["label"] == label])
         yield Finding(
@@ -303,9 +303,9 @@ def _mislabelled(notes: list[LeftOutNote]) -> Iterator[Finding]:
 def _negatives(detector: NoteDetector) -> Iterator[Finding]:
     """Negatives that score as high as notes."""
     check, model = "negatives", detector.note_model_
-    suspects = [] if model is None else list(as_good_as_notes(model, detector.negatives_))
-    if detector.negatives_ and not suspects:
-        n = len(detector.negatives_)
+    suspects = [] if model is None else list(as_good_as_notes(model, detector.model_.negatives))
+    if detector.model_.negatives and not suspects:
+        n = len(detector.model_.negatives)
         yield Finding(GOOD, check, f"negatives: all {n} score lower than the left-out notes of their class")
     for what in suspects:
         yield Finding(WARNING, check, what, "Listen to them again: are they notes?")

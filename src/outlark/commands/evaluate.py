@@ -150,7 +150,7 @@ def evaluate_tables(
     measured = evaluate(matched.recordings, chosen, ious=list(dict.fromkeys(ious)), tolerance_s=tolerance_s)
     remarks = list(matched.remarks)
     if detector is not None:
-        trained = learnt_from(matched.recordings, (note["name"] for note in detector.training_))
+        trained = learnt_from(matched.recordings, (note["name"] for note in detector.model_.training))
         if trained:
             remarks.append(f"the model was trained on {listing(trained)}, where notes score higher than elsewhere")
     return EvaluationResult(measured=measured, matched=matched, remarks=remarks, tolerance_ms=tolerance_ms)

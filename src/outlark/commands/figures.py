@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from outlark.detection.thresholds import BINS, WIDTH, ClassCalibration
+from outlark.detection.thresholds import PEAK_BINS, VALLEY_WIDTH, ClassCalibration
 from outlark.errors import InputError
 from outlark.files.io import opened_aside
 from outlark.plain_text import visible
@@ -85,10 +85,10 @@ def calibration_figure(calibration: Sequence[ClassCalibration]) -> "Figure":
 
 
 def _calibration_panel(axis: "Axes", of_class: ClassCalibration) -> None:
-    edges, counts = BINS * of_class.prior, np.array(of_class.counts)
+    edges, counts = PEAK_BINS * of_class.prior, np.array(of_class.counts)
     accepted = edges[:-1] >= of_class.threshold
     axis.bar(edges[:-1], counts, np.diff(edges), align="edge", color=np.where(accepted, BLUE, PALE_GREY))
-    reach = of_class.prior * np.exp(WIDTH * np.array([-1.0, 1.0]))
+    reach = of_class.prior * np.exp(VALLEY_WIDTH * np.array([-1.0, 1.0]))
     axis.axvspan(*reach, color=YELLOW, alpha=0.18, lw=0)
     axis.axvline(of_class.prior, color=YELLOW, lw=1.2, ls="--", label=f"from training {of_class.prior:.2f}")
     axis.axvline(of_class.threshold, color="black", lw=1.5, label=f"threshold {of_class.threshold:.2f}")

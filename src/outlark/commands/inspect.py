@@ -19,9 +19,9 @@ from outlark.audio.recording import Recording
 from outlark.audio.sound_files import SoundFiles, is_sound
 from outlark.commands import Alert, Line, listed, on_refused
 from outlark.detection.detector import NoteDetector
-from outlark.detection.scores_file import KIND as SCORES
+from outlark.detection.scores_file import SCORES_KIND as SCORES
 from outlark.detection.scores_file import load_scores
-from outlark.detection.thresholds import EXAMPLES, SOURCES
+from outlark.detection.thresholds import FROM_EXAMPLES, THRESHOLD_SOURCES
 from outlark.errors import AnnotationError, AudioError, InputError, OutlarkError
 from outlark.files.container import read
 from outlark.files.io import NOT_REGULAR, is_endless, size_of, starts_a_model
@@ -166,10 +166,10 @@ def model_content(path: str | PathLike[str]) -> dict[str, Any]:
         **whole,
         "sample_rate": int(detector.sample_rate_),
         "classes": _classes(detector),
-        "front_end": _part(header["front_end"], detector.front_end_.in_words()) | {"why": detector.choice_},
+        "front_end": _part(header["front_end"], detector.front_end_.in_words()) | {"why": detector.model_.choice},
         "class_model": _part(header["describer"]),
         "decisions": _part(header["decisions"]),
-        "lineage": detector.lineage_,
+        "lineage": detector.model_.lineage,
         "second_stage": None if stage is None else {"embedding": stage["embedding"], "threshold": stage["threshold"]},
     }
 
@@ -184,13 +184,13 @@ def _classes(detector: NoteDetector) -> list[dict[str, Any]]:
     for c, label in enumerate(detector.classes_.tolist()):
         notes, negatives = (
             [{key: value for key, value in note.items() if key != "label"} for note in own if note["label"] == label]
-            for own in (detector.training_, detector.negatives_)
+            for own in (detector.model_.training, detector.model_.negatives)
         )
         found.append(
             {
                 "label": label,
                 "threshold": _finite(layout.thresholds[c]),
-                "threshold_from": detector.threshold_sources_[c],
+                "threshold_from": detector.model_.threshold_sources[c],
                 "trained_threshold": _finite(trained[c]),
                 "shortest_s": float(layout.shortest_s[c]),
                 "longest_s": float(layout.longest_s[c]),
@@ -330,7 +330,8 @@ def _threshold(kind: Mapping[str, Any]) -> str:
     numbers = (kind["threshold"], kind["trained_threshold"])
     now, trained = ("none" if number is None else f"{number:.3f}" for number in numbers)
     source = kind["threshold_from"]
-    return f"{now} {SOURCES[source]}" + ("" if source == EXAMPLES else f", {trained} {SOURCES[EXAMPLES]}")
+    before = "" if source == FROM_EXAMPLES else f", {trained} {THRESHOLD_SOURCES[FROM_EXAMPLES]}"
+    return f"{now} {THRESHOLD_SOURCES[source]}{before}"
 
 
 def _scores_lines(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -17,7 +17,7 @@ from outlark.annotations import Annotation, Table
 from outlark.audio.recording import Recording, as_recording
 from outlark.audio.sound_files import without_sound_suffix
 from outlark.commands.panels import Detected, View, draw
-from outlark.detection.detector import BLOCK, NoteDetector
+from outlark.detection.detector import BLOCK_SAMPLES, NoteDetector
 from outlark.errors import AnnotationError, InputError
 from outlark.estimators.open_set import is_number
 from outlark.features.base import FrontEnd
@@ -211,7 +211,7 @@ def _first_note_s(
 ) -> float | None:
     audio = Recording(path, channel)
     stream = detector.stream(audio.sample_rate)
-    for block in audio.blocks(BLOCK):
+    for block in audio.blocks(BLOCK_SAMPLES):
         found = [segment for segment in stream.push(block).segments if segment.label is not None]
         if found:
             return found[0].start_s

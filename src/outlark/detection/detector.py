@@ -1,7 +1,7 @@
 """The whole system: recordings in, labelled segments out. Training, batch and live share the same path."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
 from numbers import Integral
@@ -15,59 +15,46 @@ from sklearn.utils.validation import check_is_fitted
 
 from outlark.audio.clips import is_path
 from outlark.audio.recording import Recording
-from outlark.detection.decode.decisions import Decisions, DecisionStream
-from outlark.detection.decode.verdicts import Joined, check_decoder
-from outlark.detection.model import fit_model
+from outlark.detection.decisions import Decisions, DecisionStream, Rescore
+from outlark.detection.model import DetectorModel, NoteModel
 from outlark.detection.negatives import AsGoodAsNotes, check_negatives
-from outlark.detection.scorers import NoteScorer
+from outlark.detection.note_training import fit_notes
 from outlark.detection.scores import ScoreLayout, Scores
-from outlark.detection.second_stage import Embedding, Memory
+from outlark.detection.second_stage import Embedding, Memory, SecondStage, joint_score
 from outlark.detection.stream import DetectorStream, ScoreStream, together
-from outlark.detection.thresholds import FROM
-from outlark.detection.trained import Trained
-from outlark.detection.training import ClassModel, Material, Signals
+from outlark.detection.thresholds import PEAKS_FROM, ClassCalibration, by_class
+from outlark.detection.training import Material, Signals
 from outlark.errors import InputError
-from outlark.estimators.mddkm import MDDKM
-from outlark.estimators.open_set import check_seconds
 from outlark.features.base import FrontEnd
-from outlark.features.hlds import HLDSFrontEnd
+from outlark.features.note import NoteFrontEnd
 from outlark.segments import Segment
 
 #: Digital silence between training clips: longer than the context of any front end.
 GAP_S = 0.1
 #: Samples read from a file at once.
-BLOCK = 2**17
-#: MDD-KM for frames of length 1: σ = 1, and σ_reg²/σ² = .1 because there are few of them in many dimensions.
-UNIT_SETTINGS: dict[str, Any] = {"metric": "euclidean", "sigma": 1.0, "sigma_reg": 0.1**0.5}
+BLOCK_SAMPLES = 2**17
 
 
-class NoteDetector(Trained, BaseEstimator):
+class NoteDetector(BaseEstimator):
     """Finds notes of known classes in recordings, and reports other sounds as unknown.
 
     Parameters
     ----------
-    front_end : FrontEnd, optional
-        From sound to frames; by default `NoteFrontEnd`, note-level, with settings chosen for the training notes.
-    class_model : estimator, optional
-        The class model: from frames, or whole notes, to class scores; `MDDKM` by default. Any estimator with
-        `fit(X, y, groups)`, `classes_`, `thresholds_` and `class_scores(X)`.
+    front_end : NoteFrontEnd, optional
+        From sound to spectra; by default with settings chosen for the training notes.
     decisions : Decisions, optional
         From class scores to segments.
-    gap_s : float
-        Digital silence between training clips.
     embedding : callable, optional
-        A second stage, for the default front end and class model: ``embedding(samples, sample_rate)`` → vector (d,)
-        describes each candidate again (`outlark.detection.second_stage`).
-        ``outlark.embeddings.BirdNET(output="species")`` is one.
+        A second stage: ``embedding(samples, sample_rate)`` → vector (d,) describes each candidate again
+        (`outlark.detection.second_stage`). ``outlark.embeddings.BirdNET(output="species")`` is one.
 
     Attributes
     ----------
     model_ : DetectorModel
-        All that training has learnt; the other attributes show parts of it (`outlark.detection.trained`).
+        All that training has learnt; the other attributes show parts of it.
     classes_ : ndarray (C,)
     sample_rate_ : int
         Of the training recordings; others are resampled to it.
-    front_end_, class_model_ : fitted
     layout_ : ScoreLayout
         Thresholds in use, durations, frame rate.
 
@@ -81,26 +68,20 @@ class NoteDetector(Trained, BaseEstimator):
     ['cach-D']
     """
 
+    model_: DetectorModel
+    #: Digital silence before, between and after training clips, in seconds.
+    gap_s: float = GAP_S
+
     def __init__(
         self,
-        front_end: FrontEnd | None = None,
-        class_model: ClassModel | None = None,
+        front_end: NoteFrontEnd | None = None,
         decisions: Decisions | None = None,
         *,
-        gap_s: float = GAP_S,
         embedding: Embedding | None = None,
     ) -> None:
         self.front_end = front_end
-        self.class_model = class_model
         self.decisions = decisions
-        self.gap_s = gap_s
         self.embedding = embedding
-
-    @classmethod
-    def paper(cls, class_model: ClassModel | None = None) -> Self:
-        """The system as published (Sec. 4.2): top layer of HLDS, literal MDD-KM, six rules."""
-        class_model = MDDKM.paper() if class_model is None else class_model
-        return cls(HLDSFrontEnd.paper(), class_model, Decisions.paper(), gap_s=0.0)
 
     def fit(self, clips: Sequence[Any], labels: Sequence[Any], sample_rate: int | Sequence[int] | None = None) -> Self:
         """Learn from clips that each hold one note.
@@ -114,7 +95,8 @@ class NoteDetector(Trained, BaseEstimator):
             Of the arrays; files have their own. The lowest becomes the model's.
         """
         self._check_parameters()
-        return self._fit(self._signals(clips, sample_rate, "clips").as_clips(labels, self.gap_s))
+        self.model_ = self._fit(self._signals(clips, sample_rate, "clips").as_clips(labels, self.gap_s))
+        return self
 
     def fit_recordings(
         self,
@@ -138,11 +120,11 @@ class NoteDetector(Trained, BaseEstimator):
         self._check_parameters()
         given = self._signals(recordings, sample_rate, "recordings")
         material = given.as_recordings(segments)
-        if negatives is None:
-            return self._fit(material)
-        rejected = given.as_recordings(negatives, material.sample_rate)
-        check_negatives(rejected, list(material.durations_s), material)
-        return self._fit(material)._reject(rejected)
+        rejected = None if negatives is None else given.as_recordings(negatives, material.sample_rate)
+        if rejected is not None:
+            check_negatives(rejected, list(material.durations_s), material)
+        self.model_ = self._fit(material)
+        return self if rejected is None else self._reject(rejected)
 
     def reject(
         self,
@@ -182,7 +164,7 @@ class NoteDetector(Trained, BaseEstimator):
         >>> [round(s.start_s, 1) for s in detector.detect(audio, SAMPLE_RATE) if s.label == "tuti-D"]
         [0.3]
         """
-        self._check_scale()
+        self._note_model()
         given = self._signals(recordings, sample_rate, "recordings")
         return self._reject(given.as_recordings(segments, self.sample_rate_))
 
@@ -190,7 +172,7 @@ class NoteDetector(Trained, BaseEstimator):
         self, clips: Sequence[Any], labels: Sequence[Any], sample_rate: int | Sequence[int] | None = None
     ) -> Self:
         """The same as `reject`, from clips of sounds that are not notes of the class they are labelled with."""
-        self._check_scale()
+        self._note_model()
         return self._reject(self._signals(clips, sample_rate, "clips").as_clips(labels, self.gap_s, self.sample_rate_))
 
     def detect(
@@ -268,8 +250,7 @@ class NoteDetector(Trained, BaseEstimator):
 
     def peaks(self, recording: Any, sample_rate: int | None = None) -> list[np.ndarray]:
         """For each class the scores of its possible notes in a recording, for `calibrate_peaks`."""
-        self._check_scale()
-        layout = replace(self.layout_, thresholds=FROM * self.trained_thresholds)
+        layout = replace(self._note_model().layout, thresholds=PEAKS_FROM * self.trained_thresholds)
         found = (
             self.decide(replace(recording, layout=layout))
             if isinstance(recording, Scores)
@@ -277,34 +258,27 @@ class NoteDetector(Trained, BaseEstimator):
         )
         return [np.array([float(s.score) for s in found if s.label == label]) for label in self.classes_.tolist()]
 
-    @property
-    def decisions_(self) -> Decisions:
-        """The decisions in use: those given, or the default."""
-        return Decisions() if self.decisions is None else self.decisions
+    def calibrate_peaks(self, peaks: Sequence[Sequence[np.ndarray]]) -> Self:
+        """Calibrate on what `peaks` returned for each recording, so that a night can be analysed piece by piece."""
+        self.model_ = self._note_model().calibrated_on(peaks)
+        return self
 
     def stream(self, sample_rate: int | None = None, *, layout: ScoreLayout | None = None) -> DetectorStream:
         """A fresh stream: `push` blocks of any size, then `finish`; the same segments as `detect`."""
         check_is_fitted(self)
-        rate = self._rate(sample_rate)
-        memory = None if self.second_stage_ is None else Memory(self.second_stage_, self.sample_rate_)
-        scores = self.score_stream(rate, memory=memory)
-        return DetectorStream(
-            scores, self.decisions_, self.model_.decision_layout(layout), sample_rate=rate, memory=memory
-        )
+        rate, stage = self._rate(sample_rate), self.second_stage_
+        layout = self.layout_ if layout is None else layout
+        if stage is None:
+            return DetectorStream(self.score_stream(rate), self.decisions_.stream(layout, None, rate))
+        memory = Memory(stage, self.sample_rate_)
+        decisions = self.decisions_.stream(layout, lambda s, *at: joint_score(s, memory.scores(*at)), rate)
+        return DetectorStream(self.score_stream(rate, memory=memory), decisions, memory)
 
     def try_out(self) -> None:
         """Pass a frame of silence through the whole system, so that settings that do not fit show now."""
-        check_seconds("gap_s", self.gap_s, zero=True)
         stream = self.stream()
         stream.push(self.front_end_.silence(self.front_end_.hop_samples_ + sum(self.front_end_.context_samples_)))
         stream.finish()
-
-    @property
-    def grain(self) -> int | None:
-        """Parts of a recording start at a multiple of this many frames; None if it must be analysed as a whole."""
-        check_is_fitted(self)
-        scorer = self.model_.scorer()
-        return scorer.grain if isinstance(scorer, NoteScorer) else None
 
     def score_stream(
         self, sample_rate: int | None = None, *, first: int = 0, memory: Memory | None = None
@@ -319,15 +293,6 @@ class NoteDetector(Trained, BaseEstimator):
             some minutes earlier.
         memory : Memory, optional
             For a second stage, which needs the samples.
-
-        Examples
-        --------
-        >>> from outlark.data.synthetic import SAMPLE_RATE, notes
-        >>> known = notes(counts={"tuti-F": 2})
-        >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
-        >>> late = detector.score_stream(SAMPLE_RATE, first=900 * detector.grain)
-        >>> round(900 * detector.grain / detector.front_end_.frame_rate - late.first_sample / SAMPLE_RATE)  # seconds
-        312
         """
         check_is_fitted(self)
         if first and self.grain is None:
@@ -339,47 +304,168 @@ class NoteDetector(Trained, BaseEstimator):
             raise InputError(f"first={first}: give a multiple of {self.grain}, at which parts start")
         return ScoreStream(self.front_end_, self.model_.scorer(), self._rate(sample_rate), memory=memory, first=first)
 
-    def decision_stream(self, joined: Joined | None = None) -> DecisionStream:
-        """Blocks of scores in, segments in samples at the model's rate out.
+    def decision_stream(self, rescore: Rescore | None = None, sample_rate: int | None = None) -> DecisionStream:
+        """Blocks of scores in, segments out; in samples at the model's rate by default.
 
-        With a second stage, `joined` turns the scores (C,) of a candidate, its first sample and the one after its last
-        into the joined scores.
+        With a second stage, `rescore` turns the scores (C,) of a candidate, its first sample and the one after its last
+        into the joint scores of both stages.
         """
         check_is_fitted(self)
-        return self.decisions_.stream(self.model_.decision_layout(), joined)
+        return self.decisions_.stream(self.layout_, rescore, sample_rate)
 
-    def _fit(self, material: Material) -> Self:
-        self.model_ = fit_model(material, self.front_end, self.class_model, self.embedding)
+    # ------------------------------------------------------------------ what it knows
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The labels, (C,)."""
+        return self.model_.classes
+
+    @property
+    def sample_rate_(self) -> int:
+        """Of the training recordings; others are resampled to it."""
+        return self.model_.front_end.sample_rate_
+
+    @property
+    def front_end_(self) -> FrontEnd:
+        """The fitted front end."""
+        return self.model_.front_end
+
+    @property
+    def class_model_(self) -> Any:
+        """The fitted class model."""
+        return self.model_.class_model
+
+    @property
+    def layout_(self) -> ScoreLayout:
+        """Thresholds in use, durations, frame rate; with an embedding, thresholds are those of joined scores."""
+        return self.model_.layout
+
+    @property
+    def note_model_(self) -> NoteModel | None:
+        """The model, if it is one of whole notes."""
+        return self.model_ if isinstance(self.model_, NoteModel) else None
+
+    @property
+    def second_stage_(self) -> SecondStage | None:
+        """With an embedding."""
+        return self.model_.second_stage
+
+    @property
+    def decisions_(self) -> Decisions:
+        """The decisions in use: those given, or the default."""
+        return Decisions() if self.decisions is None else self.decisions
+
+    @property
+    def trained_thresholds(self) -> np.ndarray:
+        """The thresholds of the training, (C,), before any calibration or setting by hand."""
+        check_is_fitted(self)
+        return self.model_.trained_thresholds
+
+    @property
+    def calibration_(self) -> list[ClassCalibration]:
+        """What `calibrate` did to the threshold of each class; empty before."""
+        by_hand = self.model_.by_hand
+        return [
+            replace(c, threshold=by_hand[c.label], by_hand=True) if c.label in by_hand else c
+            for c in self.model_.calibration
+        ]
+
+    @property
+    def grain(self) -> int | None:
+        """Parts of a recording start at a multiple of this many frames; None if it must be analysed as a whole."""
+        check_is_fitted(self)
+        return self.model_.scorer().grain
+
+    def set_thresholds(self, thresholds: ArrayLike | Mapping[Any, float] | None) -> Self:
+        """Set the lowest score that classes accept; with an embedding, the lowest joined score.
+
+        Parameters
+        ----------
+        thresholds : mapping of class to number, array (C,), or None
+            For some of the classes, or for all in the order of `classes_`. None: back to those of the training.
+
+        Examples
+        --------
+        >>> from outlark.data.synthetic import SAMPLE_RATE, notes
+        >>> known = notes(counts={"tuti-F": 2, "cach-D": 2})
+        >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+        >>> detector.set_thresholds({"tuti-F": 0.5}).layout_.thresholds.round(3)
+        array([0.185, 0.5  ])
+        >>> detector.model_.threshold_sources
+        ['examples', 'hand']
+        """
+        check_is_fitted(self)
+        if thresholds is None:
+            self.model_ = replace(self.model_, by_hand={}, calibration=())
+        else:
+            given = by_class(thresholds, self.classes_.tolist())
+            self.model_ = replace(self.model_, by_hand={**self.model_.by_hand, **given})
         return self
 
+    def p_values(self, segments: Iterable[Segment]) -> np.ndarray:
+        """How typical each detected note is of its class, (n,): its rank among the left-out training notes.
+
+        ``p = (1 + #{notes of the class that score no higher when left out}) / (n_notes + 1)``. This bounds the share
+        of known notes that are *missed*: if new notes of a class are exchangeable with its training notes, ``p ≤ a``
+        for at most a share a of them. It says nothing about how many unknown notes are accepted. A left-out note is
+        scored by a model that lacks this one note, so the bound is not exact: detected notes score a little higher.
+
+        Parameters
+        ----------
+        segments : iterable of Segment
+            From `detect`, `decide` or a stream of this detector.
+
+        Returns
+        -------
+        ndarray (n,)
+            From ``1 / (n_notes + 1)`` to 1. NaN for a segment without label or score, for a class with fewer than 20
+            training notes, and at frame level.
+
+        Examples
+        --------
+        >>> from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
+        >>> known = notes(counts={"tuti-F": 20, "cach-D": 4})
+        >>> detector = NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+        >>> played = notes(seed=1, counts={"tuti-F": 2, "cach-D": 1})
+        >>> audio, truth = concatenate(played, gap_s=0.3, edge_s=0.3, rng=np.random.default_rng(0))
+        >>> found = [s for s in detector.detect(audio, SAMPLE_RATE) if s.label is not None]
+        >>> for segment, p in zip(found, detector.p_values(found), strict=True):
+        ...     print(segment.label, p.round(2))
+        tuti-F 0.24
+        tuti-F 0.81
+        cach-D nan
+        """
+        check_is_fitted(self)
+        found = list(segments) if isinstance(segments, Iterable) else [segments]
+        if isinstance(segments, Segment) or not all(isinstance(segment, Segment) for segment in found):
+            raise InputError(f"segments={segments!r:.200}; give a list of Segment objects, as returned by detect()")
+        return self.model_.p_values(found)
+
+    # ------------------------------------------------------------------ inside
+
+    def _fit(self, material: Material) -> DetectorModel:
+        return fit_notes(material, self.front_end, self.embedding)
+
     def _reject(self, material: Material) -> Self:
-        self._check_scale()
-        self.model_, doubts = self.model_.rejecting(material)
+        self.model_, doubts = self._note_model().rejecting(material)
         for doubt in doubts:
             warnings.warn(doubt, AsGoodAsNotes, stacklevel=3)
         return self
 
-    def _check_parameters(self) -> None:
-        for name, kind in (("front_end", FrontEnd), ("decisions", Decisions)):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, kind):
-                raise InputError(f"{name}={value!r} must be a {kind.__name__}, such as {kind.__name__}(), or None")
-        check_seconds("gap_s", self.gap_s, zero=True)
-        if self.embedding is not None:
-            self._check_embedding()
-        if self.decisions is not None:
-            check_decoder(self.decisions.decoder)
+    def _note_model(self) -> NoteModel:
+        """The model, or an error if it is not on the absolute scale."""
+        check_is_fitted(self)
+        return self.model_.on_the_absolute_scale()
 
-    def _check_embedding(self) -> None:
-        if not callable(self.embedding) or isinstance(self.embedding, type):
+    def _check_parameters(self) -> None:
+        check_kind("front_end", self.front_end, NoteFrontEnd)
+        check_kind("decisions", self.decisions, Decisions)
+        if self.decisions is not None and self.decisions.level != "note":
+            raise InputError(f"decisions={self.decisions!r} are for frames; give Decisions(), or None")
+        if self.embedding is not None and (not callable(self.embedding) or isinstance(self.embedding, type)):
             raise InputError(
                 f"embedding={self.embedding!r:.100} must be a function from (samples, sample_rate) to a vector (d,), "
                 'or a callable object such as BirdNET(output="species")'
-            )
-        if self.class_model is not None or not (self.front_end is None or self.front_end.note_level):
-            raise InputError(
-                "an embedding needs the default front end and class model, whose scores it can be joined with; omit "
-                "front_end and class_model"
             )
 
     @property
@@ -400,7 +486,13 @@ class NoteDetector(Trained, BaseEstimator):
         check_is_fitted(self)
         if is_path(audio) or isinstance(audio, Recording):
             file = audio if isinstance(audio, Recording) else Recording(audio)
-            return self.stream(file.sample_rate, layout=layout), file.blocks(BLOCK)
+            return self.stream(file.sample_rate, layout=layout), file.blocks(BLOCK_SAMPLES)
         signal = self._kind.signal(audio)
-        blocks = (signal[at : at + BLOCK] for at in range(0, len(signal), BLOCK))
+        blocks = (signal[at : at + BLOCK_SAMPLES] for at in range(0, len(signal), BLOCK_SAMPLES))
         return self.stream(sample_rate, layout=layout), blocks
+
+
+def check_kind(name: str, value: Any, kind: type) -> None:
+    """Refuse a parameter of another kind."""
+    if value is not None and not isinstance(value, kind):
+        raise InputError(f"{name}={value!r} must be a {kind.__name__}, such as {kind.__name__}(), or None")

@@ -19,9 +19,9 @@ from outlark.segments import SILENCE, Segment
 #: Spectra compared on each side of an edge.
 LOOK = 12
 #: An edge moves by this many frames at most.
-MOST = 5
+MAX_EDGE_SHIFT = 5
 #: Moves, the smallest first: of equals the first is taken.
-MOVES = np.array(sorted(range(-MOST, MOST + 1), key=abs))
+MOVES = np.array(sorted(range(-MAX_EDGE_SHIFT, MAX_EDGE_SHIFT + 1), key=abs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,8 @@ class Edges:
         """
         found, inside = np.zeros((len(starts), 2), dtype=np.int64), self.starts.shape[1] == LOOK + 1
         # from the first spectrum compared to the last
-        low, high = int(min(starts.min(), ends.min())) - LOOK - MOST, int(max(starts.max(), ends.max())) + LOOK + MOST
+        reach = LOOK + MAX_EDGE_SHIFT
+        low, high = int(min(starts.min(), ends.min())) - reach, int(max(starts.max(), ends.max())) + reach
         around = _between(spectra, low, high + 1)
         powers = around.sum(axis=1), (around**2).sum(axis=1)
         for c in np.unique(classes):
@@ -99,8 +100,8 @@ def _best_moves(
 
     `around` are all spectra it can be compared with, `powers` the sum of each and of its squares, (T,) both.
     """
-    low = int(edges.min()) - MOST + first
-    span = slice(low, int(edges.max()) + MOST + first + len(patch))
+    low = int(edges.min()) - MAX_EDGE_SHIFT + first
+    span = slice(low, int(edges.max()) + MAX_EDGE_SHIFT + first + len(patch))
     # every spectrum with every row of the patch, then the diagonals: no copy of the spectra for every place
     products = around[span] @ patch.T
     row, column = products.strides
@@ -129,9 +130,9 @@ WITHIN_DB = 20.0
 #: Frames at most this far below the loudest of their note determine its bounds.
 LOUD_DB = 20.0
 #: This share of them may reach beyond each bound: a click, or another bird for a moment.
-OUTSIDE = 0.1
+BEYOND_SHARE = 0.1
 #: The level of a frame within the noise floor.
-NOTHING = -1000.0
+NO_SOUND = -1000.0
 
 
 def spans_of(frames: Frames, spectrum: Spectrum) -> np.ndarray:
@@ -148,7 +149,7 @@ def spans_of(frames: Frames, spectrum: Spectrum) -> np.ndarray:
     """
     edges = band_edges(spectrum)
     found = np.zeros((len(frames), 3), dtype=np.float32)
-    found[:, 0] = NOTHING
+    found[:, 0] = NO_SOUND
     peaks = frames.features.max(axis=1, initial=0.0)
     sounding = np.flatnonzero((frames.activity > 0.0) & (peaks > 0.0))
     if not len(sounding):
@@ -173,16 +174,16 @@ def band_edges(spectrum: Spectrum) -> np.ndarray:
 def bounds_of(spans: np.ndarray) -> tuple[float, float] | None:
     """Lowest and highest frequency of a note, in whole Hz, from the spans (n, 3) of its frames; None without sound.
 
-    >>> bounds_of(np.array([[-30.0, 2000.0, 5000.0], [-60.0, 500.0, 9000.0], [NOTHING, 0.0, 0.0]]))
+    >>> bounds_of(np.array([[-30.0, 2000.0, 5000.0], [-60.0, 500.0, 9000.0], [NO_SOUND, 0.0, 0.0]]))
     (2000.0, 5000.0)
     """
     levels = spans[:, 0]
-    loud = spans[(levels > NOTHING) & (levels >= levels.max(initial=NOTHING) - LOUD_DB)]
+    loud = spans[(levels > NO_SOUND) & (levels >= levels.max(initial=NO_SOUND) - LOUD_DB)]
     if not len(loud):
         return None
     # quantiles, rounded outwards; np.quantile takes ten times as long for so few
     last = len(loud) - 1
-    low, high = np.sort(loud[:, 1])[int(OUTSIDE * last)], np.sort(loud[:, 2])[ceil((1.0 - OUTSIDE) * last)]
+    low, high = np.sort(loud[:, 1])[int(BEYOND_SHARE * last)], np.sort(loud[:, 2])[ceil((1.0 - BEYOND_SHARE) * last)]
     return float(np.round(low)), float(np.round(high))
 
 
@@ -198,7 +199,7 @@ class BoundsStream:
     def push(self, spans: np.ndarray | None) -> None:
         """Spans of the next frames; None if the front end has no bands."""
         if spans is not None:
-            sounding = np.flatnonzero(spans[:, 0] > NOTHING)
+            sounding = np.flatnonzero(spans[:, 0] > NO_SOUND)
             self._held.append((sounding + self._n_frames, spans[sounding]))
             self._n_frames += len(spans)
 

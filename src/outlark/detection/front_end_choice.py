@@ -16,33 +16,33 @@ from outlark.features.note import NoteFrontEnd, Spectrum, SpectrumSettings, Spec
 from outlark.segments import Segment
 
 #: The lowest frequency considered.
-LOWEST_HZ = 40.0
+LOWEST_CHOICE_HZ = 40.0
 BANDS_PER_OCTAVE = 12
 #: The usual range gives way to a higher one if it holds less than the first share of what the best one holds, and to a
 #: lower one if it holds less than the second: wind and voices are loudest below the frequencies that matter.
 LEAVE_UPWARDS, LEAVE_DOWNWARDS = 0.8, 0.25
 #: Among ranges that hold at least this share of what the best one holds, the nearest to the usual one is taken.
-ENOUGH = 0.95
+ENOUGH_SHARE = 0.95
 #: Notes that rise less than this above the noise, in dB, do not show where they lie.
-CLEAR_DB = 6.0
+LEAST_RISE_DB = 6.0
 #: A window is at most the first share of the shortest notes, and longer than usual only up to the second.
 WINDOW_SHARE, LONG_WINDOW_SHARE = 0.5, 0.125
 #: Windows change if the range moves by this factor or more.
-FAR = 2.0
+FAR_FACTOR = 2.0
 #: A window has this many samples at least.
 LEAST_WINDOW = 32
 #: The reported range of the notes leaves out this share of their sound at each end.
-OUTSIDE = 0.05
+OUTSIDE_SHARE = 0.05
 
 
-class Choice(NamedTuple):
+class FrontEndChoice(NamedTuple):
     """A front end, not fitted, and why it has these settings, in sentences."""
 
     front_end: NoteFrontEnd
     why: list[str]
 
 
-def choose_front_end(material: Material) -> Choice:
+def choose_front_end(material: Material) -> FrontEndChoice:
     """The front end for the training notes.
 
     Frequency limits of annotations do not count: bands in which a note is silent tell it from others.
@@ -59,9 +59,9 @@ def choose_front_end(material: Material) -> Choice:
     usual = NoteFrontEnd(surroundings_s=0.0) if material.clips else NoteFrontEnd()
     low_hz, high_hz, where = _span(material, usual)
     scale = usual.low_hz / low_hz
-    window_s, how_long = _window(material, 1.0 if 1.0 / FAR < scale < FAR else scale, usual.window_s)
+    window_s, how_long = _window(material, 1.0 if 1.0 / FAR_FACTOR < scale < FAR_FACTOR else scale, usual.window_s)
     if low_hz == usual.low_hz and window_s == usual.window_s:
-        return Choice(usual, [where])
+        return FrontEndChoice(usual, [where])
     factor = window_s / usual.window_s
     front_end = NoteFrontEnd(
         window_s,
@@ -72,7 +72,7 @@ def choose_front_end(material: Material) -> Choice:
         surroundings_s=factor * usual.surroundings_s,
         shifts_s=tuple(factor * shift for shift in usual.shifts_s),
     )
-    return Choice(front_end, [where, *how_long])
+    return FrontEndChoice(front_end, [where, *how_long])
 
 
 def _window(material: Material, scale: float, usual_s: float) -> tuple[float, list[str]]:
@@ -97,20 +97,22 @@ def _durations(material: Material) -> list[float]:
 def _span(material: Material, usual: NoteFrontEnd) -> tuple[float, float, str]:
     """The frequency range in Hz, and why."""
     highest = HIGHEST_SHARE * material.sample_rate
-    octaves = np.log2(highest / LOWEST_HZ)
+    octaves = np.log2(highest / LOWEST_CHOICE_HZ)
     n_bands = round(BANDS_PER_OCTAVE * octaves)
     shares = _shares(material, n_bands, highest)
-    edges = LOWEST_HZ * 2.0 ** (octaves * np.arange(n_bands + 1) / n_bands)
+    edges = LOWEST_CHOICE_HZ * 2.0 ** (octaves * np.arange(n_bands + 1) / n_bands)
     ratio = usual.high_hz / usual.low_hz
     own = _held(shares, edges, usual.low_hz, usual.high_hz)
     held = np.array([_held(shares, edges, low, ratio * low) for low in edges])
-    enough = edges[held >= ENOUGH * held.max()]
+    enough = edges[held >= ENOUGH_SHARE * held.max()]
     low_hz = float(enough[np.abs(np.log(enough / usual.low_hz)).argmin()])
     too_little = LEAVE_UPWARDS if low_hz > usual.low_hz else LEAVE_DOWNWARDS
     if not shares.any():
         return usual.low_hz, usual.high_hz, f"they hardly rise above noise: {_listens(usual.low_hz, usual.high_hz)}"
     if own >= too_little * held.max():
-        lower, upper = np.interp([OUTSIDE, 1.0 - OUTSIDE], np.concatenate([[0.0], np.cumsum(shares)]), edges)
+        lower, upper = np.interp(
+            [OUTSIDE_SHARE, 1.0 - OUTSIDE_SHARE], np.concatenate([[0.0], np.cumsum(shares)]), edges
+        )
         found = f"most of their sound lies between {lower:.0f} and {upper:.0f} Hz"
         span = (
             f"the usual span, {usual.low_hz:.0f} to {usual.high_hz:.0f} Hz, holds {100 * own:.0f} % of it and is kept"
@@ -135,7 +137,7 @@ def _shares(material: Material, n_bands: int, highest: float) -> np.ndarray:
     Every class counts the same, by the median of its notes. Sound that is also present between the notes of a
     recording does not count.
     """
-    settings = SpectrumSettings(low_hz=LOWEST_HZ, high_hz=highest, n_bands=n_bands)
+    settings = SpectrumSettings(low_hz=LOWEST_CHOICE_HZ, high_hz=highest, n_bands=n_bands)
     spectrum = Spectrum(settings, material.sample_rate)
     profiles: dict[object, list[np.ndarray]] = {}
     for recording, segments in zip(material.recordings, material.segments, strict=True):
@@ -148,7 +150,7 @@ def _shares(material: Material, n_bands: int, highest: float) -> np.ndarray:
                 inside = rises[first : max(first + 1, s.end // spectrum.hop)]
                 profiles.setdefault(s.label, []).append(np.maximum(inside.mean(axis=0) - usual, 0.0))
     classes = [np.median(of_class, axis=0) for of_class in profiles.values()]
-    clear = [profile / profile.sum() for profile in classes if profile.max() >= CLEAR_DB]
+    clear = [profile / profile.sum() for profile in classes if profile.max() >= LEAST_RISE_DB]
     shares = np.sum(clear, axis=0) if clear else np.zeros(n_bands)
     return shares / shares.sum() if shares.any() else shares
 

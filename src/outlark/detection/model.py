@@ -2,36 +2,41 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import clone
 
-from outlark.detection.frame_level import FrameModel, FrameScorer, fit_frames
-from outlark.detection.front_end_choice import choose_front_end
-from outlark.detection.negatives import as_good_as_notes, check_negatives, take_in
-from outlark.detection.note_level import NOTE_SETTINGS, NoteModel, fit_notes
-from outlark.detection.scorers import LOOKED_AT, NoteScorer
+from outlark.detection.edges import Edges
+from outlark.detection.negatives import Rejecting, as_good_as_notes, check_negatives, negatives_within, rejected_by
+from outlark.detection.scorer import REFINED_SHARE, ClassScorer, Contrast, NoteScorer, Scorer
 from outlark.detection.scores import ScoreLayout
-from outlark.detection.second_stage import CANDIDATE, Embedding, SecondStage
-from outlark.detection.thresholds import CALIBRATION, EXAMPLES, HAND, ClassCalibration, calibrated
-from outlark.detection.training import ClassModel, Material, check_material, training_record
+from outlark.detection.second_stage import CANDIDATE_SHARE, SecondStage
+from outlark.detection.thresholds import CALIBRATED, FROM_EXAMPLES, SET_BY_HAND, ClassCalibration, calibrated
+from outlark.detection.training import Material
 from outlark.errors import InputError
-from outlark.estimators.mddkm import MDDKM
 from outlark.features.base import FrontEnd
 from outlark.features.note import NoteFrontEnd
+from outlark.maths.description import Description
+from outlark.segments import Segment
+
+#: Trial starts lie a fortieth of the shortest note apart, but never less than this many frames.
+STARTS_PER_NOTE, LEAST_STEP = 40, 2
+#: A class has p-values from this many left-out notes on: the smallest is then below .05.
+LEAST_NOTES_FOR_P = 20
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DetectorModel:
-    """A trained detector.
+    """A trained detector: at note level a `NoteModel`, frame by frame an `outlark.paper.detector.FrameModel`.
 
     Thresholds in use are those set by hand, then those that were calibrated, then those of the training: each is kept
     once, and `thresholds` puts them together.
     """
 
-    #: Front end, class model and the thresholds of the training.
-    first_stage: NoteModel | FrameModel
+    level: ClassVar[Literal["note", "frame"]]
+
+    front_end: FrontEnd
+    class_model: Any
     #: Of the training notes of each class, (C,).
     shortest_s: np.ndarray
     longest_s: np.ndarray
@@ -41,24 +46,23 @@ class DetectorModel:
     calibration: tuple[ClassCalibration, ...] = ()
     #: Thresholds set by hand.
     by_hand: Mapping[Any, float] = field(default_factory=dict)
-    #: See `training_record`; negatives have their best "score" as well.
-    training: list[dict[str, Any]] = field(default_factory=list)
-    negatives: list[dict[str, Any]] = field(default_factory=list)
+    #: See `outlark.detection.training.training_record`; negatives have their best "score" as well.
+    training: Sequence[Mapping[str, Any]] = ()
+    negatives: Sequence[Mapping[str, Any]] = ()
     #: The models it was trained from, oldest first.
-    lineage: list[dict[str, Any]] = field(default_factory=list)
-    #: Why the front end has its settings.
-    choice: list[str] = field(default_factory=list)
+    lineage: Sequence[Mapping[str, Any]] = ()
+    #: Why the front end has its settings; empty if it was given.
+    choice: Sequence[str] = ()
 
     @property
     def classes(self) -> np.ndarray:
         """The labels, (C,)."""
-        return self.first_stage.class_model.classes_
+        return self.class_model.classes_
 
     @property
     def trained_thresholds(self) -> np.ndarray:
         """The thresholds of the training, (C,)."""
-        trained = np.array(self.first_stage.thresholds, dtype=float)
-        return trained if self.second_stage is None else self.second_stage.thresholds(trained)
+        raise NotImplementedError
 
     @property
     def thresholds(self) -> np.ndarray:
@@ -71,29 +75,20 @@ class DetectorModel:
         """Where each threshold in use comes from."""
         moved = [c.moved for c in self.calibration] or [False] * len(self.classes)
         return [
-            HAND if label in self.by_hand else CALIBRATION if by_peaks else EXAMPLES
+            SET_BY_HAND if label in self.by_hand else CALIBRATED if by_peaks else FROM_EXAMPLES
             for label, by_peaks in zip(self.classes.tolist(), moved, strict=True)
         ]
 
     @property
-    def calibration_in_use(self) -> list[ClassCalibration]:
-        """What calibration found for each class, with the thresholds that were set by hand since."""
-        return [
-            replace(c, threshold=self.by_hand[c.label], by_hand=True) if c.label in self.by_hand else c
-            for c in self.calibration
-        ]
-
-    @property
     def layout(self) -> ScoreLayout:
-        """For scores, with the thresholds in use."""
-        front_end = self.first_stage.front_end
+        """For decisions, with the thresholds in use."""
         return ScoreLayout(
+            level=self.level,
             classes=self.classes,
             thresholds=self.thresholds,
-            note_thresholds=self.first_stage.note_thresholds,
-            sample_rate=front_end.sample_rate_,
-            hop_samples=front_end.hop_samples_,
-            offset_samples=front_end.offset_samples_,
+            sample_rate=self.front_end.sample_rate_,
+            hop_samples=self.front_end.hop_samples_,
+            offset_samples=self.front_end.offset_samples_,
             shortest_s=self.shortest_s,
             longest_s=self.longest_s,
         )
@@ -101,36 +96,96 @@ class DetectorModel:
     @property
     def score_layout(self) -> ScoreLayout:
         """For the scores of the first stage."""
+        return self.layout
+
+    def scorer(self) -> Scorer:
+        """A fresh stream of scores."""
+        raise NotImplementedError
+
+    def p_values(self, segments: Sequence[Segment]) -> np.ndarray:
+        """The p-value of each segment under its label, (n,); see `NoteDetector.p_values`."""
+        return np.full(len(segments), np.nan)
+
+    def on_the_absolute_scale(self) -> "NoteModel":
+        """The model, or an error if the scale of its scores is its own."""
+        raise InputError(
+            "only a note-level detector with the default class model is on the absolute scale and can be calibrated or "
+            "learn from negatives; train a NoteDetector"
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NoteModel(DetectorModel):
+    """A detector of whole notes."""
+
+    level = "note"
+
+    front_end: NoteFrontEnd
+    #: Trial lengths in frames, (L,), and which of them each class may have, (L, C) of bool.
+    lengths: np.ndarray
+    allowed: np.ndarray
+    #: As trained, of the scores of the first stage, (C,).
+    spectral_thresholds: np.ndarray
+    #: What onsets and ends look like; None before they are learnt.
+    edges: Edges | None = None
+    #: For each class the leave-one-out scores of its training notes, sorted; none for a class of one note.
+    left_out: Sequence[np.ndarray] = ()
+    #: How far loud sounds stand out in the training recordings; None if scores are not on the absolute scale.
+    contrast_db: float | None = None
+    #: For each class the sounds known not to be notes of it (`outlark.detection.negatives`).
+    rejected: Sequence[Description | None] | None = None
+
+    @property
+    def trained_thresholds(self) -> np.ndarray:
+        trained = np.array(self.spectral_thresholds, dtype=float)
+        return trained if self.second_stage is None else self.second_stage.thresholds(trained)
+
+    @property
+    def layout(self) -> ScoreLayout:
+        if self.second_stage is None:
+            return super().layout
+        return replace(super().layout, candidate_thresholds=CANDIDATE_SHARE * self.spectral_thresholds)
+
+    @property
+    def score_layout(self) -> ScoreLayout:
         if self.second_stage is None:
             return self.layout
-        return replace(self.layout, thresholds=self.first_stage.thresholds)
+        return replace(self.layout, thresholds=self.spectral_thresholds, candidate_thresholds=None)
 
-    def decision_layout(self, layout: ScoreLayout | None = None) -> ScoreLayout:
-        """For decisions, with the thresholds in use or those of another layout; with a second stage, for candidates."""
-        layout = self.layout if layout is None else layout
-        if self.second_stage is None:
-            return layout
-        return self.second_stage.layout(layout, self.first_stage.thresholds)
+    @property
+    def step(self) -> int:
+        """From one trial start to the next, in frames."""
+        return max(LEAST_STEP, int(self.lengths.min() / STARTS_PER_NOTE))
 
-    def scorer(self) -> FrameScorer | NoteScorer:
+    def scorer(self) -> NoteScorer:
         """A fresh stream of scores. Edges are refined for the lower of the thresholds of the training and in use."""
-        stage = self.first_stage
-        if isinstance(stage, NoteModel) and self.second_stage is None:
-            stage = replace(stage, thresholds=np.minimum(stage.thresholds, self.thresholds))
-        return stage.scorer()
+        thresholds = self.spectral_thresholds
+        if self.second_stage is None:
+            thresholds = np.minimum(thresholds, self.thresholds)
+        contrast = None if self.contrast_db is None else Contrast(self.contrast_db, self.front_end.frame_rate)
+        class_model: ClassScorer = self.class_model
+        if self.rejected is not None:
+            class_model = Rejecting(class_model, self.rejected)
+        return NoteScorer(
+            self.front_end, class_model, self.lengths, self.allowed, self.step,
+            edges=self.edges, thresholds=thresholds, contrast=contrast,
+        )  # fmt: skip
 
-    def on_the_absolute_scale(self) -> NoteModel:
-        """The first stage, or an error if the scale of its scores is its own."""
-        if not isinstance(self.first_stage, NoteModel) or self.first_stage.contrast_db is None:
-            raise InputError(
-                "only a note-level detector with the default class model is on the absolute scale and can be "
-                "calibrated or learn from negatives; train one without front_end and class_model"
-            )
-        return self.first_stage
+    def p_values(self, segments: Sequence[Segment]) -> np.ndarray:
+        p = np.full(len(segments), np.nan)
+        scores = np.array([segment.score for segment in segments], dtype=float)
+        scores[scores == 0.0] = np.nan  # as in annotations made by hand; a detected note scores more
+        numbers = {label: c for c, label in enumerate(self.classes.tolist())}
+        of_class = np.array([numbers.get(segment.label, -1) for segment in segments])
+        for c, left_out in enumerate(self.left_out):
+            p[of_class == c] = note_p_values(scores[of_class == c], left_out)
+        return p
+
+    def on_the_absolute_scale(self) -> "NoteModel":
+        return self if self.contrast_db is not None else super().on_the_absolute_scale()
 
     def calibrated_on(self, peaks: Sequence[Sequence[np.ndarray]]) -> Self:
         """With thresholds calibrated on the peaks of several recordings."""
-        self.on_the_absolute_scale()
         of_class = [np.concatenate([*(p[c] for p in peaks), []]) for c in range(len(self.classes))]
         priors = self.trained_thresholds.tolist()
         found = tuple(calibrated(*each) for each in zip(self.classes.tolist(), priors, of_class, strict=True))
@@ -138,46 +193,28 @@ class DetectorModel:
 
     def rejecting(self, material: Material) -> tuple[Self, list[str]]:
         """With these negatives, and warnings about those that score as high as notes."""
-        model = self.on_the_absolute_scale()
         check_negatives(material, self.classes.tolist())
         # what would be found depends on the thresholds in use, what is a candidate on those of the training
-        used, share = self.thresholds, LOOKED_AT
+        least = REFINED_SHARE * self.thresholds
         if self.second_stage is not None:
-            used, share = model.thresholds, CANDIDATE
-        taken, records = take_in(replace(model, thresholds=used), material, share)
-        taken = replace(taken, thresholds=model.thresholds)
-        found = replace(self, first_stage=taken, negatives=[*self.negatives, *records])
-        return found, list(as_good_as_notes(taken, records))
+            least = CANDIDATE_SHARE * self.spectral_thresholds
+        found, records = negatives_within(self, material, least)
+        taken = replace(self, rejected=rejected_by(self, found), negatives=[*self.negatives, *records])
+        return taken, list(as_good_as_notes(taken, records))
 
 
-def fit_model(
-    material: Material, front_end: FrontEnd | None, class_model: ClassModel | None, embedding: Embedding | None
-) -> DetectorModel:
-    """Train on annotated notes; None stands for the defaults."""
-    check_material(material)
-    own, choice = choose_front_end(material) if front_end is None else (clone(front_end), [])
-    if material.clips:
-        own.for_clips()
-    own.fit(material.recordings, material.sample_rate, material.segments)
-    transform = own.transform_clips if material.clips else own.transform
-    frames = [transform(recording) for recording in material.recordings]
-    stage: NoteModel | FrameModel
-    if own.note_level:
-        stage = fit_notes(cast("NoteFrontEnd", own), class_model, frames, material.segments, clips=material.clips)
-    else:
-        stage = fit_frames(own, MDDKM() if class_model is None else clone(class_model), frames, material)
-    durations = material.durations_s.values()
-    return DetectorModel(
-        first_stage=stage,
-        shortest_s=np.array([min(d) for d in durations]),
-        longest_s=np.array([max(d) for d in durations]),
-        second_stage=None if embedding is None else _second_stage(embedding, stage, material),
-        training=training_record(material),
-        choice=list(choice),
-    )
+def note_p_values(scores: np.ndarray, left_out: np.ndarray) -> np.ndarray:
+    """Conformal p-values of notes with these scores (n,) under one class, (n,); see `NoteDetector.p_values`.
 
+    `left_out` are the sorted leave-one-out scores of the training notes. NaN for a score of NaN, or with fewer than
+    `LEAST_NOTES_FOR_P` notes.
 
-def _second_stage(embedding: Embedding, stage: Any, material: Material) -> SecondStage:
-    """Trained on the notes that the first stage has used."""
-    used = np.unique(np.concatenate(stage.class_model.notes_))
-    return SecondStage.fit(embedding, NOTE_SETTINGS, material.recordings, [material.notes[i] for i in used.tolist()])
+    >>> note_p_values(np.array([0.5, 10.0, 99.0, np.nan]), np.arange(1.0, 25.0))
+    array([0.04, 0.44, 1.  ,  nan])
+    >>> note_p_values(np.array([0.5]), np.arange(1.0, 20.0))
+    array([nan])
+    """
+    if len(left_out) < LEAST_NOTES_FOR_P:
+        return np.full(len(scores), np.nan)
+    ranks = 1 + np.searchsorted(left_out, scores, side="right")
+    return np.where(np.isnan(scores), np.nan, ranks / (len(left_out) + 1))

@@ -6,23 +6,28 @@ be long: what is described is whatever the class would find within them, at any 
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from outlark.detection.note_level import NoteModel
-from outlark.detection.scorers import ACTIVE_SHARE, LOOKED_AT
+from outlark.detection.scorer import ACTIVE_SHARE, ClassScorer
+from outlark.detection.second_stage import CANDIDATE_SHARE
+from outlark.detection.thresholds import LEAST_SHARE, LOWEST
 from outlark.detection.training import Material, training_record
 from outlark.errors import InputError
 from outlark.features.base import Frames
 from outlark.maths.description import Description, Distances, describe, score
 from outlark.segments import Segment
 
+if TYPE_CHECKING:
+    from outlark.detection.model import NoteModel
+
 #: At most this many samples describe what a class rejects, those that score highest: more would be slow.
-MOST = 500
+MAX_SAMPLES = 500
 #: Starts scored together.
-AT_ONCE = 4096
+STARTS_TOGETHER = 4096
+#: Nothing below this score is a note or, with a second stage, a candidate: weaker scores need no comparison.
+WEAK = CANDIDATE_SHARE * LOWEST * LEAST_SHARE
 
 
 class Spans(NamedTuple):
@@ -54,42 +59,44 @@ def check_negatives(negatives: Material, classes: Collection[Any], notes: Materi
                 )
 
 
-def take_in(model: NoteModel, negatives: Material, share: float = LOOKED_AT) -> tuple[NoteModel, list[dict[str, Any]]]:
-    """The model with classes that reject these negatives, and a record of each.
+def negatives_within(
+    model: "NoteModel", material: Material, least: np.ndarray
+) -> tuple[list[list[Spans]], list[dict[str, Any]]]:
+    """For each class what it would find in its negatives, and a record of each negative.
 
-    Records are those of `training_record`, and "score": the best score of the class there, 0 below this share of its
-    threshold.
+    Found is what scores `least` (C,) or more. Records are those of `training_record`, and "score": the best score of
+    the class there, or 0.
     """
     front_end = model.front_end
-    transform = front_end.transform_clips if negatives.clips else front_end.transform
-    labels = model.class_model.classes_.tolist()
-    found: list[tuple[Any, Spans]] = []
-    for recording, segments in zip(negatives.recordings, negatives.segments, strict=True):
+    transform = front_end.transform_clips if material.clips else front_end.transform
+    labels, best = model.classes.tolist(), []
+    found: list[list[Spans]] = [[] for _ in labels]
+    for recording, segments in zip(material.recordings, material.segments, strict=True):
         frames = transform(recording if segments else recording[:0])
-        found += [(s.label, spans_within(model, frames, s, labels.index(s.label), share)) for s in segments]
-    rejected = [_rejected(model, c, [spans for of, spans in found if of == label]) for c, label in enumerate(labels)]
-    records = [
-        {**record, "score": spans.best} for record, (_, spans) in zip(training_record(negatives), found, strict=True)
-    ]
-    return replace(model, rejected=rejected if any(d is not None for d in rejected) else None), records
+        for segment in segments:
+            c = labels.index(segment.label)
+            found[c].append(spans_within(model, frames, segment, c, float(least[c])))
+            best.append(found[c][-1].best)
+    records = [{**record, "score": score} for record, score in zip(training_record(material), best, strict=True)]
+    return found, records
 
 
-def spans_within(model: NoteModel, frames: Frames, segment: Segment, c: int, share: float = LOOKED_AT) -> Spans:
-    """What class c would find in an annotation: notes of its lengths that reach this share of its threshold.
+def spans_within(model: "NoteModel", frames: Frames, segment: Segment, c: int, least: float) -> Spans:
+    """What class c would find in an annotation: notes of its lengths that score `least` or more.
 
     A note lies in the annotation if they share half of the shorter of the two.
     """
     front_end = model.front_end
-    hop, step, least = front_end.hop_samples_, model.step, share * float(model.thresholds[c])
+    hop, step = front_end.hop_samples_, model.step
     start, end = segment.start / hop, segment.end / hop
     n_active = np.concatenate([[0], np.cumsum(frames.activity > 0.0)])
     samples, scores = [np.empty((0, model.class_model.n_features_in_))], [np.empty(0)]
     for length in model.lengths[model.allowed[:, c]].tolist():
         whole = max(1, round(length))
         starts = np.arange(max(0, int(start) - whole) // step * step, min(int(end) + 1, len(frames) - whole + 1), step)
-        inside = 2 * _shared(starts, starts + whole, start, end) >= min(whole, end - start)
+        inside = 2 * (np.minimum(starts + whole, end) - np.maximum(starts, start)) >= min(whole, end - start)
         inside &= n_active[starts + whole] - n_active[starts] >= ACTIVE_SHARE * whole
-        for some in (starts[inside][at : at + AT_ONCE] for at in range(0, int(inside.sum()), AT_ONCE)):
+        for some in (starts[inside][at : at + STARTS_TOGETHER] for at in range(0, int(inside.sum()), STARTS_TOGETHER)):
             n_starts = int(some[-1] - some[0]) // step + 1
             described = front_end.describe(
                 frames.features, start=float(some[0]), n_starts=n_starts, length=length, step=step
@@ -101,7 +108,7 @@ def spans_within(model: NoteModel, frames: Frames, segment: Segment, c: int, sha
     return Spans(np.concatenate(samples), np.concatenate(scores))
 
 
-def nearest_first(spans: Spans, of_class: Description, before: np.ndarray, most: int = MOST) -> np.ndarray:
+def nearest_first(spans: Spans, of_class: Description, before: np.ndarray, most: int = MAX_SAMPLES) -> np.ndarray:
     """The samples (m, d) that describe what a class rejects: the earlier ones, and new ones until all are rejected.
 
     New ones are added one by one, each the highest-scoring of those still nearer to the class than to what it rejects,
@@ -126,9 +133,9 @@ class AsGoodAsNotes(UserWarning):
     """Negatives that score as high as the notes of their class."""
 
 
-def as_good_as_notes(model: NoteModel, records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def as_good_as_notes(model: "NoteModel", records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """A sentence for each class with negatives that score as high as its own notes when left out."""
-    for c, label in enumerate(model.class_model.classes_.tolist()):
+    for c, label in enumerate(model.classes.tolist()):
         left_out = model.left_out[c] if model.left_out else np.empty(0)
         own = [record for record in records if record["label"] == label]
         high = [record for record in own if len(left_out) and record["score"] >= left_out.min()]
@@ -143,18 +150,49 @@ def as_good_as_notes(model: NoteModel, records: Sequence[Mapping[str, Any]]) -> 
             )
 
 
-def _rejected(model: NoteModel, c: int, negatives: Sequence[Spans]) -> Description | None:
-    """What class c rejects, with what it rejected before."""
-    before = None if model.rejected is None else model.rejected[c]
-    if not negatives:
+def rejected_by(model: "NoteModel", found: Sequence[Sequence[Spans]]) -> list[Description | None] | None:
+    """What each class rejects, with what it rejected before; None if no class rejects anything."""
+    before = [None] * len(found) if model.rejected is None else model.rejected
+    rejected = [
+        _rejected(own, of_class, spans)
+        for own, of_class, spans in zip(before, model.class_model.descriptions_, found, strict=True)
+    ]
+    return rejected if any(d is not None for d in rejected) else None
+
+
+def _rejected(before: Description | None, of_class: Description, found: Sequence[Spans]) -> Description | None:
+    if not found:
         return before
-    of_class = model.class_model.descriptions_[c]
-    together = Spans(*(np.concatenate(column) for column in zip(*negatives, strict=True)))
-    none = np.empty((0, together.samples.shape[1]))
-    X = nearest_first(together, of_class, none if before is None else before.X)
+    together = Spans(*(np.concatenate(column) for column in zip(*found, strict=True)))
+    X = nearest_first(together, of_class, together.samples[:0] if before is None else before.X)
     return describe(X, of_class.ell, of_class.ratio) if len(X) else None
 
 
-def _shared(starts: np.ndarray, ends: np.ndarray, start: float, end: float) -> np.ndarray:
-    """How much spans overlap with one; negative if there is a gap."""
-    return np.minimum(ends, end) - np.maximum(starts, start)
+class Rejecting:
+    """The scores of a class model, but 0 for a sound that is nearer to one rejected for the class than to the class.
+
+    `rejected` describes for each class the sounds that are not notes of it, if any, with the kernel of the classes, so
+    that scores are comparable.
+
+    >>> from outlark.estimators.mddkm import MDDKM
+    >>> from outlark.maths.description import describe
+    >>> settings = {"metric": "euclidean", "sigma": 1.0, "sigma_reg": 0.1**0.5, "length_scale": 1.0}
+    >>> class_model = MDDKM(**settings, balance=None, threshold=0.1).fit([[0.0], [0.1]], ["a", "a"])
+    >>> rejecting = Rejecting(class_model, [describe(np.array([[1.0]]), 1.0, 0.1)])
+    >>> near = np.array([[0.0], [0.9]])
+    >>> class_model.class_scores(near).round(2).ravel(), rejecting.class_scores(near).round(2).ravel()
+    (array([1.48, 0.15]), array([1.48, 0.  ]))
+    """
+
+    def __init__(self, class_model: ClassScorer, rejected: Sequence[Description | None]) -> None:
+        self._class_model, self._rejected = class_model, rejected
+
+    def class_scores(self, X: np.ndarray) -> np.ndarray:
+        """High = member, (n, C)."""
+        found = np.array(self._class_model.class_scores(X))
+        for c, description in enumerate(self._rejected):
+            rows = np.flatnonzero(found[:, c] >= WEAK) if description is not None else ()
+            if description is not None and len(rows):
+                nearer = score(Distances([description])(X[rows])[:, 0]) > found[rows, c]
+                found[rows[nearer], c] = 0.0
+        return found

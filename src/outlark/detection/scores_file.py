@@ -7,25 +7,30 @@ at note level at most every second one, and none in silence.
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from outlark.audio.sound import HIGHEST_RATE
 from outlark.detection.detector import NoteDetector
-from outlark.detection.edges import NOTHING
-from outlark.detection.scorers import LOOKED_AT
+from outlark.detection.edges import NO_SOUND
+from outlark.detection.scorer import REFINED_SHARE
 from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
-from outlark.detection.stream import at_rate, last_segments
 from outlark.errors import InputError, ModelFileError
 from outlark.files.container import about, read, write
 from outlark.files.fields import Fields
 from outlark.segments import Segment
 from outlark.version import __version__
 
-KIND = "Scores"
-OF_CLASSES = ("thresholds", "shortest_s", "longest_s", "note_thresholds")
-COUNTS = ("sample_rate", "hop_samples", "offset_samples")
+SCORES_KIND = "Scores"
+#: Attributes of the layout, by their names in the file.
+OF_CLASSES = {
+    "thresholds": "thresholds",
+    "shortest_s": "shortest_s",
+    "longest_s": "longest_s",
+    "note_thresholds": "mean_thresholds",
+}
+LAYOUT_COUNTS = ("sample_rate", "hop_samples", "offset_samples")
 #: Least and most of each number in the header. A recording with more samples would last for years.
 BOUNDS = {
     "rate": (1, HIGHEST_RATE),
@@ -39,7 +44,7 @@ BOUNDS = {
 #: frames, for series of a few samples a minute) that may lack scores at its end.
 ABOUT_S, TAIL_S, TAIL_FRAMES = 0.1, 60.0, 1000
 #: Thresholds typed by hand may be rounded.
-ROUNDING = 1e-9
+TYPED_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -65,10 +70,9 @@ class KeptScores:
     def decide(self, detector: NoteDetector) -> list[Segment]:
         """The segments that `detector.detect` would find with its present decisions and thresholds."""
         layout = replace(self.scores.layout, thresholds=detector.layout_.thresholds)
-        decisions = detector.decisions_.stream(layout)
-        segments = at_rate(decisions.push(self.scores.block), self.sample_rate)
-        last = decisions.finish(self.scores.n_samples)
-        return segments + last_segments(last, self.sample_rate, self.n_samples, self.scores.n_samples)
+        decisions = detector.decisions_.stream(layout, sample_rate=self.sample_rate)
+        segments = decisions.push(self.scores.block)
+        return segments + decisions.finish(self.scores.n_samples, self.n_samples)
 
     def remark_on_edges(self, detector: NoteDetector) -> str | None:
         """A remark if `decide` may find notes whose edges were not refined when the scores were kept.
@@ -77,9 +81,9 @@ class KeptScores:
         """
         if detector.note_model_ is None:
             return None
-        now, kept_from = detector.layout_.thresholds, LOOKED_AT * self.scores.layout.thresholds
-        kept_from = np.minimum(kept_from, LOOKED_AT * detector.trained_thresholds)
-        below = now < kept_from * (1.0 - ROUNDING)
+        now, kept_from = detector.layout_.thresholds, REFINED_SHARE * self.scores.layout.thresholds
+        kept_from = np.minimum(kept_from, REFINED_SHARE * detector.trained_thresholds)
+        below = now < kept_from * (1.0 - TYPED_ROUNDING)
         if not below.any():
             return None
         c = int(below.argmax())
@@ -119,7 +123,7 @@ class ScoreKeeper:
     ) -> None:
         self._layout = layout
         self._header = {
-            "kind": KIND,
+            "kind": SCORES_KIND,
             "recording": recording,
             "path": path,
             "channel": channel,
@@ -146,10 +150,10 @@ class ScoreKeeper:
         """Write them all, given the length of the recording at its own rate and at that of the model."""
         layout, fields = self._layout, Fields({}, {})
         fields.put_labels("classes", layout.classes)
-        for name in OF_CLASSES:
-            if getattr(layout, name) is not None:
-                fields.put_array(name, np.asarray(getattr(layout, name), dtype=float))
-        counts = {name: int(getattr(layout, name)) for name in COUNTS}
+        for name, attribute in OF_CLASSES.items():
+            if getattr(layout, attribute) is not None:
+                fields.put_array(name, np.asarray(getattr(layout, attribute), dtype=float))
+        counts = {name: int(getattr(layout, name)) for name in LAYOUT_COUNTS}
         header = {
             **self._header,
             "samples": int(n_samples),
@@ -184,13 +188,14 @@ def load_scores(
 def _loaded(path: str | os.PathLike[str]) -> KeptScores:
     header, arrays = read(path)
     with about(path, "read", "keep the scores again: outlark detect --keep-scores"):
-        if header.get("kind") != KIND:
+        if header.get("kind") != SCORES_KIND:
             raise ModelFileError(
                 f"it holds a {header.get('kind')!r:.100}, not scores; give a file of outlark detect --keep-scores"
             )
         try:
             kept = _kept(header, arrays)
             _check_lengths(kept)
+            kept.scores.check()
             return kept
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             if isinstance(error, ModelFileError | InputError):
@@ -203,11 +208,14 @@ def _kept(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> KeptScores:
     fields = Fields(header["classes"], arrays)
     classes = fields.labels("classes", None)
     of_classes: dict[str, Any] = {
-        name: fields.array(name, len(classes), finite=False) for name in OF_CLASSES if name in arrays
+        attribute: fields.array(name, len(classes), finite=False)
+        for name, attribute in OF_CLASSES.items()
+        if name in arrays
     }
-    counts: dict[str, Any] = {name: _count(header["layout"], name) for name in COUNTS}
-    layout = ScoreLayout(classes=classes, **counts, **of_classes)
+    counts: dict[str, Any] = {name: _count(header["layout"], name) for name in LAYOUT_COUNTS}
     block = _unpacked(fields, len(classes))
+    level: Literal["note", "frame"] = "frame" if block.lengths is None else "note"
+    layout = ScoreLayout(level=level, classes=classes, **counts, **of_classes)
     return KeptScores(
         scores=Scores(layout=layout, block=block, n_samples=_count(header["layout"], "samples")),
         sample_rate=_count(header, "rate"),
@@ -291,7 +299,7 @@ def _packed(block: ScoreBlock) -> dict[str, np.ndarray]:
 
 def _packed_spans(spans: np.ndarray) -> dict[str, np.ndarray]:
     """The spans of frames with sound, in three bytes each: there are as many frequencies as bands, not more."""
-    sounding = spans[:, 0] > NOTHING
+    sounding = spans[:, 0] > NO_SOUND
     frequencies, numbers = np.unique(spans[sounding, 1:], return_inverse=True)
     return {
         "heard": np.packbits(sounding),
@@ -307,7 +315,7 @@ def _unpacked_spans(arrays: Mapping[str, np.ndarray], n_frames: int) -> np.ndarr
         return None
     sounding = np.unpackbits(arrays["heard"], count=n_frames).astype(bool)
     spans = np.zeros((n_frames, 3), dtype=np.float32)
-    spans[:, 0] = NOTHING
+    spans[:, 0] = NO_SOUND
     spans[sounding, 0] = arrays["span_levels"]
     if sounding.any():
         spans[sounding, 1:] = np.take(arrays["span_hz"], arrays["span_edges"])

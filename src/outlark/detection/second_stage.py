@@ -2,7 +2,7 @@ r"""The second stage: candidates found by their spectra are described again by a
 
 .. math:: s = \sqrt{s_1 s_2}, \quad \tau = \sqrt{\tau_1 \tau_2}
 
-with the score :math:`s_1` of the spectra and their threshold :math:`\tau_1` (`absolute_scale`), and the
+with the score :math:`s_1` of the spectra and their threshold :math:`\tau_1` (`outlark.detection.thresholds`), and the
 score :math:`s_2` of the embedding under an MDD-KM with the same ℓ and ρ. Only candidates are embedded, a few per
 minute, so a large model is affordable. Spectra distinguish the notes of one bird; an embedding trained on many birds
 knows what stays the same across birds, places and recorders.
@@ -15,7 +15,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from outlark.detection.scores import ScoreLayout
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.clip import embedded
@@ -23,7 +22,7 @@ from outlark.segments import Segment
 
 Embedding = Callable[[np.ndarray, int], ArrayLike]
 #: Candidates reach this share of the threshold of the spectra.
-CANDIDATE = 0.4
+CANDIDATE_SHARE = 0.4
 #: τ₂ of an embedding without an attribute ``threshold``. With BirdNET's inner layer, .09 to .12 is best for songs in
 #: the field.
 LEAST_ALIKE = 0.1
@@ -65,12 +64,6 @@ class SecondStage:
         """τ of each class, (C,)."""
         return np.sqrt(of_spectra * self.threshold)
 
-    def layout(self, layout: ScoreLayout, of_spectra: np.ndarray) -> ScoreLayout:
-        """For decisions: the thresholds of candidates, and of the joined scores of notes."""
-        return ScoreLayout(
-            **{**vars(layout), "thresholds": CANDIDATE * of_spectra, "note_thresholds": np.array(layout.thresholds)}
-        )
-
     @property
     def identity(self) -> dict[str, Any]:
         """What a file keeps of the embedding instead of its code and weights: name, version, parameters."""
@@ -98,12 +91,8 @@ class Memory:
         if len(samples):
             self._blocks.append(np.array(samples))
 
-    def joined(self, scores: np.ndarray, start: int, end: int) -> np.ndarray:
-        """√(s₁ s₂) of the candidate at these samples, from its s₁ of each class, (C,); -∞ stays: no candidate."""
-        return joined(scores, self.second(start, end))
-
-    def second(self, start: int, end: int) -> np.ndarray:
-        """s₂ of the candidate at these samples."""
+    def scores(self, start: int, end: int) -> np.ndarray:
+        """s₂ of each class for the candidate at these samples, (C,)."""
         if len(self._blocks) != 1:
             self._blocks = [np.concatenate([*self._blocks, np.empty(0)])]
         samples = self._blocks[0][max(0, start - self._start) : max(0, end - self._start)]
@@ -117,10 +106,10 @@ class Memory:
             self._blocks[0], self._start = self._blocks[0][before - self._start :], before
 
 
-def joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """√(s₁ s₂), (C,).
+def joint_score(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """√(s₁ s₂) of each class, (C,); -∞ stays: no candidate.
 
-    >>> joined(np.array([0.5, -np.inf]), np.array([0.08, 1.0]))
+    >>> joint_score(np.array([0.5, -np.inf]), np.array([0.08, 1.0]))
     array([ 0.2, -inf])
     """
     return np.where(first > -np.inf, np.sqrt(np.maximum(first, 0.0) * second), -np.inf)

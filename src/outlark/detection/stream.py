@@ -1,22 +1,20 @@
 """One recording on its way through a trained detector: samples in, scores and segments out once they are final."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from outlark.audio.sound import Resampler, resampled_length
-from outlark.detection.decode.decisions import Decisions
-from outlark.detection.frame_level import FrameScorer
-from outlark.detection.scorers import NoteScorer
-from outlark.detection.scores import ScoreBlock, ScoreLayout, joined_scores
-from outlark.detection.second_stage import Memory, joined
+from outlark.detection.decisions import DecisionStream
+from outlark.detection.scorer import NoteScorer, Scorer
+from outlark.detection.scores import ScoreBlock, joined_scores
+from outlark.detection.second_stage import Memory, joint_score
 from outlark.errors import InputError
 from outlark.features.base import Frames, FrameSource, FrontEnd
 from outlark.maths.description import one_blas_thread
-from outlark.segments import SILENCE, Segment
+from outlark.segments import Segment
 
 if TYPE_CHECKING:
     from outlark.detection.detector import NoteDetector
@@ -40,7 +38,7 @@ class ScoreStream:
     def __init__(
         self,
         front_end: FrontEnd,
-        scorer: FrameScorer | NoteScorer,
+        scorer: Scorer,
         sample_rate: int,
         *,
         memory: Memory | None = None,
@@ -99,23 +97,13 @@ class ScoreStream:
 class DetectorStream:
     """Samples in, scores and final segments out; made by `NoteDetector.stream`.
 
-    With a second stage, `memory` holds the samples it may still need, which `scores` fills; the layout is then that of
-    `SecondStage.layout`.
+    With a second stage, `memory` holds the samples it may still need, which `scores` fills.
     """
 
-    def __init__(
-        self,
-        scores: ScoreStream,
-        decisions: Decisions,
-        layout: ScoreLayout,
-        *,
-        sample_rate: int,
-        memory: Memory | None = None,
-    ) -> None:
-        self.sample_rate = sample_rate
+    def __init__(self, scores: ScoreStream, decisions: DecisionStream, memory: Memory | None = None) -> None:
+        self._scores, self._decisions, self._memory = scores, decisions, memory
+        self.sample_rate = decisions.sample_rate
         self._finished = False
-        self._scores, self._memory = scores, memory
-        self._decisions = decisions.stream(layout, None if memory is None else memory.joined)
 
     @property
     def n_samples(self) -> int:
@@ -136,46 +124,15 @@ class DetectorStream:
     def finish(self) -> Found:
         """The rest: the recording has ended."""
         found = self._decided(self._scores.finish())
-        segments = last_segments(
-            self._decisions.finish(self.n_model_samples), self.sample_rate, self.n_samples, self.n_model_samples
-        )
         self._finished = True
-        return together([found, Found(self._scores.none(), segments)])
+        last = self._decisions.finish(self.n_model_samples, self.n_samples)
+        return Found(found.scores, found.segments + last)
 
     def _decided(self, block: ScoreBlock) -> Found:
         segments = self._decisions.push(block)
         if self._memory is not None:
             self._memory.forget(self._decisions.needed_from)
-        return Found(block, at_rate(segments, self.sample_rate))
-
-
-def at_rate(segments: list[Segment], rate: int) -> list[Segment]:
-    """Segments in samples of a recording's own rate, in whole numbers: nothing drifts.
-
-    >>> segment, = at_rate([Segment(start=3, end=4, sample_rate=8000)], 48000)
-    >>> segment.start, segment.end
-    (18, 24)
-    """
-    return [s if s.sample_rate == rate else _moved(s, rate) for s in segments]
-
-
-def last_segments(segments: list[Segment], rate: int, n_samples: int, n_model_samples: int) -> list[Segment]:
-    """The last segments of a recording at its own rate, up to its very end.
-
-    A recording too short for one sample at the rate of the model is one segment of silence.
-    """
-    segments = [s for s in at_rate(segments, rate) if s.start < n_samples]
-    if segments:
-        segments[-1] = replace(segments[-1], end=n_samples)
-    elif n_samples and not n_model_samples:
-        reason = "shorter than one frame"
-        segments = [Segment(start=0, end=n_samples, sample_rate=rate, verdict=SILENCE, reason=reason)]
-    return segments
-
-
-def _moved(s: Segment, rate: int) -> Segment:
-    start, end = ((2 * at * rate + s.sample_rate) // (2 * s.sample_rate) for at in (s.start, s.end))
-    return replace(s, start=start, end=max(end, start + 1), sample_rate=rate)
+        return Found(block, segments)
 
 
 def together(found: Sequence[Found]) -> Found:
@@ -217,7 +174,7 @@ class PartStream:
         self._memory = None if stage is None else Memory(stage, detector.sample_rate_)
         self._scores = detector.score_stream(sample_rate, first=first, memory=self._memory)
         self._offset = first * hop
-        self._decisions = None if stage is None else detector.decision_stream(self._noted)
+        self._decisions = None if stage is None else detector.decision_stream(self._rescored)
         self.first_sample = self._scores.first_sample
 
     @property
@@ -251,11 +208,11 @@ class PartStream:
             self._memory.forget(self._offset + self._decisions.needed_from)
         return block
 
-    def _noted(self, scores: np.ndarray, start: int, end: int) -> np.ndarray:
+    def _rescored(self, scores: np.ndarray, start: int, end: int) -> np.ndarray:
         assert self._memory is not None
         at = self._offset + start, self._offset + end
-        self.second[at] = self._memory.second(*at)
-        return joined(scores, self.second[at])
+        self.second[at] = self._memory.scores(*at)
+        return joint_score(scores, self.second[at])
 
 
 class WholeStream:
@@ -274,24 +231,24 @@ class WholeStream:
     ) -> None:
         self._detector, self._rate, self._second, self._blocks = detector, sample_rate, second, blocks
         staged = detector.second_stage_ is not None
-        self._decisions = detector.decision_stream(self._recalled if staged else None)
+        self._decisions = detector.decision_stream(self._rescored if staged else None, sample_rate)
 
     def push(self, block: ScoreBlock) -> list[Segment]:
         """The segments that are now final."""
-        return at_rate(self._decisions.push(block), self._rate)
+        return self._decisions.push(block)
 
     def finish(self, n_samples: int) -> list[Segment]:
         """The rest, given the length of the recording."""
         n_model_samples = resampled_length(n_samples, self._rate, self._detector.sample_rate_)
-        return last_segments(self._decisions.finish(n_model_samples), self._rate, n_samples, n_model_samples)
+        return self._decisions.finish(n_model_samples, n_samples)
 
-    def _recalled(self, scores: np.ndarray, start: int, end: int) -> np.ndarray:
+    def _rescored(self, scores: np.ndarray, start: int, end: int) -> np.ndarray:
         second = self._second.get((start, end))
         if second is None:
             assert self._detector.second_stage_ is not None
             samples = self._samples(start, end)
             second = self._detector.second_stage_.scores(samples, self._detector.sample_rate_)
-        return joined(scores, second)
+        return joint_score(scores, second)
 
     def _samples(self, start: int, end: int) -> np.ndarray:
         """Samples start … end - 1 at the rate of the model."""

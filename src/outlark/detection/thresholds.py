@@ -1,7 +1,16 @@
-r"""Thresholds after training: set by hand, or calibrated on the recordings to be searched, without labels.
+r"""The thresholds of classes: from the examples, set by hand, or calibrated on the recordings to be searched.
+
+Descriptions have length 1, the kernel has one width, and all scores belong to one RKHS. The same score therefore means
+the same similarity, whatever the bird, and the threshold depends only on the number of chances to resemble the class by
+accident: there are more with more examples, n, and fewer the longer the notes last, L seconds.
+
+.. math:: t_0 = 0.10 + 0.07 \ln n - 0.04 \ln L
+
+with twice the n where copies of another pitch are included. If the examples differ more than that allows, their
+leave-one-out scores lower it (docs/decisions/009-one-scale.md).
 
 Notes of a class and other sounds have few scores in common. Over many recordings the peaks of a class's score show a
-valley between the two, and t0 (`outlark.detection.absolute_scale`) says where to look for it:
+valley between the two, and t0 says where to look for it:
 
 .. math:: \arg\min_t \; \ln(1 + \hat n(t)) + \frac{(\ln t/t_0)^2}{2 w^2}
 
@@ -19,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from outlark.detection.scorers import LOOKED_AT
+from outlark.detection.scorer import REFINED_SHARE
 from outlark.detection.scores import Scores
 from outlark.errors import InputError
 from outlark.segments import Segment
@@ -27,22 +36,76 @@ from outlark.segments import Segment
 if TYPE_CHECKING:
     from outlark.detection.detector import NoteDetector
 
-
+#: t0 of a single note of one second, its gain when the number of notes grows e-fold, its loss when they last e times as
+#: long, and its minimum.
+ONE_NOTE, PER_FOLD, PER_LENGTH, LOWEST = 0.10, 0.07, 0.04, 0.10
+#: Thresholds are at most this share of the median leave-one-out score, over all classes …
+LEFT_OUT_SHARE = 0.6
+#: … and never below this share of t0: notes that differ more are not a class.
+LEAST_SHARE = 0.5
+#: In a class of at least this many notes, all alike but one, that one is odd if it scores less than this share of t0
+#: under the others.
+ENOUGH_TO_JUDGE, ODD_SHARE = 6, 0.5
 #: Where a threshold comes from, as models keep it, and in words.
-EXAMPLES, CALIBRATION, HAND = "examples", "calibration", "hand"
-SOURCES = {EXAMPLES: "from the examples", CALIBRATION: "calibrated", HAND: "set by hand"}
+FROM_EXAMPLES, CALIBRATED, SET_BY_HAND = "examples", "calibration", "hand"
+THRESHOLD_SOURCES = {FROM_EXAMPLES: "from the examples", CALIBRATED: "calibrated", SET_BY_HAND: "set by hand"}
 #: w, in natural logarithms: how far from t0 the valley may lie. At .3, songs in the field lose up to .05.
-WIDTH = 0.2
+VALLEY_WIDTH = 0.2
 #: Smoothing of the peaks, in natural logarithms.
 SMOOTHING = 0.06
 #: Peaks needed above t0, and between half of it and t0.
 LEAST_PEAKS = 10
 #: Peaks are collected from this share of t0 on.
-FROM = 0.4
+PEAKS_FROM = 0.4
 #: Places tried lie between t0 divided and multiplied by this.
-SPAN, N_PLACES = 2.0, 81
+VALLEY_SPAN, N_PLACES = 2.0, 81
 #: Bins of the histogram that is kept, in units of t0.
-BINS = np.geomspace(FROM, 8.0, 61)
+PEAK_BINS = np.geomspace(PEAKS_FROM, 8.0, 61)
+
+
+def absolute_threshold(n_notes: int, duration_s: float, *, pitch: bool) -> float:
+    """t0 of a class, from the number and duration of its notes.
+
+    >>> [round(absolute_threshold(n, 0.08, pitch=False), 3) for n in (1, 2, 5, 20)]
+    [0.201, 0.25, 0.314, 0.411]
+    >>> round(absolute_threshold(5, 0.08, pitch=True), 3), round(absolute_threshold(5, 2.0, pitch=False), 3)
+    (0.362, 0.185)
+    """
+    chances = PER_FOLD * np.log(n_notes * (2 if pitch else 1)) - PER_LENGTH * np.log(duration_s)
+    return max(LOWEST, ONE_NOTE + float(chances))
+
+
+def trained_thresholds(t0: np.ndarray, left_out: Sequence[np.ndarray]) -> np.ndarray:
+    """The threshold of each class, (C,), from its `absolute_threshold` and its leave-one-out scores.
+
+    All classes are on one scale and have a handful of notes each, so their left-out scores are pooled.
+
+    >>> t0, alike = np.array([0.3, 0.2]), np.array([0.9, 0.8, 0.7, 0.9, 0.8])
+    >>> trained_thresholds(t0, [alike, alike])
+    array([0.3, 0.2])
+    >>> trained_thresholds(t0, [alike / 3, alike / 3]).round(3)
+    array([0.16, 0.16])
+    """
+    pooled = np.concatenate([*left_out, []])
+    if not len(pooled):
+        return t0
+    return np.clip(LEFT_OUT_SHARE * float(np.median(pooled)), LEAST_SHARE * t0, t0)
+
+
+def odd_one(left_out: np.ndarray, t0: float) -> int | None:
+    """The single outlier of a class by leave-one-out score, or None.
+
+    A wrong annotation, or a note of another kind, would open the class to all that is like it. A kind takes two notes.
+
+    >>> odd_one(np.array([0.9, 0.8, 0.7, 0.1, 0.9, 0.8]), 0.3)
+    3
+    >>> odd_one(np.array([0.9, 0.2, 0.7, 0.1, 0.9, 0.8]), 0.3) is None
+    True
+    """
+    if len(left_out) < ENOUGH_TO_JUDGE:
+        return None
+    lowest, next_one = np.argsort(left_out, kind="stable")[:2].tolist()
+    return lowest if left_out[lowest] < ODD_SHARE * t0 and left_out[next_one] >= t0 else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +120,7 @@ class ClassCalibration:
     #: Peaks from half of t0 up to t0, and above.
     n_below: int
     n_above: int
-    #: Peaks in each of `BINS` · prior; the first and the last include those outside.
+    #: Peaks in each of `PEAK_BINS` · prior; the first and the last include those outside.
     counts: tuple[int, ...]
     #: Whether `threshold` was set by hand, which takes precedence.
     by_hand: bool = False
@@ -89,10 +152,10 @@ def calibrated(label: Any, prior: float, peaks: ArrayLike) -> ClassCalibration:
     'threshold 0.300 kept: 2 peaks above it and 0 below, 10 of each are needed; give more recordings'
     """
     x = np.asarray(peaks, dtype=float)
-    n_above, n_below = int((x >= prior).sum()), int(((x < prior) & (x >= prior / SPAN)).sum())
+    n_above, n_below = int((x >= prior).sum()), int(((x < prior) & (x >= prior / VALLEY_SPAN)).sum())
     enough = min(n_above, n_below) >= LEAST_PEAKS
-    inside = np.clip(x / prior, BINS[0], np.nextafter(BINS[-1], 0.0))
-    counts, _ = np.histogram(inside, BINS)
+    inside = np.clip(x / prior, PEAK_BINS[0], np.nextafter(PEAK_BINS[-1], 0.0))
+    counts, _ = np.histogram(inside, PEAK_BINS)
     return ClassCalibration(
         label=label,
         prior=float(prior),
@@ -105,10 +168,10 @@ def calibrated(label: Any, prior: float, peaks: ArrayLike) -> ClassCalibration:
 
 def valley(peaks: np.ndarray, prior: float) -> float:
     """The emptiest place near the prior; see the module's docstring."""
-    places = np.geomspace(prior / SPAN, prior * SPAN, N_PLACES)
+    places = np.geomspace(prior / VALLEY_SPAN, prior * VALLEY_SPAN, N_PLACES)
     distance = np.log(places)[:, np.newaxis] - np.log(peaks[peaks > 0.0])
     near = np.exp(-0.5 * (distance / SMOOTHING) ** 2).sum(axis=1)
-    cost = np.log1p(near) + 0.5 * (np.log(places / prior) / WIDTH) ** 2
+    cost = np.log1p(near) + 0.5 * (np.log(places / prior) / VALLEY_WIDTH) ** 2
     return float(places[np.argmin(cost)])
 
 
@@ -154,7 +217,7 @@ def there_are(name: Any, classes: Sequence[Any]) -> str:
 
 
 #: Factors of the thresholds: from where edges are refined to sixteen times that, fourteen per octave.
-FACTORS = LOOKED_AT * 2.0 ** (np.arange(57) / 14)
+FACTORS = REFINED_SHARE * 2.0 ** (np.arange(57) / 14)
 
 
 def sweep_thresholds(detector: "NoteDetector") -> np.ndarray:

@@ -6,34 +6,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from os import fsdecode
 from os.path import basename
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from outlark.audio.clips import is_path, loaded, outside_s, without_silence
 from outlark.audio.sound import resample
 from outlark.errors import InputError
-from outlark.features.base import FrontEnd
+from outlark.features.base import Frames, FrontEnd
 from outlark.plain_text import number_of
 from outlark.segments import REST, VERDICTS, Segment, in_order
 
 #: No class has such a name, in any case: in annotation files it could not be told from the verdict.
 RESERVED = frozenset({*VERDICTS, REST})
-
-
-class ClassModel(Protocol):
-    """A class model: learns from samples (n, d) and then scores others."""
-
-    classes_: np.ndarray
-    thresholds_: np.ndarray
-
-    def fit(self, X: np.ndarray, y: Any, groups: Any = None) -> Self:
-        """Learn the classes; `groups` are the numbers of the notes that the samples are from."""
-        ...
-
-    def class_scores(self, X: np.ndarray) -> np.ndarray:
-        """(n, C), high = member."""
-        ...
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -59,6 +44,14 @@ class Material:
         """Of the notes of each class, in the order of the labels."""
         labels = sorted({segment.label for _, segment in self.notes})
         return {label: [s.duration_s for _, s in self.notes if s.label == label] for label in labels}
+
+    def frames(self, front_end: FrontEnd) -> list[Frames]:
+        """The frames of each recording, by a front end that is fitted to them."""
+        if self.clips:
+            front_end.for_clips()
+        front_end.fit(self.recordings, self.sample_rate, self.segments)
+        transform = front_end.transform_clips if self.clips else front_end.transform
+        return [transform(recording) for recording in self.recordings]
 
 
 class Signals(NamedTuple):

@@ -291,7 +291,7 @@ def _model(
     given = {
         "file": f"models/{target.name}", "path": str(path.absolute()), "name": path.name,
         "audio": [str(one.absolute()) for one in audio],
-        "examples": dict(Counter(str(note["label"]) for note in detector.training_)),
+        "examples": dict(Counter(str(note["label"]) for note in detector.model_.training)),
     }  # fmt: skip
     return given, {str(label): float(threshold) for label, threshold in pairs}
 

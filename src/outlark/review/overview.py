@@ -10,7 +10,7 @@ from outlark.audio.sound import resample
 from outlark.audio.sound_files import SUFFIXES, without_sound_suffix
 from outlark.commands.plot import with_surroundings
 from outlark.detection.detector import NoteDetector
-from outlark.detection.thresholds import BINS, calibrated
+from outlark.detection.thresholds import PEAK_BINS, calibrated
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.note import NoteFrontEnd
 from outlark.review import queues
@@ -160,7 +160,7 @@ def histograms(project: Current, run: Run = None) -> list[Answer]:
             {
                 "class_id": ids[name], "prior": prior, "threshold": wanted[name],
                 "valley": judged.threshold if judged.moved else None, "in_words": judged.in_words,
-                "edges": (BINS * prior).tolist(), "counts": list(judged.counts),
+                "edges": (PEAK_BINS * prior).tolist(), "counts": list(judged.counts),
                 "right": [r["score"] for r in reviewed if r["verdict"] == "confirm"],
                 "wrong": [r["score"] for r in reviewed if r["verdict"] != "confirm"],
             }

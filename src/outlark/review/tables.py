@@ -19,7 +19,6 @@ from outlark.annotations.formats import WRITTEN
 from outlark.audio.facts import Facts
 from outlark.audio.sound_files import folded, meant_by, recording_of_table
 from outlark.commands.tables import BY_HAND
-from outlark.detection.decode.decisions import Decisions
 from outlark.detection.scores_file import load_scores
 from outlark.errors import InputError
 from outlark.plain_text import number_of
@@ -166,7 +165,7 @@ def _about(project: Project, recording: ProjectRecording, scope: str) -> About:
     run = None if scope == "reviewed" else project.run()
     settings: Mapping[str, Any] = {}
     if run is not None and run["model"] is not None:
-        decisions = load(project.folder / run["model"]).decisions or Decisions()
+        decisions = load(project.folder / run["model"]).decisions_
         settings = {"decisions": decisions.get_params(), "channel": "mix", "verdicts": [KNOWN, AMBIGUOUS, UNKNOWN]}
     sha256 = None if run is None else run["sha256"]
     facts = _facts(project, recording).as_dict()

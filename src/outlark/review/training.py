@@ -22,7 +22,7 @@ from outlark.commands.train.retraining import Parent, retrain
 from outlark.detection.detector import NoteDetector
 from outlark.detection.scores_file import KeptScores, ScoreKeeper, load_scores
 from outlark.detection.stream import Found
-from outlark.detection.thresholds import FROM
+from outlark.detection.thresholds import PEAKS_FROM
 from outlark.errors import AudioError, InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.review import runs
@@ -305,8 +305,8 @@ def _store_found(
 
 
 def _candidates(detector: NoteDetector, kept: KeptScores) -> list[Segment]:
-    """Possible notes: segments that reach `FROM` times the thresholds of training."""
-    lower = _with_thresholds(kept, np.asarray(kept.scores.layout.thresholds) * FROM)
+    """Possible notes: segments that reach `PEAKS_FROM` times the thresholds of training."""
+    lower = _with_thresholds(kept, np.asarray(kept.scores.layout.thresholds) * PEAKS_FROM)
     return [segment for segment in lower.decide(detector) if segment.label is not None]
 
 
@@ -355,7 +355,7 @@ def _health_of(detector: NoteDetector, ids: Sequence[int | None]) -> dict[str, d
     `ids` are those of the training notes, in the order of the training record; None for notes of a given model.
     """
     found: dict[str, dict[str, Any]] = {}
-    if not isinstance(detector.class_model_, MDDKM) or len(ids) != len(detector.training_):
+    if not isinstance(detector.class_model_, MDDKM) or len(ids) != len(detector.model_.training):
         return found
     judged = {note.note: note for note in detector.class_model_.health().notes}
     for number, annotation in enumerate(ids):

@@ -20,15 +20,13 @@ import sklearn
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from outlark.detection.decode.decisions import Decisions
+from outlark.detection.decisions import Decisions
 from outlark.detection.detector import NoteDetector
 from outlark.detection.edges import LOOK, Edges
-from outlark.detection.frame_level import FrameModel
-from outlark.detection.model import DetectorModel
-from outlark.detection.note_level import NoteModel
-from outlark.detection.scorers import CLEAR_DB, SOUND_DB
+from outlark.detection.model import DetectorModel, NoteModel
+from outlark.detection.scorer import MAX_CONTRAST_DB, SOUND_DB
 from outlark.detection.second_stage import Embedding, SecondStage, identity_of
-from outlark.detection.thresholds import BINS, HAND, ClassCalibration
+from outlark.detection.thresholds import PEAK_BINS, SET_BY_HAND, ClassCalibration
 from outlark.embeddings import BirdNET
 from outlark.errors import InputError, ModelFileError
 from outlark.estimators.mddkm import MDDKM
@@ -44,6 +42,8 @@ from outlark.files.fields import NEWER, OLDER, Fields, Table, decoded, encoded, 
 from outlark.maths.choice import ChoiceTrial
 from outlark.maths.description import Description, describe
 from outlark.maths.landmarks import LandmarkDescription
+from outlark.paper.decisions import Rules
+from outlark.paper.detector import FrameDetector, FrameModel
 from outlark.version import __version__
 
 Arrays = dict[str, np.ndarray]
@@ -51,7 +51,7 @@ KIND = "NoteDetector"
 #: The classes that a file may name.
 CLASS_MODELS: dict[str, type[MDDKM] | type[PKNN]] = {"MDDKM": MDDKM, "PKNN": PKNN}
 FRONT_ENDS: dict[str, type[FrontEnd]] = {kind.__name__: kind for kind in (HLDSFrontEnd, NoteFrontEnd, ArrayFrontEnd)}
-DECISIONS = {"Decisions": Decisions}
+DECISIONS: dict[str, type[Decisions]] = {"Decisions": Decisions, "Rules": Rules}
 EMBEDDINGS = {"outlark.embeddings.BirdNET": BirdNET}
 #: Most samples of these settings, so that no file can ask for all the memory there is.
 MOST_SAMPLES = {"window_s": 2**18, "surroundings_s": 2**18, "lag_s": 2**22}
@@ -165,17 +165,17 @@ LAYOUT: Table = {
     "thresholds": ("thresholds", "float+inf C"),
     "shortest_s": ("shortest_s", "positive C"),
     "longest_s": ("longest_s", "positive C"),
-    "note_thresholds": ("note_thresholds", "float+inf C optional"),
+    "note_thresholds": ("mean_thresholds", "float+inf C optional"),
 }
 NOTES: Table = {
     "lengths": ("lengths", "positive L"),
     "allowed": ("allowed", "bool LC"),
-    "thresholds": ("thresholds", "float+inf C"),
+    "thresholds": ("spectral_thresholds", "float+inf C"),
     "starts": ("starts", "float Ceb"),
     "ends": ("ends", "float Ceb"),
     "left_out_counts": ("left_out_counts", "int C"),
     "left_out": ("left_out", "float *"),
-    "contrast_db": ("contrast_db", "float 1 optional"),
+    "contrast_db": ("contrast_db", "float 1"),
     "rejected_counts": ("rejected_counts", "int C optional"),
     "rejected": ("rejected", "float *d optional"),
 }
@@ -210,7 +210,7 @@ def save(model: NoteDetector | MDDKM | PKNN, path: str | os.PathLike[str]) -> No
     >>> with TemporaryDirectory() as folder:
     ...     save(detector, f"{folder}/titmouse.outlark")
     ...     again = load(f"{folder}/titmouse.outlark")
-    >>> again.classes_.tolist(), again.training_[0]["label"]
+    >>> again.classes_.tolist(), again.model_.training[0]["label"]
     (['cach-Z', 'tuti-F'], 'tuti-F')
     """
     estimator = type(model) in CLASS_MODELS.values()
@@ -347,7 +347,7 @@ def _description(fields: Fields, sizes: dict[str, int], prefix: str) -> Descript
 
 def detector_state(detector: Any) -> tuple[dict[str, Any], Arrays]:
     """All that a trained detector knows, as strict JSON and arrays; an error for one that does not work."""
-    if type(detector) is not NoteDetector:
+    if type(detector) not in (NoteDetector, FrameDetector):
         kinds = ", ".join(CLASS_MODELS)
         raise InputError(f"{type(detector).__name__} cannot be saved; give a {KIND}, or one of {kinds}")
     check_is_fitted(detector)
@@ -355,6 +355,7 @@ def detector_state(detector: Any) -> tuple[dict[str, Any], Arrays]:
     fields = Fields(put_kind(front_end, FRONT_ENDS), {})
     fields.put(LEARNT.get(type(front_end), {}), partial(getattr, front_end))
     class_model, of_class_model = estimator_state(detector.class_model_)
+    detector._check_parameters()  # they may have been set since
     detector.try_out()
     model, layout = detector.model_, detector.layout_
     header = {
@@ -377,12 +378,12 @@ def detector_state(detector: Any) -> tuple[dict[str, Any], Arrays]:
     }
     header = {name: value for name, value in header.items() if value or name not in OF_SOME}
     arrays = _named("front_end", fields.arrays) | _named("describer", of_class_model)
-    arrays |= _named("layout", {name: getattr(layout, name) for name in LAYOUT})
+    arrays |= _named("layout", {name: getattr(layout, attribute) for name, (attribute, _) in LAYOUT.items()})
     if model.second_stage is not None:
         header["second_stage"], more = _second_stage_state(model.second_stage)
         arrays |= _named("second_stage", more)
-    if isinstance(model.first_stage, NoteModel):
-        arrays |= _named("notes", _note_arrays(model.first_stage))
+    if isinstance(model, NoteModel):
+        arrays |= _named("notes", _note_arrays(model))
     return header, arrays
 
 
@@ -413,15 +414,28 @@ def _detector(header: dict[str, Any], arrays: Arrays, embedding: Embedding | Non
     class_model = estimator_from(header["describer"], _part(arrays, "describer/"))
     front_end = _front_end(header, _part(arrays, "front_end/"), class_model.n_features_in_)
     model = _model(header, arrays, front_end, class_model, embedding)
-    detector = NoteDetector(
-        None if model.choice else clone(front_end),  # it chose its own settings, and will do so again
-        None if "notes/contrast_db" in arrays else clone(class_model),
-        take_kind(header["decisions"], DECISIONS, "way to decide"),
-        gap_s=decoded(header["gap_s"], "gap_s"),
-        embedding=None if model.second_stage is None else model.second_stage.embedding,
-    )
+    decisions = _decisions(header["decisions"], model.level)
+    detector: NoteDetector
+    if isinstance(model, NoteModel):
+        given = None if model.choice else clone(model.front_end)  # it chose its own settings, and will do so again
+        embedding = None if model.second_stage is None else model.second_stage.embedding
+        detector = NoteDetector(given, decisions, embedding=embedding)
+    else:
+        gap_s = decoded(header["gap_s"], "gap_s")
+        detector = FrameDetector(clone(front_end), clone(class_model), cast("Rules", decisions), gap_s=gap_s)
     detector.model_ = model
+    detector._check_parameters()
     return detector
+
+
+def _decisions(found: Any, level: str) -> Decisions:
+    """Files of earlier versions have one kind of decisions for both levels, with the name of a decoder."""
+    if isinstance(found, dict) and isinstance(found.get("parameters"), dict) and "decoder" in found["parameters"]:
+        kind = Rules if level == "frame" else Decisions
+        kept = kind().get_params(deep=False).keys()
+        require(found["parameters"]["decoder"] != "viterbi", f"it decides by Viterbi, which is gone: {OLDER}")
+        found = {"kind": kind.__name__, "parameters": {k: v for k, v in found["parameters"].items() if k in kept}}
+    return take_kind(found, DECISIONS, "way to decide")
 
 
 def _check_derived(detector: NoteDetector, header: dict[str, Any], arrays: Arrays) -> None:
@@ -429,7 +443,7 @@ def _check_derived(detector: NoteDetector, header: dict[str, Any], arrays: Array
     for name, found, fitting in (
         ("classes", header["classes"], _encoded_classes(detector)),
         ("frames", header["frames"], _frames(detector)),
-        ("threshold_sources", header["threshold_sources"], detector.threshold_sources_),
+        ("threshold_sources", header["threshold_sources"], detector.model_.threshold_sources),
         ("thresholds", arrays["layout/thresholds"].tolist(), detector.layout_.thresholds.tolist()),
     ):
         require(found == fitting, f"its {name} are {found!r:.100}, but the rest of the file gives {fitting!r:.100}")
@@ -501,19 +515,20 @@ def _model(
     require(sentences, f"its choice of a front end is {choice!r:.100}, not sentences")
     sizes = {"C": len(classes), "d": class_model.n_features_in_, "1": 1}
     layout = Fields({}, _part(arrays, "layout/")).take(LAYOUT, sizes)
-    stage: NoteModel | FrameModel
-    if front_end.note_level:
-        stage = _note_model(cast("NoteFrontEnd", front_end), class_model, _part(arrays, "notes/"), sizes)
-    else:
-        stage = FrameModel(front_end=front_end, class_model=class_model, note_thresholds=layout["note_thresholds"])
     in_use = zip(classes, sources, layout["thresholds"].tolist(), strict=True)
-    return DetectorModel(
-        first_stage=stage,
+    kind: type[DetectorModel] = NoteModel if front_end.note_level else FrameModel
+    own: dict[str, Any] = {"mean_thresholds": layout["mean_thresholds"]}
+    if front_end.note_level:
+        own = _note_fields(cast("NoteFrontEnd", front_end), class_model, _part(arrays, "notes/"), sizes)
+    return kind(
+        front_end=front_end,
+        class_model=class_model,
+        **own,
         shortest_s=layout["shortest_s"],
         longest_s=layout["longest_s"],
         second_stage=_second_stage(header.get("second_stage"), _part(arrays, "second_stage/"), classes, embedding),
         calibration=_calibration(header.get("calibration", []), classes),
-        by_hand={label: threshold for label, source, threshold in in_use if source == HAND},
+        by_hand={label: threshold for label, source, threshold in in_use if source == SET_BY_HAND},
         training=_notes(header["training"], classes),
         negatives=_notes(header.get("negatives", []), classes),
         lineage=_records(header.get("lineage", []), ANCESTOR, "model that it was trained from"),
@@ -521,39 +536,38 @@ def _model(
     )
 
 
-def _note_model(front_end: NoteFrontEnd, class_model: Any, arrays: Arrays, sizes: dict[str, int]) -> NoteModel:
+def _note_fields(front_end: NoteFrontEnd, class_model: Any, arrays: Arrays, sizes: dict[str, int]) -> dict[str, Any]:
     found = Fields({}, arrays).take(NOTES, {**sizes, "b": front_end.n_bands})
     left_out, n_spectra, contrast_db = _split(found, "left_out"), found["starts"].shape[1], found["contrast_db"]
     require(n_spectra in (LOOK + 1, 2 * LOOK + 1), f"array 'starts' has {n_spectra} spectra")
     in_order = all((np.diff(scores) >= 0.0).all() for scores in left_out)
     require(in_order, "array 'left_out' must hold the scores of each class in order")
-    fits = contrast_db is None or SOUND_DB <= contrast_db[0] <= CLEAR_DB
-    require(fits, f"array 'contrast_db' is {contrast_db}, not {SOUND_DB:g} to {CLEAR_DB:g}")
+    fits = SOUND_DB <= contrast_db[0] <= MAX_CONTRAST_DB
+    require(fits, f"array 'contrast_db' is {contrast_db}, not {SOUND_DB:g} to {MAX_CONTRAST_DB:g}")
     both = (found["rejected"] is None) == (found["rejected_counts"] is None)
     require(both, "of the arrays 'rejected' and 'rejected_counts', one is missing")
     rejected = None
     if found["rejected"] is not None:
         pairs = zip(_split(found, "rejected"), class_model.descriptions_, strict=True)
         rejected = [describe(X, own.ell, own.ratio) if len(X) else None for X, own in pairs]
-    return NoteModel(
-        front_end=front_end,
-        class_model=class_model,
-        edges=Edges(found["starts"], found["ends"]),
-        left_out=left_out,
-        contrast_db=None if contrast_db is None else float(contrast_db[0]),
-        rejected=rejected,
-        **{name: found[name] for name in ("lengths", "allowed", "thresholds")},
-    )
+    return {
+        "edges": Edges(found["starts"], found["ends"]),
+        "left_out": left_out,
+        "contrast_db": float(contrast_db[0]),
+        "rejected": rejected,
+        **{name: found[name] for name in ("lengths", "allowed", "spectral_thresholds")},
+    }
 
 
 def _note_arrays(model: NoteModel) -> dict[str, Any]:
     assert model.edges is not None
-    arrays = {name: getattr(model, name) for name in ("lengths", "allowed", "thresholds")} | vars(model.edges)
+    arrays = {"lengths": model.lengths, "allowed": model.allowed, "thresholds": model.spectral_thresholds}
+    arrays |= vars(model.edges)
     arrays |= _joined("left_out", [scores.astype(float) for scores in model.left_out])
     if model.rejected is not None:
         none = np.empty((0, model.class_model.n_features_in_))
         arrays |= _joined("rejected", [none if d is None else d.X for d in model.rejected])
-    return arrays | {"contrast_db": None if model.contrast_db is None else np.array([model.contrast_db])}
+    return arrays | {"contrast_db": np.array([model.contrast_db])}
 
 
 def _joined(name: str, of_classes: list[np.ndarray]) -> Arrays:
@@ -642,7 +656,7 @@ def _calibration(found: Any, classes: list[Any]) -> tuple[ClassCalibration, ...]
     labels = [decoded(row["label"], "label") for row in rows]
     require(labels in ([], classes), f"its calibration is of {labels!r:.100}")
     for row in rows:
-        fits = len(row["counts"]) == len(BINS) - 1 and row["prior"] > 0.0
+        fits = len(row["counts"]) == len(PEAK_BINS) - 1 and row["prior"] > 0.0
         require(fits, f"the calibration of a class is {row!r:.200}, which is not valid")
     return tuple(
         ClassCalibration(**{**row, "label": label, "counts": tuple(row["counts"])})

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import cache
 
-from outlark import NoteDetector
+from outlark import FrameDetector, NoteDetector
 from outlark.data.synthetic import Note
 from outlark.paper.experiment.dataset import Dataset
 from outlark.paper.experiment.methods import Method
@@ -12,7 +12,7 @@ from outlark.paper.experiment.run import Results, outcome
 from outlark.paper.experiment.template_matching import TemplateMatching
 
 DETECTORS = (
-    Method("mddkm-paper", "literal", NoteDetector.paper),
+    Method("mddkm-paper", "literal", FrameDetector.paper),
     Method("mddkm", "whole notes", NoteDetector),
     Method("templates", "template matching", TemplateMatching),
 )

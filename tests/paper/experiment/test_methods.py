@@ -8,6 +8,8 @@ import pytest
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.detector import NoteDetector
 from outlark.errors import InputError
+from outlark.paper.decisions import Rules
+from outlark.paper.detector import FrameDetector
 from outlark.paper.experiment.methods import METHODS, Method, method
 
 CLASSES = ("tuti-D", "tuti-F", "cach-Z")
@@ -69,7 +71,7 @@ def test_the_table_is_in_order_and_names_agree():
 
 
 @pytest.mark.parametrize(
-    "spec", ["hlds:knn:viterbi", "hlds:platt-reject:rules", "hlds-top:occgp:paper", "hlds:svm", "hlds:mahalanobis"]
+    "spec", ["hlds:knn:paper", "hlds:platt-reject:rules", "hlds-top:occgp:paper", "hlds:svm", "hlds:mahalanobis"]
 )
 def test_specifications_run(spec, clip):
     audio, _ = clip
@@ -77,10 +79,10 @@ def test_specifications_run(spec, clip):
 
 
 def test_a_specification_is_a_method_of_that_name():
-    found = method("hlds:knn:viterbi")
+    found = method("hlds:knn:paper")
     assert isinstance(found, Method)
-    assert found.name == "hlds:knn:viterbi"
-    assert found.make().decisions.decoder == "viterbi"
+    assert found.name == "hlds:knn:paper"
+    assert found.make().decisions.get_params() == Rules.paper().get_params()
     assert found.make() is not found.make()
     assert isinstance(pickle.loads(pickle.dumps(found)).make(), NoteDetector)
 
@@ -90,7 +92,7 @@ def same(one, other):
 
 
 def test_the_paper_has_two_names():
-    assert same(method("hlds-top:mddkm-paper:paper").make(), NoteDetector.paper())
+    assert same(method("hlds-top:mddkm-paper:paper").make(), FrameDetector.paper())
     assert same(method("hlds-top:pknn:paper").make(), METHODS["pknn-paper-left-out"].make())
     assert same(method("hlds-top:occgp:paper").make(), METHODS["occgp-paper"].make())
     assert same(METHODS["mddkm"].make(), NoteDetector())
@@ -100,7 +102,7 @@ def test_left_out_thresholds_are_learnt():
     for name in ("mddkm-paper-left-out", "pknn-paper-left-out", "occgp-paper"):
         detector = METHODS[name].make()
         assert detector.class_model.threshold == "leave-note-out"
-        assert same(detector.set_params(class_model=None), NoteDetector.paper().set_params(class_model=None))
+        assert same(detector.set_params(class_model=None), FrameDetector.paper().set_params(class_model=None))
     for name in ("mddkm-paper", "pknn-paper"):
         assert METHODS[name].make().class_model.threshold == "paper"
 
@@ -111,10 +113,10 @@ def test_left_out_thresholds_are_learnt():
         ("mdkm", "no method 'mdkm'; choose one of mddkm-paper.*FRONT:DESCRIBER"),
         ("hdls:knn", "no front end 'hdls'; choose one of note, hlds, hlds-top"),
         ("hlds:nn", "no class model 'nn'; choose one of mddkm, .*platt-reject"),
-        ("hlds:knn:rule", "no decision rule 'rule'; choose one of rules, paper, viterbi, notes"),
-        ("hlds:knn:viterbi:x", "no decision rule 'viterbi:x'"),
-        ("note:knn:viterbi", "choose notes$"),
-        ("hlds:knn:notes", "choose rules, paper or viterbi$"),
+        ("hlds:knn:rule", "no decision rule 'rule'; choose one of rules, paper, notes"),
+        ("hlds:knn:paper:x", "no decision rule 'paper:x'"),
+        ("note:knn:paper", "choose notes$"),
+        ("hlds:knn:notes", "choose rules or paper$"),
         ("", "no method ''"),
     ],
 )

@@ -8,7 +8,7 @@ side, because the noise floor looks 10 s back and 2 s ahead.
 
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -77,7 +77,7 @@ class Learnt:
                 shortest_s=float(layout.shortest_s[c]),
                 longest_s=float(layout.longest_s[c]),
                 threshold=float(layout.thresholds[c]),
-                negatives=sum(note["label"] == label for note in self.detector.negatives_),
+                negatives=sum(note["label"] == label for note in self.detector.model_.negatives),
             )
             found.append(of_class)
         return found
@@ -137,7 +137,7 @@ def _least(notes: Sequence[Example]) -> tuple[list[float], list[float]]:
 def _durations(learnt: Learnt) -> list[float]:
     """Of the notes, in seconds; clips may be whole files."""
     if learnt.examples.clips:
-        return [record["end_s"] - record["start_s"] for record in learnt.detector.training_]
+        return [record["end_s"] - record["start_s"] for record in learnt.detector.model_.training]
     return [_marked_s(note) for note in learnt.examples.notes]
 
 
@@ -211,10 +211,11 @@ class Clip:
         part = without_quiet(self.used, self.rate)
         return replace(self, part=slice(self.part.start + part.start, self.part.start + part.stop))
 
-    def put_in_place(self, record: dict[str, Any]) -> None:
-        """Make a `training_record` refer to the file."""
+    def in_file(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """A `training_record` that refers to the file."""
         before_s = (self.before + self.part.start) / self.rate
-        record |= {"name": self.note.recording.name, "start_s": before_s, "end_s": before_s + record["end_s"]}
+        place = {"name": self.note.recording.name, "start_s": before_s, "end_s": before_s + record["end_s"]}
+        return {**record, **place}
 
 
 def _learn_clips(examples: Examples, detector: NoteDetector, channel: int | str, trim: bool, watch: Watch) -> Learnt:
@@ -235,8 +236,8 @@ def _learn_clips(examples: Examples, detector: NoteDetector, channel: int | str,
     used, rates = trimmed if trim else clips, [clip.rate for clip in clips]
     on_rates = _on_rates(rates, [[clip.note.label] for clip in clips])
     detector.fit([clip.used for clip in used], [clip.note.label for clip in used], rates)
-    for record, clip in zip(detector.training_, used, strict=True):
-        clip.put_in_place(record)
+    training = [clip.in_file(record) for record, clip in zip(detector.model_.training, used, strict=True)]
+    detector.model_ = replace(detector.model_, training=training)
     return Learnt(
         detector=detector,
         examples=replace(examples, notes=tuple(clip.note for clip in used)),
@@ -302,20 +303,20 @@ class AnnotatedSound:
         rates = [excerpt.sample_rate for excerpt in self.excerpts]
         return [excerpt.samples for excerpt in self.excerpts], [excerpt.notes for excerpt in self.excerpts], rates
 
-    def put_in_place(self, records: Sequence[dict[str, Any]]) -> None:
-        """Make each `training_record` refer to its recording."""
-        for record in records:
-            excerpt = self.excerpts[record["recording"]]
-            before_s = excerpt.first / excerpt.sample_rate
-            record |= {"recording": self.recordings.index(excerpt.recording), "name": excerpt.recording.name}
-            record |= {"start_s": before_s + record["start_s"], "end_s": before_s + record["end_s"]}
+    def in_file(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """A `training_record` that refers to its recording."""
+        excerpt = self.excerpts[record["recording"]]
+        before_s = excerpt.first / excerpt.sample_rate
+        place = {"recording": self.recordings.index(excerpt.recording), "name": excerpt.recording.name}
+        return {**record, **place, "start_s": before_s + record["start_s"], "end_s": before_s + record["end_s"]}
 
 
 def _learn_annotations(examples: Examples, detector: NoteDetector, channel: int | str, watch: Watch) -> Learnt:
     sound = _read_around(examples.notes, channel, watch)
     samples, notes, rates = sound.examples
     detector.fit_recordings(samples, notes, rates)
-    sound.put_in_place(detector.training_)
+    training = [sound.in_file(record) for record in detector.model_.training]
+    detector.model_ = replace(detector.model_, training=training)
     seconds = sum(len(own) / rate for own, rate in zip(samples, rates, strict=True))
     said = f"used {seconds:.0f} s around the annotations, out of {sound.there_s:.0f} s of recordings"
     part = [said] if _margin(sound.there_s, len(examples.notes)) is not None else []
@@ -413,22 +414,28 @@ def _segment(note: Example, rate: int, n_samples: int, remarks: list[str]) -> Se
 def reject(detector: NoteDetector, negatives: Sequence[Example], channel: int | str, watch: Watch) -> list[str]:
     """Make a trained detector reject negatives, clips and annotations; returns remarks."""
     clips, annotated = ([note for note in negatives if note.is_clip is wanted] for wanted in (True, False))
-    before = len(detector.negatives_)
+    before = len(detector.model_.negatives)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AsGoodAsNotes)  # reported below, with the names of the files
         if clips:
             _reject_clips(detector, [Clip.of(note, channel) for note in clips])
         remarks = _reject_annotations(detector, annotated, channel, watch)
-    new = detector.negatives_[before:]
+    new = detector.model_.negatives[before:]
     return remarks if detector.note_model_ is None else [*remarks, *as_good_as_notes(detector.note_model_, new)]
 
 
 def _reject_clips(detector: NoteDetector, clips: Sequence[Clip]) -> None:
-    before = len(detector.negatives_)
+    before = len(detector.model_.negatives)
     labels, rates = [clip.note.label for clip in clips], [clip.rate for clip in clips]
     detector.reject_clips([clip.used for clip in clips], labels, rates)
-    for record, clip in zip(detector.negatives_[before:], clips, strict=True):
-        clip.put_in_place(record)
+    new = zip(detector.model_.negatives[before:], clips, strict=True)
+    _replace_negatives(detector, before, [clip.in_file(record) for record, clip in new])
+
+
+def _replace_negatives(detector: NoteDetector, first: int, records: Sequence[Mapping[str, Any]]) -> None:
+    """From number `first` on."""
+    negatives = [*detector.model_.negatives[:first], *records]
+    detector.model_ = replace(detector.model_, negatives=negatives)
 
 
 def _reject_annotations(
@@ -438,11 +445,10 @@ def _reject_annotations(
     remarks: list[str] = []
     of_recording = _by_recording(notes)
     for number, own in enumerate(of_recording.values()):
-        sound, before = _read_around(own, channel, lambda done, total: None), len(detector.negatives_)
+        sound, before = _read_around(own, channel, lambda done, total: None), len(detector.model_.negatives)
         detector.reject(*sound.examples)
-        sound.put_in_place(detector.negatives_[before:])
-        for record in detector.negatives_[before:]:
-            record["recording"] = number
+        new = detector.model_.negatives[before:]
+        _replace_negatives(detector, before, [sound.in_file(record) | {"recording": number} for record in new])
         remarks += sound.beyond
         watch(number + 1, len(of_recording))
     return remarks
@@ -474,7 +480,7 @@ def _on_files(examples: Examples) -> Iterator[str]:
 
 
 def _odd(learnt: Learnt) -> Iterator[str]:
-    training = learnt.detector.training_
+    training = learnt.detector.model_.training
     lengths = [record["end_s"] - record["start_s"] for record in training]
     n_long = sum(length_s > LONG_NOTE_S for length_s in lengths)
     if n_long:

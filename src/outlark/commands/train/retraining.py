@@ -61,9 +61,9 @@ def retrain(
     """
     if not new.notes and not new.negatives:
         raise InputError("there are no new notes or negatives; give corrected annotation files, or --negative")
-    detector, before = parent.detector, list(parent.detector.lineage_)
+    detector, before = parent.detector, list(parent.detector.model_.lineage)
     negatives = at_most(in_order(new.negatives), USUAL_NEGATIVES if max_examples is None else max_examples)
-    own = Examples(notes=tuple(map(named_example, detector.training_)), clips=False)
+    own = Examples(notes=tuple(map(named_example, detector.model_.training)), clips=False)
     if new.notes or _contradicted(own.notes, new.negatives):
         beside = sorted({note.recording.parent for note in (*new.notes, *new.negatives)})
         old = examples_of(parent, [*audio, *beside], channel)
@@ -80,8 +80,9 @@ def retrain(
         remarks = reject(detector, negatives, channel, watch or (lambda done, total: None))
         learnt = Learnt(detector=detector, examples=own, seconds=0.0, remarks=(*new.remarks, *remarks))
     counts = {"kept": len(kept.notes), "added": len(added), "negatives": len(negatives)}
-    detector.lineage_ = [*before, {"name": parent.path.name, "sha256": parent.sha256, **counts}]
-    return replace(learnt, remarks=(*learnt.remarks, _in_all(detector.lineage_[-1], len(new.negatives))))
+    line = {"name": parent.path.name, "sha256": parent.sha256, **counts}
+    detector.model_ = replace(detector.model_, lineage=[*before, line])
+    return replace(learnt, remarks=(*learnt.remarks, _in_all(line, len(new.negatives))))
 
 
 def _in_all(line: Mapping[str, Any], n_negatives: int) -> str:
@@ -153,7 +154,7 @@ def examples_of(parent: Parent, folders: Paths, channel: int | str = "mix") -> E
     for path in (*(file for folder in looked_in for file in sounds_within(folder)), *beside):
         files[path.name.casefold()].setdefault(os.path.realpath(path), path)
     examples, lost = [], []
-    for note in (*detector.training_, *detector.negatives_):
+    for note in (*detector.model_.training, *detector.model_.negatives):
         place = _found(note, list(files[str(note["name"]).casefold()].values()), parent, channel)
         if place is None:
             lost.append(note)
@@ -161,8 +162,8 @@ def examples_of(parent: Parent, folders: Paths, channel: int | str = "mix") -> E
             examples.append(replace(named_example(note), recording=place, table=parent.path))
     if lost:
         raise InputError(_lost(lost, parent, files, [*looked_in, parent.path.parent]))
-    n = len(detector.training_)
-    clips = any(note.get("clip", False) for note in detector.training_)
+    n = len(detector.model_.training)
+    clips = any(note.get("clip", False) for note in detector.model_.training)
     return Examples(notes=tuple(examples[:n]), negatives=tuple(examples[n:]), clips=clips)
 
 

@@ -7,13 +7,15 @@ from types import MappingProxyType
 from typing import Any
 
 from outlark.commands import Line, TextTable
-from outlark.detection.decode.decisions import Decisions
-from outlark.detection.detector import GAP_S, UNIT_SETTINGS, NoteDetector
+from outlark.detection.decisions import Decisions
+from outlark.detection.detector import GAP_S, NoteDetector
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.estimators.pknn import PKNN
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
+from outlark.paper.decisions import Rules
+from outlark.paper.detector import FrameDetector
 from outlark.paper.experiment.rivals import (
     LEARNT,
     ClassMahalanobis,
@@ -24,18 +26,22 @@ from outlark.paper.experiment.rivals import (
     PlattReject,
 )
 from outlark.paper.experiment.template_matching import TemplateMatching
+from outlark.paper.learnt_thresholds import LearntNoteDetector
 
 FRONTS: Mapping[str, Callable[[], Any]] = MappingProxyType(
     {"note": NoteFrontEnd, "hlds": HLDSFrontEnd, "hlds-top": HLDSFrontEnd.paper}
 )
-DECISIONS: Mapping[str, Callable[[], Decisions]] = MappingProxyType(
+DECISIONS: Mapping[str, Callable[[], Any]] = MappingProxyType(
     {
-        "rules": partial(Decisions, decoder="rules"),
-        "paper": Decisions.paper,
-        "viterbi": partial(Decisions, decoder="viterbi"),
-        "notes": partial(Decisions, decoder="notes"),
+        "rules": Rules,
+        "paper": Rules.paper,
+        "notes": Decisions,
     }
 )
+
+
+#: MDD-KM for frames of length 1: σ = 1, and σ_reg²/σ² = .1 because there are few of them in many dimensions.
+UNIT_SETTINGS: dict[str, Any] = {"metric": "euclidean", "sigma": 1.0, "sigma_reg": 0.1**0.5}
 
 
 def _model(make: Callable[..., Any], front: str) -> Any:
@@ -56,7 +62,7 @@ def _occgp(front: str) -> IndependentOCCGP:
 CLASS_MODELS: Mapping[str, Callable[[str], Any]] = MappingProxyType(
     {
         "mddkm": lambda front: None,
-        "mddkm-paper": lambda front: NoteDetector.paper().class_model,
+        "mddkm-paper": lambda front: MDDKM.paper(),
         "pknn": lambda front: PKNN(n_prototypes=2) if front == "note" else PKNN(),
         "pknn-paper": lambda front: PKNN.paper(),
         "occgp": _occgp,
@@ -89,8 +95,8 @@ def method(text: str) -> Method:
 
     Examples
     --------
-    >>> method("mddkm").title, method("hlds:knn:viterbi").title
-    ('note-level, MDD-KM', 'hlds, knn, viterbi')
+    >>> method("mddkm").title, method("hlds:knn:paper").title
+    ('note-level, MDD-KM', 'hlds, knn, paper')
     """
     if text in METHODS:
         return METHODS[text]
@@ -98,7 +104,7 @@ def method(text: str) -> Method:
     if not colon:
         raise InputError(
             f"there is no method {text!r}; choose one of {', '.join(METHODS)}, or FRONT:DESCRIBER[:DECISIONS], as in "
-            "hlds:knn:viterbi"
+            "hlds:knn:paper"
         )
     class_model, _, decisions = rest.partition(":")
     decisions = decisions or ("notes" if front == "note" else "rules")
@@ -113,15 +119,17 @@ def method(text: str) -> Method:
     if (front == "note") != (decisions == "notes"):
         raise InputError(
             f"{text!r}: the front end 'note' and the decoder 'notes' only work together; "
-            f"choose {'notes' if front == 'note' else 'rules, paper or viterbi'}"
+            f"choose {'notes' if front == 'note' else 'rules or paper'}"
         )
     return Method(text, ", ".join(text.split(":")), partial(_detector, front, class_model, decisions))
 
 
 def _detector(front: str, class_model: str, decisions: str) -> NoteDetector:
+    front_end, model, decide = FRONTS[front](), CLASS_MODELS[class_model](front), DECISIONS[decisions]()
+    if front == "note":
+        return NoteDetector(front_end, decide) if model is None else LearntNoteDetector(model, front_end, decide)
     # The paper's clips follow each other without a gap.
-    gap_s = 0.0 if front == "hlds-top" else GAP_S
-    return NoteDetector(FRONTS[front](), CLASS_MODELS[class_model](front), DECISIONS[decisions](), gap_s=gap_s)
+    return FrameDetector(front_end, model, decide, gap_s=0.0 if front == "hlds-top" else GAP_S)
 
 
 def _note_level(name: str, title: str) -> Method:
@@ -129,18 +137,18 @@ def _note_level(name: str, title: str) -> Method:
 
 
 _METHODS = (
-    Method("mddkm-paper", "as published, MDD-KM", NoteDetector.paper),
+    Method("mddkm-paper", "as published, MDD-KM", FrameDetector.paper),
     Method(
         "mddkm-paper-left-out",
         "as published, MDD-KM, left-out thresholds",
-        lambda: NoteDetector.paper(MDDKM.paper(threshold=LEARNT)),
+        lambda: FrameDetector.paper(MDDKM.paper(threshold=LEARNT)),
     ),
-    Method("pknn-paper", "as published, PKNN", lambda: NoteDetector.paper(PKNN.paper())),
-    Method("pknn-paper-left-out", "as published, PKNN, left-out thresholds", lambda: NoteDetector.paper(PKNN())),
+    Method("pknn-paper", "as published, PKNN", lambda: FrameDetector.paper(PKNN.paper())),
+    Method("pknn-paper-left-out", "as published, PKNN, left-out thresholds", lambda: FrameDetector.paper(PKNN())),
     Method(
         "occgp-paper",
         "as published, independent OCC-GPs, left-out thresholds",
-        lambda: NoteDetector.paper(IndependentOCCGP.paper()),
+        lambda: FrameDetector.paper(IndependentOCCGP.paper()),
     ),
     Method("mddkm", "note-level, MDD-KM", NoteDetector),
     _note_level("pknn", "PKNN"),

@@ -1,6 +1,6 @@
 """The rivals of MDD-KM: class models that take its place in a detector.
 
-A class model stands in for MDD-KM in `NoteDetector(class_model=…)`: samples in, class scores out. The more a sample
+A class model stands in for MDD-KM in `LearntNoteDetector(class_model)`: samples in, class scores out. The more a sample
 resembles a class the higher its score, and near 0 means that it resembles nothing. Distances d become
 ``1/(1 + (d/s)²)``: 1 at a training sample, ½ at the distance s of silence, which all front ends put at the origin. Each
 class is modelled alone or against the others, so **the scores of two classes are not on one scale**, unlike those of

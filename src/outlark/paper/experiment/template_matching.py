@@ -14,13 +14,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from outlark.audio.sound import mono, resample
-from outlark.detection.decode.decisions import Decisions
+from outlark.detection.decisions import Decisions
 from outlark.detection.detector import GAP_S
 from outlark.detection.front_end_choice import choose_front_end
-from outlark.detection.learnt_thresholds import SEARCH, SINGLE_NOTE_SHARE, note_thresholds, raised
 from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.detection.training import Material, at_one_rate, check_annotations, check_material, join_clips
 from outlark.features.base import Frames
+from outlark.paper.learnt_thresholds import SEARCH_AROUND, SINGLE_NOTE_SHARE, note_thresholds, raised
 from outlark.segments import Segment
 
 #: A patch weaker than this share of the strongest is rounding error and has no shape to compare.
@@ -68,7 +68,7 @@ class TemplateMatching(BaseEstimator):
         check_is_fitted(self)
         samples = resample(mono(audio), sample_rate, self.front_end_.sample_rate_)
         block = self._scores(self.front_end_.transform(samples))
-        return Decisions(decoder="notes").decide(Scores(layout=self.layout_, block=block, n_samples=len(samples)))
+        return Decisions().decide(Scores(layout=self.layout_, block=block, n_samples=len(samples)))
 
     def _fit(self, material: Material) -> Self:
         check_material(material)
@@ -112,7 +112,7 @@ class TemplateMatching(BaseEstimator):
             return np.array([SINGLE_NOTE_SHARE])
         found = []
         for example in examples:
-            slack = int(SEARCH * len(example.spectra)) + 1
+            slack = int(SEARCH_AROUND * len(example.spectra)) + 1
             others = [t.spectra for t in examples if t is not example]
             spectra = frames[example.recording].features
             found.append(max(_best_near(spectra, other, example.start, slack) for other in others))

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from outlark.detection.edges import LOOK, MOST, Edges, spans_of
+from outlark.detection.edges import LOOK, MAX_EDGE_SHIFT, Edges, spans_of
 from outlark.detection.projections import Projections, SpanScores, no_spans
 from outlark.detection.scores import ScoreBlock, joined_scores
 from outlark.features.base import Frames
@@ -14,7 +14,7 @@ from outlark.features.note import NoteFrontEnd, SpectrumSource, cumulated
 #: Frames with at least this activity, in dB, are sounds.
 SOUND_DB = 6.0
 #: The contrast is this quantile of the activity of sounds.
-LOUD = 0.9
+LOUD_QUANTILE = 0.9
 #: Older sounds fade with this time constant, in seconds.
 MEMORY_S = 60.0
 #: Sounds of this age or more, in seconds, do not count: a moment depends on the five minutes before it only.
@@ -22,27 +22,27 @@ FORGOTTEN_S = 300.0
 #: The contrast of the training counts as this many seconds of sound: recordings often start with small noises.
 PRIOR_S = 0.1
 #: More contrast than this, in dB, makes no difference.
-CLEAR_DB = 40.0
+MAX_CONTRAST_DB = 40.0
 #: Scores are raised by the inverse of this at most: any more would raise noise to notes.
-LEAST = 0.4
+LEAST_SHARE_IN_NOISE = 0.4
 #: Activity is counted in steps of 1 dB up to this.
-HIGHEST_DB = 120
+MAX_ACTIVITY_DB = 120
 
 
 def contrast_of(activity: np.ndarray, frame_rate: float) -> float:
-    """How far the loud sounds of a recording rise above the noise, in dB; `CLEAR_DB` at most, or without sounds.
+    """How far the loud sounds of a recording rise above the noise, in dB; `MAX_CONTRAST_DB` at most, or without sounds.
 
     >>> contrast_of(np.repeat([0.0, 20.0, 30.0], [500, 80, 20]), frame_rate=500.0)
     30.0
     """
     sounds = activity[(activity >= SOUND_DB) & np.isfinite(activity)]
     if len(sounds) < PRIOR_S * frame_rate:
-        return CLEAR_DB
-    return min(CLEAR_DB, float(np.quantile(sounds, LOUD)))
+        return MAX_CONTRAST_DB
+    return min(MAX_CONTRAST_DB, float(np.quantile(sounds, LOUD_QUANTILE)))
 
 
 class Contrast:
-    """Activity in, block by block; out comes the score of true notes as a share of their score in training.
+    """Estimates how much noise lowers the scores of true notes, as a share of their score in training.
 
     Noise masks part of a note and adds to the rest, so a true note scores less in noise than clean examples suggest:
     half as much at 10 dB. How far the loud sounds of the last minute rise above the noise floor shows how noisy it is,
@@ -58,32 +58,51 @@ class Contrast:
 
     def __init__(self, reference_db: float, frame_rate: float) -> None:
         self.reference_db, self._frame_rate = int(reference_db) + 0.5, frame_rate  # the middle of its step
-        self._prior = np.zeros(HIGHEST_DB + 1)
+        self._prior = np.zeros(MAX_ACTIVITY_DB + 1)
         self._prior[int(reference_db)] = PRIOR_S * frame_rate
         self.look_back = int(np.ceil(FORGOTTEN_S * frame_rate))
         # for each block that still counts, the frames since then and its sounds in each step
-        self._ages, self._counts = np.empty(0), np.empty((0, HIGHEST_DB + 1))
+        self._ages, self._counts = np.empty(0), np.empty((0, MAX_ACTIVITY_DB + 1))
 
     def push(self, activity: np.ndarray) -> float:
         """The share after these frames, (T,)."""
         sounds = activity[(activity >= SOUND_DB) & np.isfinite(activity)]
-        counts = np.bincount(np.minimum(sounds, HIGHEST_DB).astype(int), minlength=HIGHEST_DB + 1)
+        counts = np.bincount(np.minimum(sounds, MAX_ACTIVITY_DB).astype(int), minlength=MAX_ACTIVITY_DB + 1)
         kept = self._ages + len(activity) < self.look_back
         self._ages = np.append(self._ages[kept] + len(activity), 0.0)
         self._counts = np.vstack([self._counts[kept], counts])
         # summed afresh: what fades step by step never fades to the last bit
         counted = np.exp(-self._ages / (MEMORY_S * self._frame_rate)) @ self._counts
         up_to = np.cumsum(counted + self._prior)
-        loud_db = int(np.searchsorted(up_to, LOUD * up_to[-1])) + 0.5
-        return float(np.clip(loud_db / self.reference_db, LEAST, 1.0))
+        loud_db = int(np.searchsorted(up_to, LOUD_QUANTILE * up_to[-1])) + 0.5
+        return float(np.clip(loud_db / self.reference_db, LEAST_SHARE_IN_NOISE, 1.0))
 
 
 #: Starts scored at once, or a multiple of it where notes are long: always the same blocks, and so the same scores.
-FRAMES_AT_ONCE = 512
+STARTS_AT_ONCE = 512
 #: The edges of notes that reach this share of their threshold are refined.
-LOOKED_AT = 0.5
+REFINED_SHARE = 0.5
 #: At least this share of the frames of a note must rise above the noise floor.
 ACTIVE_SHARE = 0.5
+
+
+class Scorer(Protocol):
+    """Frames in, scores out: `NoteScorer`, or an `outlark.paper.detector.FrameScorer`."""
+
+    #: Parts of a recording may start at a multiple of this many frames; None if it must be scored as a whole.
+    grain: int | None
+
+    def push(self, frames: Frames) -> ScoreBlock:
+        """The scores that are ready."""
+        ...
+
+    def finish(self) -> ScoreBlock:
+        """The scores of the rest."""
+        ...
+
+    def none(self) -> ScoreBlock:
+        """Scores of no frames."""
+        ...
 
 
 class ClassScorer(Protocol):
@@ -121,13 +140,14 @@ class NoteScorer:
         self._frames = np.array([_whole(length) for length in lengths])
         self._edges, self._thresholds, self._contrast = edges, thresholds, contrast
         # spectra needed before and after a note: its surroundings, and those around its edges
-        self._around = max(LOOK + MOST, int(np.ceil(front_end.surroundings)) + 1)
+        self._around = max(LOOK + MAX_EDGE_SHIFT, int(np.ceil(front_end.surroundings)) + 1)
         self._after = int(np.ceil(lengths.max())) + 2 + self._around
-        self._chunk = max(step, FRAMES_AT_ONCE - FRAMES_AT_ONCE % step)
+        self._chunk = max(step, STARTS_AT_ONCE - STARTS_AT_ONCE % step)
         # what follows a block is projected twice: no more of it than of the block
         self._at_once = self._chunk * -(-self._after // self._chunk)
         depends_on = max(self._around, 0 if contrast is None else contrast.look_back)
-        self.grain, self.look_back = self._at_once, -(-depends_on // self._at_once) * self._at_once
+        self.grain: int | None = self._at_once
+        self.look_back = -(-depends_on // self._at_once) * self._at_once
         self._held, self._activity = np.empty((0, front_end.n_features_)), np.empty(0)
         self._before = np.zeros((self._around, front_end.n_features_))  # silence before the recording
         self._projections = Projections.of(front_end, class_model, lengths, allowed, step, self._around)
@@ -184,7 +204,7 @@ class NoteScorer:
         assert self._thresholds is not None
         assert block.lengths is not None
         moves = np.zeros((*block.values.shape, 2), dtype=np.int64)
-        starts, classes = np.nonzero(block.values >= LOOKED_AT * self._thresholds)
+        starts, classes = np.nonzero(block.values >= REFINED_SHARE * self._thresholds)
         if len(starts):
             ends = starts + block.lengths[starts, classes]
             found = self._edges.moves(spectra, self._around + starts, self._around + ends, classes)

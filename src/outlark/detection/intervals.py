@@ -1,10 +1,10 @@
-"""Intervals of sound or silence between notes, as frames come in; of any length, in little memory.
+"""The notes of a batch of regions, and the intervals of sound or silence between them, in little memory.
 
-Sound beside a note may be the rest of its onset or its decay. To refine the edges of a note, `outlark.detection.edges`
-compares `LOOK` spectra on either side of them with those of the training notes, so this sound was treated as part of
-the note, and a person would not annotate it separately. Sound that lies entirely within that reach of the notes beside
-it therefore counts as silence. So does sound that lies entirely within notes that reached their threshold and gave way
-to a better one, which they overlap: a class explains all of it. Neither becomes part of the note, whose edges were
+Of the notes that reach their threshold, the best set without overlap is taken. Sound beside a note may be the rest of
+its onset or its decay: to refine the edges of a note, `outlark.detection.edges` compares `LOOK` spectra on either side
+of them with those of the training notes, so a person would not annotate it separately. Sound that lies entirely within
+that reach of the notes beside it therefore counts as silence. So does sound that lies entirely within notes that gave
+way to a better one, which they overlap: a class explains all of it. Neither becomes part of the note, whose edges were
 placed with care.
 """
 
@@ -13,16 +13,140 @@ from typing import NamedTuple
 
 import numpy as np
 
-from outlark.detection.decode.regions import Batch
-from outlark.detection.decode.rules import encode
 from outlark.detection.edges import LOOK
 from outlark.detection.front_end_choice import WINDOW_SHARE
-from outlark.detection.scores import ScoreBlock, ScoreLayout
+from outlark.detection.scores import Batch, ScoreBlock, ScoreLayout
 from outlark.features.note import NoteFrontEnd
 
+#: Non-maximum suppression: among starts of one class within this many frames, the best is a candidate.
+NEAR_FRAMES = 2
+#: Notes may overlap by this share of their length at each end, because lengths are tried in steps. Up to .15, results
+#: on booth recordings stay the same; songs in the field lose .01.
+OVERLAP_SHARE = 0.05
 SILENT, ACTIVE, NOTE = 0, 1, 2
 #: Activity is averaged within these bounds, in dB: digital silence is infinitely far below any floor.
-LOWEST_DB, HIGHEST_DB = -120.0, 120.0
+ACTIVITY_BOUNDS_DB = (-120.0, 120.0)
+
+
+class Runs(NamedTuple):
+    """Maximal runs of equal values: items ``starts[i]`` to ``ends[i]`` of the sequence are all ``values[i]``."""
+
+    starts: np.ndarray
+    ends: np.ndarray
+    values: np.ndarray
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return self.ends - self.starts
+
+
+def run_lengths(values: np.ndarray) -> Runs:
+    """Run-length encoding of a sequence (T,).
+
+    >>> run_lengths(np.array([7, 7, 0, 7])).lengths
+    array([2, 1, 1])
+    """
+    if len(values) == 0:
+        none = np.empty(0, dtype=int)
+        return Runs(none, none, values)
+    borders = np.flatnonzero(values[1:] != values[:-1]) + 1
+    starts = np.concatenate([[0], borders])
+    return Runs(starts, np.concatenate([borders, [len(values)]]), values[starts])
+
+
+class Decoded(NamedTuple):
+    """The notes of a batch (N, 3): first frame, the one after the last, number of the class; and the frames of each
+    note as it was scored, before its edges were refined, (N, 2)."""
+
+    notes: np.ndarray
+    scored: np.ndarray
+
+
+def decode_notes(batch: Batch, thresholds: np.ndarray, *, least: int = 0) -> Decoded:
+    """The best set of whole notes that overlap at most a little at their edges, where they meet half way.
+
+    A candidate gains (score - threshold) · length: the evidence above the threshold, summed over its frames. Without
+    the length, two short notes within a long one would beat it, however weak. A candidate has at least `least` frames,
+    and is dropped if the next note leaves it fewer.
+    """
+    values, lengths = batch.block.values, batch.block.lengths
+    assert lengths is not None
+    if least:
+        values = np.where(batch.block.note_lengths >= least, values, 0.0)
+    starts, classes = np.nonzero(candidates(values, thresholds))
+    groups = np.searchsorted(batch.regions[:, 0], starts, side="right") - 1
+    # notes that reach beyond a region that was cut are cut as well
+    ends = np.minimum(starts + lengths[starts, classes], batch.regions[groups, 1])
+    gains = (values[starts, classes] - thresholds[classes]) * (ends - starts)
+    give = (OVERLAP_SHARE * (ends - starts)).astype(int)
+    order = np.lexsort((classes, starts + give, ends - give))
+    chosen = order[best_intervals((starts + give)[order], (ends - give)[order], gains[order], groups[order])]
+    notes = np.column_stack([starts, ends, classes])[chosen]
+    moves = np.zeros((*values.shape, 2), dtype=np.int64) if batch.block.moves is None else batch.block.moves
+    at_edges = moved(notes, moves, batch.regions[groups[chosen]])
+    lasting = at_edges[:, 1] - at_edges[:, 0] >= least
+    return Decoded(at_edges[lasting], notes[lasting, :2])
+
+
+def moved(notes: np.ndarray, moves: np.ndarray, regions: np.ndarray) -> np.ndarray:
+    """Notes (N, 3), in order, that overlap by less than half, with edges moved and without overlap.
+
+    An edge stays on its side of the middle of its note and within its region (N, 2). Notes that would overlap meet half
+    way.
+
+    >>> moves = np.zeros((9, 1, 2), dtype=int)
+    >>> moves[[1, 5], 0] = [[-1, 2], [-1, -1]]
+    >>> moved(np.array([[1, 5, 0], [5, 9, 0]]), moves, np.array([[0, 9], [0, 9]]))
+    array([[0, 5, 0],
+           [5, 8, 0]])
+    """
+    starts, ends, classes = notes.T
+    middles = (starts + ends) // 2
+    new_starts = np.clip(starts + moves[starts, classes, 0], regions[:, 0], middles)
+    new_ends = np.clip(ends + moves[starts, classes, 1], middles + 1, regions[:, 1])
+    both = np.flatnonzero(new_ends[:-1] > new_starts[1:])
+    meeting = np.clip((new_ends[both] + new_starts[both + 1]) // 2, middles[both] + 1, middles[both + 1])
+    new_ends[both] = new_starts[both + 1] = meeting
+    return np.column_stack([new_starts, new_ends, classes])
+
+
+def candidates(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """Starts (T, C) of bool that reach the threshold, after non-maximum suppression; of equals the first.
+
+    >>> candidates(np.array([[1.0], [3.0], [3.0], [2.0], [2.5]]), np.array([2.0])).ravel()
+    array([False,  True, False, False, False])
+    """
+    best = values >= thresholds
+    for k in range(1, NEAR_FRAMES + 1):
+        best[k:] &= values[k:] > values[:-k]
+        best[:-k] &= values[:-k] >= values[k:]
+    return best
+
+
+def best_intervals(starts: np.ndarray, ends: np.ndarray, gains: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Weighted interval scheduling (segmental Viterbi): intervals without overlap that have the largest total gain.
+
+    Of intervals sorted by end, the numbers of those chosen, in order. Intervals of different groups do not overlap, and
+    sums restart in each group: rounding in one does not affect another.
+
+    >>> starts, ends, gains = np.array([0, 2, 5]), np.array([4, 6, 9]), np.array([2.0, 3.0, 2.0])
+    >>> best_intervals(starts, ends, gains, np.zeros(3, dtype=int))
+    array([0, 2])
+    """
+    before = np.searchsorted(ends, starts, side="right").tolist()  # how many end before this one starts
+    best, taken, group = [0.0] * (len(starts) + 1), [], None
+    for i, (gain, here) in enumerate(zip(gains.tolist(), groups.tolist(), strict=True)):
+        if here != group:
+            best[i], group = 0.0, here
+        with_it = best[before[i]] + gain
+        taken.append(with_it >= best[i])
+        best[i + 1] = max(with_it, best[i])
+    chosen, i = [], len(starts)
+    while i > 0:
+        if taken[i - 1]:
+            chosen.append(i - 1)
+        i = before[i - 1] if taken[i - 1] else i - 1
+    return np.array(chosen[::-1], dtype=int)
 
 
 class Intervals(NamedTuple):
@@ -78,8 +202,8 @@ def intervals_of(
     (start, block, _), kinds = batch, active.astype(int)
     for k, (first, stop, _) in enumerate(notes):
         kinds[first:stop] = NOTE + k
-    runs = encode(kinds)
-    summands = np.column_stack([block.values, np.clip(block.activity, LOWEST_DB, HIGHEST_DB)])
+    runs = run_lengths(kinds)
+    summands = np.column_stack([block.values, np.clip(block.activity, *ACTIVITY_BOUNDS_DB)])
     sums = np.cumsum(np.vstack([before, summands]), axis=0)
     outside = active & ~_given_way(block, kinds >= NOTE, thresholds, least)
     highest = np.maximum.reduceat(_heights(block, thresholds, outside), runs.starts)
@@ -109,7 +233,7 @@ def _heights(block: ScoreBlock, thresholds: np.ndarray, outside: np.ndarray) -> 
     below = np.where(hot, 0.0, values)
     if block.lengths is not None:
         return np.column_stack([below, values, np.where(hot, block.note_lengths, 0), outside, block.activity])
-    lasting = [np.repeat(runs.lengths * runs.values, runs.lengths) for runs in map(encode, hot.T)]
+    lasting = [np.repeat(runs.lengths * runs.values, runs.lengths) for runs in map(run_lengths, hot.T)]
     return np.column_stack([below, values, *lasting, outside, block.activity])
 
 
@@ -141,7 +265,7 @@ class IntervalStream:
     def _settled(self, new: Intervals, *, finished: bool) -> Intervals:
         rows = new
         if self._held is not None:
-            rows = joined([self._held, new])
+            rows = concatenated([self._held, new])
         rows = merged(rows)
         quiet, active = rows.kinds == SILENT, rows.kinds == ACTIVE
         inner = np.flatnonzero(quiet[1:-1] & active[:-2] & active[2:] & (rows.lengths[1:-1] <= self.bridge)) + 1
@@ -167,7 +291,7 @@ class IntervalStream:
         return n
 
 
-def joined(parts: Sequence[Intervals]) -> Intervals:
+def concatenated(parts: Sequence[Intervals]) -> Intervals:
     """Intervals that follow each other, as one."""
     return Intervals(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
@@ -231,10 +355,10 @@ class RemainderStream:
         """The rest, with the very last intervals, which are not notes."""
         parts = [*self._held, *([] if rest is None else [rest])]
         self._held = []
-        return self._settled(joined(parts), np.inf, np.empty(0, dtype=int)) if parts and self._most else rest
+        return self._settled(concatenated(parts), np.inf, np.empty(0, dtype=int)) if parts and self._most else rest
 
     def _settled(self, new: Intervals, n_frames: float, classes: np.ndarray) -> Intervals:
-        rows = joined([*self._held, new])
+        rows = concatenated([*self._held, new])
         before, after, self._last_edge = self._edges_around(rows, classes)
         sound = (rows.kinds == ACTIVE) & np.isfinite(rows.highest[:, -1])
         near = (rows.ends <= before) | (rows.starts >= after) | (before >= after) | (rows.highest[:, -2] == 0)

@@ -8,15 +8,26 @@ than anything in the training recordings does.
 
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.ndimage import maximum_filter1d
 from sklearn.base import clone
 
-from outlark.detection.absolute_scale import AnnotatedNote, note_samples
-from outlark.detection.scorers import NoteScorer
-from outlark.detection.training import ClassModel
+from outlark.detection.decisions import Decisions
+from outlark.detection.detector import NoteDetector
+from outlark.detection.edges import learn_edges
+from outlark.detection.model import NoteModel
+from outlark.detection.note_training import (
+    AnnotatedNote,
+    annotated_notes,
+    note_samples,
+    of_any_model,
+    transformed,
+    trial_lengths,
+)
+from outlark.detection.training import Material
 from outlark.features.base import Frames
 from outlark.features.note import NoteFrontEnd
 from outlark.segments import Segment
@@ -30,28 +41,49 @@ NEAR_THE_CLASS = 0.8
 #: A class never ends below this share of its median: notes that differ more are mislabelled, or not a class.
 LEAST_LOW = 0.75
 #: The class model is refitted without some of the notes at most this many times.
-FOLDS = 10
-#: A left-out note is searched for within this share of its length around its annotation, every STEP frames.
-SEARCH, STEP = 0.3, 2
+MAX_REFIT_FOLDS = 10
+#: A left-out note is searched for within this share of its length around its annotation, every SEARCH_STEP frames.
+SEARCH_AROUND, SEARCH_STEP = 0.3, 2
 #: The only note of a class cannot be left out: this share of the score of its own samples stands in.
 SINGLE_NOTE_SHARE = 0.9
 
 
-class NoteScores(Protocol):
-    """What is needed here of `outlark.detection.note_level.NoteModel`."""
+class LearntNoteDetector(NoteDetector):
+    """A `NoteDetector` with another class model, to compare it with MDD-KM: nothing else differs.
 
-    @property
-    def front_end(self) -> NoteFrontEnd: ...
-    @property
-    def class_model(self) -> ClassModel: ...
-    @property
-    def lengths(self) -> np.ndarray: ...
-    @property
-    def allowed(self) -> np.ndarray: ...
+    The scale of its scores is unknown, so thresholds are learnt from leave-one-out scores and from the rest of the
+    training recordings. It cannot be calibrated, learn from negatives, or be saved.
 
-    def scorer(self) -> NoteScorer:
-        """A fresh stream of scores."""
-        ...
+    Parameters
+    ----------
+    class_model : estimator
+        Any estimator with `fit(X, y, groups)`, `classes_` and `class_scores(X)`.
+    front_end, decisions
+        As in `NoteDetector`.
+    """
+
+    def __init__(
+        self, class_model: Any, front_end: NoteFrontEnd | None = None, decisions: Decisions | None = None
+    ) -> None:
+        super().__init__(front_end, decisions)
+        self.class_model = class_model
+
+    def _fit(self, material: Material) -> NoteModel:
+        frames, front_end, choice = transformed(material, self.front_end)
+        notes = annotated_notes(front_end, frames, material.segments, clips=material.clips)
+        X, y, groups = note_samples(front_end, notes)
+        fitted = clone(self.class_model).fit(X, y, groups=groups)
+        lengths, allowed = trial_lengths(front_end, notes, fitted.classes_)
+        model = NoteModel(
+            front_end=front_end, class_model=fitted, lengths=lengths, allowed=allowed, choice=choice,
+            spectral_thresholds=np.zeros(len(fitted.classes_)), **of_any_model(material),
+        )  # fmt: skip
+        own = left_out_by_refit(self.class_model, notes, model)
+        thresholds = raised(note_thresholds(own, scores_of_the_rest(model, frames, material.segments)))
+        spans = [(note.spectra, note.start, note.start + note.length, note.label) for note in notes]
+        edges = learn_edges(spans, fitted.classes_.tolist(), inside=material.clips)
+        left_out = [np.sort(scores) for scores in own]
+        return replace(model, spectral_thresholds=thresholds, left_out=left_out, edges=edges)
 
 
 def note_thresholds(own: Sequence[np.ndarray], rest: Sequence[np.ndarray]) -> np.ndarray:
@@ -100,7 +132,7 @@ def pooled_spread(own: Sequence[np.ndarray]) -> float:
     return 1.4826 * float(np.median(pooled)) * float(np.sqrt(len(pooled) / freedom))
 
 
-def left_out_by_refit(class_model: ClassModel, notes: Sequence[AnnotatedNote], model: NoteScores) -> list[np.ndarray]:
+def left_out_by_refit(class_model: Any, notes: Sequence[AnnotatedNote], model: NoteModel) -> list[np.ndarray]:
     """For each class the best score of each of its notes, near its annotation, under a model that has not seen it.
 
     A model that has seen fewer notes gives lower scores for that reason alone. The notes that both have seen show by
@@ -126,7 +158,7 @@ def left_out_by_refit(class_model: ClassModel, notes: Sequence[AnnotatedNote], m
 
 
 def scores_of_the_rest(
-    model: NoteScores, frames: Sequence[Frames], segments: Sequence[Sequence[Segment]]
+    model: NoteModel, frames: Sequence[Frames], segments: Sequence[Sequence[Segment]]
 ) -> list[np.ndarray]:
     """For each class the peaks of its scores in the training recordings where none of its notes is annotated."""
     classes = model.class_model.classes_.tolist()
@@ -148,14 +180,14 @@ def scores_of_the_rest(
 def _folds(notes: Sequence[AnnotatedNote], classes: Sequence[Any]) -> Iterator[tuple[list[int], list[int]]]:
     """Notes to leave out and notes to keep; of every class the same number at a time, and never all of a class."""
     of_class = [[i for i, note in enumerate(notes) if note.label == label] for label in classes]
-    n_folds = min(FOLDS, max(len(numbers) for numbers in of_class))
+    n_folds = min(MAX_REFIT_FOLDS, max(len(numbers) for numbers in of_class))
     for fold in range(n_folds):
         held_out = [i for numbers in of_class if len(numbers) > 1 for i in numbers[fold::n_folds]]
         if held_out:
             yield held_out, [i for i in range(len(notes)) if i not in held_out]
 
 
-def _guess(model: NoteScores, note: AnnotatedNote, c: int) -> float:
+def _guess(model: NoteModel, note: AnnotatedNote, c: int) -> float:
     """A guess at what the only note of class c would score when left out."""
     warnings.warn(
         f"class {note.label!r} has a single training note, so its threshold is a guess; give two or more",
@@ -166,16 +198,14 @@ def _guess(model: NoteScores, note: AnnotatedNote, c: int) -> float:
     )
 
 
-def _best_near(
-    front_end: NoteFrontEnd, class_model: ClassModel, note: AnnotatedNote, lengths: np.ndarray, c: int
-) -> float:
+def _best_near(front_end: NoteFrontEnd, class_model: Any, note: AnnotatedNote, lengths: np.ndarray, c: int) -> float:
     """The best score of class c for a span near the annotation of the note."""
-    first = np.floor(note.start - SEARCH * note.length)
-    n_starts = int(2 * SEARCH * note.length / STEP) + 2
+    first = np.floor(note.start - SEARCH_AROUND * note.length)
+    n_starts = int(2 * SEARCH_AROUND * note.length / SEARCH_STEP) + 2
     return max(
         float(
             class_model.class_scores(
-                front_end.describe(note.spectra, start=first, n_starts=n_starts, length=length, step=STEP)
+                front_end.describe(note.spectra, start=first, n_starts=n_starts, length=length, step=SEARCH_STEP)
             )[:, c].max()
         )
         for length in lengths

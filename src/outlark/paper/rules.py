@@ -3,43 +3,17 @@
 Scores are (T, C), at least 0. A decision is the number of a class, or `UNDECIDED`, which at the end means unknown.
 """
 
-from typing import NamedTuple
-
 import numpy as np
+
+from outlark.detection.intervals import Runs, run_lengths
 
 UNDECIDED = -1
 
 
-class Runs(NamedTuple):
-    """Maximal runs of equal values: items ``starts[i]`` to ``ends[i]`` of the sequence are all ``values[i]``."""
-
-    starts: np.ndarray
-    ends: np.ndarray
-    values: np.ndarray
-
-    @property
-    def lengths(self) -> np.ndarray:
-        return self.ends - self.starts
-
-
-def encode(values: np.ndarray) -> Runs:
-    """Run-length encoding of a sequence (T,).
-
-    >>> encode(np.array([7, 7, 0, 7])).lengths
-    array([2, 1, 1])
-    """
-    if len(values) == 0:
-        none = np.empty(0, dtype=int)
-        return Runs(none, none, values)
-    borders = np.flatnonzero(values[1:] != values[:-1]) + 1
-    starts = np.concatenate([[0], borders])
-    return Runs(starts, np.concatenate([borders, [len(values)]]), values[starts])
-
-
 def decode(runs: Runs) -> np.ndarray:
-    """The sequence that `encode` took.
+    """The sequence that `run_lengths` took.
 
-    >>> decode(encode(np.array([7, 7, 0, 7])))
+    >>> decode(run_lengths(np.array([7, 7, 0, 7])))
     array([7, 7, 0, 7])
     """
     return np.repeat(runs.values, runs.lengths)
@@ -51,7 +25,7 @@ def drop_short(mask: np.ndarray, least: int) -> np.ndarray:
     >>> drop_short(np.array([True, True, False, True]), 2)
     array([ True,  True, False, False])
     """
-    runs = encode(mask)
+    runs = run_lengths(mask)
     return decode(runs._replace(values=runs.values & (runs.lengths >= least)))
 
 
@@ -76,7 +50,7 @@ def decide_where_sure(scores: np.ndarray, longer_than: int) -> np.ndarray:
     final".
     """
     largest = _largest(scores)
-    runs = encode(largest)
+    runs = run_lengths(largest)
     return decode(runs._replace(values=np.where(runs.lengths > longer_than, runs.values, UNDECIDED)))
 
 
@@ -87,7 +61,7 @@ def average_undecided(scores: np.ndarray, decisions: np.ndarray) -> np.ndarray:
     A subset is a maximal run of undecided steps at which some score is left.
     """
     averaged = scores.copy()
-    runs = encode((decisions == UNDECIDED) & (scores > 0).any(axis=1))
+    runs = run_lengths((decisions == UNDECIDED) & (scores > 0).any(axis=1))
     for start, end in zip(runs.starts[runs.values], runs.ends[runs.values], strict=True):
         averaged[start:end] = scores[start:end].mean(axis=0)
     return averaged
@@ -100,7 +74,7 @@ def decide_by_largest(scores: np.ndarray, decisions: np.ndarray) -> np.ndarray:
 
 def drop_short_decisions(decisions: np.ndarray, least: int) -> np.ndarray:
     """Step 6: "crisp decisions which last less than [least] time steps are removed … and declared as OOD"."""
-    runs = encode(decisions)
+    runs = run_lengths(decisions)
     return decode(runs._replace(values=np.where(runs.lengths >= least, runs.values, UNDECIDED)))
 
 

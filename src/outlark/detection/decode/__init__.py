@@ -1,1 +1,0 @@
-"""Decoders: from class scores to segments."""
