@@ -177,10 +177,3 @@ def test_overlap_tells_classes_that_sound_alike(rng):
     assert overlap[1, 2] > 0.6 < overlap[2, 1]
     assert overlap[0, 1] < 0.2 > overlap[0, 2]
     assert np.all(np.diag(overlap) > 0.6)
-
-
-def test_left_out_scores_in_the_report_are_those_of_the_model(rng):
-    X, y, groups = notes(rng, [5, 9])
-    model = MDDKM().fit(X, y, groups)
-    reported = [n.left_out_score for n in model.health().notes if n.label == 1]
-    np.testing.assert_allclose(reported, model.left_out_note_scores_[1])

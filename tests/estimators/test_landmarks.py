@@ -9,7 +9,6 @@ from outlark import MDDKM, InputError
 from outlark.estimators import health
 from outlark.estimators.open_set import check_memory
 from outlark.maths.landmarks import LandmarkDescription, Setting
-from outlark.storage.model_file import load_estimator, save
 from tests.estimators.test_health import contaminated, mislabelled
 from tests.storage.test_estimators import attributes, same
 from tests.toy_notes import note, notes
@@ -52,40 +51,11 @@ def test_scores_and_left_out_scores_are_near_the_exact_ones(pair, fresh):
     np.testing.assert_allclose(model.distances(fresh[0]) / 9.0, np.exp(-2 * model.class_scores(fresh[0])), atol=1e-9)
 
 
-def test_attributes_say_how_many_and_how_well(pair):
-    exact, model = pair
-    assert exact.n_landmarks_.tolist() == [240] * 3
-    assert exact.certificates_.tolist() == [0.0] * 3
-    assert model.n_landmarks_.tolist() == [60] * 3
-    for description, certificate in zip(model.descriptions_, model.certificates_, strict=True):
-        X, U = description.X, description.points
-        K, K_U, K_UU = (np.exp(-((a[:, None] - b) ** 2).sum(axis=2) / 2.5**2) for a, b in ((X, X), (U, X), (U, U)))
-        assert certificate == pytest.approx(np.trace(K - K_U.T @ np.linalg.solve(K_UU, K_U)), abs=1e-6)
-
-
 @pytest.mark.parametrize("landmarks", [240, 10**9, "auto"])
 def test_as_many_landmarks_as_samples_are_the_exact_model(data, fresh, landmarks):
     exact, model = (MDDKM(landmarks=m).fit(*data) for m in (None, landmarks))
     np.testing.assert_array_equal(model.class_scores(fresh[0]), exact.class_scores(fresh[0]))
     np.testing.assert_array_equal(model.thresholds_, exact.thresholds_)
-
-
-def test_a_small_class_beside_a_large_one_is_exact(rng):
-    X, y, groups = notes(rng, [30, 4])
-    model = MDDKM(landmarks=100).fit(X, y, groups)
-    assert model.n_landmarks_.tolist() == [100, 48]
-    assert model.certificates_[1] == 0.0
-
-
-def test_scores_are_commensurable_whatever_the_class_size(rng):
-    """40 samples and 800 by 60 landmarks; see the test of the same name for exact models."""
-    place = np.array([2.5, 0.0])
-    X = np.concatenate([rng.normal(size=(40, 2)) - place / 2, rng.normal(size=(800, 2)) + place / 2])
-    model = MDDKM(landmarks=60).fit(X, np.repeat([0, 1], [40, 800]))
-    means = [
-        model.class_scores(rng.normal(size=(2000, 2)) + side * place / 2)[:, c].mean() for c, side in ((0, -1), (1, 1))
-    ]
-    assert abs(means[0] - means[1]) < 0.05 * np.mean(means)
 
 
 @pytest.mark.parametrize("center", [False, True])
@@ -126,14 +96,6 @@ def test_landmarks_that_do_not_suffice_are_told(data):
 # ---------------------------------------------------------------- what else it can do
 
 
-def test_p_values_and_probabilities(pair, fresh):
-    exact, model = pair
-    for method in ("p_values", "predict_proba"):
-        np.testing.assert_allclose(getattr(model, method)(fresh[0]), getattr(exact, method)(fresh[0]), atol=0.06)
-    new, _, groups = fresh
-    assert model.p_values(new, groups).shape == (70, 3)
-
-
 def test_explanations_name_the_notes_of_landmarks(data, rng):
     X, y, groups = data
     model = MDDKM(landmarks=60).fit(X, y, groups)
@@ -144,23 +106,6 @@ def test_explanations_name_the_notes_of_landmarks(data, rng):
         everything = model.explain(sample, n_notes=99)[0]
         assert sum(e.share for e in everything) == pytest.approx(1.0)
         assert {e.note for e in everything} == set(model.notes_[0][model.descriptions_[0].rows])
-
-
-def test_health_is_that_of_the_exact_model(rng):
-    X, y, truth, groups = contaminated(rng)
-    exact, model = (MDDKM(landmarks=m).fit(X, y, groups).health() for m in (None, 120))
-    np.testing.assert_allclose(model.overlap, exact.overlap, atol=0.1)
-    for mine, his in zip(model.notes, exact.notes, strict=True):
-        assert (mine.label, mine.note, mine.n_samples, mine.duplicates) == (
-            his.label,
-            his.note,
-            his.n_samples,
-            his.duplicates,
-        )
-        assert mine.left_out_score == pytest.approx(his.left_out_score, abs=0.05)
-        assert mine.other_score == pytest.approx(his.other_score, abs=0.05)
-    suspects = {(int(s.label), int(s.note)) for s in model.suspects if s.problem == "suspected mislabel"}
-    assert suspects >= mislabelled(y, truth, groups)
 
 
 @pytest.mark.parametrize("many", [10**6, 100])
@@ -201,19 +146,6 @@ def test_classes_and_notes_added_later_leave_the_others_alone(data, fresh, rng):
     assert np.all(model.distances(new)[:, 1] < 0.5 * nearer)
     np.testing.assert_array_equal(model.class_scores(fresh[0])[:, [0, 2]], before[:, [0, 2]])
     assert len(model.left_out_scores_[1]) == 252
-
-
-def test_saved_and_read_again_to_the_last_bit(data, fresh, rng, tmp_path):
-    model = MDDKM(landmarks=50, center=True).fit(*data)
-    save(model, tmp_path / "model.outlark")
-    again = load_estimator(tmp_path / "model.outlark")
-    for fitted in (model, again):
-        same(fitted.class_scores(fresh[0]), model.class_scores(fresh[0]))
-        assert str(fitted.health()) == str(model.health())
-        assert fitted.explain(fresh[0][:5]) == model.explain(fresh[0][:5])
-    for fitted in (model, again):
-        fitted.add_note(note(np.random.default_rng(0), 1), 1)
-    same(attributes(model), attributes(again))
 
 
 # ---------------------------------------------------------------- bad input

@@ -68,20 +68,6 @@ def test_variance_is_the_distance_of_mddkm_with_one_class(X):
     np.testing.assert_allclose(-one_class.score_samples(X), mddkm.distances(X)[:, 0] / mddkm.sigma_**2, rtol=1e-6)
 
 
-@pytest.mark.parametrize("sigma_reg", ["auto", "condition", 0.5])
-@pytest.mark.parametrize("target", ["centered", "paper"])
-def test_every_way_to_set_theta(X, sigma_reg, target):
-    model = OCCGP(sigma_reg=sigma_reg, target=target).fit(X)
-    assert model.predict([[0.0] * 3, [30.0] * 3]).tolist() == [1, -1]
-
-
-def test_features_in_different_units_are_scaled(rng):
-    X = rng.normal(size=(80, 5)) * [1e4, 1.0, 1.0, 1.0, 1.0]
-    model = OCCGP().fit(X)
-    assert model.metric_ == "within"
-    assert model.predict([[0.0, 9.0, 9.0, 9.0, 9.0]]) == [-1]
-
-
 def test_unknown_measure(X):
     with pytest.raises(InputError, match=r"measure='entropy' must be one of"):
         OCCGP(measure="entropy").fit(X)

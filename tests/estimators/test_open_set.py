@@ -44,11 +44,6 @@ def test_a_threshold_is_never_zero():
     assert min(thresholds("leave-note-out", left_out=[np.zeros(3)] * 3)) > 0.0
 
 
-def test_quantile_out_of_range():
-    with pytest.raises(InputError, match=r"quantile=2 must lie between 0 and 1"):
-        thresholds("leave-note-out", quantile=2)
-
-
 @pytest.mark.parametrize(
     ("classes", "label", "expected", "kind"),
     [

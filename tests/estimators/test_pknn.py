@@ -64,11 +64,6 @@ def test_keller_labels_are_the_transcription(seed: int, K: int) -> None:
     np.testing.assert_allclose(pknn.keller_labels(points, owners, X[shuffled], labels[shuffled], 3, K), u, rtol=1e-13)
 
 
-def test_keller_labels_with_fewer_samples_than_neighbours() -> None:
-    u = pknn.keller_labels(np.zeros((1, 1)), np.array([1]), np.array([[0.0], [1.0]]), np.array([0, 1]), 2, K=50)
-    np.testing.assert_allclose(u, [[0.245, 0.755]])
-
-
 @given(seed=SEEDS, K=st.integers(1, 15), m=st.sampled_from([1.5, 2.0, 3.0]))
 @settings(max_examples=40, deadline=None)
 def test_possibilities_are_the_transcription(seed: int, K: int, m: float) -> None:
@@ -180,14 +175,6 @@ def test_constant_and_repeated_samples(P: int) -> None:
     np.testing.assert_allclose(pknn.som_prototypes(two, P, seed=0), expected)
 
 
-def test_grid_holds_exactly_the_units_asked_for() -> None:
-    for P in range(1, 60):
-        rows, columns = pknn.grid_shape(P)
-        assert rows * columns == P
-        assert rows <= columns
-        assert not any(P % a == 0 for a in range(rows + 1, int(np.sqrt(P)) + 1))
-
-
 def test_default_counts() -> None:
     def counts(*sizes: int) -> list[int]:
         return pknn.default_counts(np.array(sizes), K=5).tolist()
@@ -196,18 +183,6 @@ def test_default_counts() -> None:
     assert counts(40, 800) == [20, 20]
     assert counts(500, 800) == [50, 50]
     assert counts(1, 3, 800) == [1, 1, 5]
-
-
-def test_scaled_possibilities_do_not_depend_on_units_and_plain_ones_do(rng: np.random.Generator) -> None:
-    labels = np.repeat([0, 1], 20)
-    X, Z = rng.normal(size=(40, 3)) + 3.0 * labels[:, np.newaxis], rng.normal(size=(30, 3))
-    found = {}
-    for form in ("scaled", "plain"):
-        for unit in (1.0, 1024.0):
-            model = pknn.train(unit * X, labels, [8, 8], K=5, form=form)
-            found[form, unit] = pknn.possibilities(model, unit * Z, K=5)
-    np.testing.assert_allclose(found["scaled", 1.0], found["scaled", 1024.0], rtol=1e-7)
-    assert not np.allclose(found["plain", 1.0], found["plain", 1024.0], atol=0.01)
 
 
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -363,17 +338,9 @@ def test_neighbours_beyond_the_prototypes_are_all_prototypes(rng: np.random.Gene
     assert PKNN(n_neighbors=500, n_prototypes=2).fit(X, y).class_scores(X).shape == (72, 3)
 
 
-def test_thresholds(rng: np.random.Generator) -> None:
+def test_paper(rng: np.random.Generator) -> None:
     X, y, _ = notes(rng, n_notes=2)
-    assert PKNN(threshold="paper").fit(X, y).thresholds_.tolist() == [PKNN_PAPER_THRESHOLD] * 3
-    assert PKNN(threshold=0.2).fit(X, y).thresholds_.tolist() == [0.2] * 3
-    assert PKNN(threshold=[0.1, 0.2, 0.3]).fit(X, y).thresholds_.tolist() == [0.1, 0.2, 0.3]
-    assert PKNN(threshold={"c": 3, "a": 1, "b": 2}).fit(X, y).thresholds_.tolist() == [1, 2, 3]
-    strict, lenient = PKNN(quantile=0.5).fit(X, y), PKNN(quantile=0.0).fit(X, y)
-    assert np.all(strict.thresholds_ > lenient.thresholds_)
-
-
-def test_paper() -> None:
+    assert PKNN.paper().fit(X, y).thresholds_.tolist() == [PKNN_PAPER_THRESHOLD] * 3
     model = PKNN.paper(outlier_label="?", n_neighbors=3)
     assert (model.eta, model.threshold, model.outlier_label, model.n_neighbors) == ("plain", "paper", "?", 3)
     assert PKNN.paper(eta="scaled").eta == "scaled"
@@ -398,19 +365,6 @@ def test_bad_parameters(parameters: dict[str, Any], message: str, rng: np.random
     X, y, _ = notes(rng)
     with pytest.raises(InputError, match=message):
         PKNN(**parameters).fit(X, y)
-
-
-def test_bad_data(rng: np.random.Generator) -> None:
-    X, y, groups = notes(rng)
-    with pytest.raises(InputError, match="groups has 71 entries for 72 samples"):
-        PKNN().fit(X, y, groups[1:])
-    with pytest.raises(ValueError, match="contains NaN"):
-        PKNN().fit(np.where(X > 4, np.nan, X), y)
-    model = PKNN().fit(X, y)
-    with pytest.raises(ValueError, match="contains NaN"):
-        model.class_scores([[0.0, np.nan, 0.0]])
-    with pytest.raises(ValueError, match="features"):
-        model.class_scores([[0.0, 0.0]])
 
 
 @pytest.mark.parametrize("magnitude", [1e160, 1e-160])

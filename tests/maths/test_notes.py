@@ -14,7 +14,6 @@ from outlark.maths.notes import (
     leave_out_folds,
     leave_out_parts,
     merge_copies,
-    parts_of,
     same_samples,
 )
 from tests.toy_notes import notes
@@ -97,25 +96,6 @@ def test_copies_are_one_note():
     X = np.array([[0.0], [1.0], [2.0], [2.0], [3.0], [4.0], [0.0], [1.0], [9.0]])
     first, second, third = merge_copies(X, np.repeat([7, 8, 9], 3))[[0, 3, 6]]
     assert first == third != second
-
-
-def test_the_same_samples_are_those_of_brute_force(rng):
-    X = rng.normal(size=(60, 3))
-    X = np.concatenate([X, X[:20] + 1e-6, X[:10]])
-    limit = 1e-3 * np.median(cdist(X, X))
-    number = same_samples(X)
-    np.testing.assert_array_equal(number[:, None] == number, cdist(X, X) < limit)
-    assert same_samples(np.zeros((3, 2))).tolist() == [0, 0, 0]
-
-
-def test_blocks_are_consecutive():
-    parts = leave_out_parts(np.zeros(10))
-    assert [p.tolist() for p in parts] == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
-
-
-def test_parts_keep_the_order_of_appearance():
-    parts = parts_of(np.array([5, 5, 2, 9, 2]))
-    assert [part.tolist() for part in parts] == [[0, 1], [2, 4], [3]]
 
 
 def test_folds_leave_out_a_note_of_each_class_at_a_time():

@@ -263,14 +263,3 @@ def test_events_keep_their_unit_and_cannot_change():
         some.starts[0] = 0
     late = Events(np.array([6], dtype=np.uint16), np.array([8], dtype=np.uint16), ["a"])
     assert onset_offset_errors(late, some).onsets.tolist() == [-1]
-
-
-def test_scores_print_as_a_table():
-    text = str(event_f(Events([0, 20], [10, 30], ["a", "b"]), Events([0], [10], ["a"])))
-    assert text.splitlines() == [
-        "        TP  FP  FN  absorbed  precision  recall      F",
-        "a        1   0   0         0      1.000   1.000  1.000",
-        "b        0   0   1         0        nan   0.000  0.000",
-        "pooled   1   0   1         0      1.000   0.500  0.667",
-        "macro                             1.000   0.500  0.500",
-    ]

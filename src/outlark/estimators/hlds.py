@@ -230,15 +230,10 @@ def system(
 
 def kalman_filter(model: System, y: np.ndarray) -> np.ndarray:
     """The filtered states ``E[s_t | y_1 … y_t]`` of y (T, m), shape (T, n_states): the textbook recursion."""
-    F, H, Q, R = model
-    s, P = np.zeros(len(F)), Q
-    states = np.empty((len(y), len(F)))
-    for t, observed in enumerate(y):
-        if t > 0:  # predict
-            s, P = F @ s, F @ P @ F.T + Q
-        gain = np.linalg.solve(H @ P @ H.T + R, H @ P).T
-        s = s + gain @ (observed - H @ s)
-        P = P - gain @ H @ P
+    s, states = np.zeros(len(model.F)), np.empty((len(y), len(model.F)))
+    for t, (gain, observed) in enumerate(zip(gains(model, len(y))[0], y, strict=True)):
+        s = model.F @ s if t > 0 else s
+        s = s + gain @ (observed - model.H @ s)
         states[t] = s
     return states
 
@@ -277,8 +272,8 @@ def group_means(y: np.ndarray, n_groups: int) -> np.ndarray:
     return y.reshape(len(y), n_groups, y.shape[1] // n_groups).mean(axis=2)
 
 
-def gains(model: System, n_steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The Kalman gains of the first steps, (n_steps, n_states, m), and the last filtered and predicted covariance."""
+def gains(model: System, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """The Kalman gains of the first steps, (n_steps, n_states, m), and the last filtered covariance."""
     F, H, Q, R = model
     P_predicted, P, found = Q, Q, []
     for t in range(n_steps):
@@ -287,7 +282,7 @@ def gains(model: System, n_steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
         gain = np.linalg.solve(H @ P_predicted @ H.T + R, H @ P_predicted).T
         P = P_predicted - gain @ H @ P_predicted
         found.append(gain)
-    return np.array(found), P, P_predicted
+    return np.array(found), P
 
 
 class SettledFilter:
@@ -304,7 +299,7 @@ class SettledFilter:
 
     def __init__(self, model: System, n_groups: int) -> None:
         self.model = model
-        K_start, _, _ = gains(model, SETTLING_STEPS)
+        K_start, _ = gains(model, SETTLING_STEPS)
         self._K = K_start[:, :, 0]
         K = self._K[-1]
         self._A = (np.eye(len(K)) - np.outer(K, model.H[0])) @ model.F
@@ -348,7 +343,7 @@ class SettledFilter:
 
 def smoother_gain(model: System) -> np.ndarray:
     """The settled gain C of the backward recursion ``E[s_t|…] = s_t + C (E[s_{t+1}|…] - F s_t)``, (L, L)."""
-    _, P, _ = gains(model, SETTLING_STEPS)
+    _, P = gains(model, SETTLING_STEPS)
     return np.linalg.solve(model.F @ P @ model.F.T + model.Q, model.F @ P).T
 
 

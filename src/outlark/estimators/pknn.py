@@ -12,7 +12,7 @@ possibility lies in [0, 1] and those of a sample need not sum to one: all low = 
 
 import warnings
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from outlark.errors import InputError
 from outlark.estimators.open_set import (
     OpenSetMixin,
+    check_count,
     check_groups,
     check_magnitude,
     check_one_kind,
@@ -74,12 +75,9 @@ class Prototypes(NamedTuple):
 class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
     r"""Possibilistic K-nearest neighbours: how much a sample resembles each class, whatever the other classes.
 
-    .. math::
-
-       π_c(x) = \frac1K \sum_{k=1}^{K} \frac{u_c(p_k)}{1 + [\max(0, ‖x - p_k‖ - η_1)/η_2]^{2/(m-1)}}
-
-    over the K prototypes nearest to x. The prototypes are the units of one self-organising map for each class, u are
-    fuzzy labels by Keller's rule. Distances are Euclidean: standardise features whose units differ.
+    The possibility of a class (see `outlark.estimators.pknn`) is taken over the K prototypes nearest to x. These are
+    the units of one self-organising map for each class, with fuzzy labels by Keller's rule. Distances are Euclidean:
+    standardise features whose units differ.
 
     Parameters
     ----------
@@ -219,12 +217,9 @@ class PKNN(OpenSetMixin, ClassifierMixin, BaseEstimator):
         return possibilities(model, X, K=self.n_neighbors, m=self.m)[np.arange(len(X)), labels]
 
     def _check_parameters(self) -> None:
-        for name in ("n_neighbors", "n_prototypes"):
-            value = getattr(self, name)
-            if name == "n_prototypes" and value is None:
-                continue
-            if not isinstance(value, Integral) or int(value) < 1:
-                raise InputError(f"{name}={value!r} must be a whole number of at least 1; omit it for the default")
+        check_count("n_neighbors", self.n_neighbors)
+        if self.n_prototypes is not None:
+            check_count("n_prototypes", self.n_prototypes)
         if self.eta not in ("scaled", "plain"):
             raise InputError(f"eta={self.eta!r} is not known; use 'scaled' or 'plain'")
         if not (isinstance(self.m, Real) and 1.0 < float(self.m) < np.inf):

@@ -25,7 +25,7 @@ from outlark.metrics.windows import (
 )
 
 Ints = NDArray[np.int64]
-Number = TypeVar("Number", Floats, float)
+RateT = TypeVar("RateT", Floats, float)
 # What rounding may cost: times of a day in seconds move the IoU of a 10 ms note by some 1e-9, one sample more or less
 # moves that of a long note by more than 1e-7. So seconds and samples decide alike.
 _ROUNDING = 1e-8
@@ -120,12 +120,12 @@ def match_events(reference: Events, estimated: Events, min_iou: float = 0.5) -> 
     return Matching(np.concatenate(row)[order], np.concatenate(column)[order], np.concatenate(iou)[order])
 
 
-class Rates(NamedTuple, Generic[Number]):
+class Rates(NamedTuple, Generic[RateT]):
     """Precision, recall and F: arrays (C,) per class, or single numbers; NaN where undefined."""
 
-    precision: Number
-    recall: Number
-    f: Number
+    precision: RateT
+    recall: RateT
+    f: RateT
 
 
 @dataclass(frozen=True, eq=False)
