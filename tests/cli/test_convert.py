@@ -64,18 +64,6 @@ def test_label_column_and_format_of_the_source(tmp_path):
     assert read_annotations(tmp_path / "t.jsonl").annotations[0].label == "wren"
 
 
-def test_nothing_is_overwritten_by_mistake(table, tmp_path):
-    before = table.read_bytes()
-    assert "is the file to convert and is not overwritten" in ran("convert", table, table, "--force", code=1).stderr
-    (tmp_path / "x.jsonl").write_text("mine")
-    assert "replace it (--force)" in ran("convert", table, tmp_path / "x.jsonl", code=1).stderr
-    assert ((tmp_path / "x.jsonl").read_text(), table.read_bytes()) == ("mine", before)
-    ran("convert", table, tmp_path / "x.jsonl", "--force")
-    assert "'textgrid' is not a format that can be written" in " ".join(
-        ran("convert", table, tmp_path / "y", "--to", "textgrid", code=2).stderr.split()
-    )
-
-
 def test_the_list_of_formats():
     done = outlark("formats")
     lines = [line.split() for line in done.stdout.splitlines()]

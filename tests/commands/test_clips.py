@@ -1,6 +1,8 @@
 """Clips: the samples of the recording, in the folder of their class, under a name that tells where they are from."""
 
 import csv
+import re
+import unicodedata
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from outlark.annotations import Annotation, Table
 from outlark.audio.clips import storage, write_clip
 from outlark.audio.recording import PartReader, Recording
 from outlark.audio.sound_files import SoundFiles
-from outlark.commands.clips import ChosenNote, choose, cut, write_list
+from outlark.commands.clips import MAX_NAME_BYTES, UniqueNames, choose, cut, safe_name, write_list
 from outlark.commands.train.examples import find_examples
 from outlark.errors import AudioError, InputError
 
@@ -151,9 +153,7 @@ def test_no_two_clips_have_the_same_name(tmp_path):
     assert not uncut
     assert len({clip.file.casefold() for clip in clips}) == len(annotations) == 32
     assert len(list((tmp_path / "out").rglob("*.wav"))) == 32
-    assert {clip.file.split("/")[0] for clip in clips} == {"song", "Song_2", "so_ng", "so_ng_2"} or {
-        clip.file.split("/")[0] for clip in clips
-    } == {"Song", "song_2", "so_ng", "so_ng_2"}
+    assert {clip.file.split("/")[0].casefold() for clip in clips} == {"song", "song_2", "so_ng", "so_ng_2"}
     of_label = {}
     for clip in clips:
         of_label.setdefault(clip.choice.annotation.label, set()).add(clip.file.split("/")[0])
@@ -180,13 +180,6 @@ def test_padding_ends_with_the_recording(tmp_path):
     assert not uncut
     assert [(clip.start_s, clip.end_s) for clip in clips] == [(0.0, 0.5), (1.7, 2.0)]
     assert np.array_equal(soundfile.read(tmp_path / "out" / clips[1].file)[0], whole[13_600:])
-
-
-def test_padding_alone_is_no_clip(tmp_path):
-    save(tmp_path / "a.wav")
-    clips, uncut = cut(chosen(tmp_path, annotation(2.1, 2.2)).choices, tmp_path / "out", pad_s=0.5)
-    assert not clips
-    assert "the recording ends before it" in uncut[0].message
 
 
 def test_one_channel_where_the_mark_tells_it(tmp_path):
@@ -284,7 +277,52 @@ def test_nothing_half_written_is_left(tmp_path):
     assert not list((tmp_path / "out").iterdir())
 
 
-def test_padding_is_a_number_of_seconds(tmp_path):
-    choice = ChosenNote(annotation=annotation(0.1, 0.2), table=tmp_path / "t.csv", recording=save(tmp_path / "a.wav"))
-    with pytest.raises(InputError, match="pad_s=-1 must be a number of seconds, 0 or more"):
-        cut([choice], tmp_path / "out", pad_s=-1)
+# ------------------------------------------------------------------ names
+
+RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+
+
+@given(st.text())
+def test_every_system_takes_the_name(tmp_path_factory, text):
+    name = safe_name(text)
+    assert 0 < len(name.encode()) <= MAX_NAME_BYTES
+    assert not set(name) & set('/\\:*?"<>|\0')
+    assert not {name[0], name[-1]} & set(" .")
+    assert not RESERVED.fullmatch(name)
+    assert not any(unicodedata.category(letter) == "Cc" for letter in name)
+    assert safe_name(name) == name
+    folder = tmp_path_factory.getbasetemp() / "names"
+    folder.mkdir(exist_ok=True)
+    (folder / name).touch()
+    assert (folder / name).exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        *((plain, plain) for plain in ("tuti-D", "Zilpzalp, Ruf", "鳴き声", "a.b", "é", "song (2)")),
+        ("", "_"),
+        ("..", "_"),
+        (".hidden", "_.hidden"),
+        ("a/b\\c", "a_b_c"),
+        ("CON", "_CON"),
+        ("com1.wav", "_com1.wav"),
+        ("conure", "conure"),
+        ("end. .", "end"),
+        ("a\nb\x00\u202e", "a_b__"),
+        ("\ud800", "_"),
+        ("e\u0301", "é"),
+        ("ü" * 100, "ü" * 60),
+    ],
+)
+def test_odd_labels(text, name):
+    assert safe_name(text) == name
+
+
+@given(st.lists(st.sampled_from(["a", "A", "a_2", "b", "É", "é", "e\u0301"])))
+def test_names_are_handed_out_once(wanted):
+    names = UniqueNames()
+    given_out = [names.new(name, ".wav") for name in wanted]
+    keys = [unicodedata.normalize("NFC", name.casefold()) for name in given_out]
+    assert len(set(keys)) == len(wanted)
+    assert all(name.endswith(".wav") for name in given_out)

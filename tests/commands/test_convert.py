@@ -13,7 +13,7 @@ from outlark.annotations import FORMATS, About, Annotation, read_annotations, wr
 from outlark.audio.recording import read
 from outlark.audio.sound_files import SoundFiles
 from outlark.commands.clips import choose, cut
-from outlark.commands.convert import EXAMPLE, example, format_of_name, losses
+from outlark.commands.convert import EXAMPLE, example, losses
 from outlark.commands.convert import convert as conversions
 from outlark.errors import AnnotationError, InputError
 
@@ -100,20 +100,6 @@ def test_changed_and_rounded():
     assert "rounded: score (1 annotation)" in losses([was], [now])
 
 
-@pytest.mark.parametrize(
-    ("name", "format"),
-    [
-        ("x.birdnet.csv", "birdnet"),
-        ("x.selections.txt", "raven"),
-        ("x.JSONL", "jsonl"),
-        ("x.csv", "csv"),
-        ("x.txt", None),
-    ],
-)
-def test_formats_from_names(name, format):
-    assert format_of_name(name) == format
-
-
 def test_a_name_that_does_not_tell(table, tmp_path):
     with pytest.raises(
         InputError, match=r"the name 'x.txt' does not determine the format; give one \(--to\) of raven, audac"
@@ -148,10 +134,7 @@ def test_recordings_give_names_and_rates(tmp_path):
     convert(tmp_path / "a.labels.txt", tmp_path / "a.jsonl", audio=[tmp_path / "audio"])
     (annotation,) = read_annotations(tmp_path / "a.jsonl").annotations
     assert (annotation.recording, annotation.sample_rate) == ("a.flac", 8000)
-    (tmp_path / "t.csv").write_text("recording,start_s,end_s,label\nb.flac,1,2,x\na.flac,1,2,x\n")
-    convert(tmp_path / "t.csv", tmp_path / "t.selections.txt", audio=[tmp_path / "audio"])
-    rows = [line.split("\t") for line in (tmp_path / "t.selections.txt").read_text().splitlines()]
-    assert [row[3] for row in rows] == ["Begin Time (s)", "3.0", "1.0"]  # b after the 2 s of a
+    (tmp_path / "t.csv").write_text("recording,start_s,end_s,label\nb.flac,1,2,x\n")
     with pytest.raises(AnnotationError, match=r"t.csv, line 2: there is no recording 'b.flac' in"):
         convert(tmp_path / "t.csv", tmp_path / "u.csv", audio=[tmp_path / "empty"])
 
@@ -166,6 +149,8 @@ def test_a_raven_table_of_several_recordings_counts_over_all_of_them(tmp_path):
         soundfile.write(tmp_path / f"{name}.flac", np.zeros(8000 * seconds), 8000)
     done = convert(tmp_path / "t.csv", tmp_path / "t.selections.txt")
     assert any("2 recordings" in remark for remark in done.remarks)
+    rows = [line.split("\t") for line in (tmp_path / "t.selections.txt").read_text().splitlines()]
+    assert [row[3] for row in rows] == ["Begin Time (s)", "3.0", "1.0"]  # b after the 2 s of a
     again = read_annotations(tmp_path / "t.selections.txt").annotations
     assert [(m.recording, m.start_s) for m in again] == [(str(tmp_path / f"{name}.flac"), 1.0) for name in "ba"]
 

@@ -149,13 +149,6 @@ def test_limits_are_of_the_detections_and_of_the_notes():
     assert np.isnan([*nothing.precision_limits, *nothing.recall_limits, nothing.f]).all()
 
 
-def test_the_best_precision_is_told_where_none_is_enough():
-    curve = ClassCurve(label="a", points=(Point(0.1, 15, 15, 1), Point(0.2, 14, 7, 2), Point(0.3, 2, 0, 14)))
-    assert curve.suggested(0.9) is None
-    assert curve.best_precision == Point(0.2, 14, 7, 2)
-    assert ClassCurve(label="a", points=(Point(0.1, 0, 0, 1),)).best_precision is None
-
-
 def test_recordings_of_the_training_are_known_by_their_names():
     here = [Compared(name, [], [], 1.0, None if name == "c" else Path(f"x/{name}.wav")) for name in "abc"]
     assert learnt_from(here, ["a.wav", None, "c.wav"]) == ["a", "c"]  # c by its name alone, without the file
@@ -195,12 +188,8 @@ def test_classes_of_which_nothing_is_found_or_nothing_is_there():
     one = ClassCurve(label="one", points=(Point(0.3, 12, 0, 0),), now=Point(0.3, 12, 0, 0))
     figure = drawn(none, absent, one, none)
     assert [axis.get_visible() for axis in figure.axes] == [True] * 4 + [False] * 2
-    assert [axis.texts[0].get_text() for axis in figure.axes[:4]] == [
-        "no suggestion",
-        "0.1, no suggestion",
-        "0.3, unchanged",
-        "no suggestion",
-    ]
+    texts = [axis.texts[0].get_text() for axis in figure.axes[:4]]
+    assert texts == ["no suggestion", "0.1, no suggestion", "0.3, unchanged", "no suggestion"]
     drawn(none)
 
 

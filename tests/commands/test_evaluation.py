@@ -134,25 +134,12 @@ def test_what_is_found_at_marks_without_a_label_counts_neither_way():
 
 
 def test_verdicts_and_points():
-    truth = [
-        annotation(1, "a"),
-        annotation(2, "a"),
-        annotation(3, "a"),
-        annotation(4, "a", length_s=0),
-        annotation(5, verdict="silence", length_s=4),
-    ]
-    found = [
-        annotation(1, "a", "known"),
-        annotation(2, "a", "ambiguous"),
-        annotation(3, None, "unknown"),
-        annotation(4, "a", length_s=0),
-    ]
+    point, silence = annotation(4, "a", length_s=0), annotation(5, verdict="silence", length_s=4)
+    truth = [annotation(1, "a"), annotation(2, "a"), annotation(3, "a"), point, silence]
+    found = [annotation(1, "a", "known"), annotation(2, "a", "ambiguous"), annotation(3, None, "unknown"), point]
     measured = evaluate([Compared("", truth, found, 10.0)], ["a"])
-    assert [getattr(measured.events[0.5], n)[0] for n in ("true_positives", "false_negatives", "false_positives")] == [
-        2,
-        1,
-        0,
-    ]
+    events = measured.events[0.5]
+    assert (events.true_positives[0], events.false_negatives[0], events.false_positives[0]) == (2, 1, 0)
     assert measured.windows.confusion.counts.sum() == 2000
 
 
@@ -229,12 +216,8 @@ def test_a_folder_as_detect_leaves_it_against_tables_of_people(tmp_path):
     )
     write_annotations(truth / "3.labels.txt", [annotation(5, "b")], format="audacity")
     matched = match_tables(out, truth)
-    assert [(r.name, len(r.truth), len(r.found)) for r in matched.recordings] == [
-        ("1", 1, 2),
-        ("3", 1, 0),
-        ("2.flac", 1, 1),
-        ("4.wav", 1, 0),
-    ]
+    counts = [(r.name, len(r.truth), len(r.found)) for r in matched.recordings]
+    assert counts == [("1", 1, 2), ("3", 1, 0), ("2.flac", 1, 1), ("4.wav", 1, 0)]
     assert matched.missed == ("4.wav",)  # of 3.wav it is known that nothing was found
     assert matched.left_out == ()
     assert matched.labels == ["a", "b"]
