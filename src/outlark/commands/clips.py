@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from outlark.annotations import Annotation, Table, read_annotations
+from outlark.annotations import Annotation, Table
 from outlark.annotations.files import SCORE_DIGITS, TIME_DIGITS, comma_line, decimal, encoded, guarded, write_bytes
 from outlark.audio.clips import storage, write_clip
 from outlark.audio.header import RecorderTime
 from outlark.audio.recording import PartReader, Recording
-from outlark.audio.sound_files import SoundFiles, recording_of_table
+from outlark.audio.sound_files import SoundFiles
 from outlark.commands import Line, Remark, check_labels, on_failures, recording_of
-from outlark.commands.tables import is_made_by_a_model, passed_over, tables_in, without_copies
+from outlark.commands.tables import by_origin, named_tables, passed_over, without_copies
 from outlark.commands.train.examples import skipped_in_words, spread_evenly
 from outlark.errors import InputError, OutlarkError, Problem
 from outlark.estimators.open_set import check_seconds
@@ -169,21 +169,16 @@ def tables_of(
     formats count once.
     """
     tables: list[Table] = []
-    refused: list[Problem] = []
+    problems: list[Problem] = []
     for path in map(Path, paths):
-        if not path.is_dir():
-            tables.append(read_annotations(path, label_column=label_column))
-            refused += [Problem(str(path), row) for row in tables[-1].refused]
-            continue
-        found = tables_in(path, within=True, label_column=label_column)
-        refused += [Problem(str(table), row) for table, rows in found.refused.items() for row in rows]
-        by_model = [table for table in found.tables if is_made_by_a_model(table)]
-        mixed = 0 < len(by_model) < len(found.tables)
-        remarks += found.skipped + ([passed_over(by_model, path)] if mixed else [])
-        chosen = [table for table in found.tables if not mixed or table not in by_model]
-        names = [recording_of_table(table.path.relative_to(path).as_posix()) for table in chosen]
-        tables += [table for table, _ in without_copies(list(zip(chosen, names, strict=True)))]
-    return tables, refused
+        refused: list[str] = []
+        found = named_tables(path, label_column, remarks, refused)
+        problems += [Problem(str(path), row) for row in refused]
+        by_model, by_people = by_origin(found)
+        if by_model and by_people:
+            remarks.append(passed_over([table for table, _ in by_model], path))
+        tables += [table for table, _ in without_copies(by_people or by_model)]
+    return tables, problems
 
 
 def choose(

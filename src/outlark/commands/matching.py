@@ -6,18 +6,17 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 
-from outlark.annotations import Annotation, read_annotations
+from outlark.annotations import Annotation
 from outlark.audio.recording import Recording
 from outlark.audio.sound_files import (
     SoundFiles,
     full_names,
     pair_names,
-    recording_of_table,
     spelt_differently,
     without_sound_suffix,
 )
 from outlark.commands.evaluation import Compared, is_answer, is_span
-from outlark.commands.tables import Named, is_made_by_a_model, passed_over, tables_in, without_copies
+from outlark.commands.tables import Named, by_origin, named_tables, passed_over, without_copies
 from outlark.errors import AnnotationError, AudioError, InputError
 from outlark.plain_text import number_of
 from outlark.segments import SILENCE
@@ -78,7 +77,8 @@ def match_tables(
     missed. In a folder of truth, files that a model made count only if somebody has `corrected` them.
     """
     remarks, refused = list[str](), list[str]()
-    both = _tables(Path(detections), None, remarks, refused), _tables(Path(truth), label_column, remarks, refused)
+    found_tables = named_tables(Path(detections), None, remarks, refused)
+    both = found_tables, named_tables(Path(truth), label_column, remarks, refused)
     told = _told_apart(*both, Path(detections), Path(truth), corrected, remarks)
     found, true = (_side(Path(path), own, remarks) for path, own in zip((detections, truth), told, strict=True))
     if not true.annotations:
@@ -149,30 +149,16 @@ def _side(path: Path, tables: Sequence[Named], remarks: list[str]) -> _Side:
     return joined
 
 
-def _tables(path: Path, label_column: str | int | None, remarks: list[str], refused: list[str]) -> list[Named]:
-    """The annotation files of a path; adds to the remarks and to the rows that could not be read."""
-    if not path.is_dir():
-        table = read_annotations(path, label_column=label_column)
-        refused += table.refused
-        return [(table, recording_of_table(path.name))]
-    found = tables_in(path, within=True, label_column=label_column)
-    remarks += found.skipped
-    refused += [row for rows in found.refused.values() for row in rows]
-    if not found.tables:
-        raise InputError(f"{path} contains no readable annotation files; give an annotation file, or a folder of them")
-    return [(table, recording_of_table(table.path.relative_to(path).as_posix())) for table in found.tables]
-
-
 def _told_apart(
     found: list[Named], true: list[Named], detections: Path, truth: Path, corrected: bool, remarks: list[str]
 ) -> tuple[list[Named], list[Named]]:
     """Detections and truth, without files of the folders that are not what they were given as."""
-    by_model, by_people = _by_origin(found)
+    by_model, by_people = by_origin(found)
     if by_model and by_people:  # only of a folder
         remarks.append(
             f"{detections}: {_files(by_people)} passed over: not made by a model of outlark, as the others are"
         )
-    by_model_too, true_by_people = _by_origin(true)
+    by_model_too, true_by_people = by_origin(true)
     if by_model_too and not true_by_people and not corrected:
         _check_order(found, detections, truth)
         if truth.is_dir():
@@ -191,19 +177,12 @@ def _told_apart(
     return without_copies(by_model or found), without_copies(true)
 
 
-def _by_origin(tables: Sequence[Named]) -> tuple[list[Named], list[Named]]:
-    """Those that a model of outlark made, and the others."""
-    made = [is_made_by_a_model(table) for table, _ in tables]
-    pairs = list(zip(tables, made, strict=True))
-    return [one for one, by_model in pairs if by_model], [one for one, by_model in pairs if not by_model]
-
-
 def _check_order(found: Sequence[Named], detections: Path, truth: Path) -> None:
     """Refuse arguments that are swapped: detections of a model in place of the truth, and the other way round."""
     # the output folder may lie within that of the annotations
     others = [one for one in found if not one[0].path.resolve().is_relative_to(truth.resolve())]
     of_a_program = any(m.score is not None or m.verdict is not None for table, _ in others for m in table.annotations)
-    if not others or of_a_program or _by_origin(others)[0]:
+    if not others or of_a_program or by_origin(others)[0]:
         return
     command = shlex.join(["outlark", "evaluate", str(truth), str(detections)])
     raise InputError(

@@ -16,6 +16,7 @@ from outlark.annotations.formats import (
     is_named_by_a_run,
 )
 from outlark.annotations.other_programs import ends_in_score
+from outlark.audio.sound_files import recording_of_table
 from outlark.errors import AnnotationError, InputError, Problem
 
 #: Marks the output folder of a run (`outlark.batch.journal`).
@@ -96,6 +97,20 @@ def _files(folder: Path, within: bool) -> Iterator[Path]:
         yield from (Path(here, name) for name in sorted(files) if not name.startswith("."))
 
 
+def named_tables(path: Path, label_column: str | int | None, remarks: list[str], refused: list[str]) -> list[Named]:
+    """The annotation files of a path; adds to the remarks and to the rows that could not be read."""
+    if not path.is_dir():
+        table = read_annotations(path, label_column=label_column)
+        refused += table.refused
+        return [(table, recording_of_table(path.name))]
+    found = tables_in(path, within=True, label_column=label_column)
+    remarks += found.skipped
+    refused += [row for rows in found.refused.values() for row in rows]
+    if not found.tables:
+        raise InputError(f"{path} contains no readable annotation files; give an annotation file, or a folder of them")
+    return [(table, recording_of_table(table.path.relative_to(path).as_posix())) for table in found.tables]
+
+
 # ------------------------------------------------------- made by a model or by a person
 
 
@@ -115,6 +130,13 @@ def is_made_by_a_model(table: Table) -> bool:
         return True
     labels = [annotation.label for annotation in table.annotations]
     return table.format == "audacity" and not table.about and bool(labels) and all(map(ends_in_score, labels))
+
+
+def by_origin(tables: Sequence[Named]) -> tuple[list[Named], list[Named]]:
+    """Those that a model of outlark made, and the others."""
+    made = [is_made_by_a_model(table) for table, _ in tables]
+    pairs = list(zip(tables, made, strict=True))
+    return [one for one, by_model in pairs if by_model], [one for one, by_model in pairs if not by_model]
 
 
 def passed_over(tables: Sequence[Table], folder: Path) -> str:
