@@ -64,10 +64,6 @@ def test_a_header_alone_before_a_recording_shifts_nothing(tmp_path):
     assert np.array_equal(np.concatenate(list(audio.blocks(1000, first=5000))), whole[5000:])
 
 
-def test_a_damaged_chain_is_left_to_the_decoder():
-    assert contents(io.BytesIO(b"OggS" + bytes(200))) == ((), None)
-
-
 @pytest.mark.parametrize(("kind", "channels", "rate"), [("flac", 2, RATE), ("ogg", 1, 8000), ("wav", 1, 8000)])
 def test_what_cannot_be_joined_is_told(tmp_path, kind, channels, rate):
     first = saved(tmp_path / f"a.{kind}", 1.0, 0)
@@ -198,17 +194,7 @@ def test_sizes_that_promise_nothing(tmp_path, size):
     assert found(with_size(silent(tmp_path / "a.wav"), size)) == ((), None)
 
 
-def test_chunks_before_and_after_the_sound(tmp_path):
-    path = silent(tmp_path / "a.wav")
-    blob = path.read_bytes()
-    at = blob.index(b"data")
-    path.write_bytes(blob[:at] + b"junk\x03\0\0\0abc\0" + blob[at:] + b"guan\x04\0\0\0a: b")
-    assert found(path) == ((), None)
-    path.write_bytes(path.read_bytes()[: 12 + at + 2 * RATE])
-    assert "announces 1.000 s" in found(path).partial
-
-
-@pytest.mark.parametrize("blob", [b"", b"RIFF", b"RIFF\0\0\0\0WAVE", b"RIFF\0\0\0\0WAVEdata\x09\0\0\0", b"\xff" * 200])
+@pytest.mark.parametrize("blob", [b"", b"RIFF", b"RIFF\0\0\0\0WAVE", b"\xff" * 200, b"OggS" + bytes(200)])
 def test_what_is_no_recording_is_the_affair_of_the_decoder(blob):
     assert contents(io.BytesIO(blob)) == ((), None)
 

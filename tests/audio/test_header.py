@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outlark.audio.facts import Facts
-from outlark.audio.header import RecorderTime, recorder_site, recorder_time, text_chunks, time_in_name
+from outlark.audio.header import RecorderTime, recorder_site, recorder_time, time_in_name
 from outlark.audio.recording import Recording
 from outlark.audio.sound_files import site_of
 from outlark.errors import AudioError, InputError
@@ -52,9 +52,7 @@ def clock(path):
     ("container", "subtype", "name"),
     [
         ("WAV", "PCM_16", "a.wav"),
-        ("WAV", "PCM_U8", "A.WAV"),
         ("WAV", "FLOAT", "no_extension"),
-        ("WAVEX", "PCM_24", "a.Wav"),
         ("RF64", "PCM_16", "a.rf64"),
     ],
 )
@@ -76,14 +74,12 @@ def test_the_reference_implementation_reads_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("stamp", "expected"),
     [
-        ("2023-10-24 12:34:56", NOON),
         ("2023-10-24T12:34:56.500 -03:30", NOON.replace(microsecond=500_000, tzinfo=timezone(-timedelta(hours=3.5)))),
         ("2023-10-24 12:34:56+1:00", NOON.replace(tzinfo=timezone(timedelta(hours=1)))),  # a Song Meter Mini
         ("20231024T123456Z", NOON.replace(tzinfo=UTC)),
         ("2023-10-24", None),
         ("2023-02-30T12:34:56", None),
         ("1970-01-01T00:00:05", None),
-        ("24/10/2023 12:34", None),
         ("", None),
     ],
 )
@@ -150,23 +146,10 @@ def test_the_sound_is_not_read(tmp_path):
     assert most < 2**20
 
 
-def test_chunks_of_odd_size_are_padded(tmp_path):
-    path = with_chunk(sound(tmp_path / "a.wav"), b"junk", b"odd")
-    assert clock(with_chunk(path, b"guan", STAMP.encode())).source == "guano"
-
-
 def test_many_empty_chunks_come_to_an_end(tmp_path):
     path = sound(tmp_path / "a.wav")
     path.write_bytes(path.read_bytes() + b"junk\0\0\0\0" * 5000)
     assert clock(with_chunk(path, b"guan", STAMP.encode())) is None  # too far behind
-
-
-def test_rf64_with_its_size_elsewhere(tmp_path):
-    path = sound(tmp_path / "a.rf64", "RF64", comment=MOTH.format("12:34:56 24/10/2023"))
-    data = path.read_bytes()
-    assert data[data.index(b"data") + 4 :][:4] == b"\xff\xff\xff\xff"
-    assert clock(path).source == "comment"
-    assert clock(with_chunk(path, b"guan", STAMP.encode())).source == "guano"
 
 
 # --- header comment -------------------------------------------------------------------------------------------------
@@ -179,7 +162,6 @@ def test_rf64_with_its_size_elsewhere(tmp_path):
         ("12:34:56 24/10/2023 (UTC)", UTC, 0),
         ("12:34:56 24/10/2023 (UTC+2)", PLUS_2, 0),
         ("12:34:56 24/10/2023 (UTC-3:30)", timezone(-timedelta(hours=3, minutes=30)), 0),
-        ("12:34:56 24/10/2023 (UTC+10:30)", timezone(timedelta(hours=10, minutes=30)), 0),
         ("12:34:56.789 24/10/2023 (UTC-11)", timezone(-timedelta(hours=11)), 789_000),
     ],
 )
@@ -188,13 +170,6 @@ def test_comments_of_audiomoth_through_the_years(told, zone, microsecond, by):
     found = recorder_time("", MOTH.format(told).replace("by AudioMoth 24F3190361DA539A", by), "a.wav")
     assert found == RecorderTime(began=NOON.replace(tzinfo=zone, microsecond=microsecond), source="comment")
     assert found.began.utcoffset() == (None if zone is None else zone.utcoffset(None))
-
-
-@pytest.mark.parametrize(
-    "told", ["25:00:00 24/10/2023 (UTC)", "12:34:60 24/10/2023", "12:34:56 30/02/2023", "00:00:12 01/01/1970 (UTC)", ""]
-)
-def test_comments_without_a_possible_time(told):
-    assert recorder_time("", MOTH.format(told), "a.wav") is None
 
 
 @pytest.mark.parametrize(
@@ -221,39 +196,25 @@ def test_files_that_say_nothing(tmp_path, container):
     [
         ("S4A01234_20231024_123456.wav", NOON),
         ("20231024_123456.WAV", NOON),
-        ("20231024_123456T.WAV", NOON),
         ("SITE-7_0+1_20231024_123456.Wac", NOON),
         ("SITE_20231024$123456.wav", NOON),
-        ("20231024-123456.flac", NOON),
-        ("24F319036_20231024_123456.part2.mp3", NOON),
-        ("20231024_123456_000.wav", NOON),
         ("20231024_123456-0100.wav", NOON),
         ("20231024_123456_-0001.wav", NOON),
         ("20231024T123456+1000_REC.flac", NOON.replace(tzinfo=timezone(timedelta(hours=10)))),
         ("20231024t123456Z.wav", NOON.replace(tzinfo=UTC)),
         ("SwiftOne_20231024_123456_-0400.wav", NOON.replace(tzinfo=timezone(-timedelta(hours=4)))),
         ("99999999_999999_20231024_123456.wav", NOON),
-        ("2023-10-24T123456Z.wav", NOON.replace(tzinfo=UTC)),
         ("site1_2023-10-24_12-34-56.wav", NOON),
         ("2023-10-24T12:34:56+02:00.wav", NOON.replace(tzinfo=PLUS_2)),
-        ("2023_10_24_12_34_56.wav", NOON),
         ("SM4_20231024_123456+0200.wav", NOON.replace(tzinfo=PLUS_2)),
         ("2023-10-24-birdnet-12:34:56.wav", NOON),
-        ("65379278.wav", None),
         ("6537B9F0.WAV", datetime(2023, 10, 24, 12, 34, 56, tzinfo=UTC)),
-        ("6537b9f0.wav", datetime(2023, 10, 24, 12, 34, 56, tzinfo=UTC)),
-        ("5E9089F0.tar.gz", datetime(2020, 4, 10, 15, 0, 0, tzinfo=UTC)),
-        ("DEADBEEF.wav", None),
         ("0FE081F8.wav", None),
         ("x6537B9F0.wav", None),
         ("20231324_123456.wav", None),
         ("20230229_123456.wav", None),
-        ("20231024_240000.wav", None),
-        ("20231024_123460.wav", None),
         ("10661014_123456.wav", None),
-        ("120231024_123456.wav", None),
         ("20231024_1234567.wav", None),
-        ("20231024.wav", None),
         ("song.wav", None),
         ("", None),
     ],
@@ -290,29 +251,13 @@ def test_the_more_trusted_source_wins_and_the_difference_is_told():
         "the comment says 2023-10-24 12:34:56+00:00, 2:00:00 later than the guano (2023-10-24 12:34:56+02:00)",
         "the file name says 2023-10-24 13:34:56, 1:00:00 later than the guano (2023-10-24 12:34:56+02:00)",
     )
-    assert recorder_time("", comment, "20231024_120000.wav").differences == (
-        "the file name says 2023-10-24 12:00:00, 0:34:56 earlier than the comment (2023-10-24 12:34:56+00:00)",
-    )
-    assert "0:00:10 later" in recorder_time(STAMP, "", "20231024_123506.wav").differences[0]
+    earlier = recorder_time(STAMP.replace("+02:00", ""), MOTH.format("11:34:56 24/10/2023 (UTC)"), "b.wav")
+    assert "1:00:00 earlier than the guano" in earlier.differences[0]  # which has no zone
 
 
 @pytest.mark.parametrize("name", ["20231024_123456.wav", "20231024_103456.wav", "20231024_123458.wav", "65379DD0.wav"])
 def test_a_name_in_local_time_or_utc_agrees(name):
     assert recorder_time(STAMP, MOTH.format("12:34:56 24/10/2023 (UTC+2)"), name).differences == ()
-
-
-def test_a_source_without_a_zone_may_lead():
-    guano = STAMP.replace("+02:00", "")
-    agrees = recorder_time(guano, MOTH.format("12:34:56 24/10/2023 (UTC+2)"), "a.wav")
-    assert (agrees.differences, agrees.began) == ((), NOON)
-    earlier = recorder_time(guano, MOTH.format("11:34:56 24/10/2023 (UTC)"), "b.wav")
-    assert "1:00:00 earlier than the guano" in earlier.differences[0]
-
-
-def test_the_texts_of_a_file(tmp_path):
-    path = sound(tmp_path / "a.wav", comment="hello", guano=STAMP)
-    with path.open("rb") as file:
-        assert text_chunks(file) == {"ICMT": "hello", "guan": STAMP.strip()}
 
 
 # --- site ---
@@ -329,10 +274,6 @@ def test_the_texts_of_a_file(tmp_path):
 )
 def test_the_recorder_may_tell(guano, site):
     assert recorder_site(guano) == site
-
-
-def test_a_file_that_is_not_made_of_chunks_tells_nothing(tmp_path):
-    assert Recording(sound(tmp_path / "a.flac", "FLAC")).facts.site is None
 
 
 @pytest.mark.parametrize(
@@ -357,15 +298,6 @@ def test_folders_and_names(recording, way, site):
 # --- facts ----------------------------------------------------------------------------------------------------------
 
 
-def test_there_and_back():
-    facts = Facts(began="2026-05-01T04:30:00+02:00", source="guano", expansion=10.0, partial="cut", remarks=("odd",),
-                  quality=("silent",), counts=False)  # fmt: skip
-    assert Facts.of_dict(facts.as_dict()) == facts
-    assert Facts().as_dict() == {}
-    assert Facts.of_dict({}) == Facts()
-    assert facts.all_remarks == ("partial: cut", "odd", "silent")
-
-
 @pytest.mark.parametrize(
     "kept",
     [{"began": "soon"}, {"began": 5}, {"other": 1}, {"began": "2026-05-01T04:30:00", "expansion": 0}, {"remarks": [1]}],
@@ -383,4 +315,6 @@ def test_the_journal_and_the_tables_tell_when_and_where(tmp_path):
     assert facts.for_journal() == {**told, **usual}
     assert facts.as_dict() == {**told, "source": "guano"}
     assert Facts.of_dict(facts.as_dict()) == facts
+    assert Facts(partial="cut", remarks=("odd",), quality=("silent",)).all_remarks == ("partial: cut", "odd", "silent")
+    assert Facts().as_dict() == {}
     assert Facts().for_journal() == {"began": None, "expansion": 1.0, "site": None, **usual}

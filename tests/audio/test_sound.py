@@ -22,8 +22,6 @@ from tests.pace import check_even_pace
         (">i2", [-(2**15), 0, 1, 2**15 - 1], [-1, 0, 2**-15, 1 - 2**-15]),
         (np.int32, [-(2**31), 0, 1 << 8, 2**31 - 1], [-1, 0, 2**-23, 1 - 2**-31]),
         (np.uint8, [0, 128, 129, 255], [-1, 0, 2**-7, 1 - 2**-7]),
-        (np.float32, [-1.5, 0, 0.25, 1], [-1.5, 0, 0.25, 1]),
-        (np.float64, [-1.5, 0, 0.1, 1], [-1.5, 0, 0.1, 1]),
         (">f8", [-1.5, 0, 0.1, 1], [-1.5, 0, 0.1, 1]),
         (np.float16, [-1.5, 0, 0.25, 1], [-1.5, 0, 0.25, 1]),
     ],
@@ -55,17 +53,12 @@ def test_mix_is_the_mean_and_a_number_is_that_channel(channels, rng):
     np.testing.assert_array_equal(np.concatenate(rows), mono(x))
 
 
-@pytest.mark.parametrize("empty", [[], np.empty(0), np.empty((0, 2)), np.empty(0, np.int16)])
-def test_empty_is_allowed(empty):
-    assert mono(empty).shape == (0,)
-    assert mono(empty).dtype == np.float64
-
-
 def test_what_mono_takes(rng):
     x = rng.normal(size=100)
     assert np.shares_memory(mono(x), x)
     assert mono(x[::2]).flags.c_contiguous
     assert mono(np.zeros((2, 64))).shape == (2,)
+    assert mono(np.empty((0, 2))).shape == mono([]).shape == (0,)
     np.testing.assert_array_equal(mono([[np.nan, 0.5]], channel=1), [0.5])  # the other channel is not used
 
 
@@ -77,16 +70,7 @@ def test_sample_rates(rate):
 
 # --- resampling -----------------------------------------------------------------------------------------------------
 
-PAIRS = [
-    (44100, 22050),
-    (48000, 22050),
-    (8000, 22050),
-    (96000, 22050),
-    (384000, 22050),
-    (44056, 22050),
-    (22050, 48000),
-    (22050, 22050),
-]
+PAIRS = [(44100, 22050), (8000, 22050), (384000, 22050), (44056, 22050), (22050, 48000), (22050, 22050)]
 NOISE = np.random.default_rng(0).normal(size=200_000)
 
 
@@ -107,13 +91,6 @@ def test_no_cut_changes_a_bit(pair, n, cuts):
     np.testing.assert_array_equal(streamed(blocks, *pair), resample(x, *pair))
 
 
-@pytest.mark.parametrize("pair", [(48000, 22050), (8000, 22050), (22050, 22050)])
-def test_no_cut_changes_a_bit_of_a_long_recording(pair):
-    whole = resample(NOISE, *pair)
-    for size in (4096, 65537, 150_000):
-        np.testing.assert_array_equal(streamed([NOISE[i : i + size] for i in range(0, 200_000, size)], *pair), whole)
-
-
 @given(
     n=st.integers(0, 3000),
     rate_in=st.sampled_from([100, 8000, 22050, 32000, 44100, 96000, 384000]),
@@ -130,17 +107,6 @@ def test_halves_go_up_where_soxr_alone_goes_both_ways(rate_in, n):
     assert n * 22050 % rate_in == rate_in // 2
     assert len(y) == n * 22050 // rate_in + 1
     assert y[-1] > 0.3  # at the edge of the recording; no zero put behind
-
-
-@pytest.mark.parametrize("rate_in", [8000, 22050, 44056, 48000, 384000])
-def test_a_sine_stays_where_it_is(rate_in):
-    def sine(rate):
-        t = np.arange(rate) / rate
-        return np.sin(2 * np.pi * 1234.5 * t) * np.exp(-(((t - 0.5) / 0.1) ** 2))
-
-    y = resample(sine(rate_in), rate_in, 22050)
-    assert len(y) == 22050
-    np.testing.assert_allclose(y, sine(22050), rtol=0, atol=2e-5)
 
 
 @pytest.mark.parametrize(("rate_in", "rate_out"), [(44100, 22050), (22050, 44100), (48000, 16000), (16000, 48000)])
@@ -200,16 +166,6 @@ def test_a_recording_from_its_middle_on_is_the_same_to_the_bit(pair, first_s, le
     np.testing.assert_array_equal(np.concatenate([*found, resampler.finish()]), whole[first:])
 
 
-@pytest.mark.parametrize("pair", [(100, 10_000_000), (10_000_000, 9_999_999)])
-def test_extreme_rates(pair):
-    assert len(resample(np.ones(5), *pair)) == round(5 * pair[1] / pair[0])
-
-
-def test_blocks_are_scaled_as_by_mono():
-    integers, floats = np.full(500, 2**14, np.int16), np.full(500, 0.5)
-    np.testing.assert_array_equal(resample(integers, 44100, 22050), resample(floats, 44100, 22050))
-
-
 def test_a_stream_gives_what_is_ready_soon():
     resampler, late = Resampler(44100, 22050), []
     for i in range(100):
@@ -263,13 +219,6 @@ def test_frames_are_those_of_the_definition_for_any_blocks(sizes, n, cuts, chann
     np.testing.assert_array_equal(framed([x[i : i + 1] for i in range(n)] or [x], window, hop, pad), expected)
 
 
-@given(sizes=window_and_hop(), n=st.integers(0, 60))
-def test_how_many_frames(sizes, n):
-    window, hop = sizes
-    assert len(framed([np.ones(n)], window, hop, "centre")) == -(-n // hop)
-    assert len(framed([np.ones(n)], window, hop, "none")) == max(0, (n - window) // hop + 1)
-
-
 @given(sizes=window_and_hop(), pad=st.sampled_from(["centre", "none"]))
 def test_own_spans_tile_the_recording_and_lie_in_the_middle_of_their_frames(sizes, pad):
     window, hop = sizes
@@ -285,12 +234,6 @@ def test_own_spans_tile_the_recording_and_lie_in_the_middle_of_their_frames(size
         assert start < 100 <= end
 
 
-def test_frames_are_given_as_soon_as_they_are_whole():
-    stream = FrameStream(4, 2, pad="none")
-    assert [len(stream.push([float(i)])) for i in range(8)] == [0, 0, 0, 1, 0, 1, 0, 1]
-    assert stream.finish().shape == (0, 4)
-
-
 @pytest.mark.parametrize("pad", ["centre", "none"])
 def test_the_caller_may_use_the_block_again(pad):
     block = np.ones(64)
@@ -300,22 +243,6 @@ def test_the_caller_may_use_the_block_again(pad):
     assert (frames == 1.0).all()
     with pytest.raises(ValueError, match="read-only"):
         frames[0, 0] = 3.0
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.int16, ">f8"])
-def test_frames_are_native_floats(dtype):
-    frames = framed([np.arange(10).astype(dtype)], 4, 2, "none")
-    assert frames.dtype == np.float64
-    assert frames.dtype.isnative
-    np.testing.assert_array_equal(frames[1], [2, 3, 4, 5])
-
-
-@pytest.mark.parametrize("shape", [(0,), (0, 2)])
-def test_no_samples_no_frames(shape):
-    assert FrameStream(6, 3).finish().shape == (0, 6)
-    stream = FrameStream(6, 3)
-    assert stream.push(np.empty(shape)).shape == (0, 6, *shape[1:])
-    assert stream.finish().shape == (0, 6, *shape[1:])
 
 
 def test_ten_minutes_take_little_memory_and_its_end_as_long_as_its_start():
