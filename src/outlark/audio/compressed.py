@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from functools import cache
 from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
@@ -299,17 +298,14 @@ def mp3_frame_length(head: bytes) -> int:
     >>> mp3_frame_length(bytes([0xFF, 0xFB, 0x90, 0x00])), mp3_frame_length(b"RIFF")
     (417, 0)
     """
-    return _length(head[1], head[2]) if len(head) == 4 and head[0] == 0xFF else 0
-
-
-@cache
-def _length(second: int, third: int) -> int:
-    version, layer = second >> 3 & 3, second >> 1 & 3
-    kbits, rate = third >> 4, third >> 2 & 3
-    if second < 0xE0 or version == 1 or layer != 1 or rate == 3:
+    if len(head) < 4 or head[0] != 0xFF or head[1] < 0xE0:
+        return 0
+    version, layer = head[1] >> 3 & 3, head[1] >> 1 & 3
+    kbits, rate = head[2] >> 4, head[2] >> 2 & 3
+    if version == 1 or layer != 1 or rate == 3:
         return 0
     bits = 1000 * MP3_KBITS[version != 3][kbits]
-    return (144 if version == 3 else 72) * bits // MP3_RATES[version][rate] + (third >> 1 & 1) if bits else 0
+    return (144 if version == 3 else 72) * bits // MP3_RATES[version][rate] + (head[2] >> 1 & 1) if bits else 0
 
 
 def _mp3_tag(frame: bytes) -> _Mp3Tag | None:

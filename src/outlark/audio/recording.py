@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from outlark.audio.facts import Facts
 from outlark.audio.header import RecorderTime, StreamFile, contents, recorder_site, recorder_time, text_chunks
-from outlark.audio.sound import SAMPLES_AT_ONCE, Reblock, check_channel, check_sample_rate, first_bad, mono, one_channel
+from outlark.audio.sound import DECODED_AT_ONCE, Reblock, check_channel, check_sample_rate, first_bad, mono, one_channel
 from outlark.errors import AudioError, InputError
 from outlark.files.io import (
     NOT_REGULAR,
@@ -183,7 +183,7 @@ class Recording:
         start = max(0, start)
         return self._chosen_channel(PartReader(self).part(start, end), start)
 
-    def decoded(self, dtype: str = "float64", first: int = 0, size: int = SAMPLES_AT_ONCE) -> Generator[np.ndarray]:
+    def decoded(self, dtype: str = "float64", first: int = 0, size: int = DECODED_AT_ONCE) -> Generator[np.ndarray]:
         """All channels (n, channels) from sample `first` on, as they are in the file; any `size` if it is `seekable`.
 
         Otherwise always the same pieces from the start, because what Opus decodes to depends on them.
@@ -341,7 +341,7 @@ class PartReader:
         if self._recording.seekable:  # and then pieces may start anywhere
             self._held, self._held_start = self._none, start
             self._rest.close()
-            self._rest = self._recording.decoded(self._dtype, start, min(SAMPLES_AT_ONCE, max(1, end - start)))
+            self._rest = self._recording.decoded(self._dtype, start, min(DECODED_AT_ONCE, max(1, end - start)))
         pieces, at = [self._held], self._held_start + len(self._held)
         while at < end:
             if at <= start:

@@ -17,7 +17,7 @@ from outlark.errors import InputError
 #: Full scale of integer samples, by kind and size in bytes. 24 bits come left-justified in 32.
 FULL_SCALE = {("u", 1): 2.0**7, ("i", 2): 2.0**15, ("i", 4): 2.0**31}
 #: Samples decoded or processed at once.
-SAMPLES_AT_ONCE = 2**16
+DECODED_AT_ONCE = 2**16
 #: More columns than this, and more than rows, mean that channels and samples are swapped.
 MANY_CHANNELS = 64
 LOWEST_RATE, HIGHEST_RATE = 100, 10_000_000
@@ -179,7 +179,7 @@ class Resampler:
         # in chunks: faster than all at once, and needs little memory
         ready = [
             np.empty(0),
-            *(self._pushed(x[start : start + SAMPLES_AT_ONCE]) for start in range(0, len(x), SAMPLES_AT_ONCE)),
+            *(self._pushed(x[start : start + DECODED_AT_ONCE]) for start in range(0, len(x), DECODED_AT_ONCE)),
         ]
         return np.concatenate(ready)
 
@@ -293,6 +293,7 @@ class FrameStream:
         self._held: np.ndarray | None = None  # from the start of the next frame on
         self._last = np.empty(0)
         self._n_samples = self._n_frames = 0
+        self._finished = False
 
     @property
     def offset(self) -> int:
@@ -304,6 +305,7 @@ class FrameStream:
 
         The frames are a read-only view of memory that they share where they overlap; it does not change later.
         """
+        self._check_open()
         x = np.asarray(block, self._dtype)
         if self._held is None:
             self._held = np.zeros((self._before if self.pad == "centre" else 0, *x.shape[1:]), self._dtype)
@@ -314,6 +316,8 @@ class FrameStream:
 
     def finish(self) -> np.ndarray:
         """The frames that reach past the end of the recording; none without padding."""
+        self._check_open()
+        self._finished = True
         if self._held is None:
             return np.empty((0, self.window), self._dtype)
         if self.pad == "none":
@@ -335,6 +339,10 @@ class FrameStream:
         self._held = joined[n_frames * self.hop :].copy()  # a copy, to release the block
         frames = sliding_window_view(joined, self.window, axis=0)[:: self.hop]
         return np.moveaxis(frames, -1, 1)
+
+    def _check_open(self) -> None:
+        if self._finished:
+            raise InputError("this stream of frames is finished; make a new one for a new recording")
 
 
 class Reblock:

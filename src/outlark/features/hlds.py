@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.fft import dct
 from sklearn.utils.validation import check_is_fitted
 
-from outlark.audio.sound import SAMPLES_AT_ONCE, FrameStream, check_sample_rate
+from outlark.audio.sound import DECODED_AT_ONCE, FrameStream, check_sample_rate
 from outlark.errors import InputError
 from outlark.estimators.hlds import HLDS, SETTLING_STEPS
 from outlark.estimators.open_set import check_choice, check_seconds
@@ -186,7 +186,7 @@ class HLDSSource:
         """Samples (n,), as for `mono`, in; the frames that are ready out."""
         x = one_channel(samples)
         # in pieces, because the spectra of a long block would not fit into memory
-        pieces = [x[start : start + SAMPLES_AT_ONCE] for start in range(0, max(1, len(x)), SAMPLES_AT_ONCE)]
+        pieces = [x[start : start + DECODED_AT_ONCE] for start in range(0, max(1, len(x)), DECODED_AT_ONCE)]
         return joined([self._activity.push(*self._described(self._frames.push(piece))) for piece in pieces])
 
     def finish(self) -> Frames:
