@@ -183,6 +183,7 @@ def test_review_does_not_wait_for_the_grouping(opened, visit, monkeypatch):
     assert page.page.evaluate("fetch('/api/decide', {method: 'POST'}).then((answer) => answer.status)") == 202
     go_on.set()
     page.page.wait_for_selector("#clusters li")
+    page.page.wait_for_selector("#clusters[aria-busy='false']", state="attached")
     assert page.get("/api/project")["grouping"] is False
 
 

@@ -79,6 +79,7 @@ def register(store: Store, folder: Path, files: Iterable[tuple[Path, str]]) -> l
 def add(store: Store, folder: Path, path: Path, name: str) -> list[Problem]:
     """Add one recording to a project that is open; if it is one of the missing ones, that is no longer missing."""
     given, _ = _given([(path, name)], folder)
+    _match([], given)  # measures it before others have to wait
     with store.writing() as db:
         here = {file.path for file in given}
         return _update(db, [r for r in _rows(db) if path_of(r) in here or not path_of(r).is_file()], given, folder)

@@ -78,13 +78,9 @@ def show(project: Project, run_id: int, kind: str = "train again") -> None:
 
 def _forget_but(project: Project, kept: Sequence[int]) -> None:
     """Delete the results of all other runs that their models can find again."""
-    old = project.store.rows(
-        f"SELECT id FROM run WHERE id NOT IN ({', '.join('?' * len(kept))}) AND model IS NOT NULL", *kept
-    )
-    with project.store.writing() as db:
-        for row in old:
-            _delete_results(project, db, row["id"])
-            db.execute("UPDATE run SET scanned = '[]' WHERE id = ?", (row["id"],))
+    old = f"SELECT id FROM run WHERE id NOT IN ({', '.join('?' * len(kept))}) AND model IS NOT NULL"
+    for row in project.store.rows(old, *kept):
+        _delete_results(project, row["id"], "UPDATE run SET scanned = '[]' WHERE id = ?")
 
 
 def discard(project: Project, run_id: int) -> None:
@@ -92,17 +88,17 @@ def discard(project: Project, run_id: int) -> None:
     run = project.run(run_id)
     if run is None or run["id"] != run_id or run["state"] != RUN_IN_PROGRESS:
         return
-    with project.store.writing() as db:
-        _delete_results(project, db, run_id)
-        db.execute("DELETE FROM run WHERE id = ?", (run_id,))
+    _delete_results(project, run_id, "DELETE FROM run WHERE id = ?")
     if run["model"] is not None:
         (project.folder / run["model"]).unlink(missing_ok=True)
 
 
-def _delete_results(project: Project, db: sqlite3.Connection, run_id: int) -> None:
-    for table in ("detection", "candidate"):
-        db.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
-    delete_clusters(db, run_id)
+def _delete_results(project: Project, run_id: int, change_run: str) -> None:
+    with project.store.writing() as db:
+        for table in ("detection", "candidate"):
+            db.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
+        delete_clusters(db, run_id)
+        db.execute(change_run, (run_id,))
     shutil.rmtree(project.folder / "cache" / f"run-{run_id}", ignore_errors=True)
 
 

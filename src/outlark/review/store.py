@@ -27,7 +27,7 @@ WRITE_TIMEOUT_S = 10.0
 #: The copy of the project file, and what SQLite writes beside the file, which belongs to that file alone.
 BACKUP_NAME, SQLITE_SUFFIXES = "project.backup.sqlite", ("-wal", "-shm")
 SCHEMA_VERSION = 5
-SCHEMA = """
+PROJECT_TABLES = """
     CREATE TABLE recording (
         id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
         sample_rate INTEGER NOT NULL, channels INTEGER NOT NULL, n_samples INTEGER NOT NULL,
@@ -294,7 +294,7 @@ def _check_version(db: sqlite3.Connection) -> None:
         )
     if version == 0:
         try:
-            db.executescript(f"BEGIN IMMEDIATE; {SCHEMA}; PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+            db.executescript(f"BEGIN IMMEDIATE; {PROJECT_TABLES}; PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
         except BaseException:
             if db.in_transaction:
                 db.rollback()

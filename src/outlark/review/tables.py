@@ -46,9 +46,9 @@ EXPORT_SCOPES = {
     "reviewed": "only what you annotated, confirmed or relabelled",
 }
 #: Bytes of a file name that every disk takes, with room for a suffix.
-MAX_NAME_BYTES = 200
+MAX_TABLE_NAME_BYTES = 200
 #: Annotations of one class whose edges differ by no more are one: programs round times to milliseconds.
-ROUNDING_S = 0.001
+IMPORT_TOLERANCE_S = 0.001
 #: Names that a message lists.
 MOST_LISTED = 3
 routes = APIRouter(prefix="/api", tags=["files"])
@@ -223,7 +223,7 @@ def import_table(project: Project, name: str, content: bytes, recording: Project
 
 def _read(name: str, content: bytes) -> Table:
     safe = PurePosixPath(name.replace("\\", "/")).name or "table.txt"
-    if safe == ".." or "\0" in safe or len(safe.encode()) > MAX_NAME_BYTES:
+    if safe == ".." or "\0" in safe or len(safe.encode()) > MAX_TABLE_NAME_BYTES:
         raise InputError(f"{name!r:.80} is not the name of a file; rename it to something like table.txt")
     with TemporaryDirectory() as folder:
         path = Path(folder, safe)
@@ -353,7 +353,7 @@ class _ImportedRows:
 
     def _is_new(self, recording: ProjectRecording, class_id: int | None, span: Span) -> bool:
         """Whether nothing of this class was known there so far; from now on, it is."""
-        most = max(1, round(ROUNDING_S * recording.sample_rate))
+        most = max(1, round(IMPORT_TOLERANCE_S * recording.sample_rate))
         known, near = self._known.setdefault((recording.id, class_id), {}), int(span.onset // most)
         there = any(other.is_close(span, most) for n in (near - 1, near, near + 1) for other in known.get(n, ()))
         known.setdefault(near, []).append(span)
