@@ -198,9 +198,10 @@ def _is_recording(row: Row, path: Path) -> bool:
         return found is not None
     try:
         rate, _, n_samples = true_length(path)
+        same_length = (rate, n_samples) == (row["sample_rate"], row["n_samples"])
+        return same_length and sound_digest(path) == row["sound"]
     except (OutlarkError, OSError):
         return True
-    return (rate, n_samples, sound_digest(path)) == (row["sample_rate"], row["n_samples"], row["sound"])
 
 
 # ------------------------------------------------------------ the table
