@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from outlark.commands import figures
-from outlark.commands.summary.effort import AnalysedRecording, Notes, Tally
-from outlark.commands.summary.figure import summary_figure
+from outlark.commands.summary_figure import summary_figure
+from outlark.commands.tally import AnalysedRecording, Notes, Tally
 
 SITES = {"creek": 1.0, "meadow": 0.25, "old orchard": 1.6, "pine ridge": 0.6, "pond": 0.9}
 #: Notes per hour at best, day and hour when it is best, and how many days and hours around.

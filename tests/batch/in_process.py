@@ -3,7 +3,7 @@
 import os
 
 from outlark.batch.engine import Engine
-from outlark.batch.unit import Event
+from outlark.batch.task import Event
 
 
 class InProcess:
@@ -13,7 +13,7 @@ class InProcess:
         self._task, self.n_workers, self._bundles = task, n_workers, []
 
     def start(self, n_units):
-        self._engine = Engine(self._task, self._task.workshop / "partial" / str(os.getpid()))
+        self._engine = Engine(self._task, self._task.work_folder / "partial" / str(os.getpid()))
         return self._engine.splits
 
     @property

@@ -11,12 +11,14 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import soundfile
+from click.testing import CliRunner
 
 from outlark.batch import cluster as cluster_module
-from outlark.batch.cluster import EACH, Cluster, check_address
+from outlark.batch.cluster import BUNDLES_EACH, Cluster, check_address
+from outlark.batch.journal import sha256_of
 from outlark.batch.run import BUNDLE_UNITS, run
-from outlark.batch.sources import find
-from outlark.batch.task import Task, sha256_of
+from outlark.batch.task import Task, find
+from outlark.cli.main import main
 from outlark.errors import InputError
 from tests.batch.in_process import InProcess
 from tests.recordings_on_disk import contents, outlark, save_long_recording, save_recordings, start_and
@@ -87,8 +89,8 @@ def test_the_rows_of_a_serial_run(model, season, serial, workers, tmp_path):
     assert contents(tmp_path / "out") == serial
     assert [line.partition(":")[0] for line in said] == ["dashboard"]
     bundles, units = map(max, zip(*most, strict=True))
-    assert 2 < units <= EACH * 2 * BUNDLE_UNITS
-    assert bundles <= EACH * 2  # however many recordings there are
+    assert 2 < units <= BUNDLES_EACH * 2 * BUNDLE_UNITS
+    assert bundles <= BUNDLES_EACH * 2  # however many recordings there are
 
 
 def test_one_of_two_workers_is_killed_midway(model, season, serial, workers, tmp_path):
@@ -117,7 +119,7 @@ def test_a_recording_that_kills_its_workers_is_told_and_those_beside_it_are_done
     task = task_for(model, tmp_path / "out")
     driver = Cluster(task, workers.scheduler_address, 1, lambda text: None)
     report = run(task, find([season, poison]), driver=driver, combined=True, part_s=PART_S)
-    assert [failure.name for failure in report.failures] == ["poison.wav"]
+    assert [failure.where for failure in report.failures] == ["poison.wav"]
     assert "every worker it was given to has died, the last at tcp://" in report.failures[0].message
     found = contents(tmp_path / "out")
     found.pop("failures.csv")
@@ -209,10 +211,8 @@ def test_workers_that_will_not_do(model, season, tmp_path, monkeypatch):
 
 
 def test_a_worker_of_another_kind_is_refused(model, season, workers, tmp_path, monkeypatch):
-    from outlark.batch import cluster_worker
-
-    own = cluster_worker.kind()
-    monkeypatch.setattr(cluster_worker, "kind", lambda: {**own, "numpy": "1.0", "blas": "openblas Zen"})
+    own = cluster_module.kind_of_worker()
+    monkeypatch.setattr(cluster_module, "kind_of_worker", lambda: {**own, "numpy": "1.0", "blas": "openblas Zen"})
     with pytest.raises(InputError, match=r"would differ from this machine in the last digits \(blas .*numpy .*SLURM"):
         go(model, season, tmp_path / "out", workers.scheduler_address)
     assert not contents(tmp_path / "out")
@@ -240,8 +240,10 @@ def test_nobody_answers(model, season, tmp_path, monkeypatch):
 
 def test_without_dask(model, season, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(InputError, match=r'--cluster needs Dask .*; install it with: pip install "outlark\[cluster\]"'):
-        go(model, season, tmp_path / "out", "local")
+    monkeypatch.delitem(sys.modules, "outlark.batch.cluster")
+    done = CliRunner().invoke(main, ["detect", *map(str, (model, season, "-o", tmp_path / "o", "--cluster", "local"))])
+    assert "--cluster needs Dask (" in done.stderr
+    assert 'install it with: pip install "outlark[cluster]"' in done.stderr
 
 
 def test_the_command_stopped_by_ctrl_c_and_given_again(model, season, serial, tmp_path):

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from outlark.batch.engine import Engine
-from outlark.batch.journal import Journal
-from outlark.batch.sources import Source
-from outlark.batch.task import Task, sha256_of
-from outlark.batch.unit import Unit
+from outlark.batch.journal import Journal, sha256_of
+from outlark.batch.task import Source, Task, Unit
 from tests.recordings_on_disk import contents, outlark
 
 CAP_DAC_OVERRIDE, PR_CAPBSET_DROP = 1, 24
@@ -117,9 +115,9 @@ def test_names_are_on_the_disk_before_the_journal_says_that_files_are_there(mode
     output = tmp_path.resolve() / "out"
     whose = {"model": str(model), "model_sha256": sha256_of(model), "output": str(output)}
     task = Task(**whose, formats=("csv",), verdicts=("known",))
-    engine = Engine(task, task.workshop / "partial" / "1")
-    Journal(task.workshop / "journal.jsonl")
-    assert ("synced", task.workshop) in happened
+    engine = Engine(task, task.work_folder / "partial" / "1")
+    Journal(task.output)
+    assert ("synced", task.work_folder) in happened
     assert ("synced", output) in happened
     assert ("synced", output.parent) in happened
     happened.clear()

@@ -8,9 +8,9 @@ import pytest
 import soundfile
 
 from outlark.audio.recording import Recording, read
+from outlark.batch.journal import fingerprint, sha256_of
 from outlark.batch.run import run
-from outlark.batch.sources import find
-from outlark.batch.task import Task, fingerprint, sha256_of
+from outlark.batch.task import Task, find
 from outlark.data.synthetic import SAMPLE_RATE
 from outlark.errors import AudioError, InputError
 from outlark.files.io import is_url, opened, size_of

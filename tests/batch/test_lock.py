@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from outlark.batch.journal import TakenError, lock
+from outlark.batch.journal import LockedError, lock
 
 HOLD = """
 import sys, time
@@ -37,7 +37,7 @@ def holder(tmp_path):
 
 def test_a_lock_that_another_process_holds(holder, tmp_path):
     process = holder()
-    with pytest.raises(TakenError, match="lock"), lock(tmp_path / "lock"):
+    with pytest.raises(LockedError, match="lock"), lock(tmp_path / "lock"):
         pass
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -49,7 +49,7 @@ def test_shared_with_those_who_share(holder, tmp_path):
     holder("shared")
     with lock(tmp_path / "lock", shared=True):
         pass
-    with pytest.raises(TakenError, match="lock"), lock(tmp_path / "lock", wait_s=0.1):
+    with pytest.raises(LockedError, match="lock"), lock(tmp_path / "lock", wait_s=0.1):
         pass
 
 

@@ -4,7 +4,7 @@ from datetime import date, datetime
 
 import pytest
 
-from outlark.batch.sources import find, read_manifest
+from outlark.batch.task import find, read_manifest
 from outlark.errors import InputError
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark.batch.partitions import UNKNOWN, stays_of
+from outlark.batch.journal import sha256_of
+from outlark.batch.report import NULL_FOLDER, days_of
 from outlark.batch.run import run
-from outlark.batch.sources import find
-from outlark.batch.task import Task, sha256_of
+from outlark.batch.task import Task, find
 from outlark.cli.main import main
 from outlark.data.synthetic import SAMPLE_RATE
 from outlark.version import __version__
@@ -133,7 +133,7 @@ def test_only_what_changed_is_written_again(model, season, tmp_path):
     go(model, tmp_path / "out", season)
     from pyarrow import parquet
 
-    (own,) = (report.parquet / f"segments/site=x/date={UNKNOWN}").rglob("*.parquet")
+    (own,) = (report.parquet / f"segments/site=x/date={NULL_FOLDER}").rglob("*.parquet")
     assert parquet.read_table(own, partitioning=None).num_rows == 2
     (tmp_path / "out/wood/20260601_050000.wav.outlark.csv").unlink()
     (season / "wood/20260601_050000.wav").unlink()
@@ -144,7 +144,7 @@ def test_only_what_changed_is_written_again(model, season, tmp_path):
 def test_days():
     def days(**entry):
         whole = {"recording": "a.wav", "path": "/card/DATA/a.wav", "began": None, "expansion": 1.0, **entry}
-        return [(stay.site, stay.date, stay.seconds) for stay in stays_of(whole)]
+        return [(stay.site, stay.date, stay.seconds) for stay in days_of(whole)]
 
     assert days(seconds=5.0) == [("card", None, 5.0)]
     assert days(seconds=5.0, date="2026-01-01", site="x") == [("x", "2026-01-01", 5.0)]

@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark.batch import unit
-from outlark.batch.crew import Crew
+from outlark.batch import run as run_module
 from outlark.batch.engine import Engine
-from outlark.batch.journal import Journal
-from outlark.batch.run import run
-from outlark.batch.sources import Source, find
-from outlark.batch.task import Task, sha256_of
-from outlark.batch.unit import Part, Unit, n_parts
+from outlark.batch.journal import Journal, sha256_of
+from outlark.batch.pool import WorkerPool
+from outlark.batch.run import n_parts, run
+from outlark.batch.task import RecordingPart, Source, Task, Unit, find
 from outlark.data.synthetic import SAMPLE_RATE
 from outlark.paper.detector import FrameDetector
 from tests.batch.in_process import InProcess
@@ -59,7 +57,7 @@ def parts_in(output, recording="a/long.wav"):
     return [line["part"] for line in lines_of(output) if line["recording"] == recording and line["state"] == "part"]
 
 
-@pytest.mark.parametrize(("part_s", "driver"), [(PART_S, Crew), (PART_S, InProcess), (13.0, InProcess)])
+@pytest.mark.parametrize(("part_s", "driver"), [(PART_S, WorkerPool), (PART_S, InProcess), (13.0, InProcess)])
 def test_parts_change_not_a_byte(model, night, in_one_piece, tmp_path, part_s, driver):
     seen = []
     report = go(
@@ -188,7 +186,7 @@ def test_which_recordings_are_worked_on_in_parts(tmp_path, monkeypatch):
         return n_parts(Source(tmp_path / name, name), 2.0)
 
     assert n("small.wav", 60.0) == 1  # whatever its length
-    monkeypatch.setattr(unit, "SMALL", 0)
+    monkeypatch.setattr(run_module, "SPLIT_BYTES", 0)
     assert [n("a.wav", seconds) for seconds in (0.0, 2.9, 3.1, 5.1, 8.9)] == [1, 1, 2, 3, 4]
     assert n("a.flac", 8.0) == 4
     assert n("a.ogg", 8.0) == 1
@@ -218,18 +216,18 @@ def test_a_part_is_a_function_of_the_recording_alone(model, night, tmp_path):
         task = Task(
             model=str(first), model_sha256=sha256_of(first), output=str(output), formats=("csv",), verdicts=("known",)
         )
-        engine = Engine(task, task.workshop / "partial" / "1")
+        engine = Engine(task, task.work_folder / "partial" / "1")
         assert engine.splits
         digests = {}
         for number in jobs:
-            part = Unit(Source(night / "a/long.wav", "long.wav"), Part(number, 4, PART_S))
+            part = Unit(Source(night / "a/long.wav", "long.wav"), RecordingPart(number, 4, PART_S))
             digests |= engine.work([part], lambda *_: None)[0]["done"]["outputs"]
         second.append(digests)
     assert second[0] == second[1]
 
 
 def test_lines_about_parts(tmp_path):
-    journal = Journal(tmp_path / "journal.jsonl")
+    journal = Journal(tmp_path)
     part = {"state": "part", "of": 2, "length_s": 1.0, "file": {}, "identity": {}, "outputs": {"x": "y"}}
     done = {"state": "done", **dict.fromkeys(("path", "file", "formats", "scores", "identity", "outputs", "segments"))}
     journal.add({"recording": "a", **done})
@@ -237,17 +235,17 @@ def test_lines_about_parts(tmp_path):
     journal.add({"recording": "b", "part": 1, **part})
     journal.add({"recording": "b", "state": "failed", "message": "x"})
     journal.add({"recording": "b", "part": 0, **part, "of": None})
-    for known in (journal, Journal(journal.path)):
+    for known in (journal, Journal(journal.path.parents[1])):
         assert {name: sorted(of_name) for name, of_name in known.parts.items()} == {"a": [0], "b": [0, 1]}
         assert known.entries["a"]["state"] == "done"  # that of the recording as it was before
         assert known.entries["b"]["state"] == "failed"
     journal.add({"recording": "a", **done})
-    assert list(Journal(journal.path).parts) == ["b"]
+    assert list(Journal(journal.path.parents[1]).parts) == ["b"]
     with journal.path.open("a") as file:
         file.write('{"recording": "c", "state": "part", "part": 0}\n')
-    assert list(Journal(journal.path).parts) == ["b"]
+    assert list(Journal(journal.path.parents[1]).parts) == ["b"]
     journal.clear()
-    assert journal.parts == Journal(journal.path).parts == {}
+    assert journal.parts == Journal(journal.path.parents[1]).parts == {}
 
 
 def test_the_quality_of_a_recording_is_that_of_its_parts(model, tmp_path):

@@ -13,11 +13,9 @@ import soundfile
 from outlark.annotations import read_annotations
 from outlark.annotations.own_formats import RUN_COLUMNS
 from outlark.batch.engine import Engine
-from outlark.batch.journal import Journal, lock
+from outlark.batch.journal import Journal, file_sha256, fingerprint, lock, sha256_of
 from outlark.batch.run import run
-from outlark.batch.sources import Source, find
-from outlark.batch.task import Task, file_sha256, fingerprint, sha256_of
-from outlark.batch.unit import Event, Unit
+from outlark.batch.task import Event, Source, Task, Unit, find
 from outlark.data.synthetic import SAMPLE_RATE
 from outlark.errors import InputError, ModelFileError
 from tests.batch.in_process import InProcess
@@ -260,25 +258,6 @@ def test_a_card_that_was_swapped_under_one_mount_point_is_seen(model, tmp_path):
     assert contents(tmp_path / "out") == contents(tmp_path / "anew")
 
 
-def test_the_journal_of_an_earlier_version_is_refused(model, four, done):
-    journal = done / ".outlark/journal.jsonl"
-    lines = [json.loads(line) for line in journal.read_text().splitlines()]
-    for line in lines:
-        line["file"] = {"size": line["file"]["size"], "mtime_ns": line["file"]["mtime_ns"]}
-        line["outputs"] = list(line["outputs"])
-        del line["partial"], line["remarks"]
-    journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    before = contents(done)
-    with pytest.raises(
-        InputError,
-        match=r"holds results of an earlier version of outlark, .* size and time .* or use --no-resume to process",
-    ):
-        go(model, done, four)
-    assert contents(done) == before
-    assert go(model, done, four, resume=False).done == 4
-    assert go(model, done, four).skipped == 4
-
-
 def cut(path, seconds, new):
     """A copy of a WAV of 16 bits without all that comes after so many seconds."""
     new.write_bytes(path.read_bytes()[: 44 + 2 * round(seconds * SAMPLE_RATE)])
@@ -291,7 +270,7 @@ def test_a_recording_that_was_cut_short_is_done_in_part(model, four, tmp_path):
     for skipped in (0, 5):  # it is told again when nothing is left to do
         report = go(model, tmp_path / "out", four, combined=True, formats=("csv", "raven", "audacity"))
         assert (report.total, report.skipped, report.failures) == (5, skipped, [])
-        ((name, message),) = [(partial.name, partial.message) for partial in report.partial]
+        ((name, message),) = [(partial.where, partial.message) for partial in report.partial]
         assert name == "cut.wav"
         assert f"its header announces {whole_s:.3f} s, but it holds 0.700 s" in message
         with report.failures_file.open(newline="") as file:
@@ -319,9 +298,9 @@ def test_little_to_hear_and_unfinished_headers_are_told(model, tmp_path):
     for skipped in (0, 5):  # it is told again when nothing is left to do
         report = go(model, tmp_path / "out", folder)
         assert report.skipped == skipped
-        assert [one.name for one in report.quality] == ["cancelling.wav", "clipped.wav", "dead.wav"]
-        assert [one.name for one in report.partial] == ["unfinished.wav"]
-        ((name, message),) = [(one.name, one.message) for one in report.failures]
+        assert [one.where for one in report.quality] == ["cancelling.wav", "clipped.wav", "dead.wav"]
+        assert [one.where for one in report.partial] == ["unfinished.wav"]
+        ((name, message),) = [(one.where, one.message) for one in report.failures]
         assert (name, "holds no sound" in message) == ("header.wav", True)
         with report.failures_file.open(newline="") as file:
             rows = {row["recording"]: row["message"] for row in csv.DictReader(file)}
@@ -398,7 +377,7 @@ def test_bad_files_do_not_stop_the_others(model, four, tmp_path):
     (four / "b.wav").unlink()  # between listing and reading
     report = run(task_for(model, tmp_path / "out"), sources, combined=True)
     assert report.done == 3
-    told = {failure.name: failure.message for failure in report.failures}
+    told = {failure.where: failure.message for failure in report.failures}
     assert list(told) == sorted(told)
     assert set(told) == {"b.wav", "empty.wav", "gone.wav", "junk.wav", "nan.wav", "=text.mp3"}
     assert "is empty (0 bytes)" in told["empty.wav"]
@@ -492,13 +471,13 @@ def test_of_a_bundle_whose_process_died_only_the_recording_at_fault_fails(model,
         shutil.copy(four / "a.wav", four / f"{name}.wav")
     driver = DiesOfB(task := task_for(model, tmp_path / "out"))
     report = run(task, find([four]), driver=driver)
-    assert (report.done, [one.name for one in report.failures]) == (7, ["b.wav"])
+    assert (report.done, [one.where for one in report.failures]) == (7, ["b.wav"])
     assert report.seconds == pytest.approx(sum(soundfile.info(path).duration for path in four.rglob("*.*")), abs=1.0)
     first, *rest = driver.bundles
     assert "b.wav" in first
     assert len(first) > 1
     assert all([name] in rest for name in first)  # each by itself
-    entries = Journal(task.workshop / "journal.jsonl").entries
+    entries = Journal(task.output).entries
     assert {name: entry["state"] for name, entry in entries.items()} == {
         source.name: "failed" if source.name == "b.wav" else "done" for source in find([four]).files
     }

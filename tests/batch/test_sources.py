@@ -5,7 +5,7 @@ import os
 import pytest
 
 from outlark.audio.sound_files import SUFFIXES
-from outlark.batch.sources import Source, find
+from outlark.batch.task import Source, find
 from outlark.errors import InputError
 
 
@@ -77,7 +77,7 @@ def test_what_does_not_exist_is_a_failure_and_the_rest_is_found(tmp_path):
     found = find([tmp_path / "a.wav", tmp_path / "b.wav"])
     assert [source.name for source in found.files] == ["a.wav"]
     (failure,) = found.failures
-    assert failure.name == "b.wav"
+    assert failure.where == "b.wav"
     assert failure.message == f"{tmp_path / 'b.wav'} does not exist; check the path"
 
 

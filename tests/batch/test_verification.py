@@ -6,7 +6,7 @@ import shutil
 import pytest
 from click.testing import CliRunner
 
-from outlark.batch.journal import CHANGED, MISSING, verify
+from outlark.batch.journal import FILE_CHANGED, FILE_MISSING, verify
 from outlark.cli.main import main
 from outlark.errors import InputError
 
@@ -48,7 +48,7 @@ def test_what_is_missing_or_changed_is_named(out):
     found, said = ran(out, 3)
     told = {wrong["file"]: wrong["message"] for wrong in found["wrong"]}
     names = [path.relative_to(out).as_posix() for path in (tables[0], tables[1], scores)]
-    assert told == dict(zip(names, (MISSING, CHANGED, CHANGED), strict=True))
+    assert told == dict(zip(names, (FILE_MISSING, FILE_CHANGED, FILE_CHANGED), strict=True))
     assert all(f"{name} {message}" in said for name, message in told.items())
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
@@ -59,20 +59,13 @@ def test_the_last_line_of_a_recording_counts_and_a_torn_one_is_left_alone(out):
     old = {**first, "outputs": dict.fromkeys(first["outputs"], "0" * 64)}
     blob = (json.dumps(old) + "\n").encode() + journal.read_bytes() + b'{"recording": "to'
     journal.write_bytes(blob)
-    assert verify(out).wrong == ()
+    assert verify(out).wrong == []
     assert journal.read_bytes() == blob
 
 
-def test_folders_that_cannot_be_verified(out, tmp_path):
+def test_folders_that_cannot_be_verified(tmp_path):
     with pytest.raises(InputError, match=r"has no .outlark/journal.jsonl; give the output folder of outlark detect"):
         verify(tmp_path)
-    journal = out / ".outlark/journal.jsonl"
-    lines = [json.loads(line) for line in journal.read_text().splitlines()]
-    for line in lines:
-        line["outputs"] = list(line["outputs"])
-    journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(InputError, match=r"holds results of an earlier version of outlark"):
-        verify(out)
 
 
 def advised(out):

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outlark.batch.report import State
-from outlark.batch.sources import Failure
 from outlark.cli.terminal import Pace, clock, rate, words
+from outlark.errors import Problem
 
 SHOW = """
 import sys
@@ -33,7 +33,7 @@ def shown(stderr, *args):
     [
         (State(total=5), "0 of 5 files"),
         (State(total=5, done=5, bytes_total=9.0, bytes_done=9.0, seconds=50.0), "5 of 5 files, 5 × real time"),
-        (State(total=5, failures=[Failure("a", "b")]), "1 of 5 files, 1 failed"),
+        (State(total=5, failures=[Problem("a", "b")]), "1 of 5 files, 1 failed"),
         (
             State(total=2, bytes_total=100.0, bytes_done=1.0, seconds=3600.0),
             "0 of 2 files, 360 × real time",

@@ -11,9 +11,8 @@ import pytest
 from scipy import stats
 
 from outlark.commands.figures import save_figure as save
-from outlark.commands.summary.effort import AnalysedRecording, Notes, Tally
-from outlark.commands.summary.figure import summary_figure
-from outlark.commands.summary.summary import rate_interval, share_interval, summarise
+from outlark.commands.summary_figure import summary_figure
+from outlark.commands.tally import AnalysedRecording, Notes, Tally, rate_interval, share_interval, summarise
 from outlark.errors import InputError
 
 BERLIN = ZoneInfo("Europe/Berlin")

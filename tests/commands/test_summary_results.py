@@ -1,12 +1,11 @@
 """What a journal says of recordings: what counts, and what does not."""
 
 import json
-from datetime import datetime
 
 import pytest
 
 from outlark.annotations import Annotation, write_annotations
-from outlark.commands.summary.results import count, overlapping, read_results
+from outlark.commands.summary import count, overlapping, read_results
 from outlark.errors import InputError
 
 
@@ -62,13 +61,6 @@ def test_the_site_of_the_recorder_goes_before_that_of_the_folder(tmp_path):
     out = journal(tmp_path, line("a/1.wav", site="Upper pond"), line("a/2.wav"))
     assert [one.site for one in read_results(out).analysed] == ["Upper pond", "a"]
     assert [one.site for one in read_results(out, "folder").analysed] == ["a", "a"]
-
-
-def test_journals_of_before_have_no_start(tmp_path):
-    out = journal(tmp_path, line("a/X_20240501_053000.wav", began="absent"), line("a/2.wav", began=None))
-    found = read_results(out)
-    assert found.from_name == ("a/X_20240501_053000.wav",)
-    assert [one.began for one in found.analysed] == [None, datetime(2024, 5, 1, 5, 30)]
 
 
 @pytest.mark.parametrize("more", [{"began": "soon"}, {"seconds": None}, {"expansion": "slow"}, {"began": 5}])

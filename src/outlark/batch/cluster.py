@@ -1,4 +1,4 @@
-"""The driver for a cluster: Dask workers, on this machine or on many.
+"""The driver for a cluster: Dask workers, on this machine or on many; and what they do.
 
 Workers get the model when they join, read recordings from the same place as the driver (a shared file system, or URLs)
 and send finished files back. The driver alone writes results and the journal, and joins the parts of long recordings.
@@ -8,30 +8,35 @@ import logging
 import re
 import secrets
 import shutil
+import tempfile
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from importlib import import_module
+from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from outlark.batch.crew import TELL_S, Crew, as_processes_are_started
-from outlark.batch.engine import Finished, deliver
-from outlark.batch.task import Task
-from outlark.batch.unit import Event, Unit
-from outlark.errors import InputError
+import distributed
+from distributed.comm import CommClosedError
+
+from outlark.batch.pool import REPORT_S, WorkerPool, as_workers_are_started
+from outlark.batch.task import Event, Task, Unit, arithmetic
+from outlark.errors import InputError, OutlarkError
+from outlark.version import __version__
+
+if TYPE_CHECKING:  # slow to import; a run that is done does not need it
+    from outlark.batch.engine import Engine, Finished
 
 #: Seconds to wait for a scheduler that does not answer, and for the first worker.
 CONNECT_S, WORKERS_S = 30.0, 120.0
 #: Seconds between counts of the workers, and to wait for a cluster that does not answer at the end.
 COUNT_S, CLOSE_S = 2.0, 5.0
 #: Bundles of units per worker: one under way and one waiting.
-EACH = 2
-REMEDY = "what is done is kept: give the same command again to go on from here"
+BUNDLES_EACH = 2
 
 
 def check_address(address: str) -> str:
@@ -64,12 +69,11 @@ class Cluster:
     def __init__(self, task: Task, address: str, jobs: int, say: Callable[[str], None]) -> None:
         self._task, self._address, self._jobs, self._say = task, check_address(address), jobs, say
         self._token = secrets.token_hex(8)
-        self._crew = Crew(task, jobs)
+        self._joining = WorkerPool(task, jobs)
         self._joins: deque[Unit] = deque()
         self._under_way: dict[Any, Sequence[Unit]] = {}  # by future
         self._ended: SimpleQueue[Any] = SimpleQueue()
         self._client: Any = None
-        self._there: Any = None  # the module of the workers
         self._n_workers, self._counted = 0, 0.0
         # units whose workers have died, and those of them that wait to be tried alone: Dask blames all units that a
         # worker had, and one of them is to blame
@@ -79,7 +83,6 @@ class Cluster:
 
     def __enter__(self) -> Self:
         self._client = _connected(self._address, self._jobs)
-        self._there = import_module("outlark.batch.cluster_worker")  # which needs Dask
         self._say(f"dashboard: {self._client.dashboard_link}")
         return self
 
@@ -87,10 +90,10 @@ class Cluster:
         """Hand out the model; whether recordings can be split."""
         with _about_the_scheduler(self._address):
             self._wait_for_workers()
-            outfit = self._there.Outfit(self._token, self._task, Path(self._task.model).read_bytes())
-            self._client.register_plugin(outfit)
+            setup = WorkerSetup(self._token, self._task, Path(self._task.model).read_bytes())
+            self._client.register_plugin(setup)
             self._check_workers()
-            reply = self._client.submit(self._there.ready, self._token, pure=False).result()
+            reply = self._client.submit(worker_ready, self._token, pure=False).result()
         if "refused" in reply:
             raise InputError(reply["refused"])
         return reply["splits"]
@@ -102,7 +105,7 @@ class Cluster:
     @property
     def n_free(self) -> int:
         """How many more bundles of units the workers can take."""
-        return 0 if self._alone else max(0, EACH * self.n_workers - len(self._under_way))
+        return 0 if self._alone else max(0, BUNDLES_EACH * self.n_workers - len(self._under_way))
 
     def submit(self, bundle: Sequence[Unit]) -> None:
         """Parts are joined here, everything else is done there."""
@@ -118,12 +121,12 @@ class Cluster:
         if self._waiting and not self._under_way:
             self._alone = True
             self._send([self._waiting.popleft()])
-        while self._joins and self._crew.n_free:
-            self._crew.submit([self._joins.popleft()])
-        if self._crew.busy:
-            yield from self._crew.events(wait_s=0.0 if not self._ended.empty() else TELL_S / 10)
+        while self._joins and self._joining.n_free:
+            self._joining.submit([self._joins.popleft()])
+        if self._joining.busy:
+            yield from self._joining.events(wait_s=0.0 if not self._ended.empty() else REPORT_S / 10)
         try:
-            future = self._ended.get(timeout=0.0 if self._crew.busy else TELL_S)
+            future = self._ended.get(timeout=0.0 if self._joining.busy else REPORT_S)
         except Empty:
             self._count_workers()
             return
@@ -131,35 +134,36 @@ class Cluster:
         bundle = self._under_way.pop(future)
         yield from map(Event, bundle, self._delivered(bundle, self._outcomes(future, bundle)))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._crew.__exit__(kind, error, traceback)
+    def __exit__(self, *error: object) -> None:
+        self._joining.__exit__(*error)
         _close(self._client, self._token, list(self._under_way))
 
     def _send(self, bundle: Sequence[Unit]) -> None:
         with _about_the_scheduler(self._address):
-            future = self._client.submit(self._there.do, self._token, bundle, pure=False)
+            future = self._client.submit(do_bundle, self._token, bundle, pure=False)
         self._under_way[future] = bundle
         future.add_done_callback(self._ended.put)
 
     def _outcomes(self, future: Any, units: Sequence[Unit]) -> list[dict[str, Any]]:
-        from distributed import KilledWorker
-
         with _about_the_scheduler(self._address):
             try:
                 found: list[dict[str, Any]] = future.result()
-            except KilledWorker as error:
+            except distributed.KilledWorker as error:
                 self._suspects.update(units)
                 lost = f"every worker it was given to has died, the last at {error.last_worker.address}"
                 found = [{"died": f"{lost}; out of memory?"} for _ in units]
             finally:
                 future.release()
+        for what in found:
+            if "refused" in what:
+                raise InputError(what["refused"])
         return found
 
     def _delivered(self, bundle: Sequence[Unit], outcomes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """The outcomes, with the files of the units in the output folder."""
-        scratch = self._task.workshop / "partial" / "cluster"
+        from outlark.batch.engine import Finished, deliver
+
+        scratch = self._task.work_folder / "partial" / "cluster"
         shutil.rmtree(scratch, ignore_errors=True)
         finished = []
         for number, (unit, what) in enumerate(zip(bundle, outcomes, strict=True)):
@@ -192,10 +196,10 @@ class Cluster:
             raise InputError(
                 f"the worker {worker} has {n} threads and must have one; start workers with --nworkers {n} --nthreads 1"
             )
-        own = self._there.kind()
-        for worker, kind in self._client.run(self._there.kind).items():
+        own = kind_of_worker()
+        for worker, kind in self._client.run(kind_of_worker).items():
             if kind != own:
-                raise InputError(self._there.unlike(worker, kind, own))
+                raise InputError(_unlike(worker, kind, own))
 
     def _count_workers(self) -> None:
         """From time to time: workers come and go."""
@@ -210,17 +214,13 @@ class Cluster:
 
 def _connected(address: str, jobs: int) -> Any:
     """A client of the scheduler; a local one is started with its workers."""
-    try:
-        import distributed
-    except ImportError as error:
-        raise InputError(f'--cluster needs Dask ({error}); install it with: pip install "outlark[cluster]"') from None
     # lost connections and workers are reported by us
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
         if not address.startswith("local"):
             return distributed.Client(address, timeout=CONNECT_S)
         n_workers = int(address.partition(":")[2] or jobs)
-        with as_processes_are_started():
+        with as_workers_are_started():
             local = distributed.LocalCluster(
                 n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
             )
@@ -249,13 +249,101 @@ def _close(client: Any, token: str, futures: list[Any]) -> None:
 @contextmanager
 def _about_the_scheduler(address: str) -> Iterator[None]:
     """Explain the errors that a lost scheduler causes."""
-    from distributed.comm import CommClosedError
-
     try:
         yield
     except (OSError, CommClosedError, CancelledError, AttributeError) as error:
         if isinstance(error, AttributeError) and "NoneType" not in str(error):
             raise
-        raise InputError(f"the connection to the scheduler at {address} is lost; {REMEDY}") from error
+        raise InputError(
+            f"the connection to the scheduler at {address} is lost; what is done is kept: give the same command "
+            "again to go on from here"
+        ) from error
     except ModuleNotFoundError as error:
         raise InputError(f"the workers of {address} cannot work ({error}); install outlark there as well") from error
+
+
+# ------------------------------------------------------------------- a worker
+
+#: By the token of a run: its setup, and its engine once it is needed.
+_setups: dict[str, "WorkerSetup"] = {}
+_engines: dict[str, "Engine"] = {}
+#: One thing at a time, whatever the number of threads: BLAS sets its threads for the whole process.
+_alone = threading.Lock()
+
+
+class WorkerSetup(distributed.WorkerPlugin):
+    """What a worker needs for a run (by its `token`); Dask also gives it to workers that join later."""
+
+    def __init__(self, token: str, task: Task, model: bytes) -> None:
+        self.name, self.token = f"outlark-{token}", token
+        self.task, self.model, self.kind = task, model, kind_of_worker()
+        self._folder: str | None = None
+
+    def setup(self, worker: Any) -> None:
+        self._folder = tempfile.mkdtemp(prefix="outlark-", dir=worker.local_directory)
+        self.scratch = Path(self._folder, "scratch")
+        path = Path(self._folder, "model.outlark")
+        path.write_bytes(self.model)
+        self.task = replace(self.task, model=str(path), output=self._folder)
+        _setups[self.token] = self
+
+    def teardown(self, worker: Any) -> None:
+        _engines.pop(self.token, None)
+        _setups.pop(self.token, None)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def kind_of_worker() -> dict[str, str]:
+    """What the results of this process depend on besides the recording, the model and the settings."""
+    return {"outlark": __version__, **arithmetic()}
+
+
+def _unlike(worker: str, found: Mapping[str, str], expected: Mapping[str, str]) -> str:
+    """The error for a worker of another kind."""
+    differs = [key for key in {**found, **expected} if found.get(key) != expected.get(key)]
+    what = ", ".join(f"{key} {found.get(key)!r:.60} there, {expected.get(key)!r:.60} here" for key in sorted(differs))
+    return (
+        f"the worker {worker} would differ from this machine in the last digits ({what}); install the same releases on "
+        "both, and start the command and all workers on machines of one kind (SLURM: --constraint), or give "
+        "OPENBLAS_CORETYPE and NPY_DISABLE_CPU_FEATURES to all of them"
+    )
+
+
+def worker_ready(token: str) -> dict[str, Any]:
+    """Load the model: ``{"splits": whether recordings can be split}``, or ``{"refused": message}``."""
+    with _alone:
+        try:
+            return {"splits": _engine(token).splits}
+        except OutlarkError as error:
+            return {"refused": str(error)}
+
+
+def do_bundle(token: str, units: Sequence[Unit]) -> list[dict[str, Any]]:
+    """The outcomes of units as of `Engine.work`, but "done" has "files", name → bytes; or "refused"."""
+    with _alone:
+        try:
+            engine = _engine(token)
+        except OutlarkError as error:
+            return [{"refused": str(error)}] * len(units)
+        with engine.finished(units, lambda number, seconds, share: None) as finished:
+            return [_packed(one) for one in finished]
+
+
+def _packed(one: "Finished") -> dict[str, Any]:
+    if "done" not in one.what:
+        return one.what
+    return {
+        "done": {"files": {file.name: file.read_bytes() for file in sorted(one.folder.iterdir())}, **one.what["done"]}
+    }
+
+
+def _engine(token: str) -> "Engine":
+    from outlark.batch.engine import Engine
+
+    if token not in _engines:
+        setup = _setups[token]
+        if kind_of_worker() != setup.kind:
+            raise OutlarkError(_unlike(distributed.get_worker().address, kind_of_worker(), setup.kind))
+        _engines[token] = Engine(setup.task, setup.scratch)
+    return _engines[token]

@@ -1,36 +1,42 @@
-"""The journal of an output folder: one line of JSON per recording, written to disk as soon as its results are.
+"""What a run has done: the journal, digests and fingerprints by which files are recognised, edited files, locks.
 
-A long recording has a line for each of its parts first. The last line about a recording counts. A line that was cut
-short, because of a power cut or a full disk, or that repeats a key, is ignored: the recording is then done again.
+The journal of an output folder has one line of JSON per recording, written to disk as soon as its results are. A long
+recording has a line for each of its parts first. The last line about a recording counts. A line that was cut short,
+because of a power cut or a full disk, or that repeats a key, is ignored: the recording is then done again.
 """
 
+import hashlib
 import json
 import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from itertools import count
+from os import PathLike
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
-from outlark.batch.sources import Sources
-from outlark.batch.task import WORKSHOP, Print, Task, file_sha256, fingerprint
-from outlark.errors import InputError
-from outlark.files.io import is_url, sync_folders, without_doubles
+from outlark.annotations.formats import FORMATS
+from outlark.batch.task import WORK_FOLDER, Fingerprint, Sources, Task
+from outlark.errors import InputError, ModelFileError
+from outlark.files.io import NOT_REGULAR, is_endless, is_url, mark_of, sync_folders, without_doubles
 
-DONE, FAILED, PART = "done", "failed", "part"
-#: Required keys of a line about a finished file.
-NEEDED = frozenset({"path", "file", "formats", "scores", "identity", "outputs", "segments"})
-#: And of one about a part.
-NEEDED_OF_PARTS = frozenset({"part", "of", "length_s", "file", "identity", "outputs"})
-#: Of its file, in the workshop of an output folder.
-NAME = "journal.jsonl"
+#: In an output folder.
+JOURNAL = Path(WORK_FOLDER, "journal.jsonl")
+#: States of the lines.
+LINE_DONE, LINE_FAILED, LINE_PART = "done", "failed", "part"
+#: Required keys of a line about a finished file, and of one about a part.
+NEEDED = {
+    LINE_DONE: {"path", "file", "formats", "scores", "identity", "outputs", "segments"},
+    LINE_PART: {"part", "of", "length_s", "file", "identity", "outputs"},
+}
+OTHER_FOLDER = "choose another output folder, or use --no-resume to process everything again"
 
 
 class Journal:
-    """The journal of a folder, created if it is missing.
+    """The journal of an output folder, created if it is missing.
 
     Attributes
     ----------
@@ -43,23 +49,29 @@ class Journal:
     --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     journal = Journal(Path(folder, "journal.jsonl"))
+    ...     journal = Journal(folder)
     ...     journal.add({"recording": "a.wav", "state": "failed", "message": "empty"})
     ...     journal.add({"recording": "a.wav", "state": "failed", "message": "too short"})
-    ...     Journal(Path(folder, "journal.jsonl")).entries
+    ...     Journal(folder).entries
     {'a.wav': {'message': 'too short', 'recording': 'a.wav', 'state': 'failed'}}
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        if not path.exists():
-            path.touch()
-            sync_folders(path.parent, path.parents[min(2, len(path.parents) - 1)])  # .outlark and what it is in are new
-        _cut_torn_line(path)
+    def __init__(self, output: str | Path) -> None:
+        self.path = Path(output, JOURNAL)
+        if not self.path.exists():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.touch()
+            sync_folders(self.path.parent, Path(output).parent)  # .outlark and what it is in are new
+        self._end_torn_line()
         self.entries: dict[str, dict[str, Any]] = {}
         self.parts: dict[str, dict[int, dict[str, Any]]] = {}
-        for entry in entries_in(path):
+        for entry in entries_in(self.path):
             self._take(entry)
+
+    @property
+    def done(self) -> dict[str, dict[str, Any]]:
+        """The lines of the recordings that are done."""
+        return {name: entry for name, entry in self.entries.items() if entry.get("state") == LINE_DONE}
 
     def add(self, *entries: Mapping[str, Any]) -> None:
         """Write a line about each ``entry["recording"]``; when this returns all are on the disk, else OSError."""
@@ -78,12 +90,20 @@ class Journal:
 
     def _take(self, entry: dict[str, Any]) -> None:
         name = entry["recording"]
-        if entry.get("state") == PART:
+        if entry.get("state") == LINE_PART:
             self.parts.setdefault(name, {})[entry["part"]] = entry
             return
         self.entries[name] = entry
-        if entry.get("state") == DONE:
+        if entry.get("state") == LINE_DONE:
             self.parts.pop(name, None)
+
+    def _end_torn_line(self) -> None:
+        """So that the next line does not continue a last line that was cut short."""
+        with self.path.open("rb+") as file:
+            if file.seek(0, os.SEEK_END):
+                file.seek(-1, os.SEEK_END)
+                if file.read() != b"\n":
+                    file.write(b"\n")
 
 
 def entries_in(path: Path) -> Iterator[dict[str, Any]]:
@@ -97,8 +117,8 @@ def entries_in(path: Path) -> Iterator[dict[str, Any]]:
                 continue
             if not isinstance(entry, dict) or not isinstance(entry.get("recording"), str):
                 continue
-            if entry.get("state") in (DONE, PART):
-                if not entry.keys() >= (NEEDED if entry["state"] == DONE else NEEDED_OF_PARTS):
+            if entry.get("state") in NEEDED:
+                if not entry.keys() >= NEEDED[entry["state"]]:
                     continue
                 if entry["identity"] != shared:
                     shared = entry["identity"]
@@ -106,72 +126,56 @@ def entries_in(path: Path) -> Iterator[dict[str, Any]]:
             yield entry
 
 
-def _cut_torn_line(path: Path) -> None:
-    """Remove an incomplete last line."""
-    with path.open("rb+") as file:
-        end = file.seek(0, os.SEEK_END)
-        while end:
-            start = max(0, end - 2**16)
-            file.seek(start)
-            at = file.read(end - start).rfind(b"\n")
-            if at >= 0:
-                end = start + at + 1
-                break
-            end = start
-        file.truncate(end)
-
-
-REMEDY = "choose another output folder, or use --no-resume to process everything again"
-
-
-def prints_of(sources: Sources, journal: Journal) -> dict[str, Print]:
-    """Fingerprints, by name, of the files that are done according to the journal."""
-    done = {name for name, entry in journal.entries.items() if entry.get("state") == DONE}
-    return {source.name: fingerprint(source.path) for source in sources.files if source.name in done}
-
-
 def last_lines(output: str | Path) -> dict[str, dict[str, Any]]:
     """The last line of each recording, by name, from the journal of an output folder, which is only read."""
-    journal = Path(output, WORKSHOP, NAME)
+    journal = Path(output, JOURNAL)
     if not journal.is_file():
-        raise InputError(f"{output} has no {WORKSHOP}/{NAME}; give the output folder of outlark detect or decide")
-    lines = {entry["recording"]: entry for entry in entries_in(journal) if entry.get("state") != PART}
+        raise InputError(f"{output} has no {JOURNAL.as_posix()}; give the output folder of outlark detect or decide")
+    lines = {entry["recording"]: entry for entry in entries_in(journal) if entry.get("state") != LINE_PART}
     return dict(sorted(lines.items()))
 
 
-def is_done(task: Task, entry: Mapping[str, Any], now: Print) -> bool:
+def done_in(output: str | Path) -> dict[str, dict[str, Any]]:
+    """Those about recordings that are done."""
+    return {name: entry for name, entry in last_lines(output).items() if entry.get("state") == LINE_DONE}
+
+
+# ----------------------------------------------------------------- what is done
+
+
+def is_done(task: Task, entry: Mapping[str, Any], now: Fingerprint) -> bool:
     """Whether everything that the task wants from a file, as it is now, is in the folder.
 
     The content of annotation files is not checked: they may have been edited since, in Raven for example.
     """
-    if entry.get("state") != DONE or entry["file"] != now:
+    if entry.get("state") != LINE_DONE or entry["file"] != now:
         return False
     wanted = set(task.formats) <= set(entry["formats"]) and entry["scores"] >= task.keep_scores
     return wanted and all(Path(task.output, name).exists() for name in entry["outputs"])
 
 
-def check_same(task: Task, sources: Sources, journal: Journal, prints: Mapping[str, Print]) -> None:
-    """Refuse to mix results of several models or settings, and to overwrite those of other recordings."""
-    now = task.identity
-    older = {key: value for key, value in now.items() if key != "arithmetic"}  # not in older journals
-    done = {name: entry for name, entry in journal.entries.items() if entry.get("state") == DONE}
+def check_same(task: Task, sources: Sources, journal: Journal, now: Mapping[str, Fingerprint]) -> None:
+    """Refuse to mix results of several models or settings, and to overwrite those of other recordings.
+
+    `now` are the fingerprints, by name, of the files that are done according to the journal.
+    """
+    done, identity = journal.done, task.identity
     for name, entry in done.items():
-        check_age(entry, task.output)
-        known = entry["identity"]
-        wanted = now if "arithmetic" in known else older
-        if known != wanted:
-            changes = _changes(known, wanted)
-            raise InputError(f"{task.output} holds results made with other settings ({name}: {changes}); {REMEDY}")
+        if entry["identity"] != identity:
+            changes = _changes(entry["identity"], identity)
+            raise InputError(
+                f"{task.output} holds results made with other settings ({name}: {changes}); {OTHER_FOLDER}"
+            )
     for source in sources.files:
         before = done.get(source.name)
-        if before and before["path"] != str(source.path) and not _moved(before, source.path, prints[source.name]):
+        if before and before["path"] != str(source.path) and not _moved(before, source.path, now[source.name]):
             raise InputError(
                 f"{task.output} holds results of another {source.name}, {before['path']}, and would now get those of "
-                f"{source.path}; {REMEDY}"
+                f"{source.path}; {OTHER_FOLDER}"
             )
 
 
-def _moved(before: Mapping[str, Any], path: Path | str, now: Print) -> bool:
+def _moved(before: Mapping[str, Any], path: Path | str, now: Fingerprint) -> bool:
     """Whether a file was done at another place. If it is still there, too, all bytes must agree."""
     if before["file"] != now:
         return False
@@ -183,19 +187,9 @@ def _moved(before: Mapping[str, Any], path: Path | str, now: Print) -> bool:
         return True
 
 
-def check_age(entry: Mapping[str, Any], output: str | Path) -> None:
-    """Refuse lines of early versions, without digests."""
-    if not (isinstance(entry["file"], Mapping) and "sha256" in entry["file"] and isinstance(entry["outputs"], Mapping)):
-        raise InputError(
-            f"{output} holds results of an earlier version of outlark, which identified recordings by size and time "
-            f"alone ({entry['recording']}) and could confuse two recorders; {REMEDY}"
-        )
-
-
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    if before.get("arithmetic") != now.get("arithmetic"):
-        before, now = ({**one, **one.get("arithmetic", {})} for one in (before, now))
-    keys = [key for key in {**before, **now} if key != "arithmetic" and before.get(key) != now.get(key)]
+    before, now = ({**one, **one.get("arithmetic", {}), "arithmetic": None} for one in (before, now))
+    keys = [key for key in {**before, **now} if before.get(key) != now.get(key)]
     return ", ".join(f"{key} {_short(before.get(key))}, now {_short(now.get(key))}" for key in keys)
 
 
@@ -203,11 +197,7 @@ def _short(value: Any) -> str:
     return f"{value:.12}…" if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) else repr(value)
 
 
-MISSING, CHANGED = "is missing", "is not what the run wrote"
-
-
-@dataclass(frozen=True)
-class Wrong:
+class WrongFile(NamedTuple):
     """A result file that is missing or changed."""
 
     recording: str
@@ -215,13 +205,15 @@ class Wrong:
     message: str
 
 
-@dataclass(frozen=True)
-class Verified:
+class Verified(NamedTuple):
     """How many recordings and files were checked, and what is wrong."""
 
     recordings: int
     files: int
-    wrong: tuple[Wrong, ...]
+    wrong: list[WrongFile]
+
+
+FILE_MISSING, FILE_CHANGED = "is missing", "is not what the run wrote"
 
 
 def verify(output: str | Path, watch: Callable[[int, int], None] = lambda done, total: None) -> Verified:
@@ -229,27 +221,123 @@ def verify(output: str | Path, watch: Callable[[int, int], None] = lambda done, 
 
     `watch` gets the number of recordings checked so far, and of all.
     """
-    done = {name: entry for name, entry in last_lines(output).items() if entry.get("state") == DONE}
-    wrong, files = [], 0
+    done, wrong = done_in(output), []
     for number, (name, entry) in enumerate(done.items(), start=1):
-        check_age(entry, output)
         for file, digest in entry["outputs"].items():
-            files += 1
-            trouble = _trouble(Path(output, file), digest)
-            if trouble:
-                wrong.append(Wrong(name, file, trouble))
+            try:
+                message = None if file_sha256(Path(output, file)) == digest else FILE_CHANGED
+            except FileNotFoundError:
+                message = FILE_MISSING
+            except OSError as error:
+                message = f"cannot be read ({error.strerror})"
+            if message is not None:
+                wrong.append(WrongFile(name, file, message))
         watch(number, len(done))
-    return Verified(len(done), files, tuple(wrong))
+    return Verified(len(done), sum(len(entry["outputs"]) for entry in done.values()), wrong)
 
 
-def _trouble(path: Path, digest: str) -> str | None:
+# ----------------------------------------------------------------- edited files
+
+
+#: At the end of the name, so that commands which are given the folder do not take it for results.
+EDITED_SUFFIX = ".edited"
+
+
+def keep_edited(task: Task, entries: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Rename the annotation files that the task replaces and that are not what the journal says; their new names.
+
+    `entries` are the lines of the journal about the recordings that are done again.
+    """
+    replaced = tuple(FORMATS[name].suffix for name in task.formats)
+    kept = []
+    for entry in entries:
+        if entry.get("state") == LINE_DONE:
+            for name, digest in entry["outputs"].items():
+                kept += keep_if_edited(Path(task.output, name), digest) if name.endswith(replaced) else []
+    return [path.relative_to(task.output).as_posix() for path in kept]
+
+
+def keep_if_edited(path: Path, digest: str) -> list[Path]:
+    """Rename a file that is not the one that was written; its new path, if so."""
+    if not path.is_file() or file_sha256(path) == digest:
+        return []
+    names = (f"{path.name}{'' if number == 1 else f'.{number}'}{EDITED_SUFFIX}" for number in count(1))
+    kept = next(free for free in map(path.with_name, names) if not free.exists())
+    os.rename(path, kept)
+    return [kept]
+
+
+# --------------------------------------------------------- digests, fingerprints
+
+
+def file_sha256(path: str | PathLike[str]) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sha256_of(path: str | Path) -> str:
+    """The digest of a model file, which identifies the model in everything that is written."""
+    if is_endless(path):
+        raise ModelFileError(f"{path}: {NOT_REGULAR}")
     try:
-        return None if file_sha256(path) == digest else CHANGED
-    except FileNotFoundError:
-        return MISSING
+        return file_sha256(path)
     except OSError as error:
-        return f"cannot be read ({error.strerror})"
+        message = f"{path}: cannot be read ({error.strerror}); give the path of a model that outlark saved"
+        raise ModelFileError(message) from error
 
+
+#: Bytes of a fingerprint: at the head and at the tail, and in each of the blocks between, which are evenly spread.
+#: Files up to 192 KiB are read as a whole.
+END_BYTES, SAMPLED_BYTES, SAMPLED_BLOCKS = 2**16, 2**12, 16
+
+
+def fingerprint(path: str | PathLike[str]) -> Fingerprint:
+    """Size, time and a digest of head, tail and some blocks of a file; None if it is missing, or a pipe.
+
+    Recorders that are switched on together write files of the same name, size and time, but a few blocks tell them
+    apart, so that a terabyte is checked in seconds. At a URL, the checksum of the store replaces the blocks.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     for name in ("a", "b"):
+    ...         _ = Path(folder, name).write_bytes(b"recorder " + name.encode())
+    ...         os.utime(Path(folder, name), (0, 0))
+    ...     a, b = (fingerprint(Path(folder, name)) for name in ("a", "b"))
+    >>> a["size"] == b["size"], a["mtime_ns"] == b["mtime_ns"], a["sha256"] == b["sha256"]
+    (True, True, False)
+    """
+    if is_endless(path):
+        return None
+    try:
+        if is_url(path):
+            return mark_of(str(path))
+        with open(path, "rb", buffering=0) as file:
+            found = os.fstat(file.fileno())
+            digest = hashlib.sha256()
+            for start, size in _sampled(found.st_size):
+                file.seek(start)
+                digest.update(file.read(size))
+    except OSError:
+        return None
+    return {"size": found.st_size, "mtime_ns": found.st_mtime_ns, "sha256": digest.hexdigest()}
+
+
+def _sampled(size: int) -> list[tuple[int, int]]:
+    """Start and length of what is read of a file of this size.
+
+    >>> _sampled(100), len(_sampled(10**9))
+    ([(0, 100)], 18)
+    """
+    between = size - 2 * END_BYTES
+    if between <= SAMPLED_BLOCKS * SAMPLED_BYTES:
+        return [(0, size)]
+    starts = (END_BYTES + i * (between - SAMPLED_BYTES) // (SAMPLED_BLOCKS - 1) for i in range(SAMPLED_BLOCKS))
+    return [(0, END_BYTES), *((start, SAMPLED_BYTES) for start in starts), (size - END_BYTES, END_BYTES)]
+
+
+# ------------------------------------------------------------------------ locks
 
 #: Seconds between two attempts.
 PAUSE_S = 0.05
@@ -257,24 +345,24 @@ PAUSE_S = 0.05
 if sys.platform == "win32":
     import msvcrt
 
-    def _take(file: IO[bytes], shared: bool) -> None:
+    def _lock(file: IO[bytes], shared: bool) -> None:
         if not shared:  # all workers can have the file open, which is all that this system needs
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
 
 else:
     import fcntl
 
-    def _take(file: IO[bytes], shared: bool) -> None:
+    def _lock(file: IO[bytes], shared: bool) -> None:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
 
 
-class TakenError(Exception):
+class LockedError(Exception):
     """Another process has the lock."""
 
 
 @contextmanager
 def lock(path: Path, *, shared: bool = False, wait_s: float = 0.0) -> Iterator[None]:
-    """Hold a lock on a file, which is created if missing and stays; TakenError after `wait_s` seconds.
+    """Hold a lock on a file, which is created if missing and stays; LockedError after `wait_s` seconds.
 
     The system releases it when the process ends, however that happens. Processes can hold a `shared` lock together.
     """
@@ -282,10 +370,10 @@ def lock(path: Path, *, shared: bool = False, wait_s: float = 0.0) -> Iterator[N
     with path.open("ab") as file:
         while True:
             try:
-                _take(file, shared)
+                _lock(file, shared)
                 break
             except (BlockingIOError, PermissionError):
                 if time.monotonic() >= give_up:
-                    raise TakenError(str(path)) from None
+                    raise LockedError(str(path)) from None
                 time.sleep(PAUSE_S)
         yield

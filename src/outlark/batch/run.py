@@ -6,22 +6,66 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from outlark.batch.crew import Crew
-from outlark.batch.edited import keep_edited
-from outlark.batch.journal import DONE, FAILED, NAME, PART, Journal, TakenError, check_same, is_done, lock, prints_of
-from outlark.batch.report import Report, State, report_of
-from outlark.batch.sources import Failure, Source, Sources
-from outlark.batch.task import Print, Task
-from outlark.batch.unit import PART_S, Driver, Event, Long, Part, Unit, forget_parts, n_parts
-from outlark.errors import InputError
+from outlark.batch import report
+from outlark.batch.journal import (
+    LINE_DONE,
+    LINE_FAILED,
+    LINE_PART,
+    Journal,
+    LockedError,
+    check_same,
+    fingerprint,
+    is_done,
+    keep_edited,
+    lock,
+)
+from outlark.batch.pool import LOCK_WAIT_S, WorkerPool
+from outlark.batch.report import State
+from outlark.batch.task import PART_S, Event, Fingerprint, RecordingPart, Source, Sources, Task, Unit
+from outlark.errors import InputError, OutlarkError, Problem
 from outlark.files.io import size_of
 
-#: Seconds to wait for the processes of a run that was killed a moment ago.
-WAIT_S = 10.0
+if TYPE_CHECKING:
+    from outlark.batch.parts import LongRecording
+
 #: Limits of a bundle of short recordings: units, and bytes (about a minute of audio).
 BUNDLE_UNITS, BUNDLE_BYTES = 50, 2**22
+#: Recordings longer than this many parts are split.
+SPLIT_FROM = 1.5
+#: Smaller files, in bytes, cannot be that long: their headers are not read.
+SPLIT_BYTES = 2**22
+
+
+class Driver(Protocol):
+    """A context manager that has units done; its end is the end of everything under way."""
+
+    def start(self, n_units: int) -> bool:
+        """Prepare for this many units; whether recordings can be split. InputError if the task is impossible."""
+        ...
+
+    @property
+    def n_workers(self) -> int:
+        """How many bundles are worked on at the same time."""
+        ...
+
+    @property
+    def n_free(self) -> int:
+        """How many bundles can be submitted now."""
+        ...
+
+    def submit(self, bundle: Sequence[Unit]) -> None:
+        """Have units done by one process, one after the other; `events` reports the outcome of each."""
+        ...
+
+    def events(self) -> Iterator[Event]:
+        """News of the submitted units; waits for some, but not for long."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
 
 
 def run(
@@ -35,7 +79,7 @@ def run(
     parquet: bool = False,
     part_s: float = PART_S,
     watch: Callable[[State], None] = lambda state: None,
-) -> Report:
+) -> State:
     """Do the task for all files for which it has not been done.
 
     The results depend neither on the driver nor on how often the run was interrupted. A file that fails does not stop
@@ -61,35 +105,40 @@ def run(
     watch : function
         Called whenever the state has changed.
     """
-    with _workshop(task.workshop):
-        journal = Journal(task.workshop / NAME)
+    with _locked(task.work_folder):
+        journal = Journal(task.output)
         kept: list[str] = []
         if not resume:
             again = [journal.entries.get(source.name, {}) for source in sources.files]
             kept = keep_edited(task, again)  # the journal knows what was written, so it is cleared afterwards
             journal.clear()
-        forget_parts(task, journal)
-        prints = prints_of(sources, journal)
-        check_same(task, sources, journal, prints)
-        running = _Run(task, sources, journal, prints, watch, part_s)
+        if (task.work_folder / "parts").exists():
+            from outlark.batch.parts import delete_unlisted_parts
+
+            delete_unlisted_parts(task, journal)
+        done = journal.done
+        now = {source.name: fingerprint(source.path) for source in sources.files if source.name in done}
+        check_same(task, sources, journal, now)
+        running = _Run(task, sources, journal, now, watch, part_s)
         running.state.edited += kept
-        running.work(Crew(task, jobs) if driver is None else driver)
-        return report_of(task, sources, journal, running.state, combined=combined, parquet=parquet)
+        running.work(WorkerPool(task, jobs) if driver is None else driver)
+        report.finish(task, sources, journal, running.state, combined=combined, parquet=parquet)
+        return running.state
 
 
 @contextmanager
-def _workshop(folder: Path) -> Iterator[None]:
-    """Have the folder for the journal and unfinished work to ourselves, tidied up."""
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock the folder for the journal and unfinished work, and tidy it up."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with lock(folder / "lock"):
-            with lock(folder / "workers", wait_s=WAIT_S):
+            with lock(folder / "workers", wait_s=LOCK_WAIT_S):
                 shutil.rmtree(folder / "partial", ignore_errors=True)
             try:
                 yield
             finally:
                 shutil.rmtree(folder / "partial", ignore_errors=True)
-    except TakenError:
+    except LockedError:
         raise InputError(
             f"{folder.parent}: another run is using this folder; wait for it to finish, or choose another folder"
         ) from None
@@ -100,6 +149,20 @@ def _workshop(folder: Path) -> Iterator[None]:
         ) from error
 
 
+def n_parts(source: Source, length_s: float) -> int:
+    """How many parts of about this length a recording is split into; 1 for short ones and for those without seeking."""
+    from outlark.audio.recording import Recording
+
+    try:
+        if size_of(source.path) < SPLIT_BYTES:
+            return 1
+        audio = Recording(source.path)
+    except (OSError, OutlarkError):  # the worker reports what is wrong
+        return 1
+    seconds = audio.n_samples / audio.sample_rate
+    return max(1, round(seconds / length_s)) if audio.seekable and seconds > SPLIT_FROM * length_s else 1
+
+
 class _Run:
     """One run, from the journal to the report."""
 
@@ -108,7 +171,7 @@ class _Run:
         task: Task,
         sources: Sources,
         journal: Journal,
-        prints: Mapping[str, Print],
+        now: Mapping[str, Fingerprint],
         watch: Callable[[State], None],
         part_s: float,
     ) -> None:
@@ -116,13 +179,13 @@ class _Run:
         self.state = State(total=len(sources.files) + len(sources.failures), failures=list(sources.failures))
         self._identity, self._part_s = task.identity, part_s
         self._to_do: dict[str, int] = {}  # bytes of the files that are left to do
-        self._long: dict[str, Long] = {}  # recordings that are split
+        self._long: dict[str, LongRecording] = {}  # recordings that are split
         self._alone: deque[Unit] = deque()  # units that are to be done next, each by itself
         self._under_way = self._n_left = 0  # units that are handed out, and files that are not
         self._died: set[Unit] = set()  # units whose process has died once
         self._counted: dict[Unit, tuple[float, float]] = {}  # bytes and seconds of a unit that are in the state
         for source in sources.files:
-            self._sort_in(source, prints.get(source.name))
+            self._sort_in(source, now.get(source.name))
         self.state.edited += keep_edited(task, (journal.entries.get(name, {}) for name in self._to_do))
 
     def work(self, driver: Driver) -> None:
@@ -164,7 +227,7 @@ class _Run:
             bundle.append(unit)
         return bundle
 
-    def _sort_in(self, source: Source, now: Print) -> None:
+    def _sort_in(self, source: Source, now: Fingerprint) -> None:
         entry = self.journal.entries.get(source.name, {})
         try:
             size = size_of(source.path)
@@ -176,7 +239,7 @@ class _Run:
             self._count(source, entry)
             return
         self._to_do[source.name] = size
-        if entry.get("state") == DONE and entry["file"] != now:
+        if entry.get("state") == LINE_DONE and entry["file"] != now:
             self.state.changed.append(source.name)
 
     def _units(self, splits: bool) -> Iterator[Unit]:
@@ -189,7 +252,9 @@ class _Run:
             if n == 1:
                 yield Unit(source)
                 continue
-            long = Long(self.task, source, n, self._part_s)
+            from outlark.batch.parts import LongRecording  # imports all that detects
+
+            long = LongRecording(self.task, source, n, self._part_s)
             self._long[source.name] = long
             found = long.recall(self.journal.parts.get(source.name, {}), self._identity)
             self.state.bytes_total -= self._to_do[source.name] * found / n
@@ -210,8 +275,6 @@ class _Run:
 
     def _judged(self, unit: Unit, what: Mapping[str, Any]) -> Mapping[str, Any]:
         """A unit has failed if its process has died twice: the first time it was perhaps not its fault."""
-        if "refused" in what:
-            raise InputError(what["refused"])
         if "died" in what and unit in self._died:
             return {"failed": f"{unit.source.path}: {what['died']}"}
         return what
@@ -222,12 +285,18 @@ class _Run:
         about = {"recording": source.name, "path": str(source.path)}
         if part is not None:
             which = {"part": part.number, "of": part.of, "length_s": part.length_s, "file": unit.before}
-            return {**about, "state": PART, **which, "identity": self._identity, "outputs": what["done"]["outputs"]}
+            return {
+                **about,
+                "state": LINE_PART,
+                **which,
+                "identity": self._identity,
+                "outputs": what["done"]["outputs"],
+            }
         if "failed" in what:
-            return {**about, **source.listed, "state": FAILED, "message": what["failed"]}
+            return {**about, **source.listed, "state": LINE_FAILED, "message": what["failed"]}
         wrote = {"formats": list(self.task.formats), "scores": self.task.keep_scores, "identity": self._identity}
         # what a manifest says of a recording counts more than what was found in the file
-        return {**about, "state": DONE, **wrote, **what["done"], **source.listed}
+        return {**about, "state": LINE_DONE, **wrote, **what["done"], **source.listed}
 
     def _happened(self, unit: Unit, what: Mapping[str, Any]) -> None:
         """Note an event in the state, once the journal has it."""
@@ -241,7 +310,7 @@ class _Run:
         else:
             self._ended(unit, what)
 
-    def _part_ended(self, long: Long, unit: Unit, part: Part, what: Mapping[str, Any]) -> None:
+    def _part_ended(self, long: "LongRecording", unit: Unit, part: RecordingPart, what: Mapping[str, Any]) -> None:
         """A part has succeeded or failed; after the last, what follows."""
         if "done" in what:
             self._advance(unit, 1.0, what["done"]["seconds"])
@@ -262,18 +331,18 @@ class _Run:
             if source.name not in self._long:
                 self._advance(unit, 1.0, self._counted.get(unit, (0.0, 0.0))[1])
             elif what.get("damaged"):
-                self._long[source.name].forget()
+                self._long[source.name].delete_files()
             self._failed(source, what["failed"])
             return
         if unit.parts:
-            self._long.pop(source.name).forget()
+            self._long.pop(source.name).delete_files()
         else:
             self._advance(unit, 1.0, what["done"]["seconds"])
         self.state.done += 1
         self._count(source, what["done"])
 
     def _advance(self, unit: Unit, share: float, seconds: float) -> None:
-        """A share of a unit is done; a part is its share of the bytes, and joining parts is nothing."""
+        """A share of a unit is done; a part is its share of the bytes, and joining parts counts as no progress."""
         n = 1 if unit.part is None else unit.part.of
         before = self._counted.get(unit, (0.0, 0.0))
         now = (0.0 if unit.parts else share * self._to_do[unit.source.name] / n, seconds)
@@ -285,9 +354,9 @@ class _Run:
         """A file that is done, now or before."""
         self.state.segments.update(entry["segments"])
         if entry["partial"]:
-            self.state.partial.append(Failure(source.name, entry["partial"]))
-        self.state.remarks += [Failure(source.name, remark) for remark in entry["remarks"]]
-        self.state.quality += [Failure(source.name, remark) for remark in entry.get("quality", ())]
+            self.state.partial.append(Problem(source.name, entry["partial"]))
+        self.state.remarks += [Problem(source.name, remark) for remark in entry["remarks"]]
+        self.state.quality += [Problem(source.name, remark) for remark in entry.get("quality", ())]
 
     def _failed(self, source: Source, message: str) -> None:
-        self.state.failures.append(Failure(source.name, message))
+        self.state.failures.append(Problem(source.name, message))

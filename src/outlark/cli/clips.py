@@ -62,13 +62,12 @@ def command(paths: tuple[str, ...], output: str, **given: Any) -> None:
 
 def _where_detected(path: Path) -> list[Path]:
     """The folders in which a run found its recordings, as far as they are still there."""
-    from outlark.batch.journal import DONE, NAME, last_lines
-    from outlark.batch.task import WORKSHOP
+    from outlark.batch.journal import JOURNAL, done_in
     from outlark.files.io import is_url
 
-    if not Path(path, WORKSHOP, NAME).is_file():
+    if not Path(path, JOURNAL).is_file():
         return []
-    done = [(name, entry["path"]) for name, entry in last_lines(path).items() if entry.get("state") == DONE]
+    done = [(name, entry["path"]) for name, entry in done_in(path).items()]
     here = [(Path(name), Path(whole)) for name, whole in done if not is_url(whole)]
     folders = {
         whole.parents[len(name.parts) - 1] for name, whole in here if whole.parts[-len(name.parts) :] == name.parts

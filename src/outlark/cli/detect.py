@@ -1,27 +1,25 @@
 """`outlark detect`, `decide` and `verify`: notes in many recordings."""
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlark.batch.edited import SUFFIX as EDITED
-from outlark.batch.journal import MISSING, Verified
-from outlark.batch.report import Report
-from outlark.batch.run import run
-from outlark.batch.sources import Failure, Sources, find
-from outlark.batch.task import DECIDE, SCORES, Task
-from outlark.batch.unit import PART_S, Driver
+from outlark.batch.task import DECIDE, PART_S, SCORES_SUFFIX, Sources, Task, find
 from outlark.cli import options, thresholds
-from outlark.cli.terminal import UNREADABLE, answer, clock, counted, rate, say, say_all, shown
-from outlark.commands import LINES_SHOWN as LISTED
-from outlark.commands import listing, on_failures
-from outlark.errors import InputError
+from outlark.cli.terminal import clock, counted, finish, rate, say, shown
+from outlark.commands import LINES_SHOWN, Alert, Line, Remark, listed, listing, on_failures
+from outlark.errors import InputError, Problem
 from outlark.plain_text import number_of
 from outlark.version import __version__
+
+if TYPE_CHECKING:  # slow to import, and --help does not need it
+    from outlark.batch.journal import Verified
+    from outlark.batch.report import State
+    from outlark.batch.run import Driver
 
 
 @click.command()
@@ -61,7 +59,7 @@ def command(recordings: tuple[str, ...], channel: int | str, keep_scores: bool, 
     command again.
     """
     number = None if isinstance(channel, str) else channel
-    _work_through(recordings, given, channel=number, keep_scores=keep_scores)
+    _run(recordings, given, channel=number, keep_scores=keep_scores)
 
 
 @click.command()
@@ -78,7 +76,7 @@ def decide(scores: tuple[str, ...], **given: Any) -> None:
     SCORES are files that end in .scores, and folders that contain such files. MODEL is the model that computed them.
     With the same options, the annotation files are identical to those of 'outlark detect'.
     """
-    _work_through(scores, given, verb=DECIDE)
+    _run(scores, given, verb=DECIDE)
 
 
 @click.command()
@@ -95,44 +93,11 @@ def verify(out: str, **given: Any) -> None:
 
     with counted(given["quiet"], "recordings checked") as watch:
         found = verify(out, watch)
-    if not given["quiet"]:
-        state = f"{len(found.wrong)} missing or changed" if found.wrong else "all complete and unchanged"
-        say(f"{found.files} files of {found.recordings} recordings in {out}: {state}", err=True)
-    for wrong in found.wrong[:LISTED]:
-        say(f"  {wrong.file} {wrong.message}", err=True)
-    if len(found.wrong) > LISTED:
-        say(f"  … and {len(found.wrong) - LISTED} more; --json lists them all", err=True)
-    if not given["quiet"]:
-        for advice in _advice(found):
-            say(advice, err=True)
-    if given["as_json"]:
-        answer({"output": out, **asdict(found)})
-    click.get_current_context().exit(UNREADABLE if found.wrong else 0)
+    finish(Verification(out, found), given)
 
 
-def _advice(found: Verified) -> list[str]:
-    """What to do about files that are missing or changed, so that nobody's edits are lost."""
-    missing = {wrong.recording for wrong in found.wrong if wrong.message == MISSING}
-    changed = {wrong.recording for wrong in found.wrong} - missing
-    both = {wrong.recording for wrong in found.wrong if wrong.message != MISSING} & missing
-    said = []
-    if both:
-        said.append(
-            f"{listing(sorted(both))}: some files are missing and others changed; 'outlark detect' with the same "
-            f"options writes all of them anew and keeps the changed ones as NAME{EDITED}"
-        )
-    if missing - both:
-        said.append("run 'outlark detect' with the same options to write missing files again")
-    if changed:
-        said.append("changed files were edited, or are damaged; 'outlark detect' leaves them as they are")
-    return said
-
-
-# ------------------------------------------------------------ a run over files
-
-
-def _task(paths: Sequence[str], given: Mapping[str, Any], **more: Any) -> tuple[Task, Sources]:
-    """What to do with which files; the model and its options are checked before anything is written."""
+def _run(paths: Sequence[str], given: Mapping[str, Any], **more: Any) -> None:
+    """Run a task; the model and its options are checked before anything is written."""
     detector, sha256 = thresholds.checked_model(given)
     task = Task(
         model=given["model"],
@@ -143,49 +108,35 @@ def _task(paths: Sequence[str], given: Mapping[str, Any], **more: Any) -> tuple[
         decisions=options.given_decisions(given),
         **more,
     )
-    sources = find(paths, (SCORES,), "scores") if task.verb == DECIDE else find(paths)
-    return thresholds.with_thresholds(task, detector, sources, given), sources
-
-
-def _work_through(paths: Sequence[str], given: Mapping[str, Any], **more: Any) -> None:
-    """Run the task, report how it went, and end with the exit code for that."""
-    task, sources = _task(paths, given, **more)
+    sources = find(paths, (SCORES_SUFFIX,), "scores") if task.verb == DECIDE else find(paths)
+    task = thresholds.with_thresholds(task, detector, sources, given)
     for option in ("combined", "parquet"):
         if given[option] and "csv" not in task.formats:
             raise click.UsageError(f"--{option} joins files of the format csv; add --format csv")
     if Path(task.output).exists() and not Path(task.output).is_dir():
         raise InputError(f"{task.output} is a file; give a folder for the results with -o")
+    from outlark.batch.run import run
+
     how: dict[str, Any] = {name: given[name] for name in ("jobs", "resume", "parquet")}
     how["combined"] = "csv" in task.formats if given["combined"] is None else given["combined"]
-    how["part_s"] = given.get("part_s", PART_S)
     start = time.monotonic()
     try:
         with shown(given["quiet"]) as watch:
-            report = run(task, sources, driver=_cluster(task, given), **how, watch=watch)
+            driver = _cluster(task, given)
+            state = run(task, sources, driver=driver, part_s=given.get("part_s", PART_S), **how, watch=watch)
     except KeyboardInterrupt:
         say("\nstopped; give the same command again to resume", err=True)
         raise
-    elapsed_s = time.monotonic() - start
-    if not given["quiet"]:
-        for same in sources.same[:LISTED]:
-            say(f"Note: {same.message}", err=True)
-        say(_summary(report, elapsed_s, task.output), err=True)
-    for name in report.edited:
-        say(f"Note: {name}: a file edited since it was written, kept under this name; the run wrote it anew", err=True)
-    say_all(on_failures(_pairs(report.failures), report.failures_file))
-    say_all(on_failures(_pairs(report.partial), report.failures_file, "processed in part"))
-    if not given["quiet"]:
-        say_all(on_failures(_pairs(report.quality), report.failures_file, "with little to hear, which is no failure"))
-        say_all(on_failures(_pairs(report.remarks), report.remarks_file, "with remarks"))
-    if given["as_json"]:
-        answer(_content(report, task, elapsed_s))
-    click.get_current_context().exit(UNREADABLE if report.failures or report.partial else 0)
+    finish(FinishedRun(task, sources, state, time.monotonic() - start), given)
 
 
-def _cluster(task: Task, given: Mapping[str, Any]) -> Driver | None:
+def _cluster(task: Task, given: Mapping[str, Any]) -> "Driver | None":
     if given.get("cluster") is None:
         return None
-    from outlark.batch.cluster import Cluster
+    try:
+        from outlark.batch.cluster import Cluster
+    except ImportError as error:
+        raise InputError(f'--cluster needs Dask ({error}); install it with: pip install "outlark[cluster]"') from None
 
     def report(text: str) -> None:
         if not given["quiet"]:
@@ -194,47 +145,110 @@ def _cluster(task: Task, given: Mapping[str, Any]) -> Driver | None:
     return Cluster(task, given["cluster"], given["jobs"], report)
 
 
-def _summary(report: Report, elapsed_s: float, output: str) -> str:
-    said = [f"{report.done} of {number_of(report.total, 'file')} processed in {clock(elapsed_s)}"]
-    if report.seconds:
-        said[0] += f", {rate(report.seconds, elapsed_s)} × real time"
-    if report.skipped:
-        said.append(f"{report.skipped} already done")
-    if report.resumed:
-        said.append(f"{number_of(report.resumed, 'part')} of long recordings already done")
-    if report.changed:
-        said.append(f"{len(report.changed)} processed again because the recording had changed")
-    said.append(", ".join(f"{count} {verdict}" for verdict, count in report.segments.items()))
-    return f"{'; '.join(said)}; results in {output}"
+@dataclass(frozen=True)
+class FinishedRun:
+    """The result of `outlark detect` and `decide`."""
+
+    task: Task
+    sources: Sources
+    state: "State"
+    elapsed_s: float
+
+    @property
+    def incomplete(self) -> bool:
+        return bool(self.state.failures or self.state.partial)
+
+    def as_json(self) -> dict[str, Any]:
+        state = self.state
+
+        def all_of(problems: Sequence[Problem]) -> list[dict[str, str]]:
+            return [{"recording": where, "message": message} for where, message in problems]
+
+        return {
+            "version": __version__,
+            "model_sha256": self.task.model_sha256,
+            "output": self.task.output,
+            "recordings": state.total,
+            "done": state.done,
+            "skipped": state.skipped,
+            "parts_resumed": state.resumed,
+            "failed": len(state.failures),
+            "failures": all_of(state.failures),
+            "partial": all_of(state.partial),
+            "quality": all_of(state.quality),
+            "remarks": all_of(state.remarks),
+            "changed": state.changed,
+            "edited": state.edited,
+            "segments": dict(state.segments),
+            "seconds_of_sound": round(state.seconds, 3),
+            "seconds_taken": round(self.elapsed_s, 3),
+            "combined": None if state.combined is None else str(state.combined),
+            "parquet": None if state.parquet is None else str(state.parquet),
+        }
+
+    def lines(self) -> Iterator[Line]:
+        state = self.state
+        for same in self.sources.same[:LINES_SHOWN]:
+            yield Remark(f"Note: {same.message}")
+        yield Remark(f"{'; '.join(self._counts())}; results in {self.task.output}")
+        for name in state.edited:
+            yield Alert(
+                f"Note: {name}: a file edited since it was written, kept under this name; the run wrote it anew"
+            )
+        yield from on_failures(state.failures, state.failures_file)
+        yield from on_failures(state.partial, state.failures_file, "processed in part")
+        little = on_failures(state.quality, state.failures_file, "with little to hear, which is no failure")
+        yield from map(Remark, [*little, *on_failures(state.remarks, state.remarks_file, "with remarks")])
+
+    def _counts(self) -> Iterator[str]:
+        state = self.state
+        speed = f", {rate(state.seconds, self.elapsed_s)} × real time" if state.seconds else ""
+        yield f"{state.done} of {number_of(state.total, 'file')} processed in {clock(self.elapsed_s)}{speed}"
+        if state.skipped:
+            yield f"{state.skipped} already done"
+        if state.resumed:
+            yield f"{number_of(state.resumed, 'part')} of long recordings already done"
+        if state.changed:
+            yield f"{len(state.changed)} processed again because the recording had changed"
+        yield ", ".join(f"{count} {verdict}" for verdict, count in state.segments.items())
 
 
-def _pairs(failures: Sequence[Failure]) -> list[tuple[str, str]]:
-    return [(one.name, one.message) for one in failures]
+@dataclass(frozen=True)
+class Verification:
+    """The result of `outlark verify`."""
 
+    output: str
+    found: "Verified"
 
-def _listed(failures: Sequence[Failure]) -> list[dict[str, str]]:
-    return [{"recording": name, "message": message} for name, message in _pairs(failures)]
+    @property
+    def incomplete(self) -> bool:
+        return bool(self.found.wrong)
 
+    def as_json(self) -> dict[str, Any]:
+        found = self.found
+        wrong = [one._asdict() for one in found.wrong]
+        return {"output": self.output, "recordings": found.recordings, "files": found.files, "wrong": wrong}
 
-def _content(report: Report, task: Task, elapsed_s: float) -> Mapping[str, Any]:
-    return {
-        "version": __version__,
-        "model_sha256": task.model_sha256,
-        "output": task.output,
-        "recordings": report.total,
-        "done": report.done,
-        "skipped": report.skipped,
-        "parts_resumed": report.resumed,
-        "failed": len(report.failures),
-        "failures": _listed(report.failures),
-        "partial": _listed(report.partial),
-        "quality": _listed(report.quality),
-        "remarks": _listed(report.remarks),
-        "changed": list(report.changed),
-        "edited": list(report.edited),
-        "segments": dict(report.segments),
-        "seconds_of_sound": round(report.seconds, 3),
-        "seconds_taken": round(elapsed_s, 3),
-        "combined": None if report.combined is None else str(report.combined),
-        "parquet": None if report.parquet is None else str(report.parquet),
-    }
+    def lines(self) -> Iterator[Line]:
+        found = self.found
+        state = f"{len(found.wrong)} missing or changed" if found.wrong else "all complete and unchanged"
+        yield Remark(f"{found.files} files of {found.recordings} recordings in {self.output}: {state}")
+        wrong = [f"{one.file} {one.message}" for one in found.wrong]
+        yield from (Alert(f"  {line}") for line in listed(wrong, "; --json lists them all"))
+        yield from map(Remark, self._advice())
+
+    def _advice(self) -> Iterator[str]:
+        """What to do about files that are missing or changed, so that nobody's edits are lost."""
+        from outlark.batch.journal import EDITED_SUFFIX, FILE_MISSING
+
+        missing = {one.recording for one in self.found.wrong if one.message == FILE_MISSING}
+        changed = {one.recording for one in self.found.wrong if one.message != FILE_MISSING}
+        if missing & changed:
+            yield (
+                f"{listing(sorted(missing & changed))}: some files are missing and others changed; 'outlark detect' "
+                "with the same options writes all of them anew and keeps the changed ones as NAME" + EDITED_SUFFIX
+            )
+        if missing - changed:
+            yield "run 'outlark detect' with the same options to write missing files again"
+        if changed - missing:
+            yield "changed files were edited, or are damaged; 'outlark detect' leaves them as they are"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlark.batch.task import sha256_of
+from outlark.batch.journal import sha256_of
 from outlark.cli import options
 from outlark.cli.terminal import counted, finish
 from outlark.cli.thresholds import read_model
@@ -15,16 +15,13 @@ from outlark.cli.thresholds import read_model
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-BY = ("class", "site", "day", "hour")
-SITES_FROM = ("auto", "folder", "parent", "name")
-
 
 def _by(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> tuple[str, ...]:
     """Names of columns, each once; they may be separated by commas."""
     names = options.names_in(given)
     for name in names:
-        if name not in BY:
-            raise click.BadParameter(f"{name!r} is not a column to count by; choose from {', '.join(BY)}")
+        if name not in (columns := ("class", "site", "day", "hour")):
+            raise click.BadParameter(f"{name!r} is not a column to count by; choose from {', '.join(columns)}")
     return tuple(names)
 
 
@@ -76,7 +73,7 @@ def _zone(ctx: click.Context, param: click.Parameter, given: str | None) -> "Zon
 )
 @click.option(
     "--site-from",
-    type=click.Choice(SITES_FROM),
+    type=click.Choice(["auto", "folder", "parent", "name"]),
     default="auto",
     show_default=True,
     help="Where the site comes from: the first folder, the parent folder, or the file name up to the time.",
@@ -105,9 +102,9 @@ def command(out: str, by: tuple[str, ...], **given: Any) -> None:
     hours with a note are more robust.
     """
     from outlark.commands.figures import save_figure
-    from outlark.commands.summary.figure import summary_figure
-    from outlark.commands.summary.results import read_results, summarise_run
-    from outlark.commands.summary.summary import check_suffix
+    from outlark.commands.summary import read_results, summarise_run
+    from outlark.commands.summary_figure import summary_figure
+    from outlark.commands.tally import check_suffix
 
     outputs, figure, zone = [Path(output) for output in given["outputs"]], given["figure"], given["timezone"]
     for output in outputs:

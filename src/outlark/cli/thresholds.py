@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlark.batch.sources import Sources, find
-from outlark.batch.task import SCORES, Task, sha256_of
+from outlark.batch.journal import sha256_of
+from outlark.batch.task import SCORES_SUFFIX, Sources, Task, find
 from outlark.cli import options
 from outlark.cli.terminal import UNREADABLE, answer, counted, say
-from outlark.errors import InputError, ModelFileError, OutlarkError
+from outlark.errors import InputError, ModelFileError, OutlarkError, Problem
 
 if TYPE_CHECKING:
     from outlark.detection.detector import NoteDetector
@@ -64,22 +64,22 @@ def calibrate(
 
 def _calibrated(
     detector: "NoteDetector", model_sha256: str, sources: Sources, quiet: bool, channel: int | None
-) -> list[tuple[str, str]]:
+) -> list[Problem]:
     """Calibrate on all recordings, or stored scores, that can be read; the names of the others, and why."""
-    from outlark.batch.analysis import opened
+    from outlark.batch.engine import opened
     from outlark.detection.scores_file import load_scores
     from outlark.storage.model_file import scoring_sha256
 
     digests = model_sha256, scoring_sha256(detector)
-    peaks, failures = [], [(failure.name, failure.message) for failure in sources.failures]
+    peaks, failures = [], [*sources.failures]
     with counted(quiet, "recordings analysed") as progress:
         for number, source in enumerate(sources.files, start=1):
             try:
-                stored = str(source.path).endswith(SCORES)
+                stored = str(source.path).endswith(SCORES_SUFFIX)
                 heard: Any = load_scores(source.path, *digests).scores if stored else opened(source.path, channel)
                 peaks.append(detector.peaks(heard))
             except OutlarkError as error:
-                failures.append((source.name, str(error)))
+                failures.append(Problem(source.name, str(error)))
             progress(number, len(sources.files))
     detector.calibrate_peaks(peaks)
     return failures

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from outlark.batch.task import sha256_of
+from outlark.batch.journal import sha256_of
 from outlark.cli import options, thresholds
 from outlark.cli.terminal import UNREADABLE, answer, say, say_all, show_table, steps
 from outlark.commands import on_refused

@@ -8,7 +8,8 @@ from typing import Any
 from outlark.annotations.files import encoded, write_bytes
 from outlark.audio.sound_files import pair_names
 from outlark.batch.engine import opened
-from outlark.batch.task import SCORES, sha256_of
+from outlark.batch.journal import sha256_of
+from outlark.batch.task import SCORES_SUFFIX
 from outlark.commands import Line, Remark, TextTable, check_labels, listing, on_refused
 from outlark.commands.curve import Curves, curves_of_model, curves_of_tables
 from outlark.commands.evaluation import (
@@ -208,6 +209,9 @@ def with_curves(
 def _stored_scores(recordings: Sequence[Compared], detections: str) -> dict[str, Path]:
     """The stored scores beside the detections, by the name of the recording."""
     folder = Path(detections)
-    there = {path.relative_to(folder).as_posix().removesuffix(SCORES): path for path in folder.rglob(f"*{SCORES}")}
+    there = {
+        path.relative_to(folder).as_posix().removesuffix(SCORES_SUFFIX): path
+        for path in folder.rglob(f"*{SCORES_SUFFIX}")
+    }
     pairs = pair_names([recording.name for recording in recordings], sorted(there))
     return {name: there[other] for name, other in pairs.items() if other is not None}

@@ -20,7 +20,7 @@ import numpy as np
 
 from outlark.audio.recording import Recording
 from outlark.audio.sound_files import parts_in_common
-from outlark.batch.task import fingerprint
+from outlark.batch.journal import fingerprint
 from outlark.errors import AudioError, OutlarkError, Problem
 from outlark.plain_text import as_named, writable
 from outlark.review.store import Row, Store, insert

@@ -17,9 +17,8 @@ from outlark.annotations import FORMATS, Annotation, read_annotations
 from outlark.annotations.formats import WITH_LABELS
 from outlark.audio.facts import Facts
 from outlark.audio.sound_files import parts_in_common
-from outlark.batch.journal import DONE, FAILED, NAME, Journal
-from outlark.batch.sources import Source, common_folder, find
-from outlark.batch.task import WORKSHOP, file_sha256, fingerprint, sha256_of
+from outlark.batch.journal import JOURNAL, LINE_DONE, LINE_FAILED, Journal, file_sha256, fingerprint, sha256_of
+from outlark.batch.task import Source, common_folder, find
 from outlark.data.demo_recordings import write_sound
 from outlark.errors import InputError, OutlarkError, Problem
 from outlark.files.io import cache_folder
@@ -73,7 +72,7 @@ def open_project(
     if not paths:
         folder = (cache_folder() / "demo") if project is None else project
         return _opened("Demonstration", folder / PROJECT_FOLDER, _demo(folder))
-    found = [Path(path) for path in paths if (Path(path) / WORKSHOP / NAME).is_file()]
+    found = [Path(path) for path in paths if (Path(path) / JOURNAL).is_file()]
     if found:
         if len(paths) > 1:
             raise InputError(f"{found[0]} holds the results of a run; review it on its own")
@@ -81,7 +80,7 @@ def open_project(
     if model is not None:
         raise InputError("--model goes with the results of a detect run; give their folder")
     sources = find(paths)
-    problems = [Problem(failure.name, failure.message) for failure in sources.failures]
+    problems = list(sources.failures)
     files = [(_here(source), source.name) for source in sources.files]
     files = [(path, name) for path, name in files if PROJECT_FOLDER not in path.parts]
     base = common_folder([Path(path) for path in paths])
@@ -97,16 +96,16 @@ def _here(source: Source) -> Path:
 
 def _results(folder: Path, project: Path | None, model: Path | None, audio: Sequence[Path]) -> Opened:
     """An output folder of `outlark detect`: recordings and detections."""
-    entries = Journal(folder / WORKSHOP / NAME).entries
+    entries = Journal(folder).entries
     done = {
         name: {**entry, "path": str(_moved_along(Path(entry["path"]), folder, entry["file"]))}
         for name, entry in entries.items()
-        if entry.get("state") == DONE
+        if entry.get("state") == LINE_DONE
     }
     if not done:
         raise InputError(f"{folder} holds no finished results; run 'outlark detect' again, or review the recordings")
     opened = _opened(folder.name, project or folder / PROJECT_FOLDER, [(Path(e["path"]), n) for n, e in done.items()])
-    failed = [(name, entry.get("message", "")) for name, entry in entries.items() if entry.get("state") == FAILED]
+    failed = [(name, entry.get("message", "")) for name, entry in entries.items() if entry.get("state") == LINE_FAILED]
     opened.problems.extend(Problem(name, f"detect could not search it: {message}") for name, message in failed)
     opened.problems.extend(_import_results(opened.project, folder, done, model, audio))
     return opened

@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from outlark.batch.journal import TakenError, lock
-from outlark.batch.task import sha256_of
+from outlark.batch.journal import LockedError, lock, sha256_of
 from outlark.detection.detector import NoteDetector
 from outlark.errors import InputError
 from outlark.review.clusters import delete_clusters
@@ -32,7 +31,7 @@ def alone(project: Project) -> Iterator[None]:
     try:
         with lock(project.folder / "training.lock"):
             yield
-    except TakenError:
+    except LockedError:
         raise InputError("this project is being trained by another outlark review; wait for it, or cancel it") from None
 
 
@@ -123,5 +122,5 @@ def sweep(project: Project) -> None:
         with lock(project.folder / "training.lock"):
             for row in project.store.rows("SELECT id FROM run WHERE state = ?", RUN_IN_PROGRESS):
                 discard(project, row["id"])
-    except TakenError:
+    except LockedError:
         pass  # another process is at work

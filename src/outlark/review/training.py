@@ -13,8 +13,8 @@ from fastapi import APIRouter, HTTPException, Response
 from outlark.annotations import Annotation
 from outlark.audio.facts import Facts
 from outlark.audio.sound import resampled_length
-from outlark.batch.analysis import analyse
-from outlark.batch.task import fingerprint, sha256_of
+from outlark.batch.engine import analyse
+from outlark.batch.journal import fingerprint, sha256_of
 from outlark.commands.doctor import problems_of
 from outlark.commands.train.examples import Example, Examples
 from outlark.commands.train.learning import Learnt, learn

@@ -12,27 +12,32 @@ import numpy as np
 from outlark.annotations import FORMATS, read_annotations
 from outlark.annotations.files import needed
 from outlark.annotations.formats import WITH_LABELS
-from outlark.audio.header import time_in_name
 from outlark.audio.sound_files import AUTO, site_of
-from outlark.batch.journal import DONE, FAILED, last_lines
-from outlark.batch.partitions import FOLDER, SEGMENTS
-from outlark.batch.task import SCORES
+from outlark.batch.journal import LINE_DONE, LINE_FAILED, last_lines
+from outlark.batch.report import PARQUET_SEGMENTS
+from outlark.batch.task import SCORES_SUFFIX
 from outlark.commands import Line, Remark, TextTable, check_labels, listing
-from outlark.commands.summary.effort import AnalysedRecording, Notes, Tally, counted_once
-from outlark.commands.summary.summary import TIME_UNKNOWN, Summary, summarise
+from outlark.commands.tally import (
+    TIME_UNKNOWN,
+    AnalysedRecording,
+    Notes,
+    Summary,
+    Tally,
+    counted_once,
+    summarise,
+)
 from outlark.errors import AnnotationError, InputError, Problem
 from outlark.plain_text import number_of, writable
 from outlark.segments import KNOWN, REST
 from outlark.version import __version__
 
-COLUMNS = ("recording", "label", "verdict", "start_s")
 #: Rows that are printed; -o writes all.
 ROWS_SHOWN = 60
 Watch = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Results:
+class RunContents:
     """What the journal of an output folder says; recordings are sorted by name."""
 
     output: Path
@@ -46,12 +51,14 @@ class Results:
     partial: tuple[Problem, ...]
     #: Recordings that were analysed but do not count: half of each or more is digital silence, clipped, or cancels.
     spoilt: tuple[Problem, ...]
-    #: Recordings whose time is from the file name, because the journal does not have it.
-    from_name: tuple[str, ...]
     #: The verdicts in the files of every recording.
     verdicts: tuple[str, ...]
     #: Digests of the models.
     models: tuple[str, ...]
+
+    @property
+    def time_unknown(self) -> list[str]:
+        return [one.recording for one in self.analysed if one.began is None]
 
     @property
     def zones(self) -> Counter[str]:
@@ -66,16 +73,12 @@ class Results:
                 f"{path} is not the model of the run in {self.output}; give the one that outlark detect used"
             )
 
-    @property
-    def time_unknown(self) -> list[str]:
-        return [one.recording for one in self.analysed if one.began is None]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RunSummary:
     """The result of `outlark summary`; `missing` are recordings whose annotation files cannot be read."""
 
-    results: Results
+    results: RunContents
     tally: Tally
     missing: Sequence[Problem]
     summary: Summary
@@ -133,9 +136,9 @@ class RunSummary:
         summary = self.summary
         interval = f"{100 * summary.confidence:g} % interval"
         heads = ["hours", "notes", "per hour", interval, "ambiguous", "recordings with", "clock hours with"]
-        listed = [[*summary.by, "class", *heads]]
+        listed = [[*summary.groups, "class", *heads]]
         for row, _ in zip(summary.rows(), range(ROWS_SHOWN), strict=False):
-            group = [TIME_UNKNOWN if row[name] is None else str(row[name]) for name in summary.by]
+            group = [TIME_UNKNOWN if row[name] is None else str(row[name]) for name in summary.groups]
             low, high = _number(row["per_hour_low"]), _number(row["per_hour_high"])
             limits = "" if row["per_hour"] is None else f"{low} to {high}"
             counts = [_number(row["hours"]), str(row["notes"]), _number(row["per_hour"]), limits]
@@ -152,7 +155,6 @@ class RunSummary:
         results = self.results
         return {
             "without a known start time, under 'time unknown'": results.time_unknown,
-            "dated by the file name, because the journal is from an earlier version": results.from_name,
             "processed in part, counted as far as they go": [one.where for one in results.partial],
             "in which there is little to hear, not counted (see failures.csv)": [one.where for one in results.spoilt],
             "that others of their site overlap in time; what was recorded twice counts once": [
@@ -189,7 +191,7 @@ def _number(value: float | None) -> str:
 
 
 def summarise_run(
-    results: Results,
+    results: RunContents,
     by: Sequence[str],
     *,
     classes: Sequence[str] = (),
@@ -211,19 +213,19 @@ def summarise_run(
 # ----------------------------------------------------------------- the journal
 
 
-def read_results(output: str | Path, site_from: str = AUTO) -> Results:
+def read_results(output: str | Path, site_from: str = AUTO) -> RunContents:
     """Read the journal of an output folder of `outlark detect` or `outlark decide`; nothing is modified.
 
     `site_from` says where the site is from if the recorder does not give it, see `site_of`.
     """
     lines = last_lines(output).values()
-    all_done = [entry for entry in lines if entry.get("state") == DONE]
+    all_done = [entry for entry in lines if entry.get("state") == LINE_DONE]
     if not all_done:
         raise InputError(f"{output}: no recording is done, so there is nothing to count; see its failures.csv")
     done = [entry for entry in all_done if entry.get("counts", True)]
-    failed = [entry for entry in lines if entry.get("state") == FAILED]
+    failed = [entry for entry in lines if entry.get("state") == LINE_FAILED]
     spoilt = [entry for entry in all_done if not entry.get("counts", True)]
-    return Results(
+    return RunContents(
         output=Path(output),
         analysed=tuple(_analysed(entry, site_from) for entry in done),
         tables={entry["recording"]: tuple(entry["outputs"]) for entry in done},
@@ -231,7 +233,6 @@ def read_results(output: str | Path, site_from: str = AUTO) -> Results:
         failed=tuple(Problem(e["recording"], str(e.get("message", ""))) for e in failed),
         partial=tuple(Problem(e["recording"], e["partial"]) for e in done if e.get("partial")),
         spoilt=tuple(Problem(e["recording"], "; ".join(e["quality"])) for e in spoilt),
-        from_name=tuple(entry["recording"] for entry in done if "began" not in entry),
         verdicts=_verdicts(all_done, output),
         models=tuple(sorted({str(entry["identity"].get("model_sha256")) for entry in all_done})),
     )
@@ -241,9 +242,6 @@ def _analysed(entry: Mapping[str, Any], site_from: str) -> AnalysedRecording:
     recording, path = entry["recording"], str(entry["path"])
     try:
         began = entry.get("began")
-        if "began" not in entry:  # lines of earlier versions
-            in_name = time_in_name(Path(path).name)
-            began = None if in_name is None else in_name.began.isoformat()
         site = entry.get("site") if site_from == AUTO else None
         return AnalysedRecording(
             recording=recording,
@@ -273,7 +271,7 @@ def _verdicts(done: Iterable[Mapping[str, Any]], output: str | Path) -> tuple[st
 
 
 def count(
-    results: Results,
+    results: RunContents,
     format: str | None = None,
     zone: tzinfo | None = None,
     watch: Watch = lambda done, total: None,
@@ -302,18 +300,18 @@ def count(
         # what cannot be counted does not cover others: count them again
 
 
-def overlapping(results: Results, missing: Sequence[Problem] = ()) -> dict[str, float]:
+def overlapping(results: RunContents, missing: Sequence[Problem] = ()) -> dict[str, float]:
     """Recordings that others of their site cover in time, except those that are missing, and for how many seconds."""
     return _counted_once(results, missing)[1]
 
 
-def _counted_once(results: Results, missing: Sequence[Problem]) -> tuple[list[AnalysedRecording], dict[str, float]]:
+def _counted_once(results: RunContents, missing: Sequence[Problem]) -> tuple[list[AnalysedRecording], dict[str, float]]:
     names = {problem.where for problem in missing}
     return counted_once(one for one in results.analysed if one.recording not in names)
 
 
 def _count_tables(
-    results: Results, analysed: Sequence[AnalysedRecording], wanted: Sequence[str], tally: Tally, watch: Watch
+    results: RunContents, analysed: Sequence[AnalysedRecording], wanted: Sequence[str], tally: Tally, watch: Watch
 ) -> list[Problem]:
     missing = []
     for number, one in enumerate(analysed, start=1):
@@ -341,7 +339,7 @@ def _notes(output: Path, tables: Sequence[str], wanted: Sequence[str]) -> Notes:
 
 def _partitioned(output: Path) -> Path | None:
     """The folder of partitioned Parquet in an output folder: where `detect --parquet` puts it, or the folder itself."""
-    for folder in (output / FOLDER / SEGMENTS, output):
+    for folder in (output / PARQUET_SEGMENTS, output):
         if any(next(path.rglob("*.parquet"), None) for path in folder.glob("site=*")):
             return folder
     return None
@@ -352,18 +350,18 @@ def _count_partitioned(
 ) -> list[Problem]:
     """Count the recordings of which the Parquet holds as many segments as the journal says; list the others."""
     rows: Counter[str] = Counter()
-    for _, _, (names,) in _fragments(folder, COLUMNS[:1]):
+    for _, _, (names,) in _fragments(folder, ["recording"]):
         rows.update(names)
     missing, numbers = [], {}
     for one in analysed:
-        name = writable(one.recording.removesuffix(SCORES))  # what rows call it
+        name = writable(one.recording.removesuffix(SCORES_SUFFIX))  # what rows call it
         n, expected = rows[name], segments[one.recording]
         if n == expected:
             numbers[name] = tally.add_effort(one), one
         else:
             message = f"{folder}: {n} rows of it, but {expected} were written; --format csv counts the tables instead"
             missing.append(Problem(one.recording, message))
-    for done, total, columns in _fragments(folder, COLUMNS):
+    for done, total, columns in _fragments(folder, ["recording", "label", "verdict", "start_s"]):
         of_recording: dict[str, list[Any]] = {}
         for name, *note in zip(*columns, strict=True):
             of_recording.setdefault(name, []).append(note)

@@ -1,1 +1,0 @@
-"""`outlark summary`: notes per hour of recording."""
