@@ -177,7 +177,7 @@ def worker(address, *more):
 
 
 def test_the_scheduler_is_lost_and_the_same_command_goes_on(model, season, serial, tmp_path):
-    with scheduler(tmp_path) as process, worker(address := address_in(tmp_path), "--death-timeout", 5):
+    with scheduler(tmp_path) as process, worker(address := address_in(tmp_path), "--death-timeout", 600):
 
         def kill(driver, state):
             if state.done >= 10:
