@@ -56,7 +56,7 @@ class Engine:
             raise ModelFileError(f"{task.model}: was changed during the run; start again")
         decisions = clone(self._detector.decisions).set_params(**task.decisions)
         self._detector.set_params(decisions=decisions)
-        self._settings = {"decisions": decisions.get_params(), "verdicts": list(task.verdicts)}
+        self._settings = {"decisions": decisions.get_params(), "channel": None, "verdicts": list(task.verdicts)}
         labels = self._detector.classes_.tolist()
         given = zip(labels, task.thresholds or [None] * len(labels), strict=True)
         if chosen := {label: value for label, value in given if value is not None}:
