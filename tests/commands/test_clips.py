@@ -14,7 +14,7 @@ from outlark.annotations import Annotation, Table
 from outlark.audio.clips import storage, write_clip
 from outlark.audio.recording import PartReader, Recording
 from outlark.audio.sound_files import SoundFiles
-from outlark.commands.clips import MAX_NAME_BYTES, UniqueNames, choose, cut, safe_name, write_list
+from outlark.commands.clips import MAX_CLIP_NAME_BYTES, UniqueNames, choose, cut, safe_name, write_list
 from outlark.commands.train.examples import find_examples
 from outlark.errors import AudioError, InputError
 
@@ -285,7 +285,7 @@ RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 @given(st.text())
 def test_every_system_takes_the_name(tmp_path_factory, text):
     name = safe_name(text)
-    assert 0 < len(name.encode()) <= MAX_NAME_BYTES
+    assert 0 < len(name.encode()) <= MAX_CLIP_NAME_BYTES
     assert not set(name) & set('/\\:*?"<>|\0')
     assert not {name[0], name[-1]} & set(" .")
     assert not RESERVED.fullmatch(name)

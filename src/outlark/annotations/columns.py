@@ -10,8 +10,8 @@ from outlark.annotations.files import (
     BLANK_WORDS,
     SCORE_DIGITS,
     TIME_DIGITS,
-    Row,
     Sheet,
+    SheetRow,
     decimal,
     guarded,
     key_of,
@@ -91,7 +91,7 @@ _NEEDED = {"the start": ("start_s",), "the end": ("end_s", "duration_s")}
 
 
 @dataclass(frozen=True)
-class Columns:
+class FieldColumns:
     """Where a sheet keeps the fields of an annotation: field → column, counted from 0.
 
     `dropped` columns are neither fields nor kept. Seconds within `rounding_s` of a whole sample mean that sample; it is
@@ -106,7 +106,7 @@ class Columns:
     @classmethod
     def of(
         cls, sheet: Sheet, names: Names, *, strict: bool = False, drop: tuple[str, ...] = (), all_digits: bool = False
-    ) -> "Columns":
+    ) -> "FieldColumns":
         """Find the columns by their names; in `strict` files, which outlark wrote, columns are what their names say."""
         keys = sheet.keys
         at: dict[str, int] = {}
@@ -145,7 +145,7 @@ class Columns:
                 self.sheet.refuse(row.line, error)
         return annotations
 
-    def _annotation(self, row: Row, more: dict[str, str]) -> Annotation:
+    def _annotation(self, row: SheetRow, more: dict[str, str]) -> Annotation:
         """An annotation, or a ValueError or InputError if the row does not say where it is."""
         found = {field: self._optional(row, field, parse) for field, parse in _OPTIONAL.items() if field in self.at}
         start_s, end_s = self._span(row, found)
@@ -165,13 +165,13 @@ class Columns:
             **{field: value for field, value in found.items() if field not in _NO_FIELDS},
         )
 
-    def _optional(self, row: Row, field: str, parse: Callable[[str], Any]) -> Any:
+    def _optional(self, row: SheetRow, field: str, parse: Callable[[str], Any]) -> Any:
         try:
             return parse(row.cells[self.at[field]])
         except (ValueError, OverflowError):
             return None  # a remark says so
 
-    def _recording(self, row: Row) -> str | None:
+    def _recording(self, row: SheetRow) -> str | None:
         """The recording that a row names; if it names none, the one that all other rows name."""
         named = self.cell(row, "recording") or self._only_recording
         if not named and self._only_recording is None:
@@ -185,11 +185,11 @@ class Columns:
         names = [self.cell(row, "recording") for row in self.sheet.rows]
         return only_one(names) if len({*names} - {""}) < 2 else None
 
-    def cell(self, row: Row, field: str) -> str:
+    def cell(self, row: SheetRow, field: str) -> str:
         """The text of a field, blank if it has no column."""
         return row.cells[self.at[field]] if field in self.at else ""
 
-    def _span(self, row: Row, found: dict[str, Any]) -> tuple[float, float]:
+    def _span(self, row: SheetRow, found: dict[str, Any]) -> tuple[float, float]:
         """Start and end in seconds within the recording."""
         times = {field: self.time(row, field) for field in _TIMES if field in self.at}
         rate = found.get("sample_rate")
@@ -205,7 +205,7 @@ class Columns:
             start_s, end_s = times["file_offset_s"], round(times["file_offset_s"] + (end_s - start_s), 9)
         return start_s, end_s
 
-    def time(self, row: Row, field: str) -> float:
+    def time(self, row: SheetRow, field: str) -> float:
         """The seconds in a field that must not be blank; ValueError if it is."""
         try:
             return number(row.cells[self.at[field]])

@@ -287,7 +287,7 @@ def _unquoted(cell: str) -> str:
 # ----------------------------------------------------------------------- sheets
 
 
-class Row(NamedTuple):
+class SheetRow(NamedTuple):
     """One row: its first line, and as many cells as the sheet has columns."""
 
     line: int
@@ -296,11 +296,11 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Sheet:
-    """Rows and columns of text; `columns` as in the header, made unique; `unit` is what `Row.line` counts."""
+    """Rows and columns of text; `columns` as in the header, made unique; `unit` is what `SheetRow.line` counts."""
 
     reading: Reading
     columns: tuple[str, ...]
-    rows: list[Row]
+    rows: list[SheetRow]
     unit: str = "line"
 
     @cached_property
@@ -328,7 +328,7 @@ class Sheet:
 
     def stripped(self) -> "Sheet":
         """The same sheet without spaces around its cells, for files of other programs."""
-        return replace(self, rows=[Row(row.line, tuple(cell.strip() for cell in row.cells)) for row in self.rows])
+        return replace(self, rows=[SheetRow(row.line, tuple(cell.strip() for cell in row.cells)) for row in self.rows])
 
 
 def key_of(column: str) -> str:
@@ -390,7 +390,7 @@ def sheet_of(reading: Reading) -> Sheet:
             extra = f"the first extra cell is {cells[n]!r:.60}. Check whether a label contains the separator"
             sheet.refuse(line, f"{len(cells)} cells, but the header has {n} columns; {extra}")
         else:  # programs omit blank cells at the end
-            sheet.rows.append(Row(line, (*map(unguarded, cells[:n]), *[""] * (n - len(cells)))))
+            sheet.rows.append(SheetRow(line, (*map(unguarded, cells[:n]), *[""] * (n - len(cells)))))
     return sheet
 
 

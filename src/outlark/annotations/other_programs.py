@@ -13,7 +13,7 @@ from outlark.annotations.annotation import About, Annotation, confidence, shown,
 from outlark.annotations.columns import (
     MIX,
     Cells,
-    Columns,
+    FieldColumns,
     Names,
     end_cell,
     label_index,
@@ -176,7 +176,7 @@ KALEIDOSCOPE_CELLS: Cells = {
 def read_kaleidoscope(reading: Reading) -> list[Annotation]:
     """The rows; a manual label (MANUAL ID) overrides TOP1MATCH, which overrides AUTO ID."""
     sheet = sheet_of(reading).stripped()
-    columns = Columns.of(sheet, {**KALEIDOSCOPE_NAMES, **(_BAND if "top1match" in sheet.keys else {})})
+    columns = FieldColumns.of(sheet, {**KALEIDOSCOPE_NAMES, **(_BAND if "top1match" in sheet.keys else {})})
     annotations = columns.annotations(reading.label_column, guess=False)
     if reading.label_column is not None:
         return [_completed(annotation, [], ours=False) for annotation in annotations]
@@ -243,7 +243,9 @@ BIRDNET_CELLS: Cells = {
 def read_birdnet(reading: Reading) -> list[Annotation]:
     """The rows, labelled with the common name."""
     sheet = sheet_of(reading).stripped()
-    columns = Columns.of(sheet, BIRDNET_NAMES, drop=("confidence",) if reading.ours and "score" in sheet.keys else ())
+    columns = FieldColumns.of(
+        sheet, BIRDNET_NAMES, drop=("confidence",) if reading.ours and "score" in sheet.keys else ()
+    )
     annotations = columns.annotations(reading.label_column, guess=False)
     if reading.label_column is not None:
         return annotations
@@ -274,7 +276,7 @@ def read_dcase(reading: Reading) -> list[Annotation]:
     Predictions have no such columns; they are annotations without a label.
     """
     sheet = sheet_of(reading).stripped()
-    columns = Columns.of(sheet, DCASE_NAMES)
+    columns = FieldColumns.of(sheet, DCASE_NAMES)
     classes = _class_columns(sheet, set(columns.at.values()))
     annotations = columns.annotations(guess=False)
     if not classes:

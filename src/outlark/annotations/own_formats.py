@@ -12,15 +12,15 @@ from itertools import islice
 from typing import Any, NoReturn
 
 from outlark.annotations.annotation import About, Annotation
-from outlark.annotations.columns import Columns, Names
+from outlark.annotations.columns import FieldColumns, Names
 from outlark.annotations.files import (
     FREQUENCY_DIGITS,
     SCORE_DIGITS,
     TIME_DIGITS,
     FirstLine,
     Reading,
-    Row,
     Sheet,
+    SheetRow,
     check_size,
     comma_line,
     decimal,
@@ -34,7 +34,7 @@ from outlark.errors import AnnotationError
 from outlark.files.io import RepeatedKeyError, dumps, loads, without_doubles
 from outlark.plain_text import visible_json, writable
 
-SCHEMA = 1
+TABLE_SCHEMA = 1
 FIELDS: dict[str, type] = {
     "recording": str, "start_s": float, "end_s": float, "label": str, "verdict": str, "score": float, "runner_up": str,
     "runner_up_score": float, "reason": str, "start_sample": int, "end_sample": int, "sample_rate": int, "channel": int,
@@ -106,7 +106,7 @@ def other_columns(annotations: Iterable[Annotation], own: Sequence[str]) -> dict
 def _annotations_in(sheet: Sheet, *, own: bool, all_digits: bool = False) -> list[Annotation]:
     """The annotations in a file of outlark or of another program; `all_digits` if times are not rounded."""
     names, drop = (OWN_NAMES, RUN_COLUMNS) if own else (ANY_NAMES, ())
-    columns = Columns.of(sheet, names, strict=own, drop=drop, all_digits=all_digits)
+    columns = FieldColumns.of(sheet, names, strict=own, drop=drop, all_digits=all_digits)
     return columns.annotations(sheet.reading.label_column, guess=not own)
 
 
@@ -132,7 +132,7 @@ def write_csv(annotations: Iterable[Annotation], about: About, durations: Mappin
     """All annotations, silence included."""
     more = other_columns(annotations, HEADER)
     yield comma_line([*HEADER, *map(guarded, more.values())])
-    run = {"schema": SCHEMA, "version": about.version, "model_sha256": about.model_sha256}
+    run = {"schema": TABLE_SCHEMA, "version": about.version, "model_sha256": about.model_sha256}
     run["settings"] = dumps(dict(about.settings), "settings")
     for annotation in annotations:
         found = {**values(annotation), **run}
@@ -168,13 +168,13 @@ def _about_in(sheet: Sheet) -> dict[str, Any]:
 def _check_schema(found: Any, where: str) -> None:
     """An error for files of a newer outlark."""
     try:
-        newer = int(found) > SCHEMA
+        newer = int(found) > TABLE_SCHEMA
     except (TypeError, ValueError, OverflowError):
         raise AnnotationError(f"{where}: schema {found!r:.60}; expected a whole number") from None
     if newer:
         raise AnnotationError(
-            f"{where}: schema {found!r:.60}, written by a newer outlark; this one reads up to {SCHEMA}: pip install -U "
-            "outlark"
+            f"{where}: schema {found!r:.60}, written by a newer outlark; this one reads up to {TABLE_SCHEMA}: pip "
+            "install -U outlark"
         )
 
 
@@ -201,7 +201,9 @@ def read_json_lines(reading: Reading) -> list[Annotation]:
         elif own and not _is_texts(found.get("more") or {}):
             sheet.refuse(line, f"'more' is {found['more']!r:.60}; expected an object of texts")
         else:
-            sheet.rows.append(Row(line, tuple("" if key == "more" else _exact_cell(found.get(key)) for key in columns)))
+            sheet.rows.append(
+                SheetRow(line, tuple("" if key == "more" else _exact_cell(found.get(key)) for key in columns))
+            )
     if not own and not objects:
         if reading.refused:
             return []
@@ -226,7 +228,7 @@ def head_line(about: About) -> str:
     '{"outlark": {"schema": 1, "version": "1.0", "model_sha256": null, "settings": {}}}\\n'
     """
     dumps(dict(about.settings), "settings")
-    return _json_line({RUN_KEY: {"schema": SCHEMA, **about.as_dict()}})
+    return _json_line({RUN_KEY: {"schema": TABLE_SCHEMA, **about.as_dict()}})
 
 
 def annotation_line(annotation: Annotation) -> str:
@@ -308,7 +310,7 @@ def read_parquet(reading: Reading) -> list[Annotation]:
     said = (table.schema.metadata or {}).get(_PARQUET_KEY)
     if said is not None:
         reading.about = _json_run(loads(said, f"{path}: its metadata"), str(path))
-    rows = [Row(i, tuple(map(_exact_cell, cells))) for i, cells in enumerate(zip(*columns, strict=True), start=1)]
+    rows = [SheetRow(i, tuple(map(_exact_cell, cells))) for i, cells in enumerate(zip(*columns, strict=True), start=1)]
     sheet = Sheet(reading=reading, columns=tuple(map(str, table.column_names)), rows=rows, unit="row")
     return _annotations_in(sheet, own=said is not None, all_digits=True)
 
@@ -316,7 +318,7 @@ def read_parquet(reading: Reading) -> list[Annotation]:
 def write_parquet(annotations: Iterable[Annotation], about: About, durations: Mapping[str, float]) -> Iterator[bytes]:
     """All annotations, silence included; unknown columns as text."""
     more = {key: writable(name) for key, name in other_columns(annotations, [*FIELDS, *RUN_COLUMNS]).items()}
-    run = dumps({"schema": SCHEMA, **about.as_dict()}, "about")
+    run = dumps({"schema": TABLE_SCHEMA, **about.as_dict()}, "about")
     rows = (
         {**values(annotation), **{name: annotation.more.get(key) for key, name in more.items()}}
         for annotation in annotations

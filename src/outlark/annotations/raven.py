@@ -11,7 +11,7 @@ from outlark.annotations.columns import (
     MEASURED,
     WHOLE_BAND,
     Cells,
-    Columns,
+    FieldColumns,
     Names,
     mixed_cell,
     only_one,
@@ -28,8 +28,8 @@ from outlark.annotations.files import (
     TIME_DIGITS,
     FirstLine,
     Reading,
-    Row,
     Sheet,
+    SheetRow,
     decimal,
     guarded,
     guarded_label,
@@ -76,7 +76,7 @@ def read(reading: Reading) -> list[Annotation]:
     sheet = _filled_in(_without_waveforms(sheet_of(reading).stripped()))
     # Begin Path contains Begin File
     drop = ("selection", "view", "begin_file") if "begin_path" in sheet.keys else ("selection", "view")
-    columns = Columns.of(sheet, RAVEN_NAMES, drop=drop)
+    columns = FieldColumns.of(sheet, RAVEN_NAMES, drop=drop)
     if "file_offset_s" not in columns.at and "recording" in columns.at:
         _check_one_clock(sheet, columns)
     ours = set(sheet.columns) >= _OUR_COLUMNS
@@ -130,7 +130,7 @@ def _filled_in(sheet: Sheet) -> Sheet:
         names = ["" if name is None else cells[name] for cells in rows]
         only = only_one(names)
         _fill_offsets(sheet, rows, [name or only for name in names], start, keys.index("file_offset_s"))
-    return replace(sheet, rows=[Row(row.line, tuple(cells)) for row, cells in zip(sheet.rows, rows, strict=True)])
+    return replace(sheet, rows=[SheetRow(row.line, tuple(cells)) for row, cells in zip(sheet.rows, rows, strict=True)])
 
 
 def _fill_offsets(sheet: Sheet, rows: list[list[str]], recordings: Sequence[str], start: int, offset: int) -> None:
@@ -150,7 +150,7 @@ def _fill_offsets(sheet: Sheet, rows: list[list[str]], recordings: Sequence[str]
         sheet.remark(f"{column!r} is blank in {sheet.unit} {', '.join(derived)}: taken from the begin time")
 
 
-def _check_one_clock(sheet: Sheet, columns: Columns) -> None:
+def _check_one_clock(sheet: Sheet, columns: FieldColumns) -> None:
     """Several files without File Offset: only if their times overlap, they surely count within each."""
     spans: dict[str, tuple[float, float]] = {}
     first_line: dict[str, int] = {}

@@ -232,7 +232,7 @@ def _recording(table: Table, annotation: Annotation, sounds: SoundFiles) -> Path
 # ------------------------------------------------------------------ names
 
 #: Bytes of a name: systems allow 255, and something may have to be added.
-MAX_NAME_BYTES = 120
+MAX_CLIP_NAME_BYTES = 120
 #: UniqueNames of devices on Windows, with any suffix.
 _DEVICES = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])\s*(\.|$)", re.IGNORECASE)
 _FORBIDDEN = frozenset('/\\:*?"<>|')
@@ -249,7 +249,7 @@ def safe_name(text: str) -> str:
     if name.startswith(".") or _DEVICES.match(name):
         name = f"_{name}"
     # Windows drops dots and spaces at the end
-    return name.encode("utf-8")[:MAX_NAME_BYTES].decode("utf-8", errors="ignore").rstrip(". ") or "_"
+    return name.encode("utf-8")[:MAX_CLIP_NAME_BYTES].decode("utf-8", errors="ignore").rstrip(". ") or "_"
 
 
 class UniqueNames:

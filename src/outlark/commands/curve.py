@@ -329,7 +329,7 @@ class Curves:
 
 
 #: Most panels in a row, and the inches of one.
-MAX_PANELS_PER_ROW, PANEL_INCHES = 3, (3.3, 2.5)
+MAX_PANELS_PER_ROW, CURVE_PANEL_INCHES = 3, (3.3, 2.5)
 
 
 def curve_figure(curves: Curves) -> "Figure":
@@ -344,7 +344,9 @@ def curve_figure(curves: Curves) -> "Figure":
     shown = curves.classes
     columns = min(MAX_PANELS_PER_ROW, len(shown))
     rows = math.ceil(len(shown) / columns)
-    figure = Figure(figsize=(max(PANEL_INCHES[0] * columns, 4.2), 0.9 + PANEL_INCHES[1] * rows), layout="constrained")
+    figure = Figure(
+        figsize=(max(CURVE_PANEL_INCHES[0] * columns, 4.2), 0.9 + CURVE_PANEL_INCHES[1] * rows), layout="constrained"
+    )
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     for axis, curve in zip(grid.flat, shown, strict=False):
         _panel(axis, curve, curves.precision)
