@@ -8,9 +8,8 @@ import pytest
 import soundfile
 
 from outlark.annotations import Annotation, write_annotations
-from outlark.commands.train.examples import find_examples
-from outlark.commands.train.negatives import told_apart
-from outlark.commands.train.retraining import Files, rejections, settled
+from outlark.commands.train.corrections import AnnotationFiles, rejections, settled
+from outlark.commands.train.examples import find_examples, told_apart
 from outlark.errors import InputError
 
 FOUND = [(0.1, 0.2, "buzz"), (0.3, 0.4, "buzz"), (0.5, 0.6, "trill")]
@@ -37,7 +36,7 @@ def here(tmp_path):
 
 def files(here, name):
     folder = here / name
-    return Files.of(find_examples([folder], audio=[here], any_verdict=True, may_be_none=True), [folder])
+    return AnnotationFiles.of(find_examples([folder], audio=[here], any_verdict=True, may_be_none=True), [folder])
 
 
 def gone(here):

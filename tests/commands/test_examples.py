@@ -10,7 +10,7 @@ import soundfile
 
 from outlark import NoteDetector, Segment
 from outlark.annotations import Annotation, write_annotations
-from outlark.commands.train import learning
+from outlark.commands.train import sound
 from outlark.commands.train.examples import Example, Examples, find_examples
 from outlark.commands.train.learning import learn
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
@@ -390,8 +390,8 @@ def test_of_long_recordings_excerpts_around_annotations_are_read(tmp_path, monke
     write_annotations(tmp_path / "night.csv", annotations, format="csv")
     found = find_examples([tmp_path / "night.csv"])
     whole = learn(found)
-    monkeypatch.setattr(learning, "WHOLE_S", 16.0)
-    monkeypatch.setattr(learning, "MARGIN_S", 1.0)
+    monkeypatch.setattr(sound, "WHOLE_S", 16.0)
+    monkeypatch.setattr(sound, "MARGIN_S", 1.0)
     part = learn(found)
     # 2 s on each side of 5, 15, 45 and 55 s
     assert part.seconds == pytest.approx(
@@ -408,8 +408,8 @@ def test_of_long_recordings_excerpts_around_annotations_are_read(tmp_path, monke
 def test_excerpts_that_overlap_are_one(tmp_path, monkeypatch):
     recording(tmp_path, seconds=30.0)
     (tmp_path / "night.labels.txt").write_text("5\t5.5\ta\n7\t7.5\tb\n20\t20.5\ta\n25\t25.5\tb\n")
-    monkeypatch.setattr(learning, "WHOLE_S", 8.0)
-    monkeypatch.setattr(learning, "MARGIN_S", 1.0)
+    monkeypatch.setattr(sound, "WHOLE_S", 8.0)
+    monkeypatch.setattr(sound, "MARGIN_S", 1.0)
     learnt = learn(find_examples([tmp_path / "night.labels.txt"]))
     assert learnt.seconds == pytest.approx(4.5 + 2.5 + 2.5)
     found = [(record["start_s"], record["label"]) for record in learnt.detector.model_.training]

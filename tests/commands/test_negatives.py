@@ -6,9 +6,8 @@ import soundfile
 
 from outlark.annotations import Annotation, write_annotations
 from outlark.commands.doctor import examine
-from outlark.commands.train.examples import find_examples
+from outlark.commands.train.examples import find_examples, told_apart, with_negatives
 from outlark.commands.train.learning import learn
-from outlark.commands.train.negatives import told_apart, with_negatives
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.errors import InputError
 

@@ -9,9 +9,10 @@ import soundfile
 
 from outlark import NoteDetector
 from outlark.annotations import Annotation, write_annotations
+from outlark.commands.train.corrections import reviewed
 from outlark.commands.train.examples import find_examples
 from outlark.commands.train.learning import learn
-from outlark.commands.train.retraining import USUAL, Parent, examples_of, retrain, reviewed
+from outlark.commands.train.retraining import USUAL_EXAMPLES, Parent, examples_of, retrain
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.errors import InputError
 from outlark.storage import model_file
@@ -55,7 +56,7 @@ def again(here, corrected, found=None, *, max_examples=None, more=None, **option
     folder, parent = here[0], parent_of(here[0] / "old.outlark")
     paths = [write(folder / "corrected" / "new.wav.csv", corrected)]
     found_in = [] if found is None else [write(folder / "found" / "new.wav.csv", found)]
-    new = reviewed(parent, paths, found_in=found_in, audio=[folder / "audio"], **options)
+    new = reviewed(parent.classes, paths, found_in=found_in, audio=[folder / "audio"], **options)
     return retrain(parent, new, audio=[folder / "audio"], max_examples=max_examples)
 
 
@@ -82,7 +83,7 @@ def test_it_says_where_it_comes_from(here):
     model_file.save(first, folder / "second.outlark")
     assert model_file.load(folder / "second.outlark").model_.lineage == [line]
     parent = parent_of(folder / "second.outlark")
-    new = reviewed(parent, [write(folder / "c.csv", truth[2:3])], audio=[folder / "audio"])
+    new = reviewed(parent.classes, [write(folder / "c.csv", truth[2:3])], audio=[folder / "audio"])
     second = retrain(parent, new, audio=[folder / "audio"]).detector
     assert [(a["name"], a["kept"], a["added"]) for a in second.model_.lineage] == [
         ("old.outlark", 6, 2),
@@ -212,7 +213,7 @@ def test_no_more_than_are_asked_for(here):
     many = [
         Annotation(start_s=0.01 * i, end_s=0.01 * i + 0.005, label="tuti-D", recording="new.wav") for i in range(40)
     ]
-    assert again(here, many).classes[1].examples == USUAL
+    assert again(here, many).classes[1].examples == USUAL_EXAMPLES
 
 
 def test_a_label_over_an_unknown_sound_is_an_example(here):
@@ -239,7 +240,7 @@ def test_a_model_of_clips(here, tmp_path):
     before = learn(find_examples([folder / "clips"])).detector
     model_file.save(before, folder / "old.outlark")
     parent = parent_of(folder / "old.outlark")
-    new = reviewed(parent, [write(folder / "c.csv", truth[:1])], audio=[folder / "audio"])
+    new = reviewed(parent.classes, [write(folder / "c.csv", truth[:1])], audio=[folder / "audio"])
     detector = retrain(parent, new, audio=[folder / "clips"]).detector
     kept = [n for n in detector.model_.training if n["name"] != "new.wav"]
     assert sorted(n["sha256"] for n in kept) == sorted(n["sha256"] for n in before.model_.training)
@@ -256,7 +257,7 @@ def test_clips_for_a_model_of_recordings(here):
     note = notes(seed=5, counts={"tuti-D": 1})[0]
     soundfile.write(folder / "clips" / "tuti-D" / "1.wav", note.samples, SAMPLE_RATE)
     parent = parent_of(folder / "old.outlark")
-    new = reviewed(parent, [folder / "clips"])
+    new = reviewed(parent.classes, [folder / "clips"])
     with pytest.raises(
         InputError, match="the model was trained on annotated recordings, and these are clips; give annotation files"
     ):

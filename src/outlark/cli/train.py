@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,14 +11,11 @@ import click
 
 from outlark.batch.journal import sha256_of
 from outlark.cli import options, thresholds
-from outlark.cli.terminal import UNREADABLE, answer, say, say_all, show_table, steps
-from outlark.commands import on_refused
+from outlark.cli.terminal import finish, steps
 from outlark.errors import InputError, ModelFileError
 from outlark.plain_text import number_of
-from outlark.version import __version__
 
 if TYPE_CHECKING:
-    from outlark.commands.doctor import Finding
     from outlark.commands.train.examples import Examples
     from outlark.commands.train.learning import Learnt
     from outlark.embeddings import BirdNET
@@ -104,27 +101,19 @@ def command(examples: tuple[str, ...], **given: Any) -> None:
     """
     _check_usage(examples, given)
     _check_output(Path(given["output"]), given["force"])
+    from outlark.commands.doctor import problems_of
     from outlark.storage.model_file import save
 
-    start = time.monotonic()
+    start, output = time.monotonic(), given["output"]
     with steps(given["quiet"]) as show:
         plan = _from_examples(examples, given) if given["parent"] is None else _from_a_model(examples, given)
-        learnt, warned = _learn(plan, given, show)
-        problems = _problems(learnt, show) if given["check"] else []
-    save(learnt.detector, given["output"])
-    remarks = [*learnt.remarks, *warned]
-    if not given["quiet"]:
-        _report(learnt, remarks, given)
-        for problem in problems:
-            say(problem, err=True)
-    for clip in learnt.unread:
-        say(f"skipped: {clip.message}", err=True)
-    refused = _refused(learnt)
-    say_all(on_refused(refused))
-    if given["as_json"]:
-        content = _content(learnt, remarks, given["output"], time.monotonic() - start)
-        answer({**content, "problems": [asdict(problem) for problem in problems]})
-    click.get_current_context().exit(UNREADABLE if learnt.unread or refused else 0)
+        learnt = _learn(plan, given, show)
+        if given["check"]:
+            show("testing the model on sounds that are not notes")
+            learnt = replace(learnt, problems=problems_of(learnt.detector))
+    save(learnt.detector, output)
+    facts = {"output": output, "sha256": sha256_of(output), "seconds_taken": time.monotonic() - start}
+    finish(replace(learnt, **facts, with_names=bool(given["max_examples"])), given)
 
 
 def _check_usage(examples: Sequence[str], given: Mapping[str, Any]) -> None:
@@ -167,9 +156,8 @@ def _check_output(output: Path, force: bool) -> None:
 
 
 def _from_examples(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
-    from outlark.commands.train.examples import find_examples
+    from outlark.commands.train.examples import find_examples, told_apart
     from outlark.commands.train.learning import learn
-    from outlark.commands.train.negatives import told_apart
     from outlark.detection.detector import NoteDetector
     from outlark.paper.detector import FrameDetector
 
@@ -191,11 +179,12 @@ def _from_examples(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
 
 
 def _from_a_model(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
-    from outlark.commands.train.retraining import Parent, retrain, reviewed
+    from outlark.commands.train.corrections import reviewed
+    from outlark.commands.train.retraining import Parent, retrain
 
     path = Path(given["parent"])
     parent = Parent(path=path, detector=thresholds.read_model(path), sha256=sha256_of(path))
-    new = reviewed(parent, paths, found_in=given["found"], named=given["classes"], **_reading(given))
+    new = reviewed(parent.classes, paths, found_in=given["found"], named=given["classes"], **_reading(given))
     if given["classes"]:
         notes, negatives = (tuple(n for n in own if n.label in given["classes"]) for own in (new.notes, new.negatives))
         new = replace(new, notes=notes, negatives=negatives)
@@ -206,8 +195,7 @@ def _from_a_model(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
 
 
 def _with_negatives(examples: "Examples", given: Mapping[str, Any], classes: Sequence[str]) -> "Examples":
-    from outlark.commands.train.examples import find_examples
-    from outlark.commands.train.negatives import with_negatives
+    from outlark.commands.train.examples import find_examples, with_negatives
 
     if not given["negatives"]:
         return examples
@@ -231,8 +219,8 @@ def _embedding(name: str | None) -> "BirdNET | None":
     return BirdNET(output="species", keep=False)
 
 
-def _learn(plan: Plan, given: Mapping[str, Any], show: Callable[[str], None]) -> "tuple[Learnt, list[str]]":
-    """What was learnt, and the warnings on the way."""
+def _learn(plan: Plan, given: Mapping[str, Any], show: Callable[[str], None]) -> "Learnt":
+    """What was learnt, with the warnings on the way among its remarks."""
 
     def watch(done: int, total: int) -> None:
         learning = "learning" if plan.n_notes is None else f"learning from {number_of(plan.n_notes, 'note')}"
@@ -244,65 +232,5 @@ def _learn(plan: Plan, given: Mapping[str, Any], show: Callable[[str], None]) ->
         learnt = plan.learn(watch)
     if by_hand:
         learnt.detector.set_thresholds(by_hand)
-    return learnt, list(dict.fromkeys(str(warning.message) for warning in caught))
-
-
-def _problems(learnt: "Learnt", show: Callable[[str], None]) -> "list[Finding]":
-    from outlark.commands.doctor import problems_of
-
-    show("testing the model on sounds that are not notes")
-    return problems_of(learnt.detector)
-
-
-# ------------------------------------------------------------ what is reported
-
-
-def _report(learnt: "Learnt", remarks: Sequence[str], given: Mapping[str, Any]) -> None:
-    for remark in remarks:
-        say(f"Note: {remark}", err=True)
-    if given["max_examples"]:
-        for of in learnt.classes:
-            chosen = ", ".join(str(note) for note in learnt.examples.notes if note.label == of.label)
-            say(f"examples of {of.label}: {chosen}", err=True)
-    if not given["as_json"]:
-        files = "files" if learnt.examples.clips else "recordings"
-        rejecting = any(of.negatives for of in learnt.classes)
-        more = ["negatives"] if rejecting else []
-        rows = [["class", "examples", *more, files, "shortest, s", "longest, s", "threshold"]]
-        for of in learnt.classes:
-            numbers = [f"{of.shortest_s:.3f}", f"{of.longest_s:.3f}", f"{of.threshold:.3f}"]
-            negatives = [str(of.negatives)] if rejecting else []
-            rows.append([of.label, str(of.examples), *negatives, str(of.recordings), *numbers])
-        show_table(rows)
-    said = f"{number_of(len(learnt.classes), 'class')}, {number_of(len(learnt.examples.notes), 'note')}"
-    n_negatives = len(learnt.detector.model_.negatives)
-    said += f", {number_of(n_negatives, 'negative')}" if n_negatives else ""
-    say(f"{said}; saved in {given['output']}", err=True)
-
-
-def _refused(learnt: "Learnt") -> list[str]:
-    return list(dict.fromkeys(row for rows in learnt.examples.refused.values() for row in rows))
-
-
-def _content(learnt: "Learnt", remarks: Sequence[str], output: str, elapsed_s: float) -> dict[str, Any]:
-    return {
-        "version": __version__,
-        "output": output,
-        "model_sha256": sha256_of(output),
-        "sample_rate": learnt.detector.sample_rate_,
-        "classes": [asdict(of) for of in learnt.classes],
-        "examples": [
-            {"recording": str(note.recording), **{name: record[name] for name in ("label", "start_s", "end_s")}}
-            for note, record in zip(learnt.examples.notes, learnt.detector.model_.training, strict=True)
-        ],
-        "negatives": [
-            {"recording": record["name"], **{name: record[name] for name in ("label", "start_s", "end_s")}}
-            for record in learnt.detector.model_.negatives
-        ],
-        "lineage": learnt.detector.model_.lineage,
-        "remarks": list(remarks),
-        "failures": [{"recording": clip.where, "message": clip.message} for clip in learnt.unread],
-        "refused": _refused(learnt),
-        "seconds_of_sound": round(learnt.seconds, 3),
-        "seconds_taken": round(elapsed_s, 3),
-    }
+    warned = dict.fromkeys(str(warning.message) for warning in caught)
+    return replace(learnt, remarks=(*learnt.remarks, *warned))

@@ -1,15 +1,18 @@
 """Examples to learn from, as people have them: folders of clips, or annotation files and their recordings.
 
-`find_examples` says which notes there are and where; `learning` reads them and trains a detector.
+`find_examples` says which notes there are and where; `learning` reads them and trains a detector. There are three ways
+to say that a sound is *not* a note of a class: a label such as ``-buzz`` among the examples (`told_apart`); separate
+files in which ``buzz`` means "not buzz" (`with_negatives`, for ``outlark train --negative``); and rows that somebody
+deleted or relabelled in the output of ``outlark detect`` (`outlark.commands.train.corrections`).
 """
 
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from outlark.annotations import Annotation, Table, read_annotations
 from outlark.audio.sound_files import SoundFiles, is_sound, sounds_within
@@ -22,7 +25,9 @@ from outlark.segments import KNOWN
 
 EXPECTED = "expected a folder with one subfolder of clips per class, or annotation files"
 Key = tuple[str, str, float, float]
-_NUMBER = re.compile(r"\s*[-+]?\d*[.,]?\d+\s*")
+#: Before the name of a class: not a note of it.
+NOT = "-"
+_NUMBER_LABEL = re.compile(r"\s*[-+]?\d*[.,]?\d+\s*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +58,31 @@ class Example:
         """Equal for two rows that say the same: recording, label, start and end to the microsecond."""
         start_s, end_s = _time(self)
         return self.place, self.label, round(start_s, 6), round(end_s, 6)
+
+    @property
+    def file_and_line(self) -> str:
+        """Of the annotation."""
+        line = None if self.annotation is None else self.annotation.line
+        return f"{self.table}" if line is None else f"{self.table}, line {line}"
+
+    @property
+    def where(self) -> str:
+        """For messages: the row of the annotation file, or the clip."""
+        if self.annotation is None:
+            return f"{self.recording} ({self.label!r})"
+        return f"{self.file_and_line}: {self.label!r} at {self.annotation.start_s:.3f} s"
+
+    def covers(self, other: "Example") -> bool:
+        """Whether two annotations of one recording share half of the shorter one; a clip is the whole recording.
+
+        >>> annotations = [Annotation(start_s=start_s, end_s=end_s) for start_s, end_s in ((0, 4), (3, 5), (4, 9))]
+        >>> a, b, c = (Example(label="a", recording=Path("a.wav"), annotation=own) for own in annotations)
+        >>> a.covers(b), a.covers(c)
+        (True, False)
+        """
+        if self.annotation is None or other.annotation is None:
+            return True
+        return self.annotation.span.shares_half(other.annotation.span)
 
     def __str__(self) -> str:
         at = "" if self.annotation is None else f" at {self.annotation.start_s:.3f} s"
@@ -134,98 +164,112 @@ def find_examples(
     Recordings are looked for in `audio` and beside each annotation file. `any_verdict` includes labelled annotations
     with the verdict unknown, ambiguous or silence; `may_be_none` accepts that there are no examples.
     """
-    clips: list[Example] = []
-    tables: list[tuple[Table, bool]] = []
-    remarks, refused = list[str](), defaultdict[Path, list[str]](list)
+    search = _Search(format, label_column)
     asked = [Path(path) for path in paths]
     for path in asked:
-        if not path.is_dir():
-            tables.append((_table(path, format, label_column), True))
-            refused[path] += tables[-1][0].refused
-            continue
-        found = tables_in(path, format=format, label_column=label_column)
-        own = found.tables if of_models else _of_people(found.tables, path, remarks)
-        classes = clip_folders(path, [table.path.name for table in own], remarks)
-        if classes:
-            clips += [Example(label=writable(label), recording=clip) for label, of in classes.items() for clip in of]
+        if path.is_dir():
+            search.add_folder(path, of_models)
         else:
-            remarks += found.skipped
-            refused.update({table: list(rows) for table, rows in found.refused.items()})
-            tables += [(table, False) for table in own]
-    if clips and tables:
+            search.add_table(path)
+    if search.clips and search.tables:
         raise InputError(
             "clips and annotation files together; train on one kind (outlark clips cuts annotated notes into clips)"
         )
-    unfit = _no_annotated_note if any_verdict else why_not
-    rows: dict[Path, set[Key]] = {table.path: set() for table, _ in tables}
-    notes = clips or _annotated(tables, SoundFiles(audio), remarks, unfit, rows, refused)
-    remarks += [] if clips else _on_labels(notes, label_column)
+    notes = search.clips or search.annotated(SoundFiles(audio), _no_annotated_note if any_verdict else why_not)
+    refused = {path: own for path, own in search.refused.items() if own}
     if not notes and not may_be_none:
-        why = _because([*remarks, *(row for rows in refused.values() for row in rows)])
+        why = _because([*search.remarks, *(row for rows in refused.values() for row in rows)])
         raise InputError(f"no examples in {', '.join(map(str, asked))}{why}; {EXPECTED}")
-    keys = {path: frozenset(own) for path, own in rows.items()}
-    left_out = {path: own for path, own in refused.items() if own}
-    return Examples(notes=in_order(notes), clips=bool(clips), remarks=tuple(remarks), tables=keys, refused=left_out)
+    return Examples(
+        notes=in_order(notes),
+        clips=bool(search.clips),
+        remarks=tuple(search.remarks),
+        tables={path: frozenset(own) for path, own in search.rows.items()},
+        refused=refused,
+    )
 
 
 # ----------------------------------------------------------- annotation files
 
 
-def _table(path: Path, format: str | None, label_column: str | int | None) -> Table:
-    if is_sound(path.name) and path.exists():
-        raise InputError(f"{path} is a recording; {EXPECTED} that say where its notes are")
-    return read_annotations(path, format=format, label_column=label_column)
+class _Search:
+    """Clips and annotation files found so far, remarks, and by file its rows and those that are refused."""
 
+    def __init__(self, format: str | None, label_column: str | int | None) -> None:
+        self.reading: dict[str, Any] = {"format": format, "label_column": label_column}
+        self.clips: list[Example] = []
+        #: Annotation files, and whether they were named, so that their recordings have to be found.
+        self.tables: list[tuple[Table, bool]] = []
+        self.remarks: list[str] = []
+        self.rows: dict[Path, set[Key]] = {}
+        self.refused: dict[Path, list[str]] = defaultdict(list)
 
-def _of_people(tables: Sequence[Table], folder: Path, remarks: list[str]) -> list[Table]:
-    """Without those that a model made, on which there is a remark: what nobody has checked is no example."""
-    by_model = [table for table in tables if is_made_by_a_model(table)]
-    if by_model:
-        remarks.append(f"{passed_over(by_model, folder)}; if somebody has corrected them, give them by name")
-    return [table for table in tables if table not in by_model]
+    def add_table(self, path: Path) -> None:
+        """An annotation file that was given by name."""
+        if is_sound(path.name) and path.exists():
+            raise InputError(f"{path} is a recording; {EXPECTED} that say where its notes are")
+        table = read_annotations(path, **self.reading)
+        self.tables.append((table, True))
+        self.refused[path] += table.refused
 
+    def add_folder(self, folder: Path, of_models: bool) -> None:
+        """Clips, or annotation files; those that a model made, and nobody has checked, are examples only on demand."""
+        found = tables_in(folder, **self.reading)
+        by_model = [] if of_models else [table for table in found.tables if is_made_by_a_model(table)]
+        if by_model:
+            said = passed_over(by_model, folder)
+            self.remarks.append(f"{said}; if somebody has corrected them, give them by name")
+        own = [table for table in found.tables if table not in by_model]
+        classes = clip_folders(folder, [table.path.name for table in own], self.remarks)
+        if classes:
+            self.clips += [Example(label=writable(of), recording=clip) for of, all in classes.items() for clip in all]
+            return
+        self.remarks += found.skipped
+        self.refused.update({table: list(rows) for table, rows in found.refused.items()})
+        self.tables += [(table, False) for table in own]
 
-def _annotated(
-    tables: Sequence[tuple[Table, bool]],
-    sounds: SoundFiles,
-    remarks: list[str],
-    unfit: Callable[[Annotation], str | None],
-    rows: Mapping[Path, set[Key]],
-    refused: Mapping[Path, list[str]],
-) -> list[Example]:
-    """The annotated notes, each once; adds remarks on what is skipped, to `rows` those of each file, and to `refused`
-    those whose recording is missing."""
-    remarks += _remarks_of([table for table, _ in tables])
-    skipped: Counter[str] = Counter()
-    found: dict[tuple[str, float, float], list[Example]] = defaultdict(list)
-    for table, must_be_found in tables:
-        where: dict[str | None, Path | None] = {}
-        for annotation in table.annotations:
-            why = unfit(annotation)
-            if why:
-                skipped[why] += 1
-                continue
-            if annotation.recording not in where:
-                where[annotation.recording] = _recording(
-                    table, annotation, sounds, None if must_be_found else refused[table.path]
-                )
-            recording = where[annotation.recording]
-            if recording is None:
-                skipped["recording not found"] += 1
-                continue
-            new = Example(label=str(annotation.label), recording=recording, annotation=annotation, table=table.path)
-            place, label, start_s, end_s = new.key
-            rows[table.path].add(new.key)
-            same = found[place, start_s, end_s]
-            if any(label == example.label for example in same):
-                skipped["repeated"] += 1
-                continue
-            same.append(new)
-    remarks += skipped_in_words(skipped)
-    for same in found.values():
-        if len(same) > 1:
-            remarks.append(f"{same[0]} is labelled both {same[0].label!r} and {same[1].label!r}; keep one of them")
-    return [example for same in found.values() for example in same]
+    def annotated(self, sounds: SoundFiles, unfit: Callable[[Annotation], str | None]) -> list[Example]:
+        """The annotated notes, each once."""
+        self.remarks += _remarks_of([table for table, _ in self.tables])
+        self.rows = {table.path: set() for table, _ in self.tables}
+        skipped: Counter[str] = Counter()
+        found: dict[tuple[str, float, float], list[Example]] = defaultdict(list)
+        for table, named in self.tables:
+            where: dict[str | None, Path | None] = {}
+            for annotation in table.annotations:
+                why = unfit(annotation)
+                if why is None and annotation.recording not in where:
+                    where[annotation.recording] = self._recording(table, annotation, sounds, named)
+                recording = where.get(annotation.recording)
+                if why or recording is None:
+                    skipped[why or "recording not found"] += 1
+                    continue
+                new = Example(label=str(annotation.label), recording=recording, annotation=annotation, table=table.path)
+                self.rows[table.path].add(new.key)
+                place, label, start_s, end_s = new.key
+                same = found[place, start_s, end_s]
+                if any(label == example.label for example in same):
+                    skipped["repeated"] += 1
+                else:
+                    same.append(new)
+        self.remarks += skipped_in_words(skipped)
+        for same in found.values():
+            if len(same) > 1:
+                both = f"{same[0].label!r} and {same[1].label!r}"
+                self.remarks.append(f"{same[0]} is labelled both {both}; keep one of them")
+        notes = [example for same in found.values() for example in same]
+        self.remarks += _on_labels(notes, self.reading["label_column"])
+        return notes
+
+    def _recording(self, table: Table, annotation: Annotation, sounds: SoundFiles, named: bool) -> Path | None:
+        """The recording of an annotation; None and a refused row if it is missing, an error in a named file."""
+        try:
+            return recording_of(table, annotation, sounds)
+        except AnnotationError as error:
+            if named:
+                raise
+            self.refused[table.path].append(str(error))
+            return None
 
 
 def _remarks_of(tables: Sequence[Table]) -> list[str]:
@@ -240,7 +284,7 @@ def _remarks_of(tables: Sequence[Table]) -> list[str]:
 def _on_labels(notes: Sequence[Example], column: str | int | None) -> list[str]:
     """Which labels were read, if their column was chosen, or if they are numbers and may not be labels."""
     counts = Counter(note.label for note in notes)
-    numbers = bool(counts) and all(_NUMBER.fullmatch(label) for label in counts)
+    numbers = bool(counts) and all(_NUMBER_LABEL.fullmatch(label) for label in counts)
     if not counts or (column is None and not numbers):
         return []
     source = "the labels are numbers" if column is None else f"labels in the column {column!r}"
@@ -264,17 +308,6 @@ def _no_annotated_note(annotation: Annotation) -> str | None:
     if annotation.label is None or not annotation.label.strip():
         return "no label"
     return "no duration" if annotation.start_s == annotation.end_s else None
-
-
-def _recording(table: Table, annotation: Annotation, sounds: SoundFiles, refused: list[str] | None) -> Path | None:
-    """The recording of an annotation; if it is missing, None and why in `refused`, or an error if that is None."""
-    try:
-        return recording_of(table, annotation, sounds)
-    except AnnotationError as error:
-        if refused is None:
-            raise
-        refused.append(str(error))
-        return None
 
 
 def _time(note: Example) -> tuple[float, float]:
@@ -338,3 +371,100 @@ def _skipped_files(folder: Path, classes: dict[str, list[Path]], n_loose: int) -
         found.append(f"{number_of(n_loose, 'sound file')} skipped: in {folder} itself, not in the folder of a class")
     empty = [path.name for path in _folders(folder) if path.name not in classes]
     return found + [f"the folder {name} contains no sound files, so it is not a class" for name in empty]
+
+
+# ------------------------------------------------------------------ negatives
+
+
+def told_apart(examples: Examples, *, classes: Collection[str] = (), named: Collection[str] = ()) -> Examples:
+    """Examples whose labels with a minus sign become negatives.
+
+    ``-buzz`` means "not buzz" if ``buzz`` has examples or is one of `classes`, those of a model that is trained again;
+    it is a class of its own if there is no class ``buzz``, or if it is one of `classes` or `named`, those that were
+    asked for by name. The examples are found with ``any_verdict``: people who relabel a row as ``-buzz`` seldom change
+    its verdict. Other annotations with the verdict unknown, ambiguous or silence are skipped.
+
+    >>> notes = tuple(Example(label=name, recording=Path(name, "1.wav")) for name in ("buzz", "-buzz", "-trill"))
+    >>> found = told_apart(Examples(notes=notes, clips=True))
+    >>> found.labels, [note.label for note in found.negatives]
+    (['-trill', 'buzz'], ['buzz'])
+    >>> for remark in found.remarks:
+    ...     print(remark)
+    1 '-buzz' taken as not 'buzz' (if it is a class of its own, give --class=-buzz)
+    '-trill' is learnt as a class, because there is no class 'trill' to be the negative of
+    """
+    meant = _meant(examples.labels, classes, named)
+    notes, negatives, skipped = [], [], Counter[str]()
+    for note in examples.notes:
+        why = None if note.annotation is None else why_not(note.annotation)
+        if note.label in meant:
+            negatives.append(replace(note, label=meant[note.label]))
+        elif why is not None:
+            skipped[why] += 1
+        else:
+            notes.append(note)
+    counts = Counter(note.label for note in examples.notes)
+    remarks = [
+        f"{counts[label]} {label!r} taken as not {of!r} (if it is a class of its own, give --class={label})"
+        for label, of in meant.items()
+    ]
+    odd = [label for label in examples.labels if label.startswith(NOT) and label not in {*meant, *classes, *named}]
+    remarks += [
+        f"{label!r} is learnt as a class, because there is no class {label[1:].strip()!r} to be the negative of"
+        for label in odd
+    ]
+    return _checked(replace(examples, notes=tuple(notes)), negatives, [*skipped_in_words(skipped), *remarks])
+
+
+def with_negatives(examples: Examples, negatives: Examples, classes: Collection[str]) -> Examples:
+    """Examples with separate negatives, among which ``buzz`` and ``-buzz`` both mean "not buzz".
+
+    Negatives of labels that are not classes are skipped with a remark; it is an error if all of them are.
+    """
+    meant = {label: label for label in classes} | {f"{NOT}{label}": label for label in classes}
+    taken = [replace(note, label=meant[note.label]) for note in negatives.notes if note.label in meant]
+    lost = Counter(note.label for note in negatives.notes if note.label not in meant)
+    if not taken:
+        raise InputError(
+            f"the negatives are of {', '.join(map(repr, lost))}, which is not a class; the classes are "
+            f"{', '.join(sorted(classes))}"
+        )
+    remarks = [f"{number_of(n, 'negative')} skipped: there is no class {label!r}" for label, n in lost.items()]
+    examples = replace(examples, refused={**examples.refused, **negatives.refused})
+    return _checked(examples, taken, [*negatives.remarks, *remarks])
+
+
+def pairs(
+    some: Iterable[Example], others: Iterable[Example], *, any_label: bool = False
+) -> Iterator[tuple[Example, Example]]:
+    """Pairs of annotations of about the same sound (`covers`), with the same label or any."""
+    where: dict[str, list[Example]] = defaultdict(list)
+    for other in others:
+        where[other.place].append(other)
+    for one in some:
+        near = (other for other in where[one.place] if any_label or other.label == one.label)
+        yield from ((one, other) for other in near if one.covers(other))
+
+
+def _meant(labels: Sequence[str], classes: Collection[str], named: Collection[str]) -> dict[str, str]:
+    """The class of each label that is a negative."""
+    known = {*classes, *named, *(label for label in labels if not label.startswith(NOT))}
+    meant: dict[str, str] = {}
+    for label in sorted(set(labels) - known, key=lambda label: (len(label), label)):
+        of = label.removeprefix(NOT).strip()
+        if of in known:
+            meant[label] = of
+        else:
+            known.add(label)
+    return meant
+
+
+def _checked(examples: Examples, negatives: Sequence[Example], remarks: Sequence[str]) -> Examples:
+    """With more negatives and remarks; an error if a sound is both an example and a negative."""
+    found = replace(examples, negatives=(*examples.negatives, *negatives), remarks=(*examples.remarks, *remarks))
+    for negative, note in pairs(found.negatives, found.notes):
+        raise InputError(
+            f"{negative} ({negative.table or 'a clip'}) is a negative of {note.label!r}, but {note} "
+            f"({note.table or 'a clip'}) is an example of it; keep one of them"
+        )
+    return found
