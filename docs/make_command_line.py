@@ -7,9 +7,9 @@ examples and longer notes. `pages/index.md` is the introduction. Run `make docs-
 from collections.abc import Iterator
 from pathlib import Path
 
+from outlark.cli.help import Manual, manual_of
+from outlark.cli.help import page as notes_of
 from outlark.cli.main import COMMANDS
-from outlark.cli.manual import Manual, manual_of
-from outlark.cli.manual import page as notes_of
 
 PAGE = Path(__file__).parent / "command-line.md"
 MARK = "<!-- Written by docs/make_command_line.py from --help and src/outlark/cli/pages/; edit those. -->"

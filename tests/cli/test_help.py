@@ -10,8 +10,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from outlark.cli.help import blocks, manual_of, page
 from outlark.cli.main import COMMANDS, main
-from outlark.cli.manual import blocks, manual_of, page
 from tests.recordings_on_disk import OUTLARK, environment
 
 SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "EXIT STATUS", "SEE ALSO"]

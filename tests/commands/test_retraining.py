@@ -176,7 +176,7 @@ def test_what_contradicts_the_model_counts(here):
     assert "'wren' is a new class" in learnt.remarks
     model_file.save(learnt.detector, folder / "old.outlark")
     back = again(here, [old[0]])
-    assert back.detector.model_.negatives == []
+    assert not back.detector.model_.negatives
     assert len(back.detector.model_.training) == 6
 
 

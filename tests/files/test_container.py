@@ -384,7 +384,7 @@ LAZY = {
     "annotations/files.py",
     "batch/cluster.py",
     "review/serving.py",
-    "cli/manual.py",
+    "cli/help.py",
 }
 
 

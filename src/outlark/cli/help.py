@@ -1,9 +1,15 @@
-"""`outlark help`: the manual pages, in a pager on a terminal."""
+"""`outlark help`: the manual pages, in a pager on a terminal; docs/command-line.md is made of the same text.
 
+The text is the help of the command and `pages/COMMAND.md`, which holds examples and longer notes; `pages/index.md` is
+the introduction. Links in the pages count from docs/.
+"""
+
+import inspect
 import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.resources import files
 from textwrap import indent
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,8 +22,6 @@ from outlark.version import __version__
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from outlark.cli.manual import Manual
-
 #: Columns at most, and by how many the text of a section is indented.
 WIDEST, INDENT = 100, 4
 
@@ -28,6 +32,17 @@ class Section(NamedTuple):
     heading: str
     text: str = ""
     names: Sequence[tuple[str, str]] = ()
+
+
+class Manual(NamedTuple):
+    """A command: its name and summary, how it is called, its help, options (names, meaning) and longer notes."""
+
+    name: str
+    summary: str
+    usage: str
+    help: str
+    options: list[tuple[str, str]]
+    notes: str
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -50,8 +65,6 @@ def command(ctx: click.Context, about: str | None) -> None:
 
 
 def _command(name: str) -> Iterator[Section]:
-    from outlark.cli.manual import manual_of
-
     manual = manual_of(name)
     yield Section("NAME", f"outlark {name} – {manual.summary}")
     yield Section("SYNOPSIS", f"```\n{manual.usage}\n```")
@@ -62,10 +75,8 @@ def _command(name: str) -> Iterator[Section]:
     yield Section("SEE ALSO", ", ".join(others) + "; 'outlark help COMMAND' shows each.")
 
 
-def _described(manual: "Manual") -> Iterator[Section]:
+def _described(manual: Manual) -> Iterator[Section]:
     """Description, options and examples: code in the help, and the code that opens the notes."""
-    from outlark.cli.manual import blocks
-
     help, notes = blocks(manual.help), blocks(manual.notes)
     text, examples = [block for block in help if not _is_code(block)], [block for block in help if _is_code(block)]
     while notes and _is_code(notes[0]):
@@ -76,8 +87,6 @@ def _described(manual: "Manual") -> Iterator[Section]:
 
 
 def _program() -> Iterator[Section]:
-    from outlark.cli.manual import as_markdown, blocks, page
-
     first, *rest = blocks(as_markdown(main.help or ""))
     usage, *notes = (block for block in blocks(page("index")) if not block.startswith(("# ", "| exit code")))
     yield Section("NAME", f"outlark – {first}")
@@ -96,8 +105,6 @@ def _is_code(block: str) -> bool:
 
 def _exit_codes() -> list[tuple[str, str]]:
     """As the introduction says."""
-    from outlark.cli.manual import page
-
     rows = re.findall(r"^\| (\d+) \| (.*) \|$", page("index"), flags=re.MULTILINE)
     return [(code, meaning.replace("\\|", "|")) for code, meaning in rows]
 
@@ -124,8 +131,6 @@ def _drawn(section: Section) -> "Iterator[RenderableType]":
     from rich.padding import Padding
     from rich.text import Text
 
-    from outlark.cli.manual import blocks
-
     for i, block in enumerate(blocks(section.text)):
         if i:
             yield Text()
@@ -145,3 +150,69 @@ def _without_links(markdown: str) -> str:
     ' see formats'
     """
     return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"!\[[^\]]*\]\([^)]*\)", "", markdown))
+
+
+# ---------------------------------------------------------------------- text
+
+
+def manual_of(name: str) -> Manual:
+    """What is known about a command.
+
+    >>> manual_of("verify").usage
+    'outlark verify [OPTIONS] OUT'
+    """
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
+    context = click.Context(command, info_name=f"outlark {name}", terminal_width=10_000, **main.context_settings)
+    usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
+    return Manual(name, COMMANDS[name], usage, as_markdown(command.help or ""), _options(command, context), page(name))
+
+
+def page(name: str) -> str:
+    """The longer notes on a command, or "index"; empty if there are none."""
+    path = files("outlark.cli") / "pages" / f"{name}.md"
+    return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
+
+
+def blocks(markdown: str) -> list[str]:
+    """Paragraphs, tables and whole code blocks.
+
+    >>> blocks("one\\n\\n```\\na\\n\\nb\\n```\\ntwo")
+    ['one', '```\\na\\n\\nb\\n```', 'two']
+    """
+    parts = re.split(r"^(```.*?^```)$", markdown, flags=re.DOTALL | re.MULTILINE)
+    found = [[part] if i % 2 else re.split(r"\n\s*\n", part) for i, part in enumerate(parts)]
+    return [block.strip("\n") for part in found for block in part if block.strip()]
+
+
+def as_markdown(help: str) -> str:
+    """Help as Markdown: one line per paragraph, code blocks for what is not to be wrapped.
+
+    >>> as_markdown("One\\n    line.\\n\\n    \\b\\n    outlark data list")
+    'One line.\\n\\n```\\noutlark data list\\n```'
+    """
+    paragraphs = []
+    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(help)):
+        if paragraph.startswith("\b"):
+            paragraphs.append("```\n" + "\n".join(line.strip() for line in paragraph.splitlines()[1:]) + "\n```")
+        else:
+            paragraphs.append(_code(" ".join(paragraph.split())))
+    return "\n\n".join(paragraphs)
+
+
+def _options(command: click.Command, context: click.Context) -> list[tuple[str, str]]:
+    """Without the ranges of numbers, which error messages name."""
+    rows = [row for one in command.params if isinstance(one, click.Option) and (row := one.get_help_record(context))]
+    return [(names, _code(_without_ranges(" ".join(help.split())))) for names, help in rows]
+
+
+def _without_ranges(help: str) -> str:
+    words = re.sub(r"(; | \[)[^];[]*\bx\b[<>=]*[\d.]*(?=\])", lambda found: found[1].rstrip("; "), help)
+    return words.replace(" []", "").replace("[]", "")
+
+
+def _code(text: str) -> str:
+    """Commands in quotation marks, and options, as code."""
+    parts = re.sub(r"'(outlark [^']*)'", r"`\1`", text).split("`")
+    parts[::2] = [re.sub(r"(?<![\w-])--[a-z][a-z-]*", r"`\g<0>`", part) for part in parts[::2]]
+    return "`".join(parts)
