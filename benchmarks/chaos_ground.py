@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import soundfile
 
-from outlark import NoteDetector
+from outlark import NoteDetector, model_file
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.storage import model_file
 
 CLASSES = ("tuti-D", "tuti-F", "cach-Z")
 #: Seconds of sound that are made at once.

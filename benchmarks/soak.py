@@ -24,9 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import linregress, t
 
-from outlark import NoteDetector
+from outlark import NoteDetector, model_file
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.storage import model_file
 
 KNOWN = ("tuti-D", "tuti-F", "cach-Z")
 UNKNOWN = ("cach-C", "tuti-A")

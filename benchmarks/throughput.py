@@ -38,7 +38,7 @@ from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
 import outlark
-from outlark import MDDKM
+from outlark import MDDKM, model_file
 from outlark.data.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
 from outlark.detection.detector import NoteDetector
 from outlark.estimators.hlds import PAPER_LAYERS, kalman_filter, system
@@ -46,7 +46,6 @@ from outlark.features.hlds import HLDSFrontEnd
 from outlark.metrics.windows import aligned_table
 from outlark.paper import rules
 from outlark.paper.detector import FrameDetector
-from outlark.storage import model_file
 
 WINDOW, HOP, LEAST, SURE = 96, 48, 35, 60
 FRAMES_PER_CLASS = 160

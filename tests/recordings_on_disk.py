@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from outlark import NoteDetector
+from outlark import NoteDetector, model_file
 from outlark.audio.sound import resample
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.storage import model_file
 
 OUTLARK = (sys.executable, "-m", "outlark")
 #: The program as it is, with something that happens when a run is so far.

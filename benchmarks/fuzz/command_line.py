@@ -22,7 +22,7 @@ from outlark.annotations import Annotation, write_annotations
 from outlark.audio.sound import resample
 from outlark.cli.main import COMMANDS, main
 from outlark.data.synthetic import SAMPLE_RATE, notes
-from outlark.storage.model_file import save
+from outlark.model_file import save
 
 #: Arguments of an input are separated by this, which none of them can hold.
 BETWEEN = b"\0"

@@ -3,7 +3,7 @@
 outlark describes each class by its kernel Mahalanobis distance (MDD-KM), all classes on one scale, and says *known*,
 *ambiguous* or *unknown*. `NoteDetector` finds notes in recordings; `FrameDetector`, the system as published, works by
 frames; `ClipFeatures` describes clips. `MDDKM` is inside, for samples of any kind; `PKNN` and `OCCGP` are the methods
-it is compared with, `outlark.metrics` measures all of them alike, `outlark.storage` keeps trained models, and
+it is compared with, `outlark.metrics` measures all of them alike, `save` and `load` keep trained models, and
 `outlark.embeddings` wraps third-party models.
 """
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from outlark.features.clip import ClipFeatures
     from outlark.features.hlds import HLDSFrontEnd
     from outlark.features.note import NoteFrontEnd
+    from outlark.model_file import load, load_estimator, save
     from outlark.paper.decisions import Rules
     from outlark.paper.detector import FrameDetector
     from outlark.segments import Segment
-    from outlark.storage.model_file import load, load_estimator, save
 
 __all__ = [
     "HLDS",
@@ -70,9 +70,9 @@ _HOME = {
     "NoteFrontEnd": "features.note",
     "OutlarkError": "errors",
     "Rules": "paper.decisions",
-    "load": "storage.model_file",
-    "load_estimator": "storage.model_file",
-    "save": "storage.model_file",
+    "load": "model_file",
+    "load_estimator": "model_file",
+    "save": "model_file",
     "Segment": "segments",
 }
 

@@ -197,8 +197,8 @@ def test_which_recordings_are_worked_on_in_parts(tmp_path, monkeypatch):
 
 
 def test_models_of_frames_work_in_one_piece(tmp_path, night):
+    from outlark import model_file
     from outlark.data.synthetic import notes
-    from outlark.storage import model_file
 
     known = notes(counts={"tuti-D": 2, "cach-Z": 2})
     detector = FrameDetector.paper().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from outlark.cli.main import main
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.detector import NoteDetector
-from outlark.storage.model_file import load, save
+from outlark.model_file import load, save
 from tests.recordings_on_disk import contents, outlark
 
 

@@ -13,7 +13,7 @@ from outlark.annotations import Annotation, write_annotations
 from outlark.cli.main import main
 from outlark.commands.curve import ClassCurve, Point, tried_together
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.storage.model_file import load, save
+from outlark.model_file import load, save
 from tests.recordings_on_disk import save_model
 
 

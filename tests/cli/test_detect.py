@@ -11,13 +11,12 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
-from outlark import Decisions
+from outlark import Decisions, model_file
 from outlark.annotations import About, Annotation, read_annotations, write_annotations
 from outlark.audio.bandwidth import remark_on_bandwidth
 from outlark.audio.sound import resample
 from outlark.cli.main import main
 from outlark.data.synthetic import SAMPLE_RATE
-from outlark.storage import model_file
 from outlark.version import __version__
 from tests.recordings_on_disk import contents, journal_lines, outlark, save_model, song, start_and
 

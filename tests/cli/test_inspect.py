@@ -9,11 +9,10 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
-from outlark import NoteDetector
+from outlark import NoteDetector, model_file
 from outlark.cli.main import main
 from outlark.cli.plot import time
 from outlark.data.synthetic import SAMPLE_RATE, notes
-from outlark.storage import model_file
 from tests.recordings_on_disk import outlark, song
 
 MAGIC = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}

@@ -17,11 +17,11 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
+from outlark import model_file
 from outlark.annotations import Annotation, read_annotations
 from outlark.annotations.own_formats import annotation_line
 from outlark.cli.main import main
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.storage import model_file
 from tests.recordings_on_disk import OUTLARK, environment, start
 
 #: Seconds after which nothing will come any more, on the slowest machine.

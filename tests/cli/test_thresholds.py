@@ -8,10 +8,10 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
+from outlark import model_file
 from outlark.cli.main import main
 from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.paper.detector import FrameDetector
-from outlark.storage import model_file
 from tests.cli.test_calibrate import songs
 from tests.recordings_on_disk import contents
 

@@ -8,11 +8,10 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
-from outlark import NoteDetector
+from outlark import NoteDetector, model_file
 from outlark.annotations import Annotation, write_annotations
 from outlark.cli.main import main
 from outlark.data.synthetic import SAMPLE_RATE, notes
-from outlark.storage import model_file
 from tests.recordings_on_disk import outlark
 
 

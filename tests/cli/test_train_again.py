@@ -9,10 +9,10 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
+from outlark import model_file
 from outlark.annotations import Annotation, read_annotations, write_annotations
 from outlark.cli.main import main
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.storage import model_file
 
 COUNTS = {"tuti-D": 3, "cach-Z": 3}
 

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from outlark import NoteDetector, embeddings
 from outlark.cli.main import main
 from outlark.data.synthetic import SAMPLE_RATE, notes
-from outlark.storage.model_file import load, save
+from outlark.model_file import load, save
 from tests.recordings_on_disk import outlark
 
 with_birdnet = pytest.mark.skipif(not embeddings.is_there(), reason=f"BirdNET is not installed: {embeddings.INSTALL}")

@@ -5,14 +5,13 @@ import warnings
 import numpy as np
 import pytest
 
-from outlark import PKNN, ArrayFrontEnd, HLDSFrontEnd, NoteDetector, NoteFrontEnd, Segment
+from outlark import PKNN, ArrayFrontEnd, HLDSFrontEnd, NoteDetector, NoteFrontEnd, Segment, model_file
 from outlark.commands.doctor import Finding, examine, note_scores
 from outlark.commands.doctor_sounds import click, hum, in_background, pink, sound_tests, whistle
 from outlark.data.synthetic import KNOWN, SAMPLE_RATE, concatenate, notes
 from outlark.detection.note_training import annotated_notes, note_samples
 from outlark.paper.detector import FrameDetector
 from outlark.paper.learnt_thresholds import LearntNoteDetector
-from outlark.storage import model_file
 
 SOUNDS = {
     "digital silence", "steady white noise", "steady pink noise", "bursts of white noise", "bursts of pink noise",

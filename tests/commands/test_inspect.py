@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark import MDDKM
+from outlark import MDDKM, model_file
 from outlark.audio.sound_files import SoundFiles
 from outlark.commands.inspect import content_of, sound_content
 from outlark.data.synthetic import SAMPLE_RATE, notes
@@ -15,7 +15,6 @@ from outlark.errors import AnnotationError, AudioError, InputError, ModelFileErr
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.paper.detector import FrameDetector
-from outlark.storage import model_file
 from tests.recordings_on_disk import save_model, song
 
 RATE = 8000

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark import NoteDetector
+from outlark import NoteDetector, model_file
 from outlark.annotations import Annotation, write_annotations
 from outlark.commands.train.corrections import reviewed
 from outlark.commands.train.examples import find_examples
@@ -15,7 +15,6 @@ from outlark.commands.train.learning import learn
 from outlark.commands.train.retraining import USUAL_EXAMPLES, Parent, examples_of, retrain
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.errors import InputError
-from outlark.storage import model_file
 
 COUNTS = {"tuti-D": 3, "cach-Z": 3}
 

@@ -10,10 +10,9 @@ from outlark import NoteDetector
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.front_end_choice import choose_front_end
 from outlark.detection.training import at_one_rate, join_clips
-from outlark.errors import ModelFileError
 from outlark.features.note import NoteFrontEnd
+from outlark.model_file import load, save
 from outlark.segments import Segment
-from outlark.storage.model_file import load, save
 
 USUAL = NoteFrontEnd()
 USUAL_FOR_CLIPS = NoteFrontEnd(surroundings_s=0.0)  # nothing is known of what surrounds them
@@ -128,17 +127,6 @@ def test_the_choice_is_kept_and_given_settings_are_not_changed(tmp_path):
     given = NoteDetector(NoteFrontEnd(low_hz=700.0)).fit(*train)
     assert given.front_end_.low_hz == 700.0
     assert given.model_.choice == []
-
-
-def test_a_choice_that_is_no_sentences(tmp_path):
-    from outlark.files.container import read, write
-
-    known = notes(counts={"tuti-F": 2})
-    save(NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE), tmp_path / "m")
-    header, arrays = read(tmp_path / "m")
-    write(tmp_path / "m", {**header, "choice": [3]}, arrays)
-    with pytest.raises(ModelFileError, match="its choice of a front end is"):
-        load(tmp_path / "m")
 
 
 # ------------------------------------------------------------ frequencies that are annotated

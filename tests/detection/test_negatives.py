@@ -11,15 +11,14 @@ from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.detector import NoteDetector
 from outlark.detection.negatives import WEAK, AsGoodAsNotes, Rejecting, Spans, nearest_first, spans_within
 from outlark.detection.note_training import NOTE_SETTINGS
-from outlark.errors import InputError, ModelFileError
+from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
-from outlark.files.container import read, write
 from outlark.maths.description import describe
 from outlark.maths.description import scores as description_scores
+from outlark.model_file import load, save
 from outlark.paper.detector import FrameDetector
 from outlark.paper.learnt_thresholds import LearntNoteDetector
 from outlark.segments import Segment
-from outlark.storage.model_file import load, save
 
 #: So low that notes of other kinds are taken for these.
 LOW = 0.05
@@ -334,21 +333,4 @@ def test_a_file_keeps_them(heard, kept):
     assert again.detect(audio, SAMPLE_RATE) == made.detect(audio, SAMPLE_RATE)
     other = detector()
     save(other, path)
-    assert "negatives" not in read(path)[0]
     assert load(path).model_.negatives == []
-
-
-def test_damaged_files(kept):
-    _, path = kept
-    header, arrays = read(path)
-
-    def refused(header, arrays, match):
-        write(path, {k: v for k, v in header.items() if k not in ("format", "arrays", "sha256")}, arrays)
-        with pytest.raises(ModelFileError, match=match):
-            load(path)
-
-    counts = arrays["notes/rejected_counts"]
-    refused(header, {**arrays, "notes/rejected_counts": counts + 1}, r"array 'rejected' holds \d+ rows, but")
-    refused(header, {k: v for k, v in arrays.items() if k != "notes/rejected"}, r"rejected")
-    refused({**header, "negatives": [{**header["negatives"][0], "label": "wren"}]}, arrays, r"a training note is")
-    refused({**header, "negatives": 3}, arrays, r"instead of a list")

@@ -14,9 +14,9 @@ from outlark.detection.model import LEAST_NOTES_FOR_P, note_p_values
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.hlds import HLDSFrontEnd
+from outlark.model_file import load, save
 from outlark.paper.detector import FrameDetector
 from outlark.segments import Segment
-from outlark.storage.model_file import load, save
 
 scores_of_notes = st.floats(-5, 5).map(lambda score: round(score, 1))  # rounded: with ties
 left_out_notes = st.lists(scores_of_notes, min_size=LEAST_NOTES_FOR_P, max_size=40).map(lambda s: np.sort(np.array(s)))

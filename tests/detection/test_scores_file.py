@@ -137,7 +137,7 @@ def test_any_scores_come_back(tmp_path_factory, data, n, n_classes, whole):
 
 
 def test_a_file_that_is_no_scores_is_refused(detector, tmp_path):
-    from outlark.storage import model_file
+    from outlark import model_file
 
     model_file.save(detector, tmp_path / "m.outlark")
     with pytest.raises(ModelFileError, match=r"m.outlark: it holds a 'NoteDetector', not scores; give a file"):

@@ -17,7 +17,7 @@ from outlark.embeddings import BirdNET
 from outlark.errors import ModelFileError
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.hlds import HLDSFrontEnd
-from outlark.storage.model_file import load, save
+from outlark.model_file import load, save
 
 KNOWN = {"tuti-F": 4, "cach-D": 4}
 

@@ -9,10 +9,9 @@ import pytest
 from outlark import HLDSFrontEnd, NoteDetector
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.scorer import REFINED_SHARE
-from outlark.errors import InputError, ModelFileError
-from outlark.files.container import read, write
+from outlark.errors import InputError
+from outlark.model_file import load, save
 from outlark.paper.detector import FrameDetector
-from outlark.storage.model_file import load, save
 from tests.detection.test_second_stage import bands
 
 
@@ -90,15 +89,6 @@ def test_where_they_come_from_is_kept_with_the_model(detector, songs, tmp_path, 
     assert again.detect(songs[0], SAMPLE_RATE) == detector.detect(songs[0], SAMPLE_RATE)
     again.set_thresholds(None)
     np.testing.assert_array_equal(again.layout_.thresholds, detector.trained_thresholds)
-
-
-@pytest.mark.parametrize("sources", [["hand"], ["hand", "guess"], "hand", ["calibration", "examples"], [1, 2]])
-def test_sources_that_cannot_be_are_refused(detector, tmp_path, sources):
-    save(detector, tmp_path / "m")
-    header, arrays = read(tmp_path / "m")
-    write(tmp_path / "m", {**header, "threshold_sources": sources}, arrays)
-    with pytest.raises(ModelFileError, match=r"its threshold(s come from|_sources are) .*; save the model again"):
-        load(tmp_path / "m")
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.inf, np.nan, True, "0.5", None])

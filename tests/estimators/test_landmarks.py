@@ -10,7 +10,7 @@ from outlark.estimators import health
 from outlark.estimators.open_set import check_memory
 from outlark.maths.landmarks import LandmarkDescription, Setting
 from tests.estimators.test_health import contaminated, mislabelled
-from tests.storage.test_estimators import attributes, same
+from tests.test_model_file import attributes, same
 from tests.toy_notes import note, notes
 
 INEXACT = "ignore:class .* landmarks miss"

@@ -24,9 +24,10 @@ from hypothesis.extra import numpy as hnp
 from safetensors.numpy import save, save_file
 
 from outlark import MDDKM
-from outlark.errors import ModelFileError
-from outlark.files.container import read, write
-from outlark.storage.model_file import estimator_from, estimator_state
+from outlark.errors import InputError, ModelFileError
+from outlark.files.container import pack, read, unpack, write
+from outlark.model_file import load_estimator
+from outlark.model_file import save as save_model
 from tests.toy_notes import notes
 
 SOURCE = Path(__file__).parents[2] / "src" / "outlark"
@@ -135,9 +136,6 @@ def test_the_header_says_what_the_file_is(path):
     assert header["model"] == HEADER["model"]
 
 
-# ------------------------------------------------------------- what is not taken
-
-
 # ------------------------------------------------------------------ all or nothing
 
 
@@ -166,7 +164,7 @@ def test_a_device_is_not_replaced(tmp_path):
 
 NO_ROOM = """
 import resource, sys, numpy as np
-from outlark.errors import ModelFileError
+from outlark.errors import InputError, ModelFileError
 from outlark.files.container import write
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 try:
@@ -337,9 +335,8 @@ def test_shapes_that_lie(path, shape):
 @pytest.fixture(scope="module")
 def model_bytes():
     X, y, groups = notes(np.random.default_rng(5), [3, 3], n=4, d=2)
-    state, arrays = estimator_state(MDDKM(metric="within").fit(X, np.array(["a", "b"])[y], groups))
     with tempfile.TemporaryDirectory() as folder:
-        write(f"{folder}/m", state, arrays)
+        save_model(MDDKM(metric="within").fit(X, np.array(["a", "b"])[y], groups), f"{folder}/m")
         return Path(f"{folder}/m").read_bytes(), X
 
 
@@ -347,18 +344,16 @@ def test_every_flipped_byte_is_found(model_bytes, tmp_path):
     blob, X = model_bytes
     path, rng = tmp_path / "m", random.Random(1)
     path.write_bytes(blob)
-    expected = estimator_from(*read(path)).class_scores(X)
+    expected = load_estimator(path).class_scores(X)
     header_end = 8 + struct.unpack("<Q", blob[:8])[0]
     places = [rng.randrange(len(blob)) for _ in range(80)] + [rng.randrange(header_end) for _ in range(80)]
     found = 0
     for place in [*range(8), *places]:
         path.write_bytes(blob[:place] + bytes([blob[place] ^ rng.randrange(1, 256)]) + blob[place + 1 :])
         try:
-            state, arrays = read(path)
+            np.testing.assert_array_equal(load_estimator(path).class_scores(X), expected)
         except ModelFileError as error:
             found += str(error).startswith(f"{path}: ")
-        else:
-            np.testing.assert_array_equal(estimator_from(state, arrays).class_scores(X), expected)
     assert found >= len(places)  # what does no harm is rare
 
 
@@ -367,6 +362,80 @@ def test_every_cut_is_found(model_bytes, tmp_path):
     rng = random.Random(2)
     for end in [*range(12), len(blob) - 1, *(rng.randrange(len(blob)) for _ in range(60))]:
         refused(tmp_path / "m", blob[:end])
+
+
+# --------------------------------------------------------------- values of any kind
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.floats(width=32).map(np.float32)
+    | st.integers(0, 2**64 - 1).map(np.uint64)
+    | st.booleans().map(np.bool_)
+)
+TRIANGLES = st.sampled_from("CF").map(lambda order: np.array(np.tri(3) * 2.5, order=order))
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=4).map(tuple)
+        | st.dictionaries(st.text(), inner, max_size=4)
+        | st.dictionaries(st.integers(), inner, max_size=4)
+        | hnp.arrays(DTYPES, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3))
+        | st.lists(st.text(st.characters(min_codepoint=1))).map(lambda words: np.array(words, dtype=object))
+        | TRIANGLES
+    ),
+    max_leaves=8,
+)
+
+
+def same(a, b):
+    assert type(a) is type(b)
+    if isinstance(a, np.ndarray):
+        assert (a.dtype, a.shape, a.flags.c_contiguous) == (b.dtype, b.shape, b.flags.c_contiguous)
+        assert a.tolist() == b.tolist() if a.dtype == object else a.tobytes() == b.tobytes()
+    elif isinstance(a, list | tuple):
+        assert len(a) == len(b)
+        for one, other in zip(a, b, strict=True):
+            same(one, other)
+    elif isinstance(a, dict):
+        same(sorted(a.items(), key=str), sorted(b.items(), key=str))
+    else:
+        assert repr(a) == repr(b)
+
+
+@settings(deadline=None, max_examples=60)
+@given(VALUES)
+def test_values_come_back_in_value_and_type(value):
+    arrays = {}
+    text = json.dumps(pack(value, "v", arrays), allow_nan=False, sort_keys=True)
+    same(value, unpack(json.loads(text), "v", arrays))
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        {},
+        {"tuple": 3},
+        {"float": "1"},
+        {"numpy": "object", "value": 1},
+        {"array": "C"},
+        {"labels": "abc", "object": False},
+        {"kind": "os.system"},
+    ],
+)
+def test_nodes_that_stand_for_nothing(node):
+    with pytest.raises(ModelFileError, match=r"v is .*not a stored value"):
+        unpack(node, "v", {})
+
+
+def test_what_a_file_cannot_hold():
+    for value in (object(), 1j, {1, 2}, np.array([1j]), lambda: 0):
+        with pytest.raises(InputError, match="which a model file cannot hold"):
+            pack(value, "v", {})
 
 
 # --------------------------------------------------------------- nothing is run

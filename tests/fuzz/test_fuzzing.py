@@ -18,9 +18,9 @@ from outlark.data.synthetic import Note, concatenate
 from outlark.errors import AnnotationError, InputError
 from outlark.features.array import ArrayFrontEnd
 from outlark.files.container import read, write
+from outlark.model_file import save
 from outlark.paper.decisions import Rules
 from outlark.paper.detector import FrameDetector
-from outlark.storage.model_file import save
 
 #: Fresh inputs of each target: with the files that they need, less than 20 s in all.
 FRESH = {"audio": 300, "tables": 300, "models": 80, "requests": 200, "commands": 60}
@@ -80,11 +80,10 @@ def test_what_is_no_error_of_outlark_is_a_finding():
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"kind": [0]}, "it holds a [0], not a NoteDetector"),
-        ({"kind": {}}, "it holds a {}, not a NoteDetector"),
-        ({"labels": {"classes": {"width": True, "entries": ["a", "b"]}}}, "which are not labels"),
+        ({"kind": [0]}, "it holds a [0], not one of"),
+        ({"kind": {}}, "it holds a {}, not one of"),
     ],
-    ids=["kind that is a list", "kind that is an object", "width that is true"],
+    ids=["kind that is a list", "kind that is an object"],
 )
 def test_a_model_file_with_another_header(changes, told, tmp_path):
     path = tmp_path / "changed.outlark"

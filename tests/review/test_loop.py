@@ -13,9 +13,9 @@ from outlark.data.demo_recordings import demo_sound
 from outlark.data.synthetic import SAMPLE_RATE
 from outlark.errors import InputError
 from outlark.metrics.windows import wilson
+from outlark.model_file import load
 from outlark.review.opening import open_project
 from outlark.review.project import Job
-from outlark.storage.model_file import load
 from tests.recordings_on_disk import outlark
 from tests.review.conftest import KNOWN, Client, annotation, project_of
 

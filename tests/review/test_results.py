@@ -9,8 +9,8 @@ import soundfile
 
 from outlark.data.demo_recordings import demo_sound
 from outlark.data.synthetic import SAMPLE_RATE
+from outlark.model_file import load, save
 from outlark.review.opening import Opened, open_project
-from outlark.storage.model_file import load, save
 from tests.recordings_on_disk import outlark
 from tests.review.browsing import Visit, chromium
 from tests.review.conftest import Client, annotation

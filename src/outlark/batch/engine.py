@@ -29,8 +29,8 @@ from outlark.detection.scores_file import ScoreKeeper, load_scores
 from outlark.detection.stream import Found
 from outlark.errors import AudioError, InputError, ModelFileError, OutlarkError
 from outlark.files.io import flushed_later, is_url, sync_folder
+from outlark.model_file import load, scoring_sha256
 from outlark.segments import Segment
-from outlark.storage.model_file import load, scoring_sha256
 from outlark.version import __version__
 
 #: Gets the seconds of audio analysed so far, and the share of the unit.

@@ -41,7 +41,7 @@ def calibrate(
     threshold by hand; both are reported. The model keeps the thresholds from training, and calibrating again starts
     from them.
     """
-    from outlark.storage.model_file import save
+    from outlark.model_file import save
 
     detector = read_model(model)
     number = None if isinstance(channel, str) else channel
@@ -68,7 +68,7 @@ def _calibrated(
     """Calibrate on all recordings, or stored scores, that can be read; the names of the others, and why."""
     from outlark.batch.engine import opened
     from outlark.detection.scores_file import load_scores
-    from outlark.storage.model_file import scoring_sha256
+    from outlark.model_file import scoring_sha256
 
     digests = model_sha256, scoring_sha256(detector)
     peaks, failures = [], [*sources.failures]
@@ -174,7 +174,7 @@ def with_thresholds(task: Task, detector: "NoteDetector | None", sources: Source
 
 def read_model(path: str | os.PathLike[str]) -> "NoteDetector":
     """The detector in a file."""
-    from outlark.storage.model_file import load
+    from outlark.model_file import load
 
     _check_there(path)
     return load(path)
@@ -196,13 +196,13 @@ def checked_model(given: Mapping[str, Any]) -> "tuple[NoteDetector | None, str]"
 
     Otherwise only the file is checked: loading a detector takes a second, which a run leaves to its workers.
     """
-    from outlark.files.container import read
+    from outlark.files.container import MODEL_VERSION, read
 
     if given["thresholds"] or given["calibrate"] or options.given_decisions(given):
         return detector_of(given)
     _check_there(given["model"])
     header, _ = read(given["model"])
-    if header.get("kind") != "NoteDetector" or "second_stage" in header:
+    if (header.get("kind"), header.get("version"), header.get("embedding")) != ("NoteDetector", MODEL_VERSION, None):
         return detector_of(given)
     return None, sha256_of(given["model"])
 

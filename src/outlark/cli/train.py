@@ -102,7 +102,7 @@ def command(examples: tuple[str, ...], **given: Any) -> None:
     _check_usage(examples, given)
     _check_output(Path(given["output"]), given["force"])
     from outlark.commands.doctor import problems_of
-    from outlark.storage.model_file import save
+    from outlark.model_file import save
 
     start, output = time.monotonic(), given["output"]
     with steps(given["quiet"]) as show:

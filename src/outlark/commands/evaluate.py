@@ -28,8 +28,8 @@ from outlark.commands.matching import Matched, learnt_from
 from outlark.detection.detector import NoteDetector
 from outlark.detection.scores_file import load_scores
 from outlark.errors import InputError
+from outlark.model_file import scoring_sha256
 from outlark.plain_text import number_of
-from outlark.storage.model_file import scoring_sha256
 from outlark.version import __version__
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from outlark.annotations import FORMATS, Table, read_annotations
 from outlark.annotations.formats import TABLE_SUFFIXES
@@ -25,8 +26,8 @@ from outlark.detection.thresholds import FROM_EXAMPLES, THRESHOLD_SOURCES
 from outlark.errors import AnnotationError, AudioError, InputError, OutlarkError
 from outlark.files.container import read
 from outlark.files.io import NOT_REGULAR, is_endless, size_of, starts_a_model
+from outlark.model_file import load, settings_of
 from outlark.plain_text import first_bytes, number_of
-from outlark.storage.model_file import load
 
 
 @dataclass(frozen=True)
@@ -160,23 +161,26 @@ def model_content(path: str | PathLike[str]) -> dict[str, Any]:
     if header.get("kind") == SCORES:
         return {"kind": "scores", **whole, **_scores(path)}
     detector = load(path)
-    stage = header.get("second_stage")
+    stage = detector.model_.second_stage
     return {
         "kind": "model",
         **whole,
         "sample_rate": int(detector.sample_rate_),
         "classes": _classes(detector),
-        "front_end": _part(header["front_end"], detector.front_end_.in_words()) | {"why": detector.model_.choice},
-        "class_model": _part(header["describer"]),
-        "decisions": _part(header["decisions"]),
+        "front_end": {
+            **_named(detector.front_end_),
+            "words": detector.front_end_.in_words(),
+            "why": list(detector.model_.choice),
+        },
+        "class_model": _named(detector.class_model_),
+        "decisions": _named(detector.decisions_),
         "lineage": detector.model_.lineage,
-        "second_stage": None if stage is None else {"embedding": stage["embedding"], "threshold": stage["threshold"]},
+        "second_stage": None if stage is None else {"embedding": stage.identity, "threshold": stage.threshold},
     }
 
 
-def _part(state: dict[str, Any], words: str | None = None) -> dict[str, Any]:
-    named = {"name": state["kind"], "settings": state.get("parameters", {})}
-    return named if words is None else {**named, "words": words}
+def _named(estimator: BaseEstimator) -> dict[str, Any]:
+    return {"name": type(estimator).__name__, "settings": settings_of(estimator)}
 
 
 def _classes(detector: NoteDetector) -> list[dict[str, Any]]:

@@ -17,8 +17,7 @@ from outlark.detection.edges import NO_SOUND
 from outlark.detection.scorer import REFINED_SHARE
 from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
 from outlark.errors import InputError, ModelFileError
-from outlark.files.container import about, read, write
-from outlark.files.fields import Fields
+from outlark.files.container import about, pack, read, unpack, write
 from outlark.segments import Segment
 from outlark.version import __version__
 
@@ -61,7 +60,7 @@ class KeptScores:
     path: str | None = None
     #: Counted from 1; None for the mean of all.
     channel: int | None = None
-    #: Of the model file that gave the scores, and of all in it that scores depend on (`storage.scoring_sha256`).
+    #: Of the model file that gave the scores, and of all in it that scores depend on (`model_file.scoring_sha256`).
     model_sha256: str | None = None
     scoring_sha256: str | None = None
     #: Further facts about the recording, as JSON values; see `outlark.audio.header.Facts`.
@@ -148,23 +147,21 @@ class ScoreKeeper:
         facts: Mapping[str, Any] | None = None,
     ) -> None:
         """Write them all, given the length of the recording at its own rate and at that of the model."""
-        layout, fields = self._layout, Fields({}, {})
-        fields.put_labels("classes", layout.classes)
-        for name, attribute in OF_CLASSES.items():
-            if getattr(layout, attribute) is not None:
-                fields.put_array(name, np.asarray(getattr(layout, attribute), dtype=float))
+        layout = self._layout
+        of_classes = {name: getattr(layout, attribute) for name, attribute in OF_CLASSES.items()}
+        arrays = {name: np.asarray(value, dtype=float) for name, value in of_classes.items() if value is not None}
         counts = {name: int(getattr(layout, name)) for name in LAYOUT_COUNTS}
         header = {
             **self._header,
             "samples": int(n_samples),
             "layout": {**counts, "samples": int(n_model_samples)},
-            "classes": fields.settings,
+            "classes": pack(layout.classes, "classes", arrays),
             "facts": dict(facts or {}),
         }
         # the first block shows which arrays there are: frames have no lengths
         joined = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
         spans = _packed_spans(joined.pop("spans")) if "spans" in joined else {}
-        write(path, header, {**fields.arrays, **joined, "scored": np.packbits(joined["scored"]), **spans})
+        write(path, header, {**arrays, **joined, "scored": np.packbits(joined["scored"]), **spans})
 
 
 def load_scores(
@@ -205,15 +202,12 @@ def _loaded(path: str | os.PathLike[str]) -> KeptScores:
 
 
 def _kept(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> KeptScores:
-    fields = Fields(header["classes"], arrays)
-    classes = fields.labels("classes", None)
+    classes = unpack(header["classes"], "classes", arrays)
     of_classes: dict[str, Any] = {
-        attribute: fields.array(name, len(classes), finite=False)
-        for name, attribute in OF_CLASSES.items()
-        if name in arrays
+        attribute: _floats(arrays, name, (len(classes),)) for name, attribute in OF_CLASSES.items() if name in arrays
     }
     counts: dict[str, Any] = {name: _count(header["layout"], name) for name in LAYOUT_COUNTS}
-    block = _unpacked(fields, len(classes))
+    block = _unpacked(arrays, len(classes))
     level: Literal["note", "frame"] = "frame" if block.lengths is None else "note"
     layout = ScoreLayout(level=level, classes=classes, **counts, **of_classes)
     return KeptScores(
@@ -277,7 +271,7 @@ def block_arrays(block: ScoreBlock) -> dict[str, np.ndarray]:
 
 def block_of(arrays: Mapping[str, np.ndarray], n_classes: int) -> ScoreBlock:
     """What `block_arrays` was given."""
-    return _unpacked(Fields({}, dict(arrays)), n_classes)
+    return _unpacked(arrays, n_classes)
 
 
 def _packed(block: ScoreBlock) -> dict[str, np.ndarray]:
@@ -322,15 +316,15 @@ def _unpacked_spans(arrays: Mapping[str, np.ndarray], n_frames: int) -> np.ndarr
     return spans
 
 
-def _unpacked(fields: Fields, n_classes: int) -> ScoreBlock:
-    arrays, activity = fields.arrays, fields.array("activity", None, finite=False)
+def _unpacked(arrays: Mapping[str, np.ndarray], n_classes: int) -> ScoreBlock:
+    activity = _floats(arrays, "activity", (arrays["activity"].size,))
     packed = arrays["scored"]
     if packed.dtype != np.uint8 or packed.shape != (-(-len(activity) // 8),):
         raise ModelFileError(f"damaged: {len(activity)} frames and {packed.shape} bits of them; keep the scores again")
     scored = np.unpackbits(packed, count=len(activity)).astype(bool)
     kept = int(scored.sum())
     values = np.zeros((len(activity), n_classes))
-    values[scored] = fields.array("values", kept, n_classes, finite=False)
+    values[scored] = _floats(arrays, "values", (kept, n_classes))
     if "lengths" not in arrays:
         return ScoreBlock(values, activity)
     lengths = np.ones(values.shape, dtype=np.int64)
@@ -341,6 +335,16 @@ def _unpacked(fields: Fields, n_classes: int) -> ScoreBlock:
     moves = np.zeros((*values.shape, 2), dtype=np.int64)
     moves[scored] = _whole_numbers("moves", arrays["moves"], (kept, n_classes, 2), -(2**7), 2**7)
     return ScoreBlock(values, activity, lengths, moves, spans)
+
+
+def _floats(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
+    array = arrays[name]
+    if array.shape != shape or array.dtype != np.float64 or np.isnan(array).any():
+        raise ModelFileError(
+            f"damaged: {name} is {array.dtype} of shape {array.shape}, expected numbers of shape {shape}; keep the "
+            "scores again"
+        )
+    return array
 
 
 def _whole_numbers(name: str, array: np.ndarray, shape: tuple[int, ...], least: int, most: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Model files: named arrays and a JSON header in one safetensors file, which holds no code and names none.
+"""Files of values and arrays: a JSON header and named arrays in one safetensors file, which holds no code.
 
 The header is one JSON string under the key "outlark" of the safetensors metadata, with three entries that `write` adds
 and `read` removes:
@@ -7,12 +7,15 @@ and `read` removes:
   major version.
 - ``arrays``: the dtype and shape of every array.
 - ``sha256``: a digest of everything else. It reveals damage; it does not authenticate the file.
+
+`pack` turns values of any kind into such a header and arrays, `unpack` restores them.
 """
 
 import hashlib
+import math
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,11 +29,16 @@ from outlark.errors import InputError, ModelFileError, OutlarkError
 from outlark.files.io import NOT_REGULAR, SOUND_STARTS, dumps, is_endless, loads, opened_aside
 from outlark.plain_text import first_bytes
 
-NAME, MAJOR, MINOR = "outlark-model", 1, 0
-OWN_KEYS = ("format", "arrays", "sha256")
+FORMAT_NAME, MAJOR, MINOR = "outlark-model", 1, 0
+#: Of the header of a model. Files of another version are refused.
+MODEL_VERSION = 2
+OWN_ENTRIES = ("format", "arrays", "sha256")
 #: Key of outlark's header in the metadata of safetensors.
-KEY = "outlark"
-AGAIN = "copy the file again, or train the model again"
+METADATA_KEY = "outlark"
+COPY_AGAIN = "copy the file again, or train the model again"
+NUMBERS = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8")
+NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+Arrays = dict[str, np.ndarray]
 
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Mapping[str, ArrayLike]) -> None:
@@ -55,13 +63,13 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Mapping[
     ({'made_by': 'me'}, array([0.5, inf]))
     """
     stored = {name: _little_endian(np.asarray(array, order="C")) for name, array in arrays.items()}
-    whole = {**header, "format": {"name": NAME, "major": MAJOR, "minor": MINOR}, "arrays": _listed(stored)}
-    text = dumps({**whole, "sha256": _digest(whole, stored)}, "header")
+    whole = {**header, "format": {"name": FORMAT_NAME, "major": MAJOR, "minor": MINOR}, "arrays": _listed(stored)}
+    text = dumps({**whole, "sha256": digest_of(whole, stored)}, "header")
     with about(path, "written", "free some space, or choose a folder that you may write to"):
-        _replace(Path(os.path.realpath(path)), save(stored, metadata={KEY: text}))
+        _replace(Path(os.path.realpath(path)), save(stored, metadata={METADATA_KEY: text}))
 
 
-def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     """The header and the arrays (writable, in C order and native byte order) that `write` was given.
 
     A ModelFileError for anything but a complete, undamaged file in a version of the format that this outlark knows.
@@ -77,9 +85,17 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
         except (SafetensorError, ValueError, TypeError, LookupError, AttributeError) as error:
             raise ModelFileError(_reason(path, error)) from None
         sha256, listed = header.pop("sha256", None), header.get("arrays")
-        if listed != _listed(arrays) or sha256 != _digest(header, arrays):
-            raise ModelFileError(f"damaged: the digest does not match what is in the file; {AGAIN}")
-        return {key: value for key, value in header.items() if key not in OWN_KEYS}, arrays
+        if listed != _listed(arrays) or sha256 != digest_of(header, arrays):
+            raise ModelFileError(f"damaged: the digest does not match what is in the file; {COPY_AGAIN}")
+        return {key: value for key, value in header.items() if key not in OWN_ENTRIES}, arrays
+
+
+def digest_of(header: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 of a header and of the bytes of arrays by name."""
+    sha = hashlib.sha256(dumps(header, "header").encode())
+    for name in sorted(arrays):
+        sha.update(_little_endian(arrays[name]).tobytes())
+    return sha.hexdigest()
 
 
 def _replace(target: Path, blob: bytes) -> None:
@@ -106,7 +122,7 @@ def _check_file(path: Path) -> None:
     if is_endless(path):
         raise ModelFileError(NOT_REGULAR)
     if found.st_size == 0:
-        raise ModelFileError(f"the file is empty; {AGAIN}")
+        raise ModelFileError(f"the file is empty; {COPY_AGAIN}")
 
 
 def _reason(path: str | os.PathLike[str], error: Exception) -> str:
@@ -124,9 +140,9 @@ def _reason(path: str | os.PathLike[str], error: Exception) -> str:
 
 def _checked_header(metadata: Mapping[str, str]) -> dict[str, Any]:
     """outlark's header, once format and version are known to be ours."""
-    if KEY not in metadata:
+    if METADATA_KEY not in metadata:
         raise ModelFileError("a safetensors file of another program; give a file that outlark saved")
-    header = loads(metadata[KEY], "its header")
+    header = loads(metadata[METADATA_KEY], "its header")
     match header.get("format"):
         case {"name": "outlark-model", "major": int(major)} if 1 <= major <= MAJOR:
             return header
@@ -136,7 +152,7 @@ def _checked_header(metadata: Mapping[str, str]) -> dict[str, Any]:
                 "pip install -U outlark"
             )
         case other:
-            raise ModelFileError(f"its format is {other!r:.100}, not {NAME!r}; give a file that outlark saved")
+            raise ModelFileError(f"its format is {other!r:.100}, not {FORMAT_NAME!r}; give a file that outlark saved")
 
 
 def _listed(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -145,14 +161,6 @@ def _listed(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
 
 def _little_endian(array: np.ndarray) -> np.ndarray:
     return array.astype(array.dtype.newbyteorder("<"), copy=False)
-
-
-def _digest(header: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
-    """SHA-256 of the header, which lists the arrays, and of the bytes of the arrays by name."""
-    sha = hashlib.sha256(dumps(header, "header").encode())
-    for name in sorted(arrays):
-        sha.update(_little_endian(arrays[name]).tobytes())
-    return sha.hexdigest()
 
 
 @contextmanager
@@ -177,3 +185,107 @@ def about(path: str | os.PathLike[str], done: str, remedy: str) -> Iterator[None
         raise ModelFileError(f"{path}: needs more memory than there is; use a larger machine") from None
     except ValueError as error:  # such as a zero byte in the path
         raise ModelFileError(f"{path!r}: cannot be {done} ({error}); choose another name") from None
+
+
+# ------------------------------------------------------------------ values
+
+
+def pack(value: Any, name: str, arrays: Arrays, of_object: Callable[[Any, str], Any] | None = None) -> Any:
+    """A value as strict JSON; its arrays are added to `arrays` under names that begin with `name`.
+
+    `of_object` does the same for objects of other classes, and returns a dict with their "kind".
+
+    >>> arrays = {}
+    >>> pack({"a": (1, np.inf), "b": np.array([2.0])}, "both", arrays)
+    {'dict': {'a': {'tuple': [1, {'float': 'inf'}]}, 'b': {'array': 'C'}}}
+    >>> arrays
+    {'both/b': array([2.])}
+    """
+
+    def each(values: Any) -> list[Any]:
+        return [pack(entry, f"{name}/{i}", arrays, of_object) for i, entry in enumerate(values)]
+
+    if isinstance(value, np.ndarray):
+        return _pack_array(value, name, arrays)
+    if isinstance(value, np.generic) and value.dtype.name in (*NUMBERS, "bool"):
+        return {"numpy": value.dtype.name, "value": pack(value.item(), name, arrays)}
+    if isinstance(value, str):
+        return str(value)
+    if type(value) in (type(None), bool, int):
+        return value
+    if type(value) is float:
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if type(value) is list:
+        return each(value)
+    if type(value) is tuple:
+        return {"tuple": each(value)}
+    if isinstance(value, Mapping) and all(type(key) is str for key in value):
+        return {"dict": {key: pack(entry, f"{name}/{key}", arrays, of_object) for key, entry in value.items()}}
+    if isinstance(value, Mapping):
+        return {"mapping": each([list(pair) for pair in value.items()])}
+    if of_object is not None:
+        return of_object(value, name)
+    raise InputError(
+        f"{name} is {value!r:.100}, of type {type(value).__name__}, which a model file cannot hold; use numbers, str, "
+        "None, or lists and dicts of these"
+    )
+
+
+def _pack_array(array: np.ndarray, name: str, arrays: Arrays) -> dict[str, Any]:
+    if array.dtype.kind in "UO":
+        entries = [pack(label, name, arrays) for label in array.tolist()]
+        return {"labels": entries, "object": array.dtype.kind == "O"}
+    if array.dtype.name not in (*NUMBERS, "bool"):
+        raise InputError(f"{name} is of dtype {array.dtype}, which a model file cannot hold; use str or int")
+    if array.ndim == 2 and len(array) > 1 and array.shape[0] == array.shape[1] and not np.triu(array, 1).any():
+        order = "lower F" if array.flags.f_contiguous else "lower C"
+        arrays[name] = array[np.tri(len(array), dtype=bool)]  # half the size
+    else:
+        # the memory layout affects the last bit of matrix products
+        order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+        arrays[name] = np.array(array, order="C")
+    return {"array": order}
+
+
+def unpack(node: Any, name: str, arrays: Arrays, to_object: Callable[[dict[str, Any], str], Any] | None = None) -> Any:
+    """The value that `pack` was given; a ModelFileError if there cannot be one.
+
+    `to_object` makes objects from dicts with a "kind".
+    """
+
+    def each(nodes: list[Any]) -> list[Any]:
+        return [unpack(entry, f"{name}/{i}", arrays, to_object) for i, entry in enumerate(nodes)]
+
+    match node:
+        case None | bool() | int() | float() | str():
+            return node
+        case list():
+            return each(node)
+        case {"tuple": list(nodes)}:
+            return tuple(each(nodes))
+        case {"dict": dict(nodes)}:
+            return {key: unpack(entry, f"{name}/{key}", arrays, to_object) for key, entry in nodes.items()}
+        case {"mapping": list(pairs)}:
+            return dict(each(pairs))
+        case {"float": str(text)} if text in NOT_FINITE:
+            return NOT_FINITE[text]
+        case {"numpy": str(dtype), "value": entry} if dtype in (*NUMBERS, "bool"):
+            return np.dtype(dtype).type(unpack(entry, name, arrays))
+        case {"array": str(order)} if name in arrays:
+            return _unpack_array(arrays[name], order)
+        case {"labels": list(entries), "object": bool(mixed)}:
+            labels = np.empty(len(entries), dtype=object)
+            labels[:] = [unpack(entry, name, arrays) for entry in entries]
+            return labels if mixed or not len(labels) else labels.astype(str)
+        case {"kind": _} if to_object is not None:
+            return to_object(node, name)
+    raise ModelFileError(f"{name} is {node!r:.100}, which is not a stored value; save it again")
+
+
+def _unpack_array(stored: np.ndarray, order: str) -> np.ndarray:
+    if order.startswith("lower"):
+        n = math.isqrt(2 * len(stored))
+        array = np.zeros((n, n), dtype=stored.dtype, order="F" if order.endswith("F") else "C")
+        array[np.tri(n, dtype=bool)] = stored
+        return array
+    return np.asfortranarray(stored) if order == "F" else stored

@@ -22,6 +22,7 @@ from outlark.batch.task import Source, common_folder, find
 from outlark.data.demo_recordings import write_sound
 from outlark.errors import InputError, OutlarkError, Problem
 from outlark.files.io import cache_folder
+from outlark.model_file import load
 from outlark.plain_text import writable
 from outlark.review import identity, runs, training
 from outlark.review.project import (
@@ -35,7 +36,6 @@ from outlark.review.project import (
 )
 from outlark.review.store import Row, insert
 from outlark.segments import Segment
-from outlark.storage.model_file import load
 
 #: Recordings of the demonstration.
 DEMO_NAMES = ("demo_20240512_053000.wav", "demo_20240512_061500.wav")

@@ -13,11 +13,11 @@ from outlark.detection.detector import NoteDetector
 from outlark.detection.thresholds import PEAK_BINS, calibrated
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.note import NoteFrontEnd
+from outlark.model_file import load
 from outlark.review import queues
 from outlark.review.project import RUN_IN_PROGRESS, Answer, Current, Id, Project, Run
 from outlark.review.store import Row
 from outlark.review.training import corrections_of, examples_of
-from outlark.storage.model_file import load
 
 #: Examples that are shown for a detection.
 EXAMPLES_SHOWN = 2

@@ -16,10 +16,10 @@ from typing import Any
 from outlark.batch.journal import LockedError, lock, sha256_of
 from outlark.detection.detector import NoteDetector
 from outlark.errors import InputError
+from outlark.model_file import save
 from outlark.review.clusters import delete_clusters
 from outlark.review.project import RUN_IN_PROGRESS, RUN_SETTING, RUN_SHOWN, Project, ProjectRecording
 from outlark.review.store import Row, insert
-from outlark.storage.model_file import save
 
 #: The number of no run: that of verdicts on detections that were replaced before the verdict came.
 NO_RUN = 0

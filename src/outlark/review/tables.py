@@ -21,6 +21,7 @@ from outlark.audio.sound_files import folded, meant_by, recording_of_table
 from outlark.commands.tables import BY_HAND
 from outlark.detection.scores_file import load_scores
 from outlark.errors import InputError
+from outlark.model_file import load
 from outlark.plain_text import number_of
 from outlark.review.changes import Name, changing
 from outlark.review.project import (
@@ -37,7 +38,6 @@ from outlark.review.queues import REJECTED, RELABELLED, with_statuses
 from outlark.review.store import Action, Row
 from outlark.review.training import SCORES_FILE
 from outlark.segments import AMBIGUOUS, KNOWN, UNKNOWN, Segment, Span
-from outlark.storage.model_file import load
 from outlark.version import __version__
 
 EXPORT_SCOPES = {

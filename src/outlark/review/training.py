@@ -25,6 +25,7 @@ from outlark.detection.stream import Found
 from outlark.detection.thresholds import PEAKS_FROM
 from outlark.errors import AudioError, InputError
 from outlark.estimators.mddkm import MDDKM
+from outlark.model_file import load, save
 from outlark.review import runs
 from outlark.review.clusters import find_clusters
 from outlark.review.project import (
@@ -42,7 +43,6 @@ from outlark.review.project import (
 from outlark.review.store import Row
 from outlark.review.tiles import CurveKeeper, save_curves
 from outlark.segments import Segment
-from outlark.storage.model_file import load, save
 
 #: Roles of annotations that are examples, and of those that say what a sound is not.
 EXAMPLE_ROLES, NEGATIVE_ROLE = ("example", "truth"), "negative"
