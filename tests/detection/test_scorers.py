@@ -129,7 +129,7 @@ def test_pushes_do_not_matter(front_end, cuts):
     for make in (
         lambda: NoteScorer(front_end, Likeness(15), LENGTHS, ALLOWED, 2),
         lambda: NoteScorer(front_end, Likeness(15), LENGTHS, ALLOWED, 2, contrast=Contrast(38.0, front_end.frame_rate)),
-        lambda: FrameScorer(Likeness(5), 2),
+        lambda: FrameScorer(Likeness(5)),
     ):
         whole, pieces = make(), make()
         expected = joined_scores([whole.push(frames), whole.finish()])
