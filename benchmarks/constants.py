@@ -76,7 +76,7 @@ CONSTANTS: dict[str, tuple[Callable[[Any], Any], Any, tuple[Any, ...]]] = {
     "shifts": (lambda v: _front_end("shifts_s", (-v, 0.0, v)), 0.004, (0.002, 0.008)),
     "masks": (lambda v: _set([(note_training, "MASKS")], v),
               (0.25, 0.5), ((), (0.5,), (0.2, 0.4, 0.6))),
-    "worth of pitch": (lambda v: _set([(note_training, "WORTHWHILE")], v), 1.15, (1.0, 1.1, 1.2, 1.3)),
+    "worth of pitch": (lambda v: _set([(note_training, "MIN_PITCH_GAIN")], v), 1.15, (1.0, 1.1, 1.2, 1.3)),
     "contrast, least": (lambda v: _set([(scorer, "LEAST_SHARE_IN_NOISE")], v), 0.4, (0.3, 0.5, 0.6)),
     "contrast, prior": (lambda v: _set([(scorer, "PRIOR_S")], v), 0.1, (0.05, 0.2)),
     "active share": (lambda v: _set([(scorer, "ACTIVE_SHARE")], v), 0.5, (0.3, 0.7)),

@@ -18,7 +18,7 @@ from open_set_data import SET_NAMES, DataSet, Draw, draws_of, load, split
 from threadpoolctl import threadpool_limits
 
 from outlark import MDDKM, metrics
-from outlark.maths.choice import RATIOS, WORTHWHILE, feature_map, left_out_auc, mapped, note_folds
+from outlark.maths.choice import MAX_ERROR_RATIO, RATIOS, feature_map, left_out_auc, mapped, note_folds
 from outlark.maths.gp import learn, target
 from outlark.metrics.windows import aligned_table
 
@@ -54,7 +54,7 @@ def walk(order: Sequence[tuple[float, float]]) -> Callable[[Found], float]:
     def rule(found: Found) -> float:
         best = found[order[0]]
         for setting in order[1:]:
-            if 1.0 - found[setting][0] < WORTHWHILE * (1.0 - best[0]):
+            if 1.0 - found[setting][0] < MAX_ERROR_RATIO * (1.0 - best[0]):
                 best = found[setting]
         return best[1]
 

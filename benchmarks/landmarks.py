@@ -33,7 +33,7 @@ from sklearn.metrics import roc_auc_score
 
 import outlark
 from outlark import MDDKM
-from outlark.data.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, note
+from outlark.data.synthetic import KNOWN_CLASSES, SAMPLE_RATE, UNKNOWN_CLASSES, note
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.metrics.windows import aligned_table
 
@@ -203,9 +203,9 @@ def runs_of(folder: Path, kinds: Sequence[tuple[int, Any]], snr_db: float | None
     folder = folder / ("without noise" if snr_db is None else f"{snr_db:g} dB")
     folder.mkdir(parents=True, exist_ok=True)
     print(f"making frames, noise at {snr_db} dB …", file=sys.stderr, flush=True)
-    write_frames(folder, "train", KNOWN, max(n for n, _ in kinds), 1, snr_db)
-    write_frames(folder, "known", KNOWN, NEW_FRAMES, 2, snr_db)
-    write_frames(folder, "unknown", UNKNOWN, NEW_FRAMES, 3, snr_db)
+    write_frames(folder, "train", KNOWN_CLASSES, max(n for n, _ in kinds), 1, snr_db)
+    write_frames(folder, "known", KNOWN_CLASSES, NEW_FRAMES, 2, snr_db)
+    write_frames(folder, "unknown", UNKNOWN_CLASSES, NEW_FRAMES, 3, snr_db)
     found = {(n, kind): in_a_process(folder, n, kind) for n, kind in kinds}
     wrong = {(n, kind): errors(folder, n, kind) for n, kind in found if kind is not None and (n, None) in found}
     return found, wrong

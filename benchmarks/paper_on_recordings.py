@@ -15,7 +15,7 @@ from real_note_tasks import data_folder
 from outlark.paper.experiment.dataset import Dataset
 from outlark.paper.experiment.methods import METHODS
 from outlark.paper.experiment.protocol import Protocol
-from outlark.paper.experiment.report import Table, table_2, table_tests
+from outlark.paper.experiment.report import ReportTable, table_2, table_tests
 from outlark.paper.experiment.run import run
 
 #: At most so many test notes of a class: enough, and a run of minutes.
@@ -40,7 +40,7 @@ SETS: dict[str, tuple[Callable[[], Dataset], dict[str, int]]] = {
 }
 
 
-def markdown(table: Table) -> str:
+def markdown(table: ReportTable) -> str:
     rows = [table.head, ["---", *["---:"] * (len(table.head) - 1)], *table.rows]
     lines = [f"**{table.title}**", "", *(f"| {' | '.join(row)} |" for row in rows)]
     return "\n".join([*lines, *(f"\n{note}" for note in table.notes)])

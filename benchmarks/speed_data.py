@@ -83,7 +83,7 @@ def real() -> Sounds:
 
 def made() -> Sounds:
     """Synthetic notes 0.1 s apart; more classes than there are come from playing notes at other speeds."""
-    labels = [*synthetic.KNOWN, *synthetic.UNKNOWN]
+    labels = [*synthetic.KNOWN_CLASSES, *synthetic.UNKNOWN_CLASSES]
     notes = synthetic.notes(seed=0, counts=dict.fromkeys(labels, LARGE[1]))
     rng = np.random.default_rng(0)
     some = [notes[i] for i in rng.permutation(len(notes))]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from outlark.data.synthetic import CLASSES, KNOWN, notes
+from outlark.data.synthetic import CLASSES, KNOWN_CLASSES, notes
 from outlark.paper.experiment.dataset import NOTES_SEED, Dataset
 from outlark.paper.experiment.protocol import Protocol
 from outlark.paper.experiment.run import LEVELS, run
@@ -28,7 +28,7 @@ MORE_NOTES = 14
 
 
 def data_with_more_notes() -> Dataset:
-    counts = {name: n + MORE_NOTES * (name in KNOWN) for name, n in CLASSES.items()}
+    counts = {name: n + MORE_NOTES * (name in KNOWN_CLASSES) for name, n in CLASSES.items()}
     return replace(Dataset.synthetic(), notes=tuple(notes(NOTES_SEED, counts=counts)))
 
 

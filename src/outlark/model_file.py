@@ -21,7 +21,7 @@ from outlark.detection.decisions import Decisions
 from outlark.detection.detector import NoteDetector
 from outlark.detection.edges import Edges
 from outlark.detection.model import DetectorModel, NoteModel
-from outlark.detection.second_stage import Embedding, SecondStage, identity_of
+from outlark.detection.second_stage import SecondStage, identity_of
 from outlark.detection.thresholds import ClassCalibration
 from outlark.embeddings import BirdNET
 from outlark.errors import InputError, ModelFileError
@@ -31,6 +31,7 @@ from outlark.estimators.pknn import PKNN, Eta, Prototypes
 from outlark.estimators.training import Size
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.base import FrontEnd
+from outlark.features.clip import Embedding
 from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
 from outlark.files.container import MODEL_VERSION, Arrays, about, digest_of, pack, read, unpack, write
@@ -41,7 +42,7 @@ from outlark.paper.decisions import Rules
 from outlark.paper.detector import FrameDetector, FrameModel
 from outlark.version import __version__
 
-CLASS_MODELS: tuple[type[BaseEstimator], ...] = (MDDKM, PKNN)
+CLASS_MODEL_TYPES: tuple[type[BaseEstimator], ...] = (MDDKM, PKNN)
 DETECTORS: dict[str, type[NoteDetector]] = {"NoteDetector": NoteDetector, "FrameDetector": FrameDetector}
 #: Dataclasses and named tuples that a file may name.
 RECORDS: dict[str, Callable[..., Any]] = {
@@ -72,7 +73,7 @@ FITTED: dict[type, tuple[str, ...]] = {
 ESTIMATORS: dict[str, type[BaseEstimator]] = {kind.__name__: kind for kind in FITTED}
 EMBEDDINGS = {"outlark.embeddings.BirdNET": BirdNET}
 #: Most samples of these settings, so that no file can ask for all the memory there is; and most features of a note.
-MAX_SAMPLES, MAX_FEATURES = {"window_s": 2**18, "surroundings_s": 2**18, "lag_s": 2**22}, 2**20
+MAX_SETTING_SAMPLES, MAX_FEATURES = {"window_s": 2**18, "surroundings_s": 2**18, "lag_s": 2**22}, 2**20
 #: What wrong settings raise, one way or another, where they are used.
 WRONG_SETTINGS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError, MemoryError)
 #: Scores do not depend on these fields of a model.
@@ -107,8 +108,8 @@ def save(model: NoteDetector | MDDKM | PKNN, path: str | os.PathLike[str]) -> No
     """
     kind = type(model).__name__
     arrays: Arrays = {}
-    if type(model) not in (*CLASS_MODELS, *DETECTORS.values()):
-        names = ", ".join([*DETECTORS, *(known.__name__ for known in CLASS_MODELS)])
+    if type(model) not in (*CLASS_MODEL_TYPES, *DETECTORS.values()):
+        names = ", ".join([*DETECTORS, *(known.__name__ for known in CLASS_MODEL_TYPES)])
         raise InputError(f"{kind} cannot be saved; give one of {names}")
     check_is_fitted(model)
     header: dict[str, Any] = {"kind": kind, "version": MODEL_VERSION, "versions": _versions()}
@@ -173,7 +174,7 @@ def load_estimator(path: str | os.PathLike[str]) -> MDDKM | PKNN:
         if kind in DETECTORS:
             raise ModelFileError(f"it holds a {kind}; read it with outlark.load, and take its class_model_")
         model = _tried(lambda: _Reader(arrays).value(header["model"], "model"))
-        if not isinstance(model, CLASS_MODELS):
+        if not isinstance(model, CLASS_MODEL_TYPES):
             raise ModelFileError(f"its model is a {type(model).__name__}; save it again")
         return model
 
@@ -248,7 +249,7 @@ def _field_names(record: Any) -> tuple[str, ...]:
 
 def _checked_kind(header: Mapping[str, Any]) -> str:
     kind, version = header.get("kind"), header.get("version", 1)
-    known = {*DETECTORS, *(kind.__name__ for kind in CLASS_MODELS)}
+    known = {*DETECTORS, *(kind.__name__ for kind in CLASS_MODEL_TYPES)}
     if not isinstance(kind, str) or kind not in known:
         raise ModelFileError(f"it holds a {kind!r:.100}, not one of {', '.join(sorted(known))}; {NEWER}")
     if version != MODEL_VERSION:
@@ -363,9 +364,11 @@ class _Reader:
 def _check_size(front_end: FrontEnd, sample_rate: Any) -> None:
     """Refuse what would take more memory than a front end ever needs."""
     parameters, rate = front_end.get_params(), front_end.check_rate(sample_rate)
-    for name in parameters.keys() & MAX_SAMPLES.keys():
-        if not isinstance(parameters[name], str) and parameters[name] * rate > MAX_SAMPLES[name]:
-            raise InputError(f"{name}={parameters[name]!r:.100} is more than {MAX_SAMPLES[name]} samples; give less")
+    for name in parameters.keys() & MAX_SETTING_SAMPLES.keys():
+        if not isinstance(parameters[name], str) and parameters[name] * rate > MAX_SETTING_SAMPLES[name]:
+            raise InputError(
+                f"{name}={parameters[name]!r:.100} is more than {MAX_SETTING_SAMPLES[name]} samples; give less"
+            )
     if parameters.get("n_slices", 1) * parameters.get("n_bands", 1) > MAX_FEATURES:
         raise InputError(f"more than {MAX_FEATURES} features; give fewer n_slices or n_bands")
 

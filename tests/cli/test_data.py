@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from outlark.cli.data import FIRST, SETS, SYNTHETIC
+from outlark.cli.data import FIRST_SONG_TABLE, SETS, SYNTHETIC_TRIAL
 from outlark.cli.main import main
 from outlark.data.great_tits import WHEEL, labels, songs
 from tests.data.test_great_tits import fetched
@@ -58,10 +58,10 @@ def test_get_to_a_folder_and_again(cache, tmp_path):
     assert told.keys() == {"name", "folder", "replaced", "next"}
     assert (told["name"], told["folder"], told["replaced"]) == ("great-tits", str(tmp_path / "tits"), [])
     assert len(list(Path(told["folder"]).glob("*.wav"))) == len(songs())
-    (tmp_path / "tits" / FIRST).write_text("mine")
+    (tmp_path / "tits" / FIRST_SONG_TABLE).write_text("mine")
     again = data("get", "great-tits", "--to", tmp_path / "tits")
-    assert f"{FIRST} had changed: replaced, and the old one kept as {FIRST}.old\n" in again.stderr
-    assert (tmp_path / "tits" / f"{FIRST}.old").read_text() == "mine"
+    assert f"{FIRST_SONG_TABLE} had changed: replaced, and the old one kept as {FIRST_SONG_TABLE}.old\n" in again.stderr
+    assert (tmp_path / "tits" / f"{FIRST_SONG_TABLE}.old").read_text() == "mine"
     quiet = data("get", "great-tits", "--to", tmp_path / "tits", "--quiet")
     assert (quiet.stdout, quiet.stderr) == (f"{tmp_path / 'tits'}\n", "")
 
@@ -70,10 +70,10 @@ def test_where(cache):
     assert data("where", "great-tits").stdout == f"{cache / 'great-tits'}\n"
     told = json.loads(data("where", "great-tits", "--json").stdout)
     assert told == {"name": "great-tits", "folder": str(cache / "great-tits")}
-    (cache / "great-tits" / FIRST).unlink()
+    (cache / "great-tits" / FIRST_SONG_TABLE).unlink()
     done = data("where", "great-tits")
     assert (done.exit_code, done.stdout) == (1, "")
-    assert f"1 file missing or changed, such as {FIRST}; get it with 'outlark data get" in done.stderr
+    assert f"1 file missing or changed, such as {FIRST_SONG_TABLE}; get it with 'outlark data get" in done.stderr
     shutil.rmtree(cache / "great-tits")
     assert f"would be in {cache / 'great-tits'}: not found; get it with" in data("where", "great-tits").stderr
 
@@ -126,7 +126,7 @@ def test_wrong_usage(args, told):
 
 
 def test_inspect_reads_a_table(cache):
-    done = CliRunner().invoke(main, ["inspect", str(cache / "great-tits" / FIRST), "--json"])
+    done = CliRunner().invoke(main, ["inspect", str(cache / "great-tits" / FIRST_SONG_TABLE), "--json"])
     content = json.loads(done.stdout)["files"][0]
     assert (content["format"], content["labels"]) == ("raven", {"B32-a": 4, "B32-b": 4})
     assert content["recordings"][0]["path"] is not None
@@ -142,7 +142,7 @@ def test_synthetic_recordings_need_no_network(tmp_path, monkeypatch):
     assert [line.split()[1] for line in made["next"]] == ["train", "detect", "evaluate"]
     assert data("where", "synthetic").stdout.strip() == made["folder"]
     assert data("get", "synthetic", "--wheel", "x.whl").exit_code == 2
-    table, gone = Path(made["folder"], SYNTHETIC[0]), Path(made["folder"], "20240512_061500.wav")
+    table, gone = Path(made["folder"], SYNTHETIC_TRIAL[0]), Path(made["folder"], "20240512_061500.wav")
     table.write_text("mine")
     gone.unlink()
     assert "1 file missing or changed, such as 20240512_061500.wav" in data("where", "synthetic").stderr

@@ -8,7 +8,7 @@ import pytest
 from outlark import PKNN, ArrayFrontEnd, HLDSFrontEnd, NoteDetector, NoteFrontEnd, Segment, model_file
 from outlark.commands.doctor import Finding, examine, note_scores
 from outlark.commands.doctor_sounds import click, hum, in_background, pink, sound_tests, whistle
-from outlark.data.synthetic import KNOWN, SAMPLE_RATE, concatenate, notes
+from outlark.data.synthetic import KNOWN_CLASSES, SAMPLE_RATE, concatenate, notes
 from outlark.detection.note_training import annotated_notes, note_samples
 from outlark.paper.detector import FrameDetector
 from outlark.paper.learnt_thresholds import LearntNoteDetector
@@ -34,7 +34,7 @@ def told(findings, check):
 
 @pytest.fixture(scope="module")
 def good():
-    return trained(dict.fromkeys(KNOWN, 4))
+    return trained(dict.fromkeys(KNOWN_CLASSES, 4))
 
 
 # --- whole models ---------------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def test_two_classes_of_one_kind():
 
 
 def test_the_literal_system():
-    findings = examine(trained(dict.fromkeys(KNOWN, 3), FrameDetector.paper()))
+    findings = examine(trained(dict.fromkeys(KNOWN_CLASSES, 3), FrameDetector.paper()))
     (steady,) = told(findings, "steady white noise")
     assert steady.severity == "problem"
     assert "2 of 3 taken for a note" in steady.what
@@ -118,7 +118,7 @@ def test_the_literal_system():
     ids=["frames", "frames, PKNN", "notes, PKNN"],
 )
 def test_other_detectors(detector):
-    findings = examine(trained(dict.fromkeys(KNOWN[:2], 3), detector))
+    findings = examine(trained(dict.fromkeys(KNOWN_CLASSES[:2], 3), detector))
     assert {f.check for f in findings} >= SOUNDS | {"number of notes", "left-out notes"}
     assert {f.severity for f in findings if f.check.startswith("steady")} == {"good"}
 

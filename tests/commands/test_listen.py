@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from outlark import NoteDetector
 from outlark.audio.sound import mono
-from outlark.commands.listen import KINDS, PCM, PIECE, WAITING, Inlet, Listener, devices, recorded, usual_rate
+from outlark.commands.listen import PCM, PIECE, SAMPLE_BYTES, WAITING, Inlet, Listener, devices, recorded, usual_rate
 from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.errors import AudioError, InputError
 from outlark.features.array import ArrayFrontEnd
@@ -36,7 +36,7 @@ def cut(raw: bytes, sizes: list[int]) -> list[bytes]:
     return pieces
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SAMPLE_BYTES)
 @pytest.mark.parametrize("channels", [1, 2, 3])
 def test_bytes_mean_what_they_mean_to_sound_files(kind, channels, tmp_path, rng):
     sound = rng.uniform(-1, 1, (50, channels))
@@ -51,7 +51,9 @@ def test_bytes_mean_what_they_mean_to_sound_files(kind, channels, tmp_path, rng)
     assert (pcm.n_samples, pcm.left_over) == (50, 0)
 
 
-@given(sizes=st.lists(st.integers(1, 40), min_size=1), kind=st.sampled_from(list(KINDS)), channels=st.integers(1, 3))
+@given(
+    sizes=st.lists(st.integers(1, 40), min_size=1), kind=st.sampled_from(list(SAMPLE_BYTES)), channels=st.integers(1, 3)
+)
 def test_pieces_of_any_size_give_the_same_samples(sizes, kind, channels):
     raw = np.random.default_rng(0).uniform(-1, 1, 91).astype("<f4").tobytes()
     at_once, in_pieces = PCM(kind, channels), PCM(kind, channels)

@@ -19,17 +19,17 @@ from outlark.audio.recording import ArrayRecording, Recording
 from outlark.commands import figures, plot
 from outlark.commands.panels import clock_marks, clock_text, curves, level_range, spectrogram, thinned
 from outlark.commands.plot import with_surroundings
-from outlark.data.synthetic import KNOWN, SAMPLE_RATE, UNKNOWN, concatenate, notes
+from outlark.data.synthetic import KNOWN_CLASSES, SAMPLE_RATE, UNKNOWN_CLASSES, concatenate, notes
 from outlark.detection.scores import ScoreBlock
 from outlark.errors import AudioError, InputError
 from outlark.paper.detector import FrameDetector
 from outlark.segments import SILENCE
 
-CLASSES = (*KNOWN, *UNKNOWN)
+CLASSES = (*KNOWN_CLASSES, *UNKNOWN_CLASSES)
 
 
 def trained(counts=None, front_end=None, rename=None):
-    clips = notes(seed=0, counts=counts or dict.fromkeys(KNOWN, 3))
+    clips = notes(seed=0, counts=counts or dict.fromkeys(KNOWN_CLASSES, 3))
     labels = [(rename or {}).get(n.label, n.label) for n in clips]
     detector = NoteDetector() if front_end is None else FrameDetector(front_end)
     return detector.fit([n.samples for n in clips], labels, SAMPLE_RATE)
@@ -98,7 +98,7 @@ def test_other_rates_keep_the_time(night, tmp_path, detector):
 
     path = tmp_path / "a.flac"
     soundfile.write(path, soxr.resample(night[0], SAMPLE_RATE, 48000), 48000)
-    known = [bar for bar in bars(plot.draw_excerpt(detector, path, 35.0, 45.0)) if bar[0] in KNOWN]
+    known = [bar for bar in bars(plot.draw_excerpt(detector, path, 35.0, 45.0)) if bar[0] in KNOWN_CLASSES]
     expected = [s for s in detector.detect(path) if s.label is not None and s.start_s < 45.0 and s.end_s > 35.0]
     assert len(known) == len(expected) > 3
     for (name, start_s, end_s, _), segment in zip(known, expected, strict=True):
@@ -130,7 +130,8 @@ def test_the_bars_are_the_segments_and_the_truth(night, detector):
     assert [name for _, name in drawn] == [name for _, name in expected]
     np.testing.assert_allclose([start for start, _ in drawn], [start for start, _ in expected])
     lanes = [tick.get_text() for tick in picture.axes[2].get_yticklabels()]
-    assert lanes == [*sorted(KNOWN), *sorted({label for label, _ in annotations} - set(KNOWN)), "unknown"]
+    others = {label for label, _ in annotations} - set(KNOWN_CLASSES)
+    assert lanes == [*sorted(KNOWN_CLASSES), *sorted(others), "unknown"]
 
 
 def test_curves_winner_and_thresholds(night, detector):
@@ -221,7 +222,7 @@ def overlapping(picture):
 
 @pytest.mark.parametrize(
     ("counts", "start_s", "end_s"),
-    [({"cach-Z": 2}, 0.0, 2.0), (dict.fromkeys(KNOWN, 2), 0.0, 50.0), (dict.fromkeys(CLASSES, 2), 30.0, 30.03)],
+    [({"cach-Z": 2}, 0.0, 2.0), (dict.fromkeys(KNOWN_CLASSES, 2), 0.0, 50.0), (dict.fromkeys(CLASSES, 2), 30.0, 30.03)],
 )
 def test_no_text_lies_upon_another(file, night, counts, start_s, end_s):
     names = {"cach-Z": "Poecile carolinensis, a note with a name that is long", "tuti-D": r"_$\frac$ = 'D'"}
@@ -269,7 +270,7 @@ def test_sounds_without_notes(detector, kind, tmp_path):
     }[kind]
     picture = plot.draw_excerpt(detector, audio, sample_rate=SAMPLE_RATE)
     figures.save_figure(picture, tmp_path / "a.png")
-    assert not [name for name, *_ in bars(picture) if name in KNOWN]
+    assert not [name for name, *_ in bars(picture) if name in KNOWN_CLASSES]
 
 
 def test_odd_marks(detector, night):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.signal import welch
 
-from outlark.data.synthetic import CLASSES, KNOWN, SAMPLE_RATE, UNKNOWN, Note, concatenate, note, notes
+from outlark.data.synthetic import CLASSES, KNOWN_CLASSES, SAMPLE_RATE, UNKNOWN_CLASSES, Note, concatenate, note, notes
 from outlark.errors import InputError
 
 
@@ -39,7 +39,7 @@ def test_classes_are_those_of_the_paper():
         "cach-D": 7,
         "cach-E": 10,
     }
-    assert tuple(CLASSES) == KNOWN + UNKNOWN
+    assert tuple(CLASSES) == KNOWN_CLASSES + UNKNOWN_CLASSES
     labels = [n.label for n in notes()]
     assert len(labels) == 56
     assert {name: labels.count(name) for name in CLASSES} == CLASSES

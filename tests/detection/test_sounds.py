@@ -50,15 +50,15 @@ SOUNDS = {
     "hum of 50 Hz": lambda: harmonics(50.0, 20),
     "hum of 600 Hz": lambda: harmonics(600.0, 15),
     **{f"tone of {f} Hz": lambda f=f: 0.3 * np.sin(2 * np.pi * f * TIME) for f in (1000, 3000, 5000, 7000)},
-    **{f"{name} in silence": lambda name=name: foreign(name, faint=False) for name in synthetic.UNKNOWN},
-    **{f"{name} in faint noise": lambda name=name: foreign(name, faint=True) for name in synthetic.UNKNOWN},
+    **{f"{name} in silence": lambda name=name: foreign(name, faint=False) for name in synthetic.UNKNOWN_CLASSES},
+    **{f"{name} in faint noise": lambda name=name: foreign(name, faint=True) for name in synthetic.UNKNOWN_CLASSES},
 }
 
 
 @cache
 def training():
     """Five notes of each known class in a recording with faint noise, and where they are."""
-    known = notes(counts=dict.fromkeys(synthetic.KNOWN, 5))
+    known = notes(counts=dict.fromkeys(synthetic.KNOWN_CLASSES, 5))
     return concatenate(known, gap_s=0.3, edge_s=1.0, rng=np.random.default_rng(5))
 
 
@@ -76,7 +76,7 @@ WEAKNESS_OF_THE_PAPER = "the paper's system knows no background: noise and tones
 #: Digital silence must never be a note, on any front end.
 THE_PAPER_GETS_WRONG = (
     *("white noise 0.0001", "white noise 0.01", "tone of 3000 Hz", "tone of 5000 Hz"),
-    *(f"{name} in faint noise" for name in synthetic.UNKNOWN),
+    *(f"{name} in faint noise" for name in synthetic.UNKNOWN_CLASSES),
 )
 
 
@@ -93,7 +93,7 @@ SAME_FRAMES = "made of the same frames as a known note"
 #: One scale for all classes has a fixed threshold: of the foreign notes whole notes may take this many for known ones,
 #: and by no more than this.
 TAKEN, BY_A_HAIR = 1, 0.06
-FOREIGN = [f"{name} in {where}" for name in synthetic.UNKNOWN for where in ("silence", "faint noise")]
+FOREIGN = [f"{name} in {where}" for name in synthetic.UNKNOWN_CLASSES for where in ("silence", "faint noise")]
 
 
 def weak(*values, reason=WEAKNESS_OF_THE_PAPER, **more):
@@ -154,7 +154,7 @@ def _overlap(a, b):
 @cache
 def new_sounds():
     """Notes of the known classes that nothing was trained on."""
-    known = notes(seed=2, counts=dict.fromkeys(synthetic.KNOWN, 5))
+    known = notes(seed=2, counts=dict.fromkeys(synthetic.KNOWN_CLASSES, 5))
     return concatenate(known, gap_s=0.3, edge_s=1.0, rng=np.random.default_rng(3))
 
 

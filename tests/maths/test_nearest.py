@@ -57,13 +57,13 @@ def test_equal_candidates_and_copies_of_samples_are_no_trouble(rng):
 def test_most_candidates_are_not_computed(rng, monkeypatch):
     """What makes training with many examples fast: products with the matrix of the class, n² each, are few."""
     computed = []
-    learn = nearest._Search.learn
+    learn = nearest._NearestSearch.learn
 
     def counted(self, Pk):
         computed.append(len(Pk))
         learn(self, Pk)
 
-    monkeypatch.setattr(nearest._Search, "learn", counted)
+    monkeypatch.setattr(nearest._NearestSearch, "learn", counted)
     X = rng.normal(size=(50, 6)) / np.sqrt(6)
     candidates = [X[[i]] + 0.3 * np.linspace(0, 1, 200)[:, np.newaxis] for i in range(10)]
     least_distances_without(describe(X, 1.0, 0.1), [np.array([i]) for i in range(10)], candidates)

@@ -29,7 +29,7 @@ from outlark.errors import InputError, OutlarkError
 from outlark.version import __version__
 
 if TYPE_CHECKING:  # slow to import; a run that is done does not need it
-    from outlark.batch.engine import Engine, Finished
+    from outlark.batch.engine import Engine, FinishedUnit
 
 #: Seconds to wait for a scheduler that does not answer, and for the first worker.
 CONNECT_S, WORKERS_S = 30.0, 120.0
@@ -161,7 +161,7 @@ class Cluster:
 
     def _delivered(self, bundle: Sequence[Unit], outcomes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """The outcomes, with the files of the units in the output folder."""
-        from outlark.batch.engine import Finished, deliver
+        from outlark.batch.engine import FinishedUnit, deliver
 
         scratch = self._task.work_folder / "partial" / "cluster"
         shutil.rmtree(scratch, ignore_errors=True)
@@ -171,7 +171,7 @@ class Cluster:
             folder.mkdir(parents=True)
             for name, blob in what.get("done", {}).pop("files", {}).items():
                 (folder / name).write_bytes(blob)
-            finished.append(Finished(unit, what, folder))
+            finished.append(FinishedUnit(unit, what, folder))
         return deliver(self._task, finished)
 
     def _wait_for_workers(self) -> None:
@@ -330,7 +330,7 @@ def do_bundle(token: str, units: Sequence[Unit]) -> list[dict[str, Any]]:
             return [_packed(one) for one in finished]
 
 
-def _packed(one: "Finished") -> dict[str, Any]:
+def _packed(one: "FinishedUnit") -> dict[str, Any]:
     if "done" not in one.what:
         return one.what
     return {

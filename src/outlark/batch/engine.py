@@ -107,7 +107,7 @@ class Engine:
     @contextmanager
     def finished(
         self, bundle: Sequence[Unit], progress: Callable[[int, float, float], None]
-    ) -> Iterator[list["Finished"]]:
+    ) -> Iterator[list["FinishedUnit"]]:
         """The results of units, each with a folder of its files, which is emptied at the end."""
         try:
             yield [self._find(unit, number, partial(progress, number)) for number, unit in enumerate(bundle)]
@@ -119,7 +119,7 @@ class Engine:
         for file in self._scratch.glob("*/*"):
             file.unlink()
 
-    def _find(self, unit: Unit, number: int, progress: Progress) -> "Finished":
+    def _find(self, unit: Unit, number: int, progress: Progress) -> "FinishedUnit":
         self._folder = self._scratch / str(number)
         find = self._part if unit.part is not None else self._decide if self.task.verb == DECIDE else self._detect
 
@@ -128,7 +128,7 @@ class Engine:
             with Spool(self._scratch) as annotations, flushed_later():  # by `deliver`
                 return find(unit, progress, annotations)
 
-        return Finished(unit, outcome(unit, found), self._folder)
+        return FinishedUnit(unit, outcome(unit, found), self._folder)
 
     def _part(self, unit: Unit, progress: Progress, annotations: "Spool") -> dict[str, Any]:
         from outlark.batch.parts import analyse_part
@@ -254,7 +254,7 @@ class DamagedPartError(OutlarkError):
     """The file of a part of a recording is missing or damaged."""
 
 
-class Finished(NamedTuple):
+class FinishedUnit(NamedTuple):
     """A unit, its outcome, and the folder with its files."""
 
     unit: Unit
@@ -280,7 +280,7 @@ def outcome(unit: Unit, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return {"failed": f"{path}: {type(error).__name__}: {error}; please report this"}
 
 
-def deliver(task: Task, finished: Sequence[Finished]) -> list[dict[str, Any]]:
+def deliver(task: Task, finished: Sequence[FinishedUnit]) -> list[dict[str, Any]]:
     """Move the files of units to where they belong; the outcomes, with the names and digests of the files.
 
     When this returns the files are safely on disk, and the journal may list them. They are flushed at the same time,
@@ -308,7 +308,7 @@ def parts_folder(task: Task, recording: str) -> Path:
     return task.work_folder / "parts" / name
 
 
-def _flushed(one: Finished, home: Path) -> Finished:
+def _flushed(one: FinishedUnit, home: Path) -> FinishedUnit:
     """With its files on disk, and their digests by name as "outputs"."""
 
     def flush() -> dict[str, Any]:
@@ -324,7 +324,7 @@ def _flushed(one: Finished, home: Path) -> Finished:
     return one._replace(what=outcome(one.unit, flush)) if "done" in one.what else one
 
 
-def _moved(task: Task, one: Finished, home: Path) -> dict[str, Any]:
+def _moved(task: Task, one: FinishedUnit, home: Path) -> dict[str, Any]:
     """The outcome of a unit once its files are in the output folder."""
 
     def move() -> dict[str, Any]:

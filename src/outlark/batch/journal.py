@@ -23,7 +23,7 @@ from outlark.batch.task import WORK_FOLDER, Fingerprint, Sources, Task
 from outlark.errors import InputError, ModelFileError
 from outlark.files.io import NOT_REGULAR, is_endless, is_url, mark_of, sync_folders, without_doubles
 
-#: In an output folder.
+#: The journal within an output folder, which it marks as that of a run.
 JOURNAL = Path(WORK_FOLDER, "journal.jsonl")
 #: States of the lines.
 LINE_DONE, LINE_FAILED, LINE_PART = "done", "failed", "part"

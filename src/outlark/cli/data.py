@@ -18,8 +18,8 @@ SETS = {
     "great-tits": "20 songs of two great tits, 175 notes of 8 types in Raven selection tables; 3 MB, 8 MB to download",
 }
 #: To learn from: the first song by name.
-FIRST = "2021-B32-0415_05-11.Table.1.selections.txt"
-SYNTHETIC = ("20240512_053000.Table.1.selections.txt", "wood", "found", "--max-examples", "6")
+FIRST_SONG_TABLE = "2021-B32-0415_05-11.Table.1.selections.txt"
+SYNTHETIC_TRIAL = ("20240512_053000.Table.1.selections.txt", "wood", "found", "--max-examples", "6")
 
 
 @click.command()
@@ -54,10 +54,10 @@ def command(action: str, name: str | None, to: str | None, wheel: str | None, qu
         if wheel:
             raise click.UsageError("--wheel goes with great-tits")
         folder = _made(to)
-        more = {"replaced": [], "next": _next(folder, *SYNTHETIC)}
+        more = {"replaced": [], "next": _next(folder, *SYNTHETIC_TRIAL)}
     else:
         folder, replaced = _got(to, wheel, quiet)
-        more = {"replaced": replaced, "next": _next(folder, FIRST, "tits", "found-tits")}
+        more = {"replaced": replaced, "next": _next(folder, FIRST_SONG_TABLE, "tits", "found-tits")}
     if as_json:
         answer({"name": name, "folder": str(folder), **more})
         return

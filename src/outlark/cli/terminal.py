@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import click
 
-from outlark.commands import Alert, Remark, Result, TextTable
+from outlark.commands import Alert, ProgressCallback, Remark, Result, TextTable
 from outlark.plain_text import looks_numeric, number_of, visible, visible_json
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def steps(quiet: bool) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def counted(quiet: bool, what: str) -> Iterator[Callable[[int, int], None]]:
+def counted(quiet: bool, what: str) -> Iterator[ProgressCallback]:
     """A function that shows how many of how many are done."""
     with _bar(quiet) as update:
         yield lambda done, total: update(done, total, f"{done} of {total} {what}")

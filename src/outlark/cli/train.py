@@ -12,6 +12,7 @@ import click
 from outlark.batch.journal import sha256_of
 from outlark.cli import options, thresholds
 from outlark.cli.terminal import finish, steps
+from outlark.commands import ProgressCallback
 from outlark.errors import InputError, ModelFileError
 from outlark.plain_text import number_of
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from outlark.commands.train.learning import Learnt
     from outlark.embeddings import BirdNET
 
-#: Called with the number of files read so far and in total.
-Watch = Callable[[int, int], None]
 #: Options that cannot be changed when a model is trained again.
 SETTLED = ("paper", "embedding", "trim")
 
@@ -31,7 +30,7 @@ class Plan(NamedTuple):
 
     labels: Sequence[Any]
     n_notes: int | None
-    learn: "Callable[[Watch], Learnt]"
+    learn: "Callable[[ProgressCallback], Learnt]"
 
 
 @click.command()
@@ -171,7 +170,7 @@ def _from_examples(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
         raise InputError("--paper is the system as published, which has no negatives; omit one of them")
     found = found.at_most(given["max_examples"]) if given["max_examples"] else found
 
-    def learnt(watch: Watch) -> "Learnt":
+    def learnt(watch: ProgressCallback) -> "Learnt":
         detector = FrameDetector.paper() if given["paper"] else NoteDetector(embedding=_embedding(given["embedding"]))
         return learn(found, detector, channel=_channel(given), trim=given["trim"], watch=watch)
 

@@ -1,6 +1,6 @@
 """What each command does, without the command line: `Result` is what a command found, for programs and for people."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 #: Names that `listing` shows in a line, and lines that `listed` shows.
 NAMES_SHOWN, LINES_SHOWN = 5, 20
+#: Called with the number of files or recordings done so far and in total.
+ProgressCallback = Callable[[int, int], None]
 
 
 class Remark(str):

@@ -4,7 +4,7 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -19,7 +19,7 @@ from outlark.audio.clips import storage, write_clip
 from outlark.audio.header import RecorderTime
 from outlark.audio.recording import PartReader, Recording
 from outlark.audio.sound_files import SoundFiles
-from outlark.commands import Line, Remark, check_labels, on_failures, recording_of
+from outlark.commands import Line, ProgressCallback, Remark, check_labels, on_failures, recording_of
 from outlark.commands.tables import by_origin, named_tables, passed_over, without_copies
 from outlark.commands.train.examples import skipped_in_words, spread_evenly
 from outlark.errors import InputError, OutlarkError, Problem
@@ -47,7 +47,7 @@ def make_clips(
     overwrite: bool,
     pad_s: float,
     format: str | None,
-    watch: Callable[[int, int], None],
+    watch: ProgressCallback,
     **wanted: Any,
 ) -> "Cut":
     """Cut the notes in annotation files, or folders of them, that are `wanted` (see `choose`), out of their recordings.
@@ -307,7 +307,7 @@ def cut(
     *,
     pad_s: float = 0.0,
     format: str | None = None,
-    watch: Callable[[int, int], None] = lambda done, total: None,
+    watch: ProgressCallback = lambda done, total: None,
 ) -> tuple[list[WrittenClip], list[Problem]]:
     """Write what `choose` found to files: folder / class / recording_onset, replacing those with the same names.
 

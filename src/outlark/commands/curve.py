@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from outlark.annotations import Annotation
-from outlark.commands import Line, TextTable
+from outlark.commands import Line, ProgressCallback, TextTable
 from outlark.commands.evaluation import Compared, event_scores, is_answer
 from outlark.commands.figures import BLUE, GREEN, GREY, ORANGE, plain_axis
 from outlark.detection.detector import NoteDetector
@@ -240,7 +240,7 @@ def curves_of_model(
     heard: Callable[[Compared], Any],
     *,
     precision: float | None = None,
-    watch: Callable[[int, int], None] = lambda done, total: None,
+    watch: ProgressCallback = lambda done, total: None,
 ) -> list[ClassCurve]:
     """The same from detecting notes again at many thresholds; `heard` gives the sound or the scores of a recording."""
 

@@ -1,6 +1,6 @@
 """`outlark evaluate`: detections against reference annotations, and with --curve against other thresholds."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from outlark.audio.sound_files import pair_names
 from outlark.batch.engine import opened
 from outlark.batch.journal import sha256_of
 from outlark.batch.task import SCORES_SUFFIX
-from outlark.commands import Line, Remark, TextTable, check_labels, listing, on_refused
+from outlark.commands import Line, ProgressCallback, Remark, TextTable, check_labels, listing, on_refused
 from outlark.commands.curve import Curves, curves_of_model, curves_of_tables
 from outlark.commands.evaluation import (
     MEAN,
@@ -179,7 +179,7 @@ def with_curves(
     *,
     channel: int | str = "mix",
     precision: float | None = None,
-    watch: Callable[[int, int], None] = lambda done, total: None,
+    watch: ProgressCallback = lambda done, total: None,
 ) -> EvaluationResult:
     """With the curve of each class: from a model (its path and detector), or from the scores in the detections."""
     recordings, classes = result.matched.recordings, result.measured.classes

@@ -16,7 +16,7 @@ from outlark.errors import AudioError, InputError
 from outlark.segments import Segment
 
 #: Sample formats, little-endian, and their bytes.
-KINDS = {"int16": 2, "int24": 3, "int32": 4, "float32": 4}
+SAMPLE_BYTES = {"int16": 2, "int24": 3, "int32": 4, "float32": 4}
 
 
 class PCM:
@@ -33,7 +33,7 @@ class PCM:
 
     def __init__(self, kind: str, channels: int = 1) -> None:
         self.kind, self.channels = kind, channels
-        self.bytes_each = KINDS[kind] * channels
+        self.bytes_each = SAMPLE_BYTES[kind] * channels
         self.n_samples = 0
         self._held = b""
 

@@ -1,7 +1,7 @@
 """`outlark summary`: what a run has analysed and found, from its journal and its annotation files."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from pathlib import Path
@@ -16,7 +16,7 @@ from outlark.audio.sound_files import AUTO, site_of
 from outlark.batch.journal import LINE_DONE, LINE_FAILED, last_lines
 from outlark.batch.report import PARQUET_SEGMENTS
 from outlark.batch.task import SCORES_SUFFIX
-from outlark.commands import Line, Remark, TextTable, check_labels, listing
+from outlark.commands import Line, ProgressCallback, Remark, TextTable, check_labels, listing
 from outlark.commands.tally import (
     TIME_UNKNOWN,
     AnalysedRecording,
@@ -33,7 +33,6 @@ from outlark.version import __version__
 
 #: Rows that are printed; -o writes all.
 ROWS_SHOWN = 60
-Watch = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +198,7 @@ def summarise_run(
     format: str | None = None,
     zone: tzinfo | None = None,
     confidence: float = 0.95,
-    watch: Watch = lambda done, total: None,
+    watch: ProgressCallback = lambda done, total: None,
 ) -> RunSummary:
     """Count the notes of a run, of these classes or of all; those of its model have rows even without a note."""
     tally, missing = count(results, format, zone, watch)
@@ -274,7 +273,7 @@ def count(
     results: RunContents,
     format: str | None = None,
     zone: tzinfo | None = None,
-    watch: Watch = lambda done, total: None,
+    watch: ProgressCallback = lambda done, total: None,
 ) -> tuple[Tally, list[Problem]]:
     """Count all recordings whose annotation files can be read; list the others.
 
@@ -311,7 +310,11 @@ def _counted_once(results: RunContents, missing: Sequence[Problem]) -> tuple[lis
 
 
 def _count_tables(
-    results: RunContents, analysed: Sequence[AnalysedRecording], wanted: Sequence[str], tally: Tally, watch: Watch
+    results: RunContents,
+    analysed: Sequence[AnalysedRecording],
+    wanted: Sequence[str],
+    tally: Tally,
+    watch: ProgressCallback,
 ) -> list[Problem]:
     missing = []
     for number, one in enumerate(analysed, start=1):
@@ -346,7 +349,11 @@ def _partitioned(output: Path) -> Path | None:
 
 
 def _count_partitioned(
-    folder: Path, analysed: Sequence[AnalysedRecording], segments: Mapping[str, int], tally: Tally, watch: Watch
+    folder: Path,
+    analysed: Sequence[AnalysedRecording],
+    segments: Mapping[str, int],
+    tally: Tally,
+    watch: ProgressCallback,
 ) -> list[Problem]:
     """Count the recordings of which the Parquet holds as many segments as the journal says; list the others."""
     rows: Counter[str] = Counter()

@@ -17,10 +17,9 @@ from outlark.annotations.formats import (
 )
 from outlark.annotations.other_programs import ends_in_score
 from outlark.audio.sound_files import recording_of_table
+from outlark.batch.journal import JOURNAL
 from outlark.errors import AnnotationError, InputError, Problem
 
-#: Marks the output folder of a run (`outlark.batch.journal`).
-JOURNAL = Path(".outlark", "journal.jsonl")
 #: Starts the reason of a row that somebody annotated in the review page.
 BY_HAND = "by hand"
 #: An annotation file, and the recording that its name suggests.

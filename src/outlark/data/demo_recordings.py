@@ -12,12 +12,12 @@ from outlark.annotations import Annotation, write_annotations
 from outlark.data.synthetic import SAMPLE_RATE, note
 
 #: Kind of note → how many each recording holds. The last two are not annotated: to whoever trains, they are unknown.
-KINDS = {"tuti-D": 12, "tuti-F": 11, "cach-Z": 9, "cach-E": 8, "tuti-A": 7}
-ANNOTATED = tuple(KINDS)[:3]
+NOTES_PER_RECORDING = {"tuti-D": 12, "tuti-F": 11, "cach-Z": 9, "cach-E": 8, "tuti-A": 7}
+ANNOTATED = tuple(NOTES_PER_RECORDING)[:3]
 SECONDS = 60.0
 #: Root mean square of hiss and wind.
 HISS, WIND = 0.0015, 0.006
-FIRST, APART, N_RECORDINGS = datetime(2024, 5, 12, 5, 30), timedelta(minutes=45), 4
+FIRST_START, START_INTERVAL, N_RECORDINGS = datetime(2024, 5, 12, 5, 30), timedelta(minutes=45), 4
 
 
 class Placed(NamedTuple):
@@ -32,11 +32,11 @@ def demo_sound(seed: int) -> tuple[np.ndarray, list[Placed]]:
     """A minute of notes in random order, and where they are.
 
     >>> samples, placed = demo_sound(0)
-    >>> len(samples) / SAMPLE_RATE, len(placed) == sum(KINDS.values())
+    >>> len(samples) / SAMPLE_RATE, len(placed) == sum(NOTES_PER_RECORDING.values())
     (60.0, True)
     """
     rng = np.random.default_rng([seed, 20240512])
-    order = rng.permutation([kind for kind, n in KINDS.items() for _ in range(n)])
+    order = rng.permutation([kind for kind, n in NOTES_PER_RECORDING.items() for _ in range(n)])
     notes = [note(str(kind), rng, variation=1.5) * 10 ** (rng.uniform(-26, 0) / 20) for kind in order]
     n = round(SECONDS * SAMPLE_RATE)
     gaps = rng.exponential(size=len(notes) + 1) + 0.25
@@ -61,7 +61,7 @@ def write_sound(path: Path, seed: int) -> None:
 
 def demo_files(folder: Path) -> dict[Path, Path]:
     """By recording, its Raven selection table."""
-    paths = [folder / f"{FIRST + number * APART:%Y%m%d_%H%M%S}.wav" for number in range(N_RECORDINGS)]
+    paths = [folder / f"{FIRST_START + number * START_INTERVAL:%Y%m%d_%H%M%S}.wav" for number in range(N_RECORDINGS)]
     return {path: path.with_suffix(".Table.1.selections.txt") for path in paths}
 
 

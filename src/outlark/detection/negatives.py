@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from outlark.detection.model import NoteModel
 
 #: At most this many samples describe what a class rejects, those that score highest: more would be slow.
-MAX_SAMPLES = 500
+MAX_NEGATIVES = 500
 #: Starts scored together.
 STARTS_TOGETHER = 4096
 #: Nothing below this score is a note or, with a second stage, a candidate: weaker scores need no comparison.
@@ -108,7 +108,7 @@ def spans_within(model: "NoteModel", frames: Frames, segment: Segment, c: int, l
     return Spans(np.concatenate(samples), np.concatenate(scores))
 
 
-def nearest_first(spans: Spans, of_class: Description, before: np.ndarray, most: int = MAX_SAMPLES) -> np.ndarray:
+def nearest_first(spans: Spans, of_class: Description, before: np.ndarray, most: int = MAX_NEGATIVES) -> np.ndarray:
     """The samples (m, d) that describe what a class rejects: the earlier ones, and new ones until all are rejected.
 
     New ones are added one by one, each the highest-scoring of those still nearer to the class than to what it rejects,

@@ -17,11 +17,12 @@ from outlark.detection.edges import learn_edges
 from outlark.detection.front_end_choice import choose_front_end
 from outlark.detection.model import NoteModel
 from outlark.detection.scorer import contrast_of
-from outlark.detection.second_stage import Embedding, SecondStage
+from outlark.detection.second_stage import SecondStage
 from outlark.detection.thresholds import absolute_threshold, odd_one, trained_thresholds
 from outlark.detection.training import Material, check_material, training_record
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.base import Frames
+from outlark.features.clip import Embedding
 from outlark.features.note import NoteFrontEnd
 from outlark.maths.description import describe, score
 from outlark.maths.nearest import least_distances_without
@@ -41,7 +42,7 @@ LENGTH_SCALE = 1.0
 #: ρ = σ_reg²/σ².
 RATIO = 0.1
 #: Copies of another pitch are included if they raise the scores of notes from other recordings by this factor.
-WORTHWHILE = 1.15
+MIN_PITCH_GAIN = 1.15
 #: This many notes of a class, from as many recordings as possible, are enough to tell whether pitch matters.
 ENOUGH_FOR_PITCH = 8
 #: Distances below this are rounding.
@@ -271,7 +272,7 @@ def pitch_matters(front_end: NoteFrontEnd, notes: Sequence[AnnotatedNote], lengt
         np.concatenate([*left_out_scores(front_end, some, lengths, pitch=pitch, apart=True), []])
         for pitch in (False, True)
     )
-    return not len(plain) or float(np.median(moved / np.maximum(plain, 1e-9))) > WORTHWHILE
+    return not len(plain) or float(np.median(moved / np.maximum(plain, 1e-9))) > MIN_PITCH_GAIN
 
 
 def _left_out_of_class(

@@ -8,19 +8,17 @@ minute, so a large model is affordable. Spectra distinguish the notes of one bir
 knows what stays the same across birds, places and recorders.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
-from outlark.features.clip import embedded
+from outlark.features.clip import Embedding, embedded
 from outlark.segments import Segment
 
-Embedding = Callable[[np.ndarray, int], ArrayLike]
 #: Candidates reach this share of the threshold of the spectra.
 CANDIDATE_SHARE = 0.4
 #: τ₂ of an embedding without an attribute ``threshold``. With BirdNET's inner layer, .09 to .12 is best for songs in

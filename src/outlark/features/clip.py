@@ -24,6 +24,7 @@ MARGIN_OCTAVES, LEAST_OCTAVES = 0.5, 1.0
 LEAST_BANDS = 8
 #: Quantile of the levels of a band that is taken as its noise floor.
 FLOOR_QUANTILE = 0.1
+#: ``embedding(samples, sample_rate)`` → vector (d,).
 Embedding = Callable[[np.ndarray, int], ArrayLike]
 
 

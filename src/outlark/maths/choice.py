@@ -125,7 +125,7 @@ RATIOS = (1e-1, 1e-2, 1e-4)
 MIDDLE_RATIO = 1e-2
 CHOICE_FOLDS = 5
 #: A smaller ρ is only chosen if it lowers the error, 1 - AUC, below this share: less is chance with few notes.
-WORTHWHILE = 0.9
+MAX_ERROR_RATIO = 0.9
 
 
 class ChoiceTrial(NamedTuple):
@@ -219,6 +219,6 @@ def choose(
     attempts = [best if ratio == middle else attempt(best.metric, ratio) for ratio in ratios]
     winner = attempts[0]
     for trial in attempts[1:]:
-        if 1.0 - trial.auc < WORTHWHILE * (1.0 - winner.auc):
+        if 1.0 - trial.auc < MAX_ERROR_RATIO * (1.0 - winner.auc):
             winner = trial
     return winner, trials

@@ -46,12 +46,12 @@ def least_distances_without(
     array([0.339194, 0.339865])
     """
     P, kernel = model.precision, Kernel(model.X, model.ell, model.ratio)
-    searches = (_Search(P, G, kernel, Z) for G, Z in zip(parts, candidates, strict=True))
+    searches = (_NearestSearch(P, G, kernel, Z) for G, Z in zip(parts, candidates, strict=True))
     found = [best for together in _chunks(searches) for best in _least_of(P, together)]
     return np.array(found)
 
 
-class _Search:
+class _NearestSearch:
     """For the nearest of some candidates (m, d)."""
 
     def __init__(self, P: np.ndarray, part: np.ndarray, kernel: Kernel, Z: np.ndarray) -> None:
@@ -102,8 +102,8 @@ class _Search:
         return chosen
 
 
-def _chunks(searches: Iterator[_Search]) -> Iterator[list[_Search]]:
-    together: list[_Search] = []
+def _chunks(searches: Iterator[_NearestSearch]) -> Iterator[list[_NearestSearch]]:
+    together: list[_NearestSearch] = []
     for search in searches:
         together.append(search)
         if sum(s.k.nbytes for s in together) > MAX_SHARED_BYTES:
@@ -113,7 +113,7 @@ def _chunks(searches: Iterator[_Search]) -> Iterator[list[_Search]]:
         yield together
 
 
-def _least_of(P: np.ndarray, searches: Sequence[_Search]) -> list[float]:
+def _least_of(P: np.ndarray, searches: Sequence[_NearestSearch]) -> list[float]:
     """The result of each search; all take their steps together, so that P is read once for all."""
     while running := [search for search in searches if search.next]:
         Pk = np.concatenate([search.k[search.next] for search in running]) @ P

@@ -16,7 +16,7 @@ from outlark.review.project import (
     Body,
     Current,
     Id,
-    Key,
+    IdempotencyKey,
     KeyField,
     Number,
     Project,
@@ -134,7 +134,7 @@ def annotations(recording: Asked, project: Current) -> list[Answer]:
 
 
 @routes.post("/annotations", status_code=201)
-def annotate(body: NewAnnotation, project: Current, key: Key = None) -> Answer:
+def annotate(body: NewAnnotation, project: Current, key: IdempotencyKey = None) -> Answer:
     """Annotate a note by hand."""
     with changing(project, key, "annotate") as action:
         t0, t1 = _span(project.recording(body.recording_id), body.t0, body.t1)
@@ -145,7 +145,7 @@ def annotate(body: NewAnnotation, project: Current, key: Key = None) -> Answer:
 
 
 @routes.patch("/annotations/{annotation_id}")
-def change(annotation_id: Id, body: ChangedAnnotation, project: Current, key: Key = None) -> Answer:
+def change(annotation_id: Id, body: ChangedAnnotation, project: Current, key: IdempotencyKey = None) -> Answer:
     """Move the edges of an annotation, or change its class."""
     with changing(project, key, "change") as action:
         row = project.existing("annotation", annotation_id)
@@ -160,7 +160,7 @@ def change(annotation_id: Id, body: ChangedAnnotation, project: Current, key: Ke
 
 
 @routes.delete("/annotations/{annotation_id}")
-def remove(annotation_id: Id, project: Current, key: Key = None) -> Answer:
+def remove(annotation_id: Id, project: Current, key: IdempotencyKey = None) -> Answer:
     with changing(project, key, "delete") as action:
         project.existing("annotation", annotation_id)
         action.delete("annotation", annotation_id)
@@ -183,7 +183,7 @@ def _check_class(project: Project, class_id: int | None) -> None:
 
 
 @routes.post("/reviews", status_code=201)
-def judge(body: Verdict, project: Current, key: Key = None) -> Answer:
+def judge(body: Verdict, project: Current, key: IdempotencyKey = None) -> Answer:
     """A verdict on a detection becomes an annotation, and replaces an earlier verdict.
 
     It is stored for the place in `found`, as the page showed it, if the detection has been replaced since.
@@ -264,7 +264,7 @@ def _forget_verdicts(project: Project, action: Action, found: Row) -> None:
 
 
 @routes.post("/classes", status_code=201)
-def new_class(body: NewName, project: Current, key: Key = None) -> Answer:
+def new_class(body: NewName, project: Current, key: IdempotencyKey = None) -> Answer:
     """A class without examples."""
     with changing(project, key, "") as action:
         _insert_class(project, action, body.name, "new class {}")
@@ -272,7 +272,7 @@ def new_class(body: NewName, project: Current, key: Key = None) -> Answer:
 
 
 @routes.patch("/classes/{class_id}")
-def rename_class(class_id: Id, body: NewName, project: Current, key: Key = None) -> Answer:
+def rename_class(class_id: Id, body: NewName, project: Current, key: IdempotencyKey = None) -> Answer:
     with changing(project, key, "") as action:
         action.kind = f"rename {project.existing('class', class_id)['name']}"
         others = [name for number, name in project.class_names().items() if number != class_id]
@@ -281,7 +281,7 @@ def rename_class(class_id: Id, body: NewName, project: Current, key: Key = None)
 
 
 @routes.delete("/classes/{class_id}")
-def remove_class(class_id: Id, project: Current, key: Key = None) -> Answer:
+def remove_class(class_id: Id, project: Current, key: IdempotencyKey = None) -> Answer:
     """Delete a class and its annotations."""
     with changing(project, key, "") as action:
         action.kind = f"delete class {project.existing('class', class_id)['name']}"
@@ -297,7 +297,7 @@ def members(cluster_id: Id, project: Current) -> list[Answer]:
 
 
 @routes.post("/clusters/{cluster_id}/promote", status_code=201)
-def promote(cluster_id: Id, body: Promotion, project: Current, key: Key = None) -> Answer:
+def promote(cluster_id: Id, body: Promotion, project: Current, key: IdempotencyKey = None) -> Answer:
     """Make a class of a group of unknown sounds."""
     with changing(project, key, "") as action:
         project.existing("cluster", cluster_id)
@@ -320,7 +320,7 @@ def _insert_class(project: Project, action: Action, name: str, kind: str) -> int
 
 
 @routes.put("/thresholds")
-def set_thresholds(body: Thresholds, project: Current, key: Key = None) -> Answer:
+def set_thresholds(body: Thresholds, project: Current, key: IdempotencyKey = None) -> Answer:
     """Move thresholds; `decide` applies them."""
     project.jobs.check_idle()
     with changing(project, key, "move threshold") as action:
@@ -339,13 +339,13 @@ def set_thresholds(body: Thresholds, project: Current, key: Key = None) -> Answe
 
 
 @routes.post("/undo")
-def undo(project: Current, body: Undo | None = None, key: Key = None) -> Answer:
+def undo(project: Current, body: Undo | None = None, key: IdempotencyKey = None) -> Answer:
     of = None if body is None else body.of
     return _turned(project, key, lambda: project.store.undo(of), undone=True)
 
 
 @routes.post("/redo")
-def redo(project: Current, key: Key = None) -> Answer:
+def redo(project: Current, key: IdempotencyKey = None) -> Answer:
     return _turned(project, key, project.store.redo, undone=False)
 
 

@@ -40,7 +40,7 @@ from outlark.segments import Segment
 #: Recordings of the demonstration.
 DEMO_NAMES = ("demo_20240512_053000.wav", "demo_20240512_061500.wav")
 #: Finished recordings by name: their lines in the journal.
-Finished = Mapping[str, Mapping[str, Any]]
+FinishedRecordings = Mapping[str, Mapping[str, Any]]
 #: How the remarks of a run from results begin.
 FROM_RESULTS = "from the results in"
 
@@ -145,7 +145,7 @@ def _demo(folder: Path) -> list[tuple[Path, str]]:
 
 
 def _import_results(
-    project: Project, folder: Path, done: Finished, model: Path | None = None, audio: Sequence[Path] = ()
+    project: Project, folder: Path, done: FinishedRecordings, model: Path | None = None, audio: Sequence[Path] = ()
 ) -> list[Problem]:
     """Store the annotation files of a run as a run of the page; returns those that could not be read.
 
@@ -176,7 +176,7 @@ def _import_results(
     return problems
 
 
-def _recordings(project: Project, done: Finished) -> dict[str, ProjectRecording]:
+def _recordings(project: Project, done: FinishedRecordings) -> dict[str, ProjectRecording]:
     """Name in the results → its recording: the one with its bytes, else the one where it was.
 
     Recordings of other folders may have the same name. Of copies it is the one where it was, or the nearest.
@@ -204,14 +204,14 @@ def _show_results(project: Project, run_id: int, *, new: bool = False) -> None:
         runs.show(project, run_id, "results of detect")
 
 
-def _known(project: Project, done: Finished) -> Row | None:
+def _known(project: Project, done: FinishedRecordings) -> Row | None:
     """The run that holds results of this model with these settings, or None."""
     every = [project.run(row["id"]) for row in project.store.rows("SELECT id FROM run ORDER BY id DESC")]
     same = (run for run in every if run and run["health"].get("results", {}).get("identity") == _identity(done))
     return next(same, None)
 
 
-def _identity(done: Finished) -> str:
+def _identity(done: FinishedRecordings) -> str:
     """Of the model and the settings."""
     return json.dumps(next(iter(done.values()))["identity"], sort_keys=True)
 
@@ -228,7 +228,12 @@ def _read(tables: Mapping[ProjectRecording, Path]) -> tuple[dict[ProjectRecordin
 
 
 def _new_run(
-    project: Project, folder: Path, done: Finished, labels: list[str], model: Path | None, audio: Sequence[Path]
+    project: Project,
+    folder: Path,
+    done: FinishedRecordings,
+    labels: list[str],
+    model: Path | None,
+    audio: Sequence[Path],
 ) -> int:
     """A run without results yet; its number."""
     thresholds, kept, given = _thresholds(done, labels), None, None
@@ -271,14 +276,14 @@ def _store(
         )  # fmt: skip
 
 
-def _model_nearby(folder: Path, done: Finished) -> Path | None:
+def _model_nearby(folder: Path, done: FinishedRecordings) -> Path | None:
     """The model that made the results, if it is in their folder or beside it."""
     files = [*sorted(folder.glob("*.outlark")), *sorted(folder.absolute().parent.glob("*.outlark"))]
     return next((path for path in files if path.is_file() and sha256_of(path) == _sha256(done)), None)
 
 
 def _model(
-    project: Project, path: Path, done: Finished, audio: Sequence[Path]
+    project: Project, path: Path, done: FinishedRecordings, audio: Sequence[Path]
 ) -> tuple[dict[str, Any], dict[str, float]]:
     """The model, copied into the project (see `training.given_model`), and its thresholds."""
     if sha256_of(path) != _sha256(done):
@@ -312,7 +317,7 @@ def _add_classes(project: Project, labels: list[str]) -> None:
                 action.insert("class", name=label, colour=number % N_COLOURS)
 
 
-def _thresholds(done: Finished, labels: list[str]) -> dict[str, float]:
+def _thresholds(done: FinishedRecordings, labels: list[str]) -> dict[str, float]:
     """As set for the run, else 0: annotation files do not hold them."""
     given = next((entry["identity"].get("thresholds") for entry in done.values()), None)
     if given is not None and len(given) == len(labels):
@@ -320,7 +325,7 @@ def _thresholds(done: Finished, labels: list[str]) -> dict[str, float]:
     return dict.fromkeys(labels, 0.0)
 
 
-def _sha256(done: Finished) -> str | None:
+def _sha256(done: FinishedRecordings) -> str | None:
     return next((entry["identity"].get("model_sha256") for entry in done.values()), None)
 
 

@@ -334,7 +334,7 @@ Seconds = Annotated[float, Query(ge=0, le=1e8, allow_inf_nan=False)]
 Run = Annotated[int | None, Query(ge=0, le=LARGEST_INTEGER)]
 #: The key of a change, by which it is known when it comes again.
 KEY_PATTERN = r"^[0-9a-z-]{8,64}$"
-Key = Annotated[str | None, Header(alias="idempotency-key", pattern=KEY_PATTERN)]
+IdempotencyKey = Annotated[str | None, Header(alias="idempotency-key", pattern=KEY_PATTERN)]
 KeyField = Annotated[str | None, Field(pattern=KEY_PATTERN)]
 
 

@@ -17,6 +17,7 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from outlark.audio.recording import Recording
+from outlark.audio.sound import DECODED_AT_ONCE
 from outlark.audio.sound_files import is_sound
 from outlark.plain_text import visible, writable
 from outlark.review import tiles
@@ -28,8 +29,6 @@ NOT_CACHED = {"cache-control": "no-store"}
 BINARY = "application/octet-stream"
 MAX_THUMBNAIL_COLUMNS = 512
 WAV_HEADER_BYTES = 44
-#: Samples that are decoded at once.
-DECODED_AT_ONCE = 2**16
 LONGEST_CLIP_S = 30.0
 #: Largest upload, and what stays free on the disk, in bytes.
 MAX_UPLOAD_BYTES, SPARE_BYTES = 4 * 2**30, 2**26

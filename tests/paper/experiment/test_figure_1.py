@@ -8,7 +8,7 @@ from matplotlib import pyplot
 from matplotlib.colors import to_hex
 
 from outlark.commands.figures import CLASS_COLOURS
-from outlark.data.synthetic import KNOWN
+from outlark.data.synthetic import KNOWN_CLASSES
 from outlark.paper.experiment.figure_1 import chosen_excerpt, figure_1
 from outlark.paper.experiment.protocol import Protocol, draw
 from outlark.segments import Segment
@@ -43,8 +43,8 @@ def test_the_stretch_has_all_known_classes_and_several_others(seed):
     notes = chosen_excerpt(drawn)
     assert 9 <= len(notes) <= 11
     labels = {note.label for note in notes}
-    assert set(KNOWN) <= labels
-    assert len(labels - set(KNOWN)) >= 3
+    assert set(KNOWN_CLASSES) <= labels
+    assert len(labels - set(KNOWN_CLASSES)) >= 3
     at = drawn.truth.index(notes[0])
     assert notes == drawn.truth[at : at + len(notes)]
     assert notes == chosen_excerpt(draw(synthetic(), Protocol(), seed))
@@ -54,7 +54,7 @@ def test_a_stretch_with_more_unknown_classes_is_better(drawn):
     labels = ["tuti-D", "tuti-F", "cach-Z", *["x"] * 8, "tuti-D", "tuti-F", "cach-Z", *"xyzwxyz"]
     truth = [Segment(start=100 * i, end=100 * (i + 1), sample_rate=1000, label=name) for i, name in enumerate(labels)]
     notes = chosen_excerpt(replace(drawn, truth=truth))
-    assert {note.label for note in notes} == {*KNOWN, *"xyzw"}
+    assert {note.label for note in notes} == {*KNOWN_CLASSES, *"xyzw"}
 
 
 def test_panels_have_units_and_titles(picture, drawn, detectors):

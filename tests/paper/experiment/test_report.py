@@ -15,7 +15,7 @@ from matplotlib.image import imread
 
 from outlark.paper.experiment.figure_1 import figure_1
 from outlark.paper.experiment.protocol import Protocol, draw
-from outlark.paper.experiment.report import SYNTHETIC, changes_in_words, report
+from outlark.paper.experiment.report import SYNTHETIC_WARNING, changes_in_words, report
 from outlark.version import __version__
 from tests.paper.experiment.example_results import (
     DETECTORS,
@@ -100,7 +100,7 @@ def test_the_picture_is_the_figure(whole):
 
 def test_it_tells_what_was_done(whole):
     text = Page(whole).text
-    assert SYNTHETIC in text
+    assert SYNTHETIC_WARNING in text
     assert "2 notes of each of the 3 known classes (tuti-D, tuti-F, cach-Z)" in text
     assert "at most 2 test notes of each class" in text
     assert "outlark experiment --seeds 3 > a & b" in text
@@ -119,7 +119,7 @@ def test_it_tells_what_was_done(whole):
 
 
 def test_made_up_notes_are_called_so_on_top_and_others_are_not(whole):
-    assert whole.index(SYNTHETIC.replace("'", "&#x27;")) < whole.index("<h2")
+    assert whole.index(SYNTHETIC_WARNING.replace("'", "&#x27;")) < whole.index("<h2")
     other = Page(report(with_mistakes(renamed({})))).text
     assert "synthetic, and" not in other
     assert "Experiment on renamed" in other

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from outlark.data.synthetic import KNOWN
+from outlark.data.synthetic import KNOWN_CLASSES
 from outlark.paper.experiment.protocol import Protocol, draw
 from outlark.paper.experiment.report import MISSING, PAPER, table_1, table_2, table_classes, table_tests
 from outlark.paper.experiment.run import Results, outcome, window_times
@@ -67,10 +67,10 @@ def test_table_1_counts_the_notes(method):
     table = table_1(results, method, 2)
     counts = Counter(note_pairs(*found[method, 2]))
     totals = Counter(note.label for note in found[method, 2][0].truth)
-    assert table.head == ("true class", "role", *KNOWN, "OOD")
-    assert [row[0] for row in table.rows if row[1] == "known"] == list(KNOWN)
+    assert table.head == ("true class", "role", *KNOWN_CLASSES, "OOD")
+    assert [row[0] for row in table.rows if row[1] == "known"] == list(KNOWN_CLASSES)
     for row in table.rows:
-        right = row[0] if row[0] in KNOWN else "OOD"
+        right = row[0] if row[0] in KNOWN_CLASSES else "OOD"
         for column, cell in zip(table.head[2:], row[2:], strict=True):
             n = counts[row[0], column]
             assert cell == (f"{n}/{totals[row[0]]}" if column == right else str(n))
@@ -85,9 +85,9 @@ def test_table_2_holds_the_means_over_the_seeds(method):
         by_seed = []
         for seed in results.seeds:
             drawn, segments = found[method.name, seed]
-            answers = [(true if true in KNOWN else "OOD", said) for true, said in pairs(drawn, segments)]
-            by_seed.append([f_of(answers, label) for label in (*KNOWN, "OOD")])
-        for c, label in enumerate((*KNOWN, "OOD")):
+            answers = [(true if true in KNOWN_CLASSES else "OOD", said) for true, said in pairs(drawn, segments)]
+            by_seed.append([f_of(answers, label) for label in (*KNOWN_CLASSES, "OOD")])
+        for c, label in enumerate((*KNOWN_CLASSES, "OOD")):
             assert row[label] == f"{np.mean([f[c] for f in by_seed]):.3f}"
         for head, last in (("macro, known", 3), ("macro, with OOD", 4)):
             means = [np.mean(f[:last]) for f in by_seed]
@@ -137,7 +137,9 @@ def test_the_figures_of_the_paper_stand_apart():
     ]:
         for name, (*classes, whole) in PAPER[level].items():
             row = cells_of(table, level, f"the paper, {name} (its own recordings)")
-            assert [row[label] for label in (*KNOWN, "OOD")] == [MISSING if f is None else f"{f:.2f}" for f in classes]
+            assert [row[label] for label in (*KNOWN_CLASSES, "OOD")] == [
+                MISSING if f is None else f"{f:.2f}" for f in classes
+            ]
             assert (row[overall], row[other]) == (f"{whole:.2f}", MISSING)
     assert "not public" in " ".join(table.notes)
 
@@ -179,7 +181,7 @@ def test_a_single_seed_has_no_error_and_no_test():
 
 def test_a_category_without_notes_prints_a_dash():
     data = synthetic()
-    only_known = replace(data, notes=tuple(note for note in data.notes if note.label in KNOWN))
+    only_known = replace(data, notes=tuple(note for note in data.notes if note.label in KNOWN_CLASSES))
     outcomes = []
     for seed in (1, 2):
         drawn = draw(only_known, SMALL, seed)

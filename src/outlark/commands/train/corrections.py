@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from outlark.annotations.formats import COMBINED
-from outlark.commands.train.examples import Example, Examples, Key, find_examples, pairs, told_apart
+from outlark.commands.train.examples import Example, ExampleKey, Examples, find_examples, pairs, told_apart
 from outlark.errors import InputError
 from outlark.plain_text import number_of
 from outlark.segments import UNKNOWN
@@ -109,7 +109,7 @@ def _ruling(place: str, tables: Sequence[Path], corrected: AnnotationFiles, foun
         left = [table for table in tables if table.name != COMBINED] or list(tables)
     else:
         left = [table for table in tables if _changed(table, corrected, found)] or list(tables)
-    said: dict[frozenset[Key], Path] = {}
+    said: dict[frozenset[ExampleKey], Path] = {}
     for table in left:
         said.setdefault(frozenset(key for key in corrected.examples.tables[table] if key[0] == place), table)
     if len(said) > 1:

@@ -24,7 +24,7 @@ from outlark.plain_text import number_of, writable
 from outlark.segments import KNOWN
 
 EXPECTED = "expected a folder with one subfolder of clips per class, or annotation files"
-Key = tuple[str, str, float, float]
+ExampleKey = tuple[str, str, float, float]
 #: Before the name of a class: not a note of it.
 NOT = "-"
 _NUMBER_LABEL = re.compile(r"\s*[-+]?\d*[.,]?\d+\s*")
@@ -54,7 +54,7 @@ class Example:
         return os.path.realpath(self.recording)
 
     @property
-    def key(self) -> Key:
+    def key(self) -> ExampleKey:
         """Equal for two rows that say the same: recording, label, start and end to the microsecond."""
         start_s, end_s = _time(self)
         return self.place, self.label, round(start_s, 6), round(end_s, 6)
@@ -102,7 +102,7 @@ class Examples:
     clips: bool
     remarks: tuple[str, ...] = ()
     negatives: tuple[Example, ...] = ()
-    tables: Mapping[Path, frozenset[Key]] = field(default_factory=dict)
+    tables: Mapping[Path, frozenset[ExampleKey]] = field(default_factory=dict)
     refused: Mapping[Path, Sequence[str]] = field(default_factory=dict)
 
     @property
@@ -164,7 +164,7 @@ def find_examples(
     Recordings are looked for in `audio` and beside each annotation file. `any_verdict` includes labelled annotations
     with the verdict unknown, ambiguous or silence; `may_be_none` accepts that there are no examples.
     """
-    search = _Search(format, label_column)
+    search = _ExampleSearch(format, label_column)
     asked = [Path(path) for path in paths]
     for path in asked:
         if path.is_dir():
@@ -192,7 +192,7 @@ def find_examples(
 # ----------------------------------------------------------- annotation files
 
 
-class _Search:
+class _ExampleSearch:
     """Clips and annotation files found so far, remarks, and by file its rows and those that are refused."""
 
     def __init__(self, format: str | None, label_column: str | int | None) -> None:
@@ -201,7 +201,7 @@ class _Search:
         #: Annotation files, and whether they were named, so that their recordings have to be found.
         self.tables: list[tuple[Table, bool]] = []
         self.remarks: list[str] = []
-        self.rows: dict[Path, set[Key]] = {}
+        self.rows: dict[Path, set[ExampleKey]] = {}
         self.refused: dict[Path, list[str]] = defaultdict(list)
 
     def add_table(self, path: Path) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 
 from outlark.audio.clips import is_long
 from outlark.audio.recording import Recording
-from outlark.commands import Alert, Line, Remark, TextTable, on_refused
+from outlark.commands import Alert, Line, ProgressCallback, Remark, TextTable, on_refused
 from outlark.commands.train.examples import Example, Examples
-from outlark.commands.train.sound import TrainingClip, Watch, by_recording, read_around
+from outlark.commands.train.sound import TrainingClip, by_recording, read_around
 from outlark.detection.detector import NoteDetector
 from outlark.detection.front_end_choice import LEAST_WINDOW
 from outlark.detection.negatives import AsGoodAsNotes, as_good_as_notes
@@ -143,7 +143,7 @@ def learn(
     *,
     channel: int | str = "mix",
     trim: bool = False,
-    watch: Watch | None = None,
+    watch: ProgressCallback | None = None,
 ) -> Learnt:
     """Train a detector, by default with default settings, on examples from `find_examples`; reject their negatives.
 
@@ -218,7 +218,9 @@ def _that_fill(
 # ---------------------------------------------------------------------- clips
 
 
-def _learn_clips(examples: Examples, detector: NoteDetector, channel: int | str, trim: bool, watch: Watch) -> Learnt:
+def _learn_clips(
+    examples: Examples, detector: NoteDetector, channel: int | str, trim: bool, watch: ProgressCallback
+) -> Learnt:
     clips: list[TrainingClip] = []
     unread: list[Problem] = []
     for number, note in enumerate(examples.notes, start=1):
@@ -275,7 +277,9 @@ def _on_margins(clips: Sequence[TrainingClip], trimmed: Sequence[TrainingClip], 
 # ---------------------------------------------------------------- annotations
 
 
-def _learn_annotations(examples: Examples, detector: NoteDetector, channel: int | str, watch: Watch) -> Learnt:
+def _learn_annotations(
+    examples: Examples, detector: NoteDetector, channel: int | str, watch: ProgressCallback
+) -> Learnt:
     sound = read_around(examples.notes, channel, watch)
     samples, notes, rates = sound.examples
     detector.fit_recordings(samples, notes, rates)
@@ -291,7 +295,9 @@ def _learn_annotations(examples: Examples, detector: NoteDetector, channel: int 
 # ------------------------------------------------------------------ negatives
 
 
-def reject(detector: NoteDetector, negatives: Sequence[Example], channel: int | str, watch: Watch) -> list[str]:
+def reject(
+    detector: NoteDetector, negatives: Sequence[Example], channel: int | str, watch: ProgressCallback
+) -> list[str]:
     """Make a trained detector reject negatives, clips and annotations; returns remarks."""
     clips = [TrainingClip.of(note, channel) for note in negatives if note.is_clip]
     of_recording = by_recording([note for note in negatives if not note.is_clip])

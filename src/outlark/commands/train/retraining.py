@@ -15,10 +15,10 @@ from typing import Any
 from outlark.annotations import Annotation
 from outlark.audio.recording import Recording
 from outlark.audio.sound_files import is_sound, sounds_within
+from outlark.commands import ProgressCallback
 from outlark.commands.train.corrections import Paths
 from outlark.commands.train.examples import Example, Examples, at_most, in_order, pairs
 from outlark.commands.train.learning import Learnt, learn, reject
-from outlark.commands.train.sound import Watch
 from outlark.detection.detector import NoteDetector
 from outlark.errors import InputError
 from outlark.plain_text import number_of
@@ -47,7 +47,7 @@ def retrain(
     audio: Paths = (),
     max_examples: int | None = None,
     channel: int | str = "mix",
-    watch: Watch | None = None,
+    watch: ProgressCallback | None = None,
 ) -> Learnt:
     """Train the detector of a model again, with its settings, on its own examples and on new ones from `reviewed`.
 

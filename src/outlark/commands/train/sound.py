@@ -7,7 +7,7 @@ side, because the noise floor looks 10 s back and 2 s ahead.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -16,6 +16,7 @@ import numpy as np
 
 from outlark.audio.clips import outside_s, without_quiet, without_silence
 from outlark.audio.recording import Recording, read
+from outlark.commands import ProgressCallback
 from outlark.commands.train.examples import Example
 from outlark.errors import AnnotationError, AudioError
 from outlark.segments import Segment
@@ -26,8 +27,6 @@ WHOLE_S = 600.0
 MARGIN_S = 15.0
 #: Annotation files round times: an annotation that ends this much after its recording ends with it.
 ROUNDING_S = 0.001
-#: Called with the number of files read so far and in total.
-Watch = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +117,7 @@ def by_recording(notes: Sequence[Example]) -> dict[Path, list[Example]]:
     return of_recording
 
 
-def read_around(notes: Sequence[Example], channel: int | str, watch: Watch) -> AnnotatedSound:
+def read_around(notes: Sequence[Example], channel: int | str, watch: ProgressCallback) -> AnnotatedSound:
     """Read what is needed of the recordings of annotated notes."""
     of_recording = by_recording(notes)
     sounds = {path: Recording(path, channel=channel) for path in of_recording}

@@ -61,7 +61,9 @@ class Dataset:
     def synthetic(cls, seed: int = NOTES_SEED) -> Self:
         """The notes of `outlark.data.synthetic`, with the classes and class sizes of Sec. 4.1."""
         notes = tuple(synthetic.notes(seed))
-        return cls(name="synthetic", notes=notes, sample_rate=synthetic.SAMPLE_RATE, known=tuple(synthetic.KNOWN))
+        return cls(
+            name="synthetic", notes=notes, sample_rate=synthetic.SAMPLE_RATE, known=tuple(synthetic.KNOWN_CLASSES)
+        )
 
     @classmethod
     def read(

@@ -17,7 +17,7 @@ from outlark.annotations import Annotation, write_annotations
 from outlark.audio.recording import for_decoder
 from outlark.commands import Line, Remark, TextTable
 from outlark.commands.figures import save_figure
-from outlark.data.synthetic import CLASSES, KNOWN
+from outlark.data.synthetic import CLASSES, KNOWN_CLASSES
 from outlark.files.io import written_aside
 from outlark.metrics.windows import mean_of_defined
 from outlark.paper.experiment.dataset import OOD, Dataset
@@ -39,7 +39,7 @@ MISSING = "–"
 BEST = "*"
 
 
-class Table(NamedTuple):
+class ReportTable(NamedTuple):
     """Cells of text under column heads, and notes below."""
 
     title: str
@@ -50,7 +50,7 @@ class Table(NamedTuple):
     def html(self) -> str:
         """A `table`, and a paragraph for each note; everything is escaped.
 
-        >>> print(Table("Notes", ("class", "found"), [("song", "12")]).html())
+        >>> print(ReportTable("Notes", ("class", "found"), [("song", "12")]).html())
         <table><caption>Notes</caption>
         <tr><th>class</th><th>found</th></tr>
         <tr><td>song</td><td>12</td></tr>
@@ -63,7 +63,7 @@ class Table(NamedTuple):
         return f"<table><caption>{_escaped(self.title)}</caption>\n{lines}</table>\n{notes}"
 
 
-def table_1(results: Results, method: str, seed: int) -> Table:
+def table_1(results: Results, method: str, seed: int) -> ReportTable:
     """True by assigned class of the notes, as in Table 1 of the paper."""
     found = results.confusion(method, seed)
     columns = [str(label) for label in found.column_labels]
@@ -72,7 +72,7 @@ def table_1(results: Results, method: str, seed: int) -> Table:
     unknown = [label for label in counts if label not in known]
     rows = [(label, "known", *_shares(counts[label], columns.index(label))) for label in known]
     rows += [(label, "unknown", *_shares(counts[label], len(columns) - 1)) for label in unknown]
-    return Table(
+    return ReportTable(
         f"True and assigned class of the notes: {results.titles[method]}, seed {seed}",
         ("true class", "role", *columns),
         rows,
@@ -80,7 +80,7 @@ def table_1(results: Results, method: str, seed: int) -> Table:
     )
 
 
-def table_2(results: Results) -> Table:
+def table_2(results: Results) -> ReportTable:
     """Mean F over the seeds by sliding window and by note: a row for each method, as in Table 2 of the paper."""
     columns = [*results.categories(), OVER_KNOWN, OVER_ALL]
     rows: list[tuple[str, ...]] = []
@@ -92,7 +92,7 @@ def table_2(results: Results) -> Table:
             cells = (_f(v, c) + mark for v, c, mark in zip(row, columns, marks, strict=True))
             rows.append((level, of_row.title, *cells))
         rows += _paper_rows(results, level, columns)
-    return Table(
+    return ReportTable(
         f"F, mean of {number_of(len(results.seeds), 'seed')}",
         ("level", "method", *columns),
         rows,
@@ -100,10 +100,10 @@ def table_2(results: Results) -> Table:
     )
 
 
-def table_tests(results: Results, ours: str) -> Table:
+def table_tests(results: Results, ours: str) -> ReportTable:
     """A method against each other one: differences and paired tests, by window and by note."""
     others = [one for one in results.methods if one.name != ours]
-    return Table(
+    return ReportTable(
         f"{results.titles[ours]}, minus each other method",
         (
             "other method",
@@ -117,14 +117,14 @@ def table_tests(results: Results, ours: str) -> Table:
     )
 
 
-def table_classes(data: Dataset) -> Table:
+def table_classes(data: Dataset) -> ReportTable:
     """How many notes each class has, from how many groups, and its role."""
     rows = []
     for label in data.labels:
         role = "drawn anew for each seed" if data.known is None else "known" if label in data.known else "unknown"
         groups = {note.group for note in data.notes if note.label == label}
         rows.append((label, role, str(data.counts[label]), str(len(groups)) if data.grouped else MISSING))
-    return Table(f"Classes of {data.name}", ("class", "role", "notes", "groups"), rows)
+    return ReportTable(f"Classes of {data.name}", ("class", "role", "notes", "groups"), rows)
 
 
 def is_synthetic(data: Dataset) -> bool:
@@ -168,8 +168,8 @@ def _paper_rows(results: Results, level: str, columns: list[str]) -> Iterator[tu
         return
     for name, (*classes, overall_f) in PAPER[level].items():
         figures: dict[str, float | None] = {OVERALL[level]: overall_f}
-        if columns[:-2] == [*KNOWN, OOD]:  # else its classes are others
-            figures |= dict(zip([*KNOWN, OOD], classes, strict=True))
+        if columns[:-2] == [*KNOWN_CLASSES, OOD]:  # else its classes are others
+            figures |= dict(zip([*KNOWN_CLASSES, OOD], classes, strict=True))
         cells = (figures.get(column) for column in columns)
         printed = (MISSING if f is None else f"{f:.2f} " for f in cells)
         yield (level, f"the paper, {name} (its own recordings)", *printed)
@@ -204,7 +204,7 @@ def _p(p: float) -> str:
 #: The method as published, whose Table 1 is shown beside ours.
 PUBLISHED = "mddkm-paper"
 CLIP = "test_clip.wav"
-SYNTHETIC = (
+SYNTHETIC_WARNING = (
     "The recordings of the paper are not public. These notes are synthetic, and results on them are not the paper's "
     "results."
 )
@@ -291,7 +291,7 @@ def report(results: Results, *, figure_1: bytes = b"", command: str | None = Non
     }
     synthetic = is_synthetic(results.data)
     title = html.escape(f"Experiment on {'synthetic notes' if synthetic else results.data.name}")
-    warning = f"<p><strong>{html.escape(SYNTHETIC)}</strong></p>\n" if synthetic else ""
+    warning = f"<p><strong>{html.escape(SYNTHETIC_WARNING)}</strong></p>\n" if synthetic else ""
     body = "".join(f"<h2>{name}</h2>\n{text}" for name, text in sections.items() if text)
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'

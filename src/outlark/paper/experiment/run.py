@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -16,6 +16,7 @@ from joblib import Parallel, delayed
 from scipy.stats import ttest_rel, wilcoxon
 from threadpoolctl import threadpool_limits
 
+from outlark.commands import ProgressCallback
 from outlark.errors import InputError
 from outlark.files.io import written_aside
 from outlark.metrics import ConfusionMatrix, Events, FScores, event_f, note_f, note_labels, window_f
@@ -235,7 +236,7 @@ def run(
     methods: Sequence[str],
     seeds: Iterable[int] = range(1, 51),
     n_jobs: int = 1,
-    watch: Callable[[int, int], None] = lambda done, total: None,
+    watch: ProgressCallback = lambda done, total: None,
     checkpoint: "Checkpoint | None" = None,
 ) -> Results:
     """Every method, by its name (`outlark.paper.experiment.methods.method`), on the draws of every seed.

@@ -24,7 +24,7 @@ from outlark.paper.learnt_thresholds import SEARCH_AROUND, SINGLE_NOTE_SHARE, no
 from outlark.segments import Segment
 
 #: A patch weaker than this share of the strongest is rounding error and has no shape to compare.
-NOTHING = 1e-4
+LEAST_PATCH_NORM = 1e-4
 
 
 class Template(NamedTuple):
@@ -145,11 +145,12 @@ def correlations(spectra: np.ndarray, template: np.ndarray) -> np.ndarray:
     if len(spectra) < n:
         return np.empty(0)
     shape = template - template.mean()
-    shape /= max(float(np.linalg.norm(shape)), NOTHING)
+    shape /= max(float(np.linalg.norm(shape)), LEAST_PATCH_NORM)
     products = oaconvolve(spectra, shape[::-1], mode="valid", axes=0).sum(axis=1)
     sums, squares = _sums_over(spectra.sum(axis=1), n), _sums_over(np.einsum("ij,ij->i", spectra, spectra), n)
     norms = np.sqrt(np.maximum(squares - sums**2 / size, 0.0))
-    return np.divide(products, norms, out=np.zeros(len(products)), where=norms > NOTHING * max(norms.max(), NOTHING))
+    audible = norms > LEAST_PATCH_NORM * max(norms.max(), LEAST_PATCH_NORM)
+    return np.divide(products, norms, out=np.zeros(len(products)), where=audible)
 
 
 def _sums_over(values: np.ndarray, n: int) -> np.ndarray:
