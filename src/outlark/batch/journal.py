@@ -18,7 +18,6 @@ from os import PathLike
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from outlark.annotations.formats import FORMATS
 from outlark.batch.task import WORK_FOLDER, Fingerprint, Sources, Task
 from outlark.errors import InputError, ModelFileError
 from outlark.files.io import NOT_REGULAR, is_endless, is_url, mark_of, sync_folders, without_doubles
@@ -118,7 +117,7 @@ def entries_in(path: Path) -> Iterator[dict[str, Any]]:
             if not isinstance(entry, dict) or not isinstance(entry.get("recording"), str):
                 continue
             if entry.get("state") in NEEDED:
-                if not entry.keys() >= NEEDED[entry["state"]]:
+                if not entry.keys() >= NEEDED[entry["state"]] or not isinstance(entry["outputs"], dict):
                     continue
                 if entry["identity"] != shared:
                     shared = entry["identity"]
@@ -248,6 +247,8 @@ def keep_edited(task: Task, entries: Iterable[Mapping[str, Any]]) -> list[str]:
 
     `entries` are the lines of the journal about the recordings that are done again.
     """
+    from outlark.annotations.formats import FORMATS  # slow to import
+
     replaced = tuple(FORMATS[name].suffix for name in task.formats)
     kept = []
     for entry in entries:
