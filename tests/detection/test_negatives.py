@@ -334,4 +334,4 @@ def test_a_file_keeps_them(heard, kept):
     assert again.detect(audio, SAMPLE_RATE) == made.detect(audio, SAMPLE_RATE)
     other = detector()
     save(other, path)
-    assert load(path).model_.negatives == []
+    assert load(path).model_.negatives == ()

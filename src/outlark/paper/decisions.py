@@ -37,7 +37,7 @@ class Rules(Decisions):
 
     Examples
     --------
-    >>> from outlark.detection.scores import Scores
+    >>> from outlark.detection.scores import ScoreBlock, Scores
     >>> layout = ScoreLayout(
     ...     level="frame", classes=np.array(["A", "B"]), thresholds=np.array([1.0, 1.0]), sample_rate=1000,
     ...     hop_samples=10, offset_samples=0, shortest_s=np.array([0.1, 0.1]), longest_s=np.array([0.2, 0.2]),

@@ -63,7 +63,7 @@ class FrameDetector(NoteDetector):
     --------
     >>> from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
     >>> known = notes(counts={"tuti-F": 4, "cach-D": 4})
-    >>> detector = FrameDetector.paper().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
+    >>> detector = FrameDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE)
     >>> audio, truth = concatenate(notes(seed=1, counts={"cach-D": 1}), edge_s=0.5, rng=np.random.default_rng(0))
     >>> [s.label for s in detector.detect(audio, SAMPLE_RATE) if s.verdict == "known"]
     ['cach-D']
