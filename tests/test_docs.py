@@ -136,12 +136,18 @@ def test_what_the_architecture_names_is_there():
     assert len(modules) > 20
     assert [name for name in modules if not (source / f"{name}.py").exists()] == []
     code = "\n".join(path.read_text(encoding="utf-8") for path in source.rglob("*.py"))
-    for name in ("find_examples", "learn", "fit_model", "fit_notes", "run", "analyse", "write_annotations", "save"):
+    for name in ("find_examples", "learn", "fit_notes", "run", "analyse", "write_annotations", "save"):
         assert re.search(rf"\b{name}\b", text)
         assert re.search(rf"^def {name}\(", code, flags=re.MULTILINE)
     for name in ("DetectorStream", "NoteScorer", "DecisionStream", "DetectorModel", "FrontEnd", "Engine", "Resampler"):
         assert re.search(rf"\b{name}\b", text)
         assert re.search(rf"^class {name}\b", code, flags=re.MULTILINE)
+    told = re.findall(r"`((?:\w+\.)?\w+)`[^`|]*?(?:in|\() ?`([\w/]+)\.py`", text)
+    assert len(told) > 12
+    for name, module in told:
+        own = (source / f"{module}.py").read_text(encoding="utf-8")
+        for part in name.split("."):
+            assert re.search(rf"\b(?:def|class) {part}\b|^{part}\b.* = ", own, flags=re.MULTILINE), (name, module)
 
 
 def test_what_the_paper_to_code_page_names_is_there():

@@ -134,7 +134,7 @@ def test_list_methods():
     ("args", "message"),
     [
         (["-m", "magic"], "there is no method 'magic'; choose one of mddkm-paper"),
-        (["-m", "note:mddkm:rules"], "the front end 'note' and the decoder 'notes' only work together"),
+        (["-m", "note:mddkm:rules"], "the front end 'note' and the decision rule 'notes' only work together"),
         (["synthetic", "great-tits"], "'synthetic' and other data together"),
         (["--known", "song"], "synthetic has no class 'song'; it has tuti-D"),
         (["--train", "9"], "notes of 'tuti-F' to train on, expected 9"),

@@ -40,7 +40,7 @@ FIELDS: dict[str, type] = {
     "runner_up_score": float, "reason": str, "start_sample": int, "end_sample": int, "sample_rate": int, "channel": int,
     "low_hz": float, "high_hz": float, "start_time": str, "remark": str,
 }  # fmt: skip
-#: Columns that files of earlier versions do not have.
+#: The last columns, which a file may lack.
 LATER = ("start_time", "remark")
 #: What rows say about the run that they come from.
 RUN_COLUMNS = ("schema", "version", "model_sha256", "settings")

@@ -1,1 +1,1 @@
-"""Layer 5: the command line. One module for each verb; nothing is imported before its verb is called."""
+"""The command line: one module for each command, imported when the command is called."""

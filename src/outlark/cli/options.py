@@ -238,7 +238,12 @@ decisions = options_together(
         type=seconds,
         help="Shortest note, such as 0.076 or 76ms. Anything shorter gets no label.",
     ),
-    click.option("--bridge", "bridge_s", type=seconds, help="Bridge gaps of up to this duration within a note."),
+    click.option(
+        "--bridge",
+        "bridge_s",
+        type=seconds,
+        help="Bridge silences of up to this duration within unknown sound; for a model of --paper, gaps in notes, too.",
+    ),
     click.option(
         "--activity-db",
         type=decibels,

@@ -63,7 +63,7 @@ class KeptScores:
     #: Of the model file that gave the scores, and of all in it that scores depend on (`model_file.scoring_sha256`).
     model_sha256: str | None = None
     scoring_sha256: str | None = None
-    #: Further facts about the recording, as JSON values; see `outlark.audio.header.Facts`.
+    #: Further facts about the recording, as JSON values; see `outlark.audio.facts.Facts`.
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def decide(self, detector: NoteDetector) -> list[Segment]:
@@ -215,11 +215,11 @@ def _kept(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> KeptScores:
         sample_rate=_count(header, "rate"),
         n_samples=_count(header, "samples"),
         recording=_text(header, "recording"),
-        path=_text(header, "path") if "path" in header else None,  # not in earlier files
+        path=_text(header, "path") if "path" in header else None,
         channel=None if header["channel"] is None else _count(header, "channel"),
         model_sha256=_text(header, "model_sha256"),
-        scoring_sha256=_text(header, "scoring_sha256") if "scoring_sha256" in header else None,  # not in earlier files
-        facts=dict(header.get("facts", {})),  # files of earlier versions have none
+        scoring_sha256=_text(header, "scoring_sha256") if "scoring_sha256" in header else None,
+        facts=dict(header.get("facts", {})),
     )
 
 

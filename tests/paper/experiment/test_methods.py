@@ -110,7 +110,7 @@ def test_left_out_thresholds_are_learnt():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("mdkm", "no method 'mdkm'; choose one of mddkm-paper.*FRONT:DESCRIBER"),
+        ("mdkm", "no method 'mdkm'; choose one of mddkm-paper.*FRONT:CLASS_MODEL"),
         ("hdls:knn", "no front end 'hdls'; choose one of note, hlds, hlds-top"),
         ("hlds:nn", "no class model 'nn'; choose one of mddkm, .*platt-reject"),
         ("hlds:knn:rule", "no decision rule 'rule'; choose one of rules, paper, notes"),

@@ -1,4 +1,4 @@
-"""The methods that can be compared, by name: those of the table, and any front end with any class model and decoder."""
+"""The methods that can be compared, by name: those of the table, and any front end, class model and decision rule."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -85,13 +85,13 @@ class Method:
 
 
 def method(text: str) -> Method:
-    """A method by name, or as ``FRONT:DESCRIBER[:DECISIONS]``.
+    """A method by name, or as ``FRONT:CLASS_MODEL[:DECISIONS]``.
 
     Parameters
     ----------
     text : str
         One of `METHODS`; or one of `FRONTS`, one of `CLASS_MODELS` and, if it is not the usual one, one of `DECISIONS`.
-        The front end "note" and the decoder "notes" go together.
+        The front end "note" and the decision rule "notes" go together.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def method(text: str) -> Method:
     front, colon, rest = text.partition(":")
     if not colon:
         raise InputError(
-            f"there is no method {text!r}; choose one of {', '.join(METHODS)}, or FRONT:DESCRIBER[:DECISIONS], as in "
+            f"there is no method {text!r}; choose one of {', '.join(METHODS)}, or FRONT:CLASS_MODEL[:DECISIONS], as in "
             "hlds:knn:paper"
         )
     class_model, _, decisions = rest.partition(":")
@@ -118,7 +118,7 @@ def method(text: str) -> Method:
             raise InputError(f"{text!r}: there is no {what} {name!r}; choose one of {', '.join(known)}")
     if (front == "note") != (decisions == "notes"):
         raise InputError(
-            f"{text!r}: the front end 'note' and the decoder 'notes' only work together; "
+            f"{text!r}: the front end 'note' and the decision rule 'notes' only work together; "
             f"choose {'notes' if front == 'note' else 'rules or paper'}"
         )
     return Method(text, ", ".join(text.split(":")), partial(_detector, front, class_model, decisions))

@@ -1,6 +1,6 @@
 """Template matching, the usual alternative to class models: every example slides along the recording.
 
-Spectra, decoder and the way thresholds are learnt are those of note-level detection, so only the score differs.
+Spectra, decisions and the way thresholds are learnt are those of note-level detection, so only the score differs.
 """
 
 from collections.abc import Iterable, Sequence
