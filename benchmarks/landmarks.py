@@ -34,8 +34,8 @@ from sklearn.metrics import roc_auc_score
 import outlark
 from outlark import MDDKM
 from outlark.data.synthetic import KNOWN_CLASSES, SAMPLE_RATE, UNKNOWN_CLASSES, note
-from outlark.features.hlds import HLDSFrontEnd
 from outlark.metrics.windows import aligned_table
+from outlark.paper.front_end import HLDSFrontEnd
 
 ROWS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 EXACT_ROWS, COMPARED = 30_000, 30_000

@@ -42,10 +42,10 @@ from outlark import MDDKM, model_file
 from outlark.data.synthetic import KNOWN_CLASSES, SAMPLE_RATE, UNKNOWN_CLASSES, concatenate, notes
 from outlark.detection.detector import NoteDetector
 from outlark.estimators.hlds import PAPER_LAYERS, kalman_filter, system
-from outlark.features.hlds import HLDSFrontEnd
 from outlark.metrics.windows import aligned_table
-from outlark.paper import rules
+from outlark.paper.decisions import UNDECIDED, decide
 from outlark.paper.detector import FrameDetector
+from outlark.paper.front_end import HLDSFrontEnd
 
 WINDOW, HOP, LEAST, SURE = 96, 48, 35, 60
 FRAMES_PER_CLASS = 160
@@ -130,7 +130,7 @@ def run_plain(seconds: float) -> dict[str, float]:
         start = time.perf_counter()
         decisions = plain(audio, detector.class_model_)
         took = time.perf_counter() - start
-    ours = np.full(len(decisions), rules.UNDECIDED)
+    ours = np.full(len(decisions), UNDECIDED)
     for s in (s for s in detector.detect(audio, SAMPLE_RATE) if s.label is not None):
         ours[_frame(s.start, detector) : _frame(s.end, detector)] = detector.classes_.tolist().index(s.label)
     return {"took": took, "shared": float((ours == decisions).mean()), "decided": float((decisions >= 0).mean())}
@@ -153,7 +153,7 @@ def plain(audio: np.ndarray, model: MDDKM) -> np.ndarray:
             k = _kernel(model, X, Z[at : at + PLAIN_BLOCK])
             d = model.sigma_**2 - np.sum(k * cho_solve(factor, k), axis=0)
             scores[at : at + PLAIN_BLOCK, c] = -0.5 * np.log(d / model.sigma_**2)
-    return rules.decide(scores, model.thresholds_, least=LEAST, sure=SURE)
+    return decide(scores, model.thresholds_, least=LEAST, sure=SURE)
 
 
 def _kernel(model: MDDKM, A: np.ndarray, B: np.ndarray) -> np.ndarray:

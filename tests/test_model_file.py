@@ -22,12 +22,12 @@ from outlark.detection.decisions import Decisions
 from outlark.detection.detector import NoteDetector
 from outlark.errors import ModelFileError
 from outlark.features.array import ArrayFrontEnd
-from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
 from outlark.files.container import read, write
 from outlark.model_file import load, load_estimator, save, scoring_sha256
 from outlark.paper.decisions import Rules
 from outlark.paper.detector import FrameDetector
+from outlark.paper.front_end import HLDSFrontEnd
 from outlark.segments import Segment
 from tests import toy_notes
 

@@ -12,12 +12,12 @@ from outlark.audio.sound import resample
 from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.errors import InputError, ModelFileError, OutlarkError
 from outlark.features.array import ArrayFrontEnd
-from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
 from outlark.files.container import read, write
 from outlark.model_file import load, load_estimator, save
 from outlark.paper.decisions import Rules
 from outlark.paper.detector import FrameDetector
+from outlark.paper.front_end import HLDSFrontEnd
 
 RATE = 8000
 #: One in so many of those that work is saved again, which takes as long as loading it.

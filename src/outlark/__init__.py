@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from outlark.estimators.pknn import PKNN
     from outlark.features.array import ArrayFrontEnd
     from outlark.features.clip import ClipFeatures
-    from outlark.features.hlds import HLDSFrontEnd
     from outlark.features.note import NoteFrontEnd
     from outlark.model_file import load, load_estimator, save
     from outlark.paper.decisions import Rules
     from outlark.paper.detector import FrameDetector
+    from outlark.paper.front_end import HLDSFrontEnd
     from outlark.segments import Segment
 
 __all__ = [
@@ -64,7 +64,7 @@ _HOME = {
     "ClipFeatures": "features.clip",
     "Decisions": "detection.decisions",
     "FrameDetector": "paper.detector",
-    "HLDSFrontEnd": "features.hlds",
+    "HLDSFrontEnd": "paper.front_end",
     "InputError": "errors",
     "NoteDetector": "detection.detector",
     "NoteFrontEnd": "features.note",

@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from outlark.detection.decisions import Decisions
 from outlark.detection.detector import NoteDetector
-from outlark.detection.edges import Edges
 from outlark.detection.model import DetectorModel, NoteModel
+from outlark.detection.scorer import Edges
 from outlark.detection.second_stage import SecondStage, identity_of
 from outlark.detection.thresholds import ClassCalibration
 from outlark.embeddings import BirdNET
@@ -32,7 +32,6 @@ from outlark.estimators.training import Size
 from outlark.features.array import ArrayFrontEnd
 from outlark.features.base import FrontEnd
 from outlark.features.clip import Embedding
-from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
 from outlark.files.container import MODEL_VERSION, Arrays, about, digest_of, pack, read, unpack, write
 from outlark.maths.choice import ChoiceTrial
@@ -40,6 +39,7 @@ from outlark.maths.description import Description
 from outlark.maths.landmarks import LandmarkDescription
 from outlark.paper.decisions import Rules
 from outlark.paper.detector import FrameDetector, FrameModel
+from outlark.paper.front_end import HLDSFrontEnd
 from outlark.version import __version__
 
 CLASS_MODEL_TYPES: tuple[type[BaseEstimator], ...] = (MDDKM, PKNN)

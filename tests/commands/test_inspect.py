@@ -13,8 +13,8 @@ from outlark.data.synthetic import SAMPLE_RATE, notes
 from outlark.detection.scores_file import ScoreKeeper
 from outlark.errors import AnnotationError, AudioError, InputError, ModelFileError
 from outlark.features.array import ArrayFrontEnd
-from outlark.features.hlds import HLDSFrontEnd
 from outlark.paper.detector import FrameDetector
+from outlark.paper.front_end import HLDSFrontEnd
 from tests.recordings_on_disk import save_model, song
 
 RATE = 8000

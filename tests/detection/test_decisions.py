@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from outlark.detection.decisions import Decisions
 from outlark.detection.intervals import run_lengths
 from outlark.detection.scores import ScoreBlock, Scores
-from outlark.paper import rules
-from outlark.paper.decisions import Rules
+from outlark.paper.decisions import UNDECIDED, Rules, decide
 from tests.detection.made_up_scores import (
     HOP,
     PLAIN,
@@ -63,12 +62,12 @@ def test_the_paper_is_the_six_rules_frame_by_frame(seed, tau):
     segments = Rules.paper().decide(
         Scores(layout=layout, block=ScoreBlock(values, rng.normal(size=n)), n_samples=96 + 48 * (n - 1))
     )
-    labels = np.full(n, rules.UNDECIDED)
+    labels = np.full(n, UNDECIDED)
     for s in segments:
         assert s.verdict != "silence"
         first, last = max(0, -(-(s.start - 24) // 48)), (s.end - 24) // 48
-        labels[first:last] = rules.UNDECIDED if s.label is None else "ABC".index(s.label)
-    np.testing.assert_array_equal(labels, rules.decide(values, thresholds, least=35, sure=60))
+        labels[first:last] = UNDECIDED if s.label is None else "ABC".index(s.label)
+    np.testing.assert_array_equal(labels, decide(values, thresholds, least=35, sure=60))
 
 
 def kinds_by_hand(labels, activity, bridge, least, db=6.0):

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from outlark.detection.intervals import NEAR_FRAMES, OVERLAP_SHARE, best_intervals, candidates, decode_notes
 from outlark.detection.scores import TINY, Batch, ScoreBlock
-from outlark.paper import rules
-from outlark.paper.decisions import bridge_labels, decode_rules
+from outlark.paper.decisions import UNDECIDED, bridge_labels, decide, decode_rules
 
 
 @settings(max_examples=200, deadline=None)
@@ -79,10 +78,10 @@ def test_rules_without_bridging_are_the_rules_of_the_paper(rows, tau, least, sur
     values = np.array(rows, dtype=float)
     thresholds = np.maximum([tau, tau, tau + 0.5], TINY)
     notes = decode_rules(batch_of(values), thresholds, least=least, sure=sure, bridge=0)
-    labels = np.full(len(rows), rules.UNDECIDED)
+    labels = np.full(len(rows), UNDECIDED)
     for start, end, label in notes:
         labels[start:end] = label
-    expected = rules.decide(values, np.array([tau, tau, tau + 0.5]), least=least, sure=sure)
+    expected = decide(values, np.array([tau, tau, tau + 0.5]), least=least, sure=sure)
     np.testing.assert_array_equal(labels, expected)
 
 

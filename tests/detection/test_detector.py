@@ -17,10 +17,10 @@ from outlark.errors import AudioError, InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.estimators.pknn import PKNN
 from outlark.features.array import ArrayFrontEnd
-from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
 from outlark.paper.decisions import Rules
 from outlark.paper.detector import FrameDetector
+from outlark.paper.front_end import HLDSFrontEnd
 from outlark.paper.learnt_thresholds import LearntNoteDetector
 from outlark.segments import Segment
 

@@ -7,8 +7,8 @@ import pytest
 
 from outlark import NoteDetector
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.detection.edges import LOOK, MAX_EDGE_SHIFT, Edges, edge_patches, learn_edges
 from outlark.detection.intervals import moved
+from outlark.detection.scorer import LOOK, MAX_EDGE_SHIFT, Edges, edge_patches, learn_edges
 from outlark.detection.scores import Scores
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlark.detection.decisions import Decisions
-from outlark.detection.edges import LOOK
 from outlark.detection.intervals import NOTE, Intervals, IntervalStream, RemainderStream, intervals_of
+from outlark.detection.scorer import LOOK
 from outlark.detection.scores import Batch, ScoreBlock, Scores
 from outlark.paper.decisions import Rules
 from tests.detection.made_up_scores import HOP, drawing, layout_of, pieces, recording, recordings, scores_of, streamed

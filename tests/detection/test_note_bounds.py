@@ -10,7 +10,7 @@ from outlark import NoteDetector
 from outlark.annotations import Annotation, read_annotations
 from outlark.audio.recording import read
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
-from outlark.detection.edges import BoundsStream, bounds_of, spans_of
+from outlark.detection.scores import BoundsStream, bounds_of, spans_of
 from outlark.features.note import NoteFrontEnd
 from outlark.segments import Segment
 

@@ -13,9 +13,9 @@ from outlark.detection.detector import NoteDetector
 from outlark.detection.model import LEAST_NOTES_FOR_P, note_p_values
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
-from outlark.features.hlds import HLDSFrontEnd
 from outlark.model_file import load, save
 from outlark.paper.detector import FrameDetector
+from outlark.paper.front_end import HLDSFrontEnd
 from outlark.segments import Segment
 
 scores_of_notes = st.floats(-5, 5).map(lambda score: round(score, 1))  # rounded: with ties

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outlark.detection.intervals import run_lengths
-from outlark.paper.rules import decode, drop_short
+from outlark.paper.decisions import decode, drop_short
 
 
 @given(st.lists(st.integers(0, 2)))

@@ -7,8 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlark.detection.edges import LOOK, MAX_EDGE_SHIFT, learn_edges
-from outlark.detection.scorer import ACTIVE_SHARE, STARTS_AT_ONCE, Contrast, NoteScorer
+from outlark.detection.scorer import (
+    ACTIVE_SHARE,
+    LOOK,
+    MAX_EDGE_SHIFT,
+    STARTS_AT_ONCE,
+    Contrast,
+    NoteScorer,
+    learn_edges,
+)
 from outlark.detection.scores import joined_scores
 from outlark.features.base import Frames
 from outlark.features.note import NoteFrontEnd

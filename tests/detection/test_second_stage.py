@@ -16,8 +16,8 @@ from outlark.detection.second_stage import LEAST_ALIKE, Memory, SecondStage, joi
 from outlark.embeddings import BirdNET
 from outlark.errors import ModelFileError
 from outlark.estimators.mddkm import MDDKM
-from outlark.features.hlds import HLDSFrontEnd
 from outlark.model_file import load, save
+from outlark.paper.front_end import HLDSFrontEnd
 
 KNOWN = {"tuti-F": 4, "cach-D": 4}
 

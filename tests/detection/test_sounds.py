@@ -14,8 +14,8 @@ from outlark.data import synthetic
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.detector import NoteDetector
 from outlark.features.array import ArrayFrontEnd
-from outlark.features.hlds import HLDSFrontEnd
 from outlark.paper.detector import FrameDetector
+from outlark.paper.front_end import HLDSFrontEnd
 from outlark.segments import KNOWN, SILENCE, UNKNOWN
 
 DETECTORS = {

@@ -14,10 +14,10 @@ from outlark.detection.training import Material, at_one_rate, join_clips
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.base import Frames
-from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
 from outlark.paper import learnt_thresholds
 from outlark.paper.detector import frame_samples, note_frames, scores_of_other_notes
+from outlark.paper.front_end import HLDSFrontEnd
 from outlark.paper.learnt_thresholds import LearntNoteDetector
 from outlark.segments import Segment
 

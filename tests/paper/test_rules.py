@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlark.detection.intervals import run_lengths
-from outlark.paper.rules import (
+from outlark.paper.decisions import (
     UNDECIDED,
     average_undecided,
     decide,

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from outlark.detection.edges import MAX_EDGE_SHIFT, BoundsStream
 from outlark.detection.intervals import (
     ACTIVE,
     NEAR_FRAMES,
@@ -21,7 +20,8 @@ from outlark.detection.intervals import (
     intervals_of,
     reach_of_edges,
 )
-from outlark.detection.scores import Batch, RegionStream, ScoreBlock, ScoreLayout, Scores
+from outlark.detection.scorer import MAX_EDGE_SHIFT
+from outlark.detection.scores import Batch, BoundsStream, RegionStream, ScoreBlock, ScoreLayout, Scores
 from outlark.errors import InputError
 from outlark.estimators.open_set import is_number
 from outlark.segments import AMBIGUOUS, KNOWN, SILENCE, UNKNOWN, Segment

@@ -1,7 +1,7 @@
 """The notes of a batch of regions, and the intervals of sound or silence between them, in little memory.
 
 Of the notes that reach their threshold, the best set without overlap is taken. Sound beside a note may be the rest of
-its onset or its decay: to refine the edges of a note, `outlark.detection.edges` compares `LOOK` spectra on either side
+its onset or its decay: to refine the edges of a note, `outlark.detection.scorer` compares `LOOK` spectra on either side
 of them with those of the training notes, so a person would not annotate it separately. Sound that lies entirely within
 that reach of the notes beside it therefore counts as silence. So does sound that lies entirely within notes that gave
 way to a better one, which they overlap: a class explains all of it. Neither becomes part of the note, whose edges were
@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from outlark.detection.edges import LOOK
 from outlark.detection.front_end_choice import WINDOW_SHARE
+from outlark.detection.scorer import LOOK
 from outlark.detection.scores import Batch, ScoreBlock, ScoreLayout
 from outlark.features.note import NoteFrontEnd
 

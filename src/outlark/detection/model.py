@@ -6,9 +6,8 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from outlark.detection.edges import Edges
 from outlark.detection.negatives import Rejecting, as_good_as_notes, check_negatives, negatives_within, rejected_by
-from outlark.detection.scorer import REFINED_SHARE, ClassScorer, Contrast, NoteScorer, Scorer
+from outlark.detection.scorer import REFINED_SHARE, ClassScorer, Contrast, Edges, NoteScorer, Scorer
 from outlark.detection.scores import ScoreLayout
 from outlark.detection.second_stage import CANDIDATE_SHARE, SecondStage
 from outlark.detection.thresholds import CALIBRATED, FROM_EXAMPLES, SET_BY_HAND, ClassCalibration, calibrated

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from outlark.detection.edges import learn_edges
 from outlark.detection.front_end_choice import choose_front_end
 from outlark.detection.model import NoteModel
-from outlark.detection.scorer import contrast_of
+from outlark.detection.scorer import contrast_of, learn_edges
 from outlark.detection.second_stage import SecondStage
 from outlark.detection.thresholds import absolute_threshold, odd_one, trained_thresholds
 from outlark.detection.training import Material, check_material, training_record

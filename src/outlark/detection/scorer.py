@@ -1,15 +1,20 @@
-"""From spectra to class scores at note level: of every note that could start at each of many places."""
+"""From spectra to class scores at note level: of every note that could start at each of many places.
+
+The description of a whole note hardly changes if it is taken a few milliseconds earlier or longer. The few spectra
+around an edge change a lot: `Edges` places onset and end by those of the training notes.
+"""
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
-from outlark.detection.edges import LOOK, MAX_EDGE_SHIFT, Edges, spans_of
 from outlark.detection.projections import Projections, SpanScores, no_spans
-from outlark.detection.scores import ScoreBlock, joined_scores
+from outlark.detection.scores import ScoreBlock, joined_scores, spans_of
 from outlark.features.base import Frames
-from outlark.features.note import NoteFrontEnd, SpectrumSource, cumulated
+from outlark.features.note import ROUNDING, NoteFrontEnd, SpectrumSource, cumulated
 
 #: Frames with at least this activity, in dB, are sounds.
 SOUND_DB = 6.0
@@ -76,6 +81,130 @@ class Contrast:
         up_to = np.cumsum(counted + self._prior)
         loud_db = int(np.searchsorted(up_to, LOUD_QUANTILE * up_to[-1])) + 0.5
         return float(np.clip(loud_db / self.reference_db, LEAST_SHARE_IN_NOISE, 1.0))
+
+
+#: Spectra compared on each side of an edge.
+LOOK = 12
+#: An edge moves by this many frames at most.
+MAX_EDGE_SHIFT = 5
+#: Moves, the smallest first: of equals the first is taken.
+MOVES = np.array(sorted(range(-MAX_EDGE_SHIFT, MAX_EDGE_SHIFT + 1), key=abs))
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """What the onsets and ends of the notes of each class look like."""
+
+    #: Mean of the spectra around the edges of the training notes, each without its mean and of length 1. Either `LOOK`
+    #: spectra before the edge and as many after it, n = 2·LOOK + 1, or for clips only those inside the note, n = LOOK +
+    #: 1. The ends of clips then stay where they are: clips are cut somewhere in the echo, (C, n, n_bands).
+    starts: np.ndarray
+    ends: np.ndarray
+
+    def moves(self, spectra: np.ndarray, starts: np.ndarray, ends: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """By how many frames to move the onset and end of notes to match those of their class best, (N, 2) of int.
+
+        Starts, ends and classes are (N,) of int; outside the spectra (T, n_bands) there is silence.
+
+        >>> spectra = np.zeros((60, 3))
+        >>> spectra[20:40, 1] = 1.0
+        >>> edges = Edges(edge_patches(spectra, [20.0], True), edge_patches(spectra, [40.0], False))
+        >>> edges.moves(spectra, np.array([22]), np.array([37]), np.array([0]))
+        array([[-2,  3]])
+        """
+        found, inside = np.zeros((len(starts), 2), dtype=np.int64), self.starts.shape[1] == LOOK + 1
+        # from the first spectrum compared to the last
+        reach = LOOK + MAX_EDGE_SHIFT
+        low, high = int(min(starts.min(), ends.min())) - reach, int(max(starts.max(), ends.max())) + reach
+        around = _between(spectra, low, high + 1)
+        powers = around.sum(axis=1), (around**2).sum(axis=1)
+        for c in np.unique(classes):
+            rows = np.flatnonzero(classes == c)
+            found[rows, 0] = _best_moves(around, powers, self.starts[c], _first(True, inside), starts[rows] - low)
+            if not inside:
+                found[rows, 1] = _best_moves(around, powers, self.ends[c], _first(False, inside), ends[rows] - low)
+        return found
+
+
+def learn_edges(
+    edges_of: Sequence[tuple[np.ndarray, float, float, Any]], classes: Sequence[Any], *, inside: bool
+) -> Edges:
+    """The edges of training notes, given as spectra of the recording, onset and end in frames, and class.
+
+    With `inside`, the surroundings of the notes are unknown.
+    """
+    of_class = [[note for note in edges_of if note[3] == label] for label in classes]
+    starts = [edge_means([(s, a) for s, a, _, _ in notes], True, inside=inside) for notes in of_class]
+    ends = [edge_means([(s, b) for s, _, b, _ in notes], False, inside=inside) for notes in of_class]
+    return Edges(np.array(starts), np.array(ends))
+
+
+def edge_means(edges: Sequence[tuple[np.ndarray, float]], at_start: bool, *, inside: bool) -> np.ndarray:
+    """The mean of the spectra around edges, given as spectra and frame, (n, n_bands)."""
+    return np.mean([edge_patches(s, [at], at_start, inside=inside)[0] for s, at in edges], axis=0)
+
+
+def edge_patches(spectra: np.ndarray, edges: Sequence[float], at_start: bool, *, inside: bool = False) -> np.ndarray:
+    """The spectra around each edge, without their mean and of length 1, (N, n, n_bands); 0 if flat."""
+    first = _first(at_start, inside)
+    around = first + np.arange(LOOK + 1 if inside else 2 * LOOK + 1)
+    rows = np.rint(np.asarray(edges, dtype=float)[:, np.newaxis] + around).astype(int)
+    patches = np.where(_there(rows, spectra)[..., np.newaxis], spectra[np.clip(rows, 0, len(spectra) - 1)], 0.0)
+    return unit_rows(patches.reshape(len(patches), -1)).reshape(patches.shape)
+
+
+def _between(spectra: np.ndarray, low: int, high: int) -> np.ndarray:
+    """Spectra low … high - 1, with silence outside."""
+    before, after = np.clip([-low, high - len(spectra)], 0, high - low)
+    inside = spectra[max(low, 0) : max(high, 0)]
+    return np.pad(inside, ((before, after), (0, 0))) if before or after else inside
+
+
+def _best_moves(
+    around: np.ndarray, powers: tuple[np.ndarray, np.ndarray], patch: np.ndarray, first: int, edges: np.ndarray
+) -> np.ndarray:
+    """For each edge (N,) the move whose surroundings match the patch (n, n_bands), of mean 0, best.
+
+    `around` are all spectra it can be compared with, `powers` the sum of each and of its squares, (T,) both.
+    """
+    low = int(edges.min()) - MAX_EDGE_SHIFT + first
+    span = slice(low, int(edges.max()) + MAX_EDGE_SHIFT + first + len(patch))
+    # every spectrum with every row of the patch, then the diagonals: no copy of the spectra for every place
+    products = around[span] @ patch.T
+    row, column = products.strides
+    n_places = len(products) - len(patch) + 1
+    shared = as_strided(products, (n_places, len(patch)), (row, row + column), writeable=False).sum(axis=1)
+    total, squares = (sliding_window_view(power[span], len(patch)).sum(axis=1) for power in powers)
+    spread = squares - total**2 / patch.size
+    alike = np.divide(
+        shared, np.sqrt(np.maximum(spread, 0.0)), out=np.zeros(n_places), where=spread > ROUNDING * squares
+    )
+    places = edges[:, np.newaxis] + MOVES + first - low
+    return MOVES[alike[places].argmax(axis=1)]
+
+
+def _first(at_start: bool, inside: bool) -> int:
+    """Where the spectra of an edge begin, in frames after the edge."""
+    return 0 if inside and at_start else -LOOK
+
+
+def _there(rows: np.ndarray, spectra: np.ndarray) -> np.ndarray:
+    return (rows >= 0) & (rows < len(spectra))
+
+
+def unit_rows(rows: np.ndarray) -> np.ndarray:
+    """Rows (T, d) without their mean, scaled to length 1; constant rows, such as silence, become 0.
+
+    >>> unit_rows(np.array([[1.0, 3.0], [0.0, 0.0], [0.7, 0.7]])).round(2)
+    array([[-0.71,  0.71],
+           [ 0.  ,  0.  ],
+           [ 0.  ,  0.  ]])
+    """
+    means = rows.mean(axis=1, keepdims=True)
+    shapes = rows - means
+    lengths = np.sqrt(np.einsum("ij,ij->i", shapes, shapes))[:, np.newaxis]
+    shaped = lengths > ROUNDING * np.abs(means)
+    return np.where(shaped, shapes, 0.0) / np.where(shaped, lengths, 1.0)
 
 
 #: Starts scored at once, or a multiple of it where notes are long: always the same blocks, and so the same scores.

@@ -1,12 +1,18 @@
-"""Class scores of consecutive frames, what it takes to decide on them, and the regions in which there is something."""
+"""Class scores of consecutive frames, what it takes to decide on them, the regions in which there is something, and the
+frequency bounds of what is found there.
+"""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from outlark.errors import InputError
+from outlark.features.base import HIGHEST_SHARE, Frames
+from outlark.features.note import EXPONENT, Spectrum
+from outlark.segments import SILENCE, Segment
 
 #: The smallest number above 0: a class with a threshold of 0 or less accepts any score above 0.
 TINY = float(np.nextafter(0.0, 1.0))
@@ -60,7 +66,7 @@ class ScoreBlock:
     lengths: np.ndarray | None = None
     #: At note level: by how many frames its onset and end move once its edges are refined, (T, C, 2) of int.
     moves: np.ndarray | None = None
-    #: Level, lowest and highest frequency of each frame (`outlark.detection.edges.spans_of`), (T, 3) of float32.
+    #: Level, lowest and highest frequency of each frame (`spans_of`), (T, 3) of float32.
     spans: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -284,3 +290,101 @@ class RegionStream:
                 batches.append(Batch(self._given, block.between(self._given - first, stop - first), here))
                 self._given = stop
         return batches
+
+
+#: Bands at most this far below the loudest of their frame belong to the sound. In dB, like all levels here.
+WITHIN_DB = 20.0
+#: Frames at most this far below the loudest of their note determine its bounds.
+LOUD_DB = 20.0
+#: This share of them may reach beyond each bound: a click, or another bird for a moment.
+BEYOND_SHARE = 0.1
+#: The level of a frame within the noise floor.
+NO_SOUND = -1000.0
+
+
+def spans_of(frames: Frames, spectrum: Spectrum) -> np.ndarray:
+    """Level of the loudest band (whole dB), lowest and highest frequency (Hz) of the bands nearly as loud, (T, 3).
+
+    The features of the frames are spectra above the noise floor (T, n_bands). Stored with the scores as float32, so
+    that whatever span is later decided to be a note has its frequency bounds.
+
+    >>> from outlark.features.note import SpectrumSettings
+    >>> spectrum = Spectrum(SpectrumSettings(n_bands=4, low_hz=1000.0, high_hz=32000.0), sample_rate=96000)
+    >>> features = np.array([[0.0, 1.0, 0.5, 0.1], [0.0, 0.0, 0.0, 0.0]])
+    >>> spans_of(Frames(features, np.array([9.0, -3.0])), spectrum).round().tolist()
+    [[0.0, 2828.0, 11314.0], [-1000.0, 0.0, 0.0]]
+    """
+    edges = band_edges(spectrum)
+    found = np.zeros((len(frames), 3), dtype=np.float32)
+    found[:, 0] = NO_SOUND
+    peaks = frames.features.max(axis=1, initial=0.0)
+    sounding = np.flatnonzero((frames.activity > 0.0) & (peaks > 0.0))
+    if not len(sounding):
+        return found
+    features, peaks = frames.features[sounding], peaks[sounding]
+    # features grow with the power γ of the power
+    near = features >= (10.0 ** (-EXPONENT * WITHIN_DB / 10.0) * peaks)[:, np.newaxis]
+    found[sounding, 0] = np.round(10.0 / EXPONENT * np.log10(peaks))
+    found[sounding, 1] = edges[near.argmax(axis=1)]
+    found[sounding, 2] = edges[near.shape[1] - near[:, ::-1].argmax(axis=1)]
+    return found
+
+
+def band_edges(spectrum: Spectrum) -> np.ndarray:
+    """The limits between bands: half way, in pitch, between their centres, (n_bands + 1,) in Hz."""
+    settings = spectrum.settings
+    highest = min(settings.high_hz, HIGHEST_SHARE * spectrum.sample_rate)
+    middles = np.geomspace(settings.low_hz, highest, settings.n_bands + 2)
+    return np.sqrt(middles[:-1] * middles[1:])
+
+
+def bounds_of(spans: np.ndarray) -> tuple[float, float] | None:
+    """Lowest and highest frequency of a note, in whole Hz, from the spans (n, 3) of its frames; None without sound.
+
+    >>> bounds_of(np.array([[-30.0, 2000.0, 5000.0], [-60.0, 500.0, 9000.0], [NO_SOUND, 0.0, 0.0]]))
+    (2000.0, 5000.0)
+    """
+    levels = spans[:, 0]
+    loud = spans[(levels > NO_SOUND) & (levels >= levels.max(initial=NO_SOUND) - LOUD_DB)]
+    if not len(loud):
+        return None
+    # quantiles, rounded outwards; np.quantile takes ten times as long for so few
+    last = len(loud) - 1
+    low, high = np.sort(loud[:, 1])[int(BEYOND_SHARE * last)], np.sort(loud[:, 2])[ceil((1.0 - BEYOND_SHARE) * last)]
+    return float(np.round(low)), float(np.round(high))
+
+
+class BoundsStream:
+    """Adds frequency bounds to segments as they become final, from the spans of frames."""
+
+    def __init__(self, hop_samples: int, offset_samples: int) -> None:
+        self._hop, self._offset = hop_samples, offset_samples
+        self._n_frames = 0
+        # numbers and spans of frames with sound: silence, which may last for hours, takes no memory
+        self._held: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def push(self, spans: np.ndarray | None) -> None:
+        """Spans of the next frames; None if the front end has no bands."""
+        if spans is not None:
+            sounding = np.flatnonzero(spans[:, 0] > NO_SOUND)
+            self._held.append((sounding + self._n_frames, spans[sounding]))
+            self._n_frames += len(spans)
+
+    def on(self, segments: Iterable[Segment]) -> list[Segment]:
+        """The segments, in order, with their bounds; silence has none."""
+        listed = list(segments)
+        if not listed or not self._held:
+            return listed
+        numbers, spans = (np.concatenate(parts) for parts in zip(*self._held, strict=True))
+        ends = np.searchsorted(numbers, [[self._frame(s.start), self._frame(s.end)] for s in listed])
+        found = []
+        for segment, (first, end) in zip(listed, ends.tolist(), strict=True):
+            bounds = None if segment.verdict == SILENCE else bounds_of(spans[first:end])
+            found.append(segment if bounds is None else replace(segment, low_hz=bounds[0], high_hz=bounds[1]))
+        used = int(ends[-1, 1])
+        self._held = [(numbers[used:].copy(), spans[used:].copy())]
+        return found
+
+    def _frame(self, sample: int) -> int:
+        """The first frame whose span begins at this sample or later."""
+        return max(0, -(-(sample - self._offset) // self._hop))

@@ -13,9 +13,8 @@ import numpy as np
 
 from outlark.audio.sound import HIGHEST_RATE
 from outlark.detection.detector import NoteDetector
-from outlark.detection.edges import NO_SOUND
 from outlark.detection.scorer import REFINED_SHARE
-from outlark.detection.scores import ScoreBlock, ScoreLayout, Scores
+from outlark.detection.scores import NO_SOUND, ScoreBlock, ScoreLayout, Scores
 from outlark.errors import InputError, ModelFileError
 from outlark.files.container import about, pack, read, unpack, write
 from outlark.segments import Segment

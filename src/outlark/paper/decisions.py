@@ -1,4 +1,8 @@
-"""From scores of frames to segments, by the six rules of the paper (Sec. 4.2)."""
+"""From scores of frames to segments, by the six rules of the paper (Sec. 4.2).
+
+The rules decide on one label for each step. Scores are (T, C), at least 0. A decision is the number of a class, or
+`UNDECIDED`, which at the end means unknown.
+"""
 
 from dataclasses import replace
 from typing import ClassVar, Self
@@ -6,13 +10,13 @@ from typing import ClassVar, Self
 import numpy as np
 
 from outlark.detection.decisions import Decisions, DecisionStream, Limits, Rescore, Verdicts, check_duration, less_than
-from outlark.detection.intervals import Decoded, RemainderStream, run_lengths
+from outlark.detection.intervals import Decoded, RemainderStream, Runs, run_lengths
 from outlark.detection.scores import TINY, Batch, RegionStream, ScoreLayout
-from outlark.paper import rules
 from outlark.segments import Segment
 
 #: The paper's 35 and 60 time steps of 48 samples at 22 050 Hz, in seconds.
 PAPER_LEAST_S, PAPER_SURE_S = 35 * 48 / 22050, 60 * 48 / 22050
+UNDECIDED = -1
 
 
 class Rules(Decisions):
@@ -130,6 +134,92 @@ class FrameVerdicts(Verdicts):
         return f"{self._reached(c, peaks)}, but for {less_than(lasted, least)}"
 
 
+def decode(runs: Runs) -> np.ndarray:
+    """The sequence that `run_lengths` took.
+
+    >>> decode(run_lengths(np.array([7, 7, 0, 7])))
+    array([7, 7, 0, 7])
+    """
+    return np.repeat(runs.values, runs.lengths)
+
+
+def drop_short(mask: np.ndarray, least: int) -> np.ndarray:
+    """A boolean sequence without its runs of True that are shorter than `least`.
+
+    >>> drop_short(np.array([True, True, False, True]), 2)
+    array([ True,  True, False, False])
+    """
+    runs = run_lengths(mask)
+    return decode(runs._replace(values=runs.values & (runs.lengths >= least)))
+
+
+def discard_low(scores: np.ndarray, thresholds: np.ndarray | float) -> np.ndarray:
+    """Step 1: "all scores below threshold τ were discarded (set to 0)".
+
+    >>> discard_low(np.array([[0.4, 2.0], [1.0, 0.9]]), 1.0)
+    array([[0., 2.],
+           [1., 0.]])
+    """
+    return np.where(scores >= thresholds, scores, 0.0)
+
+
+def discard_short(scores: np.ndarray, least: int) -> np.ndarray:
+    """Step 2: "all non-zero scores that lasted less than [least] consecutive time steps were discarded"."""
+    kept = np.column_stack([drop_short(column > 0, least) for column in scores.T])
+    return np.where(kept, scores, 0.0)
+
+
+def decide_where_sure(scores: np.ndarray, longer_than: int) -> np.ndarray:
+    """Step 3: "a class score that is larger than other class scores for longer than [longer_than] time steps is …
+    final".
+    """
+    largest = _largest(scores)
+    runs = run_lengths(largest)
+    return decode(runs._replace(values=np.where(runs.lengths > longer_than, runs.values, UNDECIDED)))
+
+
+def average_undecided(scores: np.ndarray, decisions: np.ndarray) -> np.ndarray:
+    """Step 4: "for the remaining undecided subsets, for each class, the mean (over the subset) class score is assigned
+    to the whole segment".
+
+    A subset is a maximal run of undecided steps at which some score is left.
+    """
+    averaged = scores.copy()
+    runs = run_lengths((decisions == UNDECIDED) & (scores > 0).any(axis=1))
+    for start, end in zip(runs.starts[runs.values], runs.ends[runs.values], strict=True):
+        averaged[start:end] = scores[start:end].mean(axis=0)
+    return averaged
+
+
+def decide_by_largest(scores: np.ndarray, decisions: np.ndarray) -> np.ndarray:
+    """Step 5: "crisp decision for each time step is taken according to the max score"; what is final stays."""
+    return np.where(decisions == UNDECIDED, _largest(scores), decisions)
+
+
+def drop_short_decisions(decisions: np.ndarray, least: int) -> np.ndarray:
+    """Step 6: "crisp decisions which last less than [least] time steps are removed … and declared as OOD"."""
+    runs = run_lengths(decisions)
+    return decode(runs._replace(values=np.where(runs.lengths >= least, runs.values, UNDECIDED)))
+
+
+def decide(scores: np.ndarray, thresholds: np.ndarray | float, *, least: int, sure: int) -> np.ndarray:
+    """All six steps; the paper's numbers are ``least=35`` and ``sure=60`` steps.
+
+    >>> scores = np.repeat([[3.0, 0.0], [0.0, 0.2], [0.5, 2.0]], 4, axis=0)
+    >>> decide(scores, 1.0, least=2, sure=3)
+    array([ 0,  0,  0,  0, -1, -1, -1, -1,  1,  1,  1,  1])
+    """
+    scores = discard_short(discard_low(scores, thresholds), least)
+    decisions = decide_where_sure(scores, sure)
+    decisions = decide_by_largest(average_undecided(scores, decisions), decisions)
+    return drop_short_decisions(decisions, least)
+
+
+def _largest(scores: np.ndarray) -> np.ndarray:
+    """The class with the largest score; `UNDECIDED` where all are 0."""
+    return np.where((scores > 0).any(axis=1), scores.argmax(axis=1), UNDECIDED)
+
+
 def decode_rules(batch: Batch, thresholds: np.ndarray, *, least: int, sure: int, bridge: int) -> np.ndarray:
     """The notes (N, 3) of a batch by the six rules; a class continues below its threshold for up to `bridge` frames.
 
@@ -140,8 +230,8 @@ def decode_rules(batch: Batch, thresholds: np.ndarray, *, least: int, sure: int,
     """
     speaks = np.column_stack([_bridged(column, bridge) for column in (batch.block.values >= thresholds).T])
     scores = np.where(speaks, np.maximum(batch.block.values, TINY), 0.0)
-    runs = run_lengths(bridge_labels(rules.decide(scores, TINY, least=least, sure=sure), bridge))
-    return np.column_stack(runs)[runs.values != rules.UNDECIDED]
+    runs = run_lengths(bridge_labels(decide(scores, TINY, least=least, sure=sure), bridge))
+    return np.column_stack(runs)[runs.values != UNDECIDED]
 
 
 def bridge_labels(labels: np.ndarray, bridge: int) -> np.ndarray:
@@ -151,12 +241,12 @@ def bridge_labels(labels: np.ndarray, bridge: int) -> np.ndarray:
     array([ 1,  1,  1, -1,  0, -1, -1,  0])
     """
     runs = run_lengths(labels)
-    inner = np.flatnonzero((runs.values[1:-1] == rules.UNDECIDED) & (runs.lengths[1:-1] <= bridge)) + 1
+    inner = np.flatnonzero((runs.values[1:-1] == UNDECIDED) & (runs.lengths[1:-1] <= bridge)) + 1
     inner = inner[runs.values[inner - 1] == runs.values[inner + 1]]
     runs.values[inner] = runs.values[inner - 1]
-    return rules.decode(runs)
+    return decode(runs)
 
 
 def _bridged(mask: np.ndarray, bridge: int) -> np.ndarray:
     """A mask (T,) without its gaps of up to `bridge`."""
-    return bridge_labels(np.where(mask, 1, rules.UNDECIDED), bridge) == 1 if bridge else mask
+    return bridge_labels(np.where(mask, 1, UNDECIDED), bridge) == 1 if bridge else mask

@@ -1,7 +1,8 @@
 """The system as published (Sec. 4.2): every frame is a sample, and six rules turn frames into notes.
 
 `FrameDetector.paper()` is the literal system: the top layer of HLDS (`outlark.estimators.hlds`), MDD-KM with τ = 1.8/μ
-(`outlark.estimators.mddkm`), six rules (`outlark.paper.rules`). With `ArrayFrontEnd` it takes series of other sensors.
+(`outlark.estimators.mddkm`), six rules (`outlark.paper.decisions`). With `ArrayFrontEnd` it takes series of other
+sensors.
 """
 
 from collections.abc import Sequence
@@ -20,8 +21,8 @@ from outlark.detection.training import Material, check_material
 from outlark.estimators.mddkm import MDDKM
 from outlark.estimators.open_set import check_seconds
 from outlark.features.base import Frames, FrontEnd
-from outlark.features.hlds import HLDSFrontEnd
 from outlark.paper.decisions import Rules
+from outlark.paper.front_end import HLDSFrontEnd
 from outlark.paper.learnt_thresholds import note_thresholds
 from outlark.segments import Segment
 

@@ -17,7 +17,6 @@ from sklearn.base import clone
 
 from outlark.detection.decisions import Decisions
 from outlark.detection.detector import NoteDetector
-from outlark.detection.edges import learn_edges
 from outlark.detection.model import NoteModel
 from outlark.detection.note_training import (
     AnnotatedNote,
@@ -27,6 +26,7 @@ from outlark.detection.note_training import (
     transformed,
     trial_lengths,
 )
+from outlark.detection.scorer import learn_edges
 from outlark.detection.training import Material
 from outlark.features.base import Frames
 from outlark.features.note import NoteFrontEnd

@@ -12,7 +12,6 @@ from outlark.detection.detector import GAP_S, NoteDetector
 from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.estimators.pknn import PKNN
-from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.note import NoteFrontEnd
 from outlark.paper.decisions import Rules
 from outlark.paper.detector import FrameDetector
@@ -26,6 +25,7 @@ from outlark.paper.experiment.rivals import (
     PlattReject,
 )
 from outlark.paper.experiment.template_matching import TemplateMatching
+from outlark.paper.front_end import HLDSFrontEnd
 from outlark.paper.learnt_thresholds import LearntNoteDetector
 
 FRONTS: Mapping[str, Callable[[], Any]] = MappingProxyType(

@@ -13,8 +13,8 @@ from sklearn.exceptions import NotFittedError
 from outlark.errors import InputError
 from outlark.estimators.hlds import HLDS
 from outlark.features.base import joined
-from outlark.features.hlds import HLDSFrontEnd
 from outlark.features.noise_floor import LevelFloor, noise_rise
+from outlark.paper.front_end import HLDSFrontEnd
 from tests.pace import check_even_pace
 
 COMPRESS = {"none": lambda m: m, "root": lambda m: m**0.5, "log": lambda m: np.log(1 + m / 1e-3)}
