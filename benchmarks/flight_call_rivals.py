@@ -7,7 +7,7 @@ import numpy as np
 from scipy.fft import dct
 
 from outlark.features.note import NoteFrontEnd, Spectrum, SpectrumSettings
-from outlark.paper.experiment.template_matching import correlations
+from outlark.paper.experiment.rivals import correlations
 
 #: MFCC: bands, and coefficients of them that are kept.
 N_BANDS, N_COEFFICIENTS = 40, 20

@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 
 from real_note_tasks import data_folder
 
-from outlark.paper.experiment.dataset import Dataset
+from outlark.paper.experiment.dataset import Dataset, Protocol
 from outlark.paper.experiment.methods import METHODS
-from outlark.paper.experiment.protocol import Protocol
 from outlark.paper.experiment.report import ReportTable, table_2, table_tests
 from outlark.paper.experiment.run import run
 

@@ -15,8 +15,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from outlark import MDDKM, PKNN, FrameDetector
-from outlark.paper.experiment.dataset import Dataset
-from outlark.paper.experiment.protocol import Protocol, draw
+from outlark.paper.experiment.dataset import Dataset, Protocol, draw
 from outlark.paper.experiment.run import LEVELS, outcome
 
 ROWS: Mapping[str, tuple[Callable[[], MDDKM | PKNN], Sequence[float]]] = {

@@ -133,7 +133,7 @@ METHODS: dict[str, Fit] = {
     "MDD-KM literal": _mddkm_literal,
     "OCC-GP ensemble": _per_class(_occgp),
     "PKNN": _pknn,
-    "k-NN": _per_class(lambda X, seed: lambda Z: -rivals.nearest_distance(X, Z)),
+    "k-NN": _per_class(lambda X, seed: lambda Z: -pairwise_distances(Z, X).min(axis=1)),
     "one-class SVM": _per_class(_one_class_svm),
     "LOF": _per_class(_local_outlier_factor),
     "isolation forest": _per_class(_isolation_forest),

@@ -41,8 +41,8 @@ from outlark.metrics.windows import aligned_table
 from outlark.paper.detector import FrameDetector
 from outlark.paper.experiment.dataset import OOD
 from outlark.paper.experiment.methods import method
+from outlark.paper.experiment.rivals import TemplateMatching
 from outlark.paper.experiment.run import events_of, inside, labels_at
-from outlark.paper.experiment.template_matching import TemplateMatching
 from outlark.paper.learnt_thresholds import LearntNoteDetector
 from outlark.segments import Segment
 

@@ -12,8 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from outlark.data.synthetic import CLASSES, KNOWN_CLASSES, notes
-from outlark.paper.experiment.dataset import NOTES_SEED, Dataset
-from outlark.paper.experiment.protocol import Protocol
+from outlark.paper.experiment.dataset import NOTES_SEED, Dataset, Protocol
 from outlark.paper.experiment.run import LEVELS, run
 
 #: Setting of the protocol → its values.

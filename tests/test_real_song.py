@@ -9,7 +9,7 @@ from outlark import FrameDetector, NoteDetector
 from outlark.commands.train.examples import find_examples
 from outlark.commands.train.learning import learn
 from outlark.detection.decisions import SHORTEST_NOTE_SHARE, Decisions
-from outlark.paper.experiment.template_matching import TemplateMatching
+from outlark.paper.experiment.rivals import TemplateMatching
 
 
 def measured(task, detector, seed=0, n_examples=5):

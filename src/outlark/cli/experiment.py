@@ -14,8 +14,7 @@ from outlark.cli.terminal import counted, finish, say
 from outlark.errors import InputError
 
 if TYPE_CHECKING:
-    from outlark.paper.experiment.dataset import Dataset
-    from outlark.paper.experiment.protocol import Protocol
+    from outlark.paper.experiment.dataset import Dataset, Protocol
 
 #: Of `outlark demo`.
 DEMO_METHODS = ("mddkm-paper", "pknn-paper", "mddkm", "pknn", "knn", "templates")
@@ -68,9 +67,8 @@ def command(data: tuple[str, ...], **given: Any) -> None:
     data'), a folder with one subfolder of clips per class, or annotation files and folders of them. If it is
     interrupted, the same command resumes with the remaining seeds.
     """
-    from outlark.paper.experiment.dataset import find_dataset
+    from outlark.paper.experiment.dataset import Protocol, draw, find_dataset
     from outlark.paper.experiment.methods import METHODS, MethodList, method
-    from outlark.paper.experiment.protocol import Protocol, draw
 
     if given["list_methods"]:
         finish(MethodList(), given)
@@ -98,8 +96,7 @@ def demo(**given: Any) -> None:
     gap. The recordings of the paper are not public: synthetic notes take their place, so the numbers are not those of
     the paper. 'outlark experiment' does the same with more methods, or with your own notes.
     """
-    from outlark.paper.experiment.dataset import Dataset
-    from outlark.paper.experiment.protocol import Protocol
+    from outlark.paper.experiment.dataset import Dataset, Protocol
 
     _run(Dataset.synthetic(), Protocol(), DEMO_METHODS, f"outlark demo --seeds {given['seeds']}", given)
 

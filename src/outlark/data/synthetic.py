@@ -26,6 +26,8 @@ CLASSES: Mapping[str, int] = MappingProxyType(
 SAMPLE_RATE = 22050
 HIGHEST = 0.45 * SAMPLE_RATE  # Hz; keeps clear of the Nyquist frequency
 FLOOR = 3e-4  # rms of the recorder's own noise, about 60 dB below the notes: "nearly noiseless"
+#: Limits of joined notes, in seconds and decibels: beyond them memory or numbers end.
+LONGEST_S, MOST_DB = 1800, 300
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,24 +39,12 @@ class Note:
     group: str | None = None
 
 
-#: Limits of joined notes, in seconds and decibels: beyond them memory or numbers end.
-LONGEST_S, MOST_DB = 1800, 300
-
-
 def notes(seed: int = 0, *, variation: float = 1.0, counts: Mapping[str, int] | None = None) -> list[Note]:
     """All notes, class by class in the order of `CLASSES`.
 
     Note i of a class depends on `seed`, the class and i only: asking for more of one class does not change the others.
+    `variation` scales the spread within a class, see `note`; classes that `counts` does not name are omitted.
 
-    Parameters
-    ----------
-    variation : float
-        Scales the spread within a class, see `note`.
-    counts : mapping from class to number of notes, default `CLASSES`
-        Classes that it does not name are omitted.
-
-    Examples
-    --------
     >>> len(notes()), [n.label for n in notes(counts={"cach-Z": 1, "tuti-D": 2})]
     (56, ['tuti-D', 'tuti-D', 'cach-Z'])
     """
@@ -73,14 +63,9 @@ def notes(seed: int = 0, *, variation: float = 1.0, counts: Mapping[str, int] | 
 def note(name: str, rng: np.random.Generator, *, variation: float = 1.0) -> np.ndarray:
     """One note of a class, (n,), within [-1, 1] and .15 to .45 s long.
 
-    Parameters
-    ----------
-    variation : float, 0 to 3
-        Scales how much notes differ in pitch (±.7 %), length (±3 %), loudness (±1.2 dB), modulation, onset, decay and
-        jitter. With 0, they differ in phase and noise only.
+    `variation`, 0 to 3, scales how much notes differ in pitch (±.7 %), length (±3 %), loudness (±1.2 dB), modulation,
+    onset, decay and jitter. With 0, they differ in phase and noise only.
 
-    Examples
-    --------
     >>> samples = note("tuti-D", np.random.default_rng(0))
     >>> samples.ndim, bool(0.1 < len(samples) / SAMPLE_RATE < 0.35), bool(abs(samples).max() <= 1)
     (1, True, True)
@@ -126,22 +111,12 @@ def concatenate(
     >>> spans[0].start, spans[0].end == spans[1].start, spans[1].end == len(audio)
     (0, True, True)
     """
-    lengths = {"gap_s": gap_s, "edge_s": edge_s}
-    for name, value in lengths.items():
-        if not 0 <= value < np.inf:
-            raise InputError(f"{name}={value!r}: expected a number of seconds, 0 or more")
-    if snr_db is not None and not abs(snr_db) <= MOST_DB:
-        raise InputError(f"snr_db={snr_db!r}: expected decibels from -{MOST_DB} to {MOST_DB}")
-    if len(notes) == 0:
-        raise InputError("no notes to join: expected at least one")
+    _check_joining(notes, gap_s, edge_s, snr_db, sample_rate)
     if rng is None:
-        if snr_db is not None or any(lengths.values()):
+        if snr_db is not None or gap_s or edge_s:
             raise InputError("gaps, edges and noise are random: pass rng=np.random.default_rng(seed)")
         rng = np.random.default_rng(0)  # draws nothing
-    lasts_s = sum(len(n.samples) for n in notes) / sample_rate + (len(notes) - 1) * gap_s + 2 * edge_s
-    if lasts_s > LONGEST_S:
-        raise InputError(f"the notes joined would last {lasts_s:.6g} s, more than {LONGEST_S} s; give shorter gaps")
-    gap, edge = (round(value * sample_rate) for value in lengths.values())
+    gap, edge = round(gap_s * sample_rate), round(edge_s * sample_rate)
     ends = edge + np.cumsum([len(n.samples) + gap for n in notes]) - gap
     segments = [
         Segment(start=int(end) - len(n.samples), end=int(end), sample_rate=sample_rate, label=n.label)
@@ -158,6 +133,18 @@ def concatenate(
         power = np.mean(audio[inside] ** 2)
         audio = audio + noise * np.sqrt(power / np.mean(noise**2) / 10 ** (snr_db / 10))
     return audio / max(1.0, float(np.abs(audio).max())), segments
+
+
+def _check_joining(notes: Sequence[Note], gap_s: float, edge_s: float, snr_db: float | None, sample_rate: int) -> None:
+    if not notes:
+        raise InputError("no notes to join: expected at least one")
+    if not (gap_s >= 0 and edge_s >= 0):
+        raise InputError(f"gap_s={gap_s!r}, edge_s={edge_s!r}: expected seconds, 0 or more")
+    if snr_db is not None and not abs(snr_db) <= MOST_DB:
+        raise InputError(f"snr_db={snr_db!r}: expected decibels from -{MOST_DB} to {MOST_DB}")
+    lasts_s = sum(len(n.samples) for n in notes) / sample_rate + (len(notes) - 1) * gap_s + 2 * edge_s
+    if not lasts_s <= LONGEST_S:
+        raise InputError(f"the notes joined would last {lasts_s:.6g} s, more than {LONGEST_S} s; give shorter gaps")
 
 
 def _check_class(name: str) -> None:
@@ -284,16 +271,7 @@ def _cach_e(hand: _Hand) -> np.ndarray:
     return (hand.whistle(pitch) + 0.8 * hand.whistle(2 * pitch) + 0.02 * hand.hiss(n, 6300, 8300)) * hand.shape(n)
 
 
-#: Class → how a note of it is made.
+#: Class → how a note of it is made, in the order of `CLASSES`.
 _RECIPES: Mapping[str, Callable[[_Hand], np.ndarray]] = MappingProxyType(
-    {
-        "tuti-D": _tuti_d,
-        "tuti-F": _tuti_f,
-        "cach-Z": _cach_z,
-        "tuti-A": _tuti_a,
-        "tuti-Z": _tuti_z,
-        "cach-C": _cach_c,
-        "cach-D": _cach_d,
-        "cach-E": _cach_e,
-    }
+    dict(zip(CLASSES, (_tuti_d, _tuti_f, _cach_z, _tuti_a, _tuti_z, _cach_c, _cach_d, _cach_e), strict=True))
 )

@@ -5,11 +5,10 @@ from functools import cache
 
 from outlark import FrameDetector, NoteDetector
 from outlark.data.synthetic import Note
-from outlark.paper.experiment.dataset import Dataset
+from outlark.paper.experiment.dataset import Dataset, Protocol, draw
 from outlark.paper.experiment.methods import Method
-from outlark.paper.experiment.protocol import Protocol, draw
+from outlark.paper.experiment.rivals import TemplateMatching
 from outlark.paper.experiment.run import Results, outcome
-from outlark.paper.experiment.template_matching import TemplateMatching
 
 DETECTORS = (
     Method("mddkm-paper", "literal", FrameDetector.paper),

@@ -8,8 +8,7 @@ import pytest
 from scipy.stats import ttest_rel, wilcoxon
 
 from outlark.paper.experiment import run as module
-from outlark.paper.experiment.dataset import Dataset
-from outlark.paper.experiment.protocol import Protocol, draw
+from outlark.paper.experiment.dataset import Dataset, Protocol, draw
 from outlark.paper.experiment.run import OOD, OVER_KNOWN, STEP_S, WINDOW_S, Checkpoint, outcome, run, window_times
 from outlark.segments import Segment
 

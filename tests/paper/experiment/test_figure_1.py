@@ -9,8 +9,8 @@ from matplotlib.colors import to_hex
 
 from outlark.commands.figures import CLASS_COLOURS
 from outlark.data.synthetic import KNOWN_CLASSES
+from outlark.paper.experiment.dataset import Protocol, draw
 from outlark.paper.experiment.figure_1 import chosen_excerpt, figure_1
-from outlark.paper.experiment.protocol import Protocol, draw
 from outlark.segments import Segment
 from tests.commands.test_plot import overlapping
 from tests.paper.experiment.example_results import DETECTORS, fitted, renamed, synthetic, without_known

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from outlark.data.synthetic import Note
 from outlark.errors import InputError
-from outlark.paper.experiment.dataset import Dataset
-from outlark.paper.experiment.protocol import Protocol, draw
+from outlark.paper.experiment.dataset import Dataset, Protocol, draw
 
 DATA = Dataset.synthetic()
 

@@ -13,8 +13,8 @@ import scipy
 import sklearn
 from matplotlib.image import imread
 
+from outlark.paper.experiment.dataset import Protocol, draw
 from outlark.paper.experiment.figure_1 import figure_1
-from outlark.paper.experiment.protocol import Protocol, draw
 from outlark.paper.experiment.report import SYNTHETIC_WARNING, changes_in_words, report
 from outlark.version import __version__
 from tests.paper.experiment.example_results import (

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import ttest_rel
 
 from outlark.data.synthetic import KNOWN_CLASSES
-from outlark.paper.experiment.protocol import Protocol, draw
+from outlark.paper.experiment.dataset import Protocol, draw
 from outlark.paper.experiment.report import MISSING, PAPER, table_1, table_2, table_classes, table_tests
 from outlark.paper.experiment.run import Results, outcome, window_times
 from tests.paper.experiment.example_results import (

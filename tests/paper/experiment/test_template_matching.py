@@ -5,7 +5,7 @@ import pytest
 
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.errors import InputError
-from outlark.paper.experiment.template_matching import TemplateMatching, correlations
+from outlark.paper.experiment.rivals import TemplateMatching, correlations
 
 KNOWN = {"tuti-F": 3, "cach-D": 3}
 

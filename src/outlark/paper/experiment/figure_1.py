@@ -18,8 +18,7 @@ from outlark.commands.panels import (
     draw_spectrogram,
     legend,
 )
-from outlark.paper.experiment.dataset import OOD
-from outlark.paper.experiment.protocol import Draw
+from outlark.paper.experiment.dataset import OOD, Draw
 from outlark.plain_text import visible
 from outlark.segments import AMBIGUOUS, SILENCE, Segment
 

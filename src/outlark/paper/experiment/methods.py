@@ -23,8 +23,8 @@ from outlark.paper.experiment.rivals import (
     IndependentOCCGP,
     NearestNeighbour,
     PlattReject,
+    TemplateMatching,
 )
-from outlark.paper.experiment.template_matching import TemplateMatching
 from outlark.paper.front_end import HLDSFrontEnd
 from outlark.paper.learnt_thresholds import LearntNoteDetector
 

@@ -20,10 +20,9 @@ from outlark.commands.figures import save_figure
 from outlark.data.synthetic import CLASSES, KNOWN_CLASSES
 from outlark.files.io import written_aside
 from outlark.metrics.windows import mean_of_defined
-from outlark.paper.experiment.dataset import OOD, Dataset
+from outlark.paper.experiment.dataset import OOD, Dataset, Protocol, draw
 from outlark.paper.experiment.figure_1 import figure_1
 from outlark.paper.experiment.methods import method
-from outlark.paper.experiment.protocol import Protocol, draw
 from outlark.paper.experiment.run import LEVELS, OVER_ALL, OVER_KNOWN, OVERALL, Results, fitted
 from outlark.plain_text import number_of, visible
 from outlark.version import __version__

@@ -21,9 +21,8 @@ from outlark.errors import InputError
 from outlark.files.io import written_aside
 from outlark.metrics import ConfusionMatrix, Events, FScores, event_f, note_f, note_labels, window_f
 from outlark.metrics.windows import f_of_confusion, mean_of_defined
-from outlark.paper.experiment.dataset import OOD, Dataset
+from outlark.paper.experiment.dataset import OOD, Dataset, Draw, Protocol, draw
 from outlark.paper.experiment.methods import Method, method
-from outlark.paper.experiment.protocol import Draw, Protocol, draw
 from outlark.segments import Segment
 
 #: The paper's sliding window and its step, s: 96 and 48 samples at 22,050 Hz, for all methods.
