@@ -18,7 +18,8 @@ from open_set_data import SET_NAMES, DataSet, Draw, draws_of, load, split
 from threadpoolctl import threadpool_limits
 
 from outlark import MDDKM, metrics
-from outlark.maths.choice import MAX_ERROR_RATIO, RATIOS, feature_map, left_out_auc, mapped, note_folds
+from outlark.maths.choice import MAX_ERROR_RATIO, RATIOS, feature_map, left_out_auc, note_folds
+from outlark.maths.description import mapped
 from outlark.maths.gp import learn, target
 from outlark.metrics.windows import aligned_table
 

@@ -15,14 +15,13 @@ from outlark.maths.choice import (
     choose,
     feature_map,
     left_out_auc,
-    mapped,
     note_folds,
     oas_covariance,
     participation,
     within_class_scale,
     within_deviations,
 )
-from outlark.maths.description import describe, distances
+from outlark.maths.description import describe, distances, mapped
 from outlark.maths.gp import target
 from tests.toy_notes import notes
 

@@ -28,8 +28,7 @@ from outlark.estimators.open_set import (
     temperature,
 )
 from outlark.estimators.training import doubts, taken_in, train
-from outlark.maths.choice import mapped
-from outlark.maths.description import Distances, OneClass, one_blas_thread, score
+from outlark.maths.description import Distances, OneClass, mapped, one_blas_thread, score
 from outlark.maths.landmarks import Setting
 
 #: "Well-conditioned" (Alg. 1, caption) for the method as published. Its τ = 1.8/μ is only useful where μ, the best

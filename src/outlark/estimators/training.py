@@ -18,8 +18,8 @@ import numpy as np
 
 from outlark.estimators.health import trim
 from outlark.estimators.open_set import class_thresholds
-from outlark.maths.choice import RATIOS, ChoiceTrial, choose, feature_map, mapped
-from outlark.maths.description import left_out_scores, scores
+from outlark.maths.choice import RATIOS, ChoiceTrial, choose, feature_map
+from outlark.maths.description import left_out_scores, mapped, scores
 from outlark.maths.gp import learn, ratio_from_condition, target
 from outlark.maths.landmarks import EXACT_UP_TO, Setting, describe_class
 from outlark.maths.notes import balanced_subset, draw_notes, leave_out_parts, merge_copies

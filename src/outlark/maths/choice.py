@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import rankdata
 
-from outlark.maths.description import describe, distances
+from outlark.maths.description import describe, distances, mapped
 from outlark.maths.gp import learn
 from outlark.maths.notes import in_order_of_appearance, leave_out_parts
 
@@ -92,17 +92,6 @@ def feature_map(metric: str, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
     if variances[0] <= 0.0:  # nothing varies within the classes
         return 1.0 / scale
     return (directions / np.sqrt(variances)) / scale[:, np.newaxis]
-
-
-def mapped(X: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """X in the units of the metric, shape (n, d).
-
-    >>> mapped(np.array([[1.0, 2.0]]), np.array([1.0, 0.5]))
-    array([[1., 1.]])
-    """
-    if by.ndim == 2:
-        return X @ by
-    return X if (by == 1.0).all() else X * by
 
 
 def candidate_metrics(X: np.ndarray, labels: np.ndarray) -> list[str]:

@@ -52,6 +52,17 @@ def blocks(n: int, n_rows: int | None = None) -> Iterator[slice]:
     return (slice(start, min(start + n_rows, n)) for start in range(0, n, n_rows))
 
 
+def mapped(X: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """X in the units of the metric, shape (n, d).
+
+    >>> mapped(np.array([[1.0, 2.0]]), np.array([1.0, 0.5]))
+    array([[1., 1.]])
+    """
+    if by.ndim == 2:
+        return X @ by
+    return X if (by == 1.0).all() else X * by
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OneClass(ABC):
     """The model of a class of n samples by m of them, its `points`: all (`Description`), or landmarks.
