@@ -1,10 +1,13 @@
-"""Making foreign text safe to show and write.
+"""Text for people: the lines of what a command found (`Result`), and foreign text made safe to show and write.
 
 Labels and file names may contain terminal commands (ESC, CSI), characters that reverse the direction of writing, and
 lone surrogates, which stand for bytes that are not UTF-8.
 """
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 #: Control characters except tab and line feed, direction annotations, line separators, lone surrogates.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
@@ -92,3 +95,79 @@ def is_text(start: bytes) -> bool:
 def _spelt(character: str) -> str:
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+# ------------------------------------------------------------------- results
+
+#: Names that `listing` shows in a line, and lines that `listed` shows.
+NAMES_SHOWN, LINES_SHOWN = 5, 20
+#: Called with the number of files or recordings done so far and in total.
+ProgressCallback = Callable[[int, int], None]
+
+
+class Remark(str):
+    """A line on stderr that --quiet leaves out."""
+
+
+class Alert(str):
+    """A line on stderr that is always printed: something could not be processed."""
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Rows of cells on stdout, the first of which is the header."""
+
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+
+
+Line = str | TextTable
+
+
+class Result(Protocol):
+    """What a command found. `outlark.cli.terminal.finish` prints it and ends with the exit code for it."""
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether something could not be processed (exit code 3)."""
+
+    def as_json(self) -> Mapping[str, Any]:
+        """For --json: the answer for programs."""
+
+    def lines(self) -> Iterable[Line]:
+        """For people: plain lines and tables on stdout, unless --json is given; `Remark` and `Alert` on stderr."""
+
+
+def listing(names: Sequence[str]) -> str:
+    """The first few names, separated by commas.
+
+    >>> listing(["a", "b"]), listing(list("abcdefgh"))
+    ('a, b', 'a, b, c, d, e and 3 more')
+    """
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return ", ".join(names[:NAMES_SHOWN]) + more
+
+
+def listed(lines: Sequence[str], see: str = "") -> list[str]:
+    """The first lines, and how many more there are; `see` says where.
+
+    >>> listed([*map(str, range(22))], "; --json lists them all")[18:]
+    ['18', '19', '… and 2 more; --json lists them all']
+    """
+    more = [f"… and {len(lines) - LINES_SHOWN} more{see}"] if len(lines) > LINES_SHOWN else []
+    return [*lines[:LINES_SHOWN], *more]
+
+
+def on_failures(failures: Sequence[tuple[str, str]], file: object, what: str = "failed") -> Iterator[Alert]:
+    """The first names and messages; the rest is in the file."""
+    if failures:
+        yield Alert(f"{len(failures)} {what}, see {file}:")
+        yield from (Alert(f"  {line}") for line in listed([f"{name}: {message}" for name, message in failures]))
+
+
+def on_refused(refused: Sequence[str]) -> Iterator[Alert]:
+    """The first rows of annotation files that were left out; the rest is in --json."""
+    if refused:
+        s = "s"[: len(refused) > 1]
+        yield Alert(f"left out: {len(refused)} row{s} or file{s} of annotations that cannot be used")
+        yield from (Alert(f"  {line}") for line in listed(refused, "; --json lists them all"))

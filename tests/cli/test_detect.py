@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from outlark import Decisions, model_file
 from outlark.annotations import About, Annotation, read_annotations, write_annotations
-from outlark.audio.bandwidth import remark_on_bandwidth
+from outlark.audio.facts import remark_on_bandwidth
 from outlark.audio.sound import resample
 from outlark.cli.main import main
 from outlark.data.synthetic import SAMPLE_RATE

@@ -18,8 +18,7 @@ from sklearn.base import clone
 
 from outlark.annotations import FORMATS, About, Annotation, write_annotations
 from outlark.annotations.formats import FOLDER_ABOUT
-from outlark.audio.bandwidth import Bandwidth, remark_on_bandwidth
-from outlark.audio.facts import Facts, Quality
+from outlark.audio.facts import Bandwidth, Facts, Quality, remark_on_bandwidth
 from outlark.audio.recording import Recording
 from outlark.audio.sound import resampled_length
 from outlark.batch.journal import fingerprint, sha256_of

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from outlark.audio.bandwidth import Bandwidth
-from outlark.audio.facts import Facts, Quality
+from outlark.audio.facts import Bandwidth, Facts, Quality
 from outlark.audio.recording import Recording
 from outlark.batch.engine import DamagedPartError, Progress, Take, changed_since, judged, parts_folder
 from outlark.batch.journal import Journal, fingerprint

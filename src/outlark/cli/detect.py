@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlark.batch.task import DECIDE, PART_S, SCORES_SUFFIX, Sources, Task, find
-from outlark.cli import options, thresholds
+from outlark.cli import options
+from outlark.cli.calibrate import with_thresholds
 from outlark.cli.terminal import clock, counted, finish, rate, say, shown
-from outlark.commands import LINES_SHOWN, Alert, Line, Remark, listed, listing, on_failures
 from outlark.errors import InputError, Problem
-from outlark.plain_text import number_of
+from outlark.plain_text import LINES_SHOWN, Alert, Line, Remark, listed, listing, number_of, on_failures
 from outlark.version import __version__
 
 if TYPE_CHECKING:  # slow to import, and --help does not need it
@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # slow to import, and --help does not need it
     help="Analyse longer recordings in parts of this length, in parallel; an interrupted run keeps finished parts. "
     "This never changes a result.",
 )
-@thresholds.for_this_run
+@options.threshold_for_this_run
 @click.option(
     "--cluster",
     metavar="ADDRESS",
@@ -66,7 +66,7 @@ def command(recordings: tuple[str, ...], channel: int | str, keep_scores: bool, 
 @click.argument("model", type=click.Path())
 @click.argument("scores", nargs=-1, required=True, type=click.Path())
 @options.batch
-@thresholds.for_this_run
+@options.threshold_for_this_run
 @options.calibration
 @options.decisions
 @options.reporting
@@ -98,7 +98,7 @@ def verify(out: str, **given: Any) -> None:
 
 def _run(paths: Sequence[str], given: Mapping[str, Any], **more: Any) -> None:
     """Run a task; the model and its options are checked before anything is written."""
-    detector, sha256 = thresholds.checked_model(given)
+    detector, sha256 = options.checked_model(given)
     task = Task(
         model=given["model"],
         model_sha256=sha256,
@@ -109,7 +109,8 @@ def _run(paths: Sequence[str], given: Mapping[str, Any], **more: Any) -> None:
         **more,
     )
     sources = find(paths, (SCORES_SUFFIX,), "scores") if task.verb == DECIDE else find(paths)
-    task = thresholds.with_thresholds(task, detector, sources, given)
+    if detector is not None and (given["thresholds"] or given["calibrate"]):
+        task = with_thresholds(task, detector, sources, given)
     for option in ("combined", "parquet"):
         if given[option] and "csv" not in task.formats:
             raise click.UsageError(f"--{option} joins files of the format csv; add --format csv")

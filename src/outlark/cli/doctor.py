@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from outlark.cli import options, thresholds
+from outlark.cli import options
 from outlark.cli.terminal import ERROR, finish, say
 
 
@@ -20,7 +20,7 @@ def command(model: str, strict: bool, **given: Any) -> None:
     """
     from outlark.commands.doctor import PROBLEM, examine_model
 
-    detector = thresholds.read_model(model)
+    detector = options.read_model(model)
     if not given["quiet"]:
         say("testing the model on sounds that are not notes …", err=True)
     found = examine_model(model, detector)

@@ -8,7 +8,6 @@ import click
 
 from outlark.cli import options
 from outlark.cli.terminal import counted, finish
-from outlark.cli.thresholds import read_model
 
 #: The value of --curve without a file.
 NO_FILE = "-"
@@ -103,7 +102,7 @@ def command(detections: str, truth: str, **given: Any) -> None:
     wanted = {name: given[name] for name in ("audio", "label_column", "detected_only", "corrected")}
     matched = match_tables(detections, truth, **wanted)
     model, curve, output = given["model"], given["curve"], given["output"]
-    detector = None if model is None else read_model(model)
+    detector = None if model is None else options.read_model(model)
     how = {name: given[name] for name in ("classes", "unknown", "ious", "tolerance_ms")}
     result = evaluate_tables(matched, detector, **how)
     if curve:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlark.cli import options, thresholds
+from outlark.cli import options
 from outlark.cli.terminal import clock, say, say_line
 from outlark.errors import InputError
 from outlark.files.io import SOUND_STARTS
@@ -72,7 +72,7 @@ def _list_devices(ctx: click.Context, param: click.Parameter, asked: bool) -> No
 )
 @click.option("--name", help="Name of the recording in the output.")
 @options.verdict_options("Print")
-@thresholds.for_this_run
+@options.threshold_for_this_run
 @options.decisions
 @options.quiet
 def command(**given: Any) -> None:
@@ -92,7 +92,7 @@ def command(**given: Any) -> None:
         raise click.UsageError("standard input is a terminal, or closed; pipe raw sound in, or give --device")
     from outlark.commands.listen import PCM, Inlet, Listener
 
-    detector, sha256 = thresholds.detector_of(given)
+    detector, sha256 = options.detector_of(given)
     rate = given["rate"] or _usual_rate(given["device"], detector.sample_rate_)
     pcm = PCM(given["kind"], given["channels"])
     listener, inlet = Listener(detector, pcm, rate, options.channel_index(given["channel"])), Inlet()
@@ -102,8 +102,10 @@ def command(**given: Any) -> None:
         "channel": given["channel"],
         "verdicts": list(verdicts),
         "live": live,
-        **thresholds.settings(given["thresholds"], detector),
     }
+    chosen = options.thresholds_by_label(given["thresholds"], detector.classes_.tolist())
+    if chosen:
+        settings["thresholds"] = {str(label): value for label, value in chosen.items()}
     with _sound(given, inlet, rate) as troubles, _stopped_by_signals(inlet):
         how = ", ".join(f"{name} {value}" for name, value in live.items())
         _talk(given, f"listening to {given['device'] or 'standard input'} ({how}); press Ctrl-C to stop")

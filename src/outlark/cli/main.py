@@ -45,7 +45,6 @@ COMMANDS = {
 }
 #: Commands that share a module with another one. The others are `outlark.cli.<command>.command`.
 SHARED = {
-    "calibrate": "thresholds",
     "decide": "detect",
     "verify": "detect",
     "formats": "convert",

@@ -1,14 +1,20 @@
-"""Options that several commands share, and the kinds of values that they take."""
+"""Options that several commands share, the kinds of values that they take, and the model that they are applied to."""
 
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from outlark.batch.journal import sha256_of
+from outlark.errors import InputError, ModelFileError
 from outlark.segments import AMBIGUOUS, KNOWN, UNKNOWN, VERDICTS
+
+if TYPE_CHECKING:
+    from outlark.detection.detector import NoteDetector
 
 SOUND = (KNOWN, AMBIGUOUS, UNKNOWN)
 Decorator = Callable[[Any], Any]
@@ -258,3 +264,104 @@ def given_decisions(options: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the `decisions` that were given, as parameters of `outlark.Decisions`."""
     given = {name: options[name] for name in DECISION_OPTIONS if options[name] is not None}
     return {name: None if value == "none" else value for name, value in given.items()}
+
+
+# --------------------------------------------------- a model and its thresholds
+
+#: A value of --threshold: the name of a class, or None for all, and a threshold.
+Given = tuple[str | None, float]
+
+
+def threshold(value: str) -> Given:
+    """The type of --threshold: X or NAME=X; a name may contain an equals sign."""
+    name, equals, number = value.rpartition("=")
+    try:
+        found = float(number)
+    except ValueError:
+        found = math.nan
+    if not 0.0 < found < math.inf or (equals and not name):
+        raise click.BadParameter(f"{value!r} is not a threshold; give a number above 0, or NAME=X for one class")
+    return name if equals else None, found
+
+
+def threshold_option(what: str) -> Any:
+    """`--threshold`, as `thresholds`, with what it does for a command."""
+    return click.option(
+        "--threshold",
+        "thresholds",
+        multiple=True,
+        type=threshold,
+        metavar="[NAME=]X",
+        help=f"Lowest score that counts as a note, for all classes or for the class NAME. Repeatable. {what}",
+    )
+
+
+#: For commands that use a model: as `thresholds`.
+threshold_for_this_run = threshold_option("For this run only. Default: the thresholds of the model.")
+
+
+def thresholds_by_label(given: Iterable[Given], labels: Sequence[Any]) -> dict[Any, float]:
+    """Thresholds by class; one for a class by name takes precedence over one for all.
+
+    >>> thresholds_by_label([(None, 0.3), ("song", 0.5)], ["alarm", "song"])
+    {'alarm': 0.3, 'song': 0.5}
+    """
+    from outlark.detection.thresholds import there_are
+
+    chosen: dict[str | None, float] = {}
+    for name, threshold in given:
+        if name in chosen:
+            of = "all classes" if name is None else repr(name)
+            raise InputError(f"two thresholds for {of}, {chosen[name]:g} and {threshold:g}; give one of them")
+        chosen[name] = threshold
+    names = {str(label): label for label in labels}
+    for name in chosen:
+        if name is not None and name not in names:
+            raise InputError(f"--threshold: the model has no class {name!r}; {there_are(name, labels)}")
+    all_of_them = dict.fromkeys(labels, chosen[None]) if None in chosen else {}
+    return all_of_them | {names[name]: threshold for name, threshold in chosen.items() if name is not None}
+
+
+def read_model(path: str | os.PathLike[str]) -> "NoteDetector":
+    """The detector in a file."""
+    from outlark.model_file import load
+
+    _check_there(path)
+    return load(path)
+
+
+def _check_there(path: str | os.PathLike[str]) -> None:
+    if not os.path.exists(path):
+        raise ModelFileError(f"there is no model file {path}; check the path, or train a model with 'outlark train'")
+
+
+def set_thresholds(detector: "NoteDetector", given: Iterable[Given]) -> None:
+    """Set values of --threshold on a detector."""
+    chosen = thresholds_by_label(given, detector.classes_.tolist())
+    if chosen:
+        detector.set_thresholds(chosen)
+
+
+def checked_model(given: Mapping[str, Any]) -> "tuple[NoteDetector | None, str]":
+    """The detector of `detector_of`, if options depend on it or its file is out of the ordinary; and the digest.
+
+    Otherwise only the file is checked: loading a detector takes a second, which a run leaves to its workers.
+    """
+    from outlark.files.container import MODEL_VERSION, read
+
+    if given["thresholds"] or given["calibrate"] or given_decisions(given):
+        return detector_of(given)
+    _check_there(given["model"])
+    header, _ = read(given["model"])
+    if (header.get("kind"), header.get("version"), header.get("embedding")) != ("NoteDetector", MODEL_VERSION, None):
+        return detector_of(given)
+    return None, sha256_of(given["model"])
+
+
+def detector_of(given: Mapping[str, Any]) -> "tuple[NoteDetector, str]":
+    """The detector in the file `model` with the given decisions and thresholds, and the digest of the file."""
+    detector = read_model(given["model"])
+    detector.set_params(**{f"decisions__{name}": value for name, value in given_decisions(given).items()})
+    set_thresholds(detector, given["thresholds"])
+    detector.try_out()  # reports values that do not fit before any work is done
+    return detector, sha256_of(given["model"])

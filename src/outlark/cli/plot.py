@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from outlark.cli import options, thresholds
+from outlark.cli import options
 from outlark.cli.terminal import UNREADABLE, answer, say, say_all
-from outlark.commands import on_refused
+from outlark.plain_text import on_refused
 
 
 def time(value: str) -> float:
@@ -29,7 +29,7 @@ def time(value: str) -> float:
 @options.channel
 @click.option("--title", help="Title of the figure. Default: the name of the recording.")
 @click.option("--label-column", metavar="NAME", help="Column of --truth that holds the labels. Default: guessed.")
-@thresholds.for_this_run
+@options.threshold_for_this_run
 @options.decisions
 @options.reporting
 def command(recording: str, output: str, **given: Any) -> None:
@@ -43,7 +43,7 @@ def command(recording: str, output: str, **given: Any) -> None:
     from outlark.commands.figures import save_figure
     from outlark.commands.plot import annotations_of_recording, draw_excerpt, shown_excerpt
 
-    detector, _ = thresholds.detector_of(given)
+    detector, _ = options.detector_of(given)
     table = None if given["truth"] is None else read_annotations(given["truth"], label_column=given["label_column"])
     truth = [] if table is None else annotations_of_recording(table, recording)
     channel = options.channel_index(given["channel"])

@@ -10,7 +10,6 @@ import click
 from outlark.batch.journal import sha256_of
 from outlark.cli import options
 from outlark.cli.terminal import counted, finish
-from outlark.cli.thresholds import read_model
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -112,7 +111,7 @@ def command(out: str, by: tuple[str, ...], **given: Any) -> None:
     results = read_results(out, given["site_from"])
     how = {name: given[name] for name in ("classes", "format", "confidence")}
     if given["model"] is not None:
-        detector = read_model(given["model"])
+        detector = options.read_model(given["model"])
         results.check_model(given["model"], sha256_of(given["model"]))
         how["of_model"] = [str(label) for label in detector.classes_.tolist()]
     with counted(given["quiet"], "recordings counted") as watch:

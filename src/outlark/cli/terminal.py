@@ -13,8 +13,17 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import click
 
-from outlark.commands import Alert, ProgressCallback, Remark, Result, TextTable
-from outlark.plain_text import looks_numeric, number_of, visible, visible_json
+from outlark.plain_text import (
+    Alert,
+    ProgressCallback,
+    Remark,
+    Result,
+    TextTable,
+    looks_numeric,
+    number_of,
+    visible,
+    visible_json,
+)
 
 if TYPE_CHECKING:
     from outlark.batch.report import State

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from outlark.batch.journal import sha256_of
-from outlark.cli import options, thresholds
+from outlark.cli import options
 from outlark.cli.terminal import finish, steps
-from outlark.commands import ProgressCallback
 from outlark.errors import InputError, ModelFileError
-from outlark.plain_text import number_of
+from outlark.plain_text import ProgressCallback, number_of
 
 if TYPE_CHECKING:
     from outlark.commands.train.examples import Examples
@@ -81,7 +80,7 @@ class Plan(NamedTuple):
 @click.option(
     "--trim", is_flag=True, help="Trim the quiet margins of clips. Digital silence at their ends is always removed."
 )
-@thresholds.option("Stored in the model. Default: derived from the examples.")
+@options.threshold_option("Stored in the model. Default: derived from the examples.")
 @click.option("--force", is_flag=True, help="Replace an existing model.")
 @click.option(
     "--check/--no-check",
@@ -182,7 +181,7 @@ def _from_a_model(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
     from outlark.commands.train.retraining import Parent, retrain
 
     path = Path(given["parent"])
-    parent = Parent(path=path, detector=thresholds.read_model(path), sha256=sha256_of(path))
+    parent = Parent(path=path, detector=options.read_model(path), sha256=sha256_of(path))
     new = reviewed(parent.classes, paths, found_in=given["found"], named=given["classes"], **_reading(given))
     if given["classes"]:
         notes, negatives = (tuple(n for n in own if n.label in given["classes"]) for own in (new.notes, new.negatives))
@@ -225,7 +224,7 @@ def _learn(plan: Plan, given: Mapping[str, Any], show: Callable[[str], None]) ->
         learning = "learning" if plan.n_notes is None else f"learning from {number_of(plan.n_notes, 'note')}"
         show(f"{done} of {number_of(total, 'file')} read" if done < total else learning)
 
-    by_hand = thresholds.by_label(given["thresholds"], plan.labels)  # reports mistakes before training
+    by_hand = options.thresholds_by_label(given["thresholds"], plan.labels)  # reports mistakes before training
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         learnt = plan.learn(watch)

@@ -14,10 +14,9 @@ from outlark.annotations.annotation import is_sound
 from outlark.annotations.formats import COMBINED, WRITTEN, format_of_name
 from outlark.audio.recording import Recording
 from outlark.audio.sound_files import RecordingName, SoundFiles, recording_of_table
-from outlark.commands import Alert, Line, Remark, TextTable, on_refused, recording_of
-from outlark.commands.tables import tables_in, without_copies
+from outlark.commands.tables import recording_of, tables_in, without_copies
 from outlark.errors import AnnotationError, AudioError, InputError, OutlarkError, Problem
-from outlark.plain_text import number_of
+from outlark.plain_text import Alert, Line, Remark, TextTable, number_of, on_refused
 from outlark.segments import KNOWN
 from outlark.version import __version__
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from outlark.annotations import Annotation
-from outlark.commands import Line, ProgressCallback, TextTable
 from outlark.commands.evaluation import Compared, event_scores, is_answer
 from outlark.commands.figures import BLUE, GREEN, GREY, ORANGE, plain_axis
 from outlark.detection.detector import NoteDetector
@@ -18,7 +17,7 @@ from outlark.detection.thresholds import sweep_thresholds, swept
 from outlark.errors import InputError
 from outlark.metrics import EventScores
 from outlark.metrics.windows import wilson
-from outlark.plain_text import number_of
+from outlark.plain_text import Line, ProgressCallback, TextTable, number_of
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from outlark.commands import Line, Remark, listing
 from outlark.commands.doctor_sounds import SoundTest, sound_tests
 from outlark.detection.detector import NoteDetector
 from outlark.detection.negatives import as_good_as_notes
@@ -20,7 +19,7 @@ from outlark.estimators.mddkm import MDDKM
 from outlark.features.note import LENGTH_SLACK
 from outlark.maths.description import scores
 from outlark.maths.notes import merge_copies, parts_of
-from outlark.plain_text import number_of
+from outlark.plain_text import Line, Remark, listing, number_of
 from outlark.segments import Segment
 
 SEVERITIES = PROBLEM, WARNING, GOOD = "problem", "warning", "good"

@@ -10,7 +10,6 @@ from outlark.audio.sound_files import pair_names
 from outlark.batch.engine import opened
 from outlark.batch.journal import sha256_of
 from outlark.batch.task import SCORES_SUFFIX
-from outlark.commands import Line, ProgressCallback, Remark, TextTable, check_labels, listing, on_refused
 from outlark.commands.curve import Curves, curves_of_model, curves_of_tables
 from outlark.commands.evaluation import (
     MEAN,
@@ -25,11 +24,12 @@ from outlark.commands.evaluation import (
     measures,
 )
 from outlark.commands.matching import Matched, learnt_from
+from outlark.commands.tables import check_labels
 from outlark.detection.detector import NoteDetector
 from outlark.detection.scores_file import load_scores
 from outlark.errors import InputError
 from outlark.model_file import scoring_sha256
-from outlark.plain_text import number_of
+from outlark.plain_text import Line, ProgressCallback, Remark, TextTable, listing, number_of, on_refused
 from outlark.version import __version__
 
 

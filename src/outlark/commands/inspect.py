@@ -18,7 +18,6 @@ from outlark.annotations.formats import TABLE_SUFFIXES
 from outlark.audio.facts import Quality
 from outlark.audio.recording import Recording
 from outlark.audio.sound_files import SoundFiles, is_sound
-from outlark.commands import Alert, Line, listed, on_refused
 from outlark.detection.detector import NoteDetector
 from outlark.detection.scores_file import SCORES_KIND as SCORES
 from outlark.detection.scores_file import load_scores
@@ -27,7 +26,7 @@ from outlark.errors import AnnotationError, AudioError, InputError, OutlarkError
 from outlark.files.container import read
 from outlark.files.io import NOT_REGULAR, is_endless, size_of, starts_a_model
 from outlark.model_file import load, settings_of
-from outlark.plain_text import first_bytes, number_of
+from outlark.plain_text import Alert, Line, first_bytes, listed, number_of, on_refused
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from outlark.audio.sound_files import AUTO, site_of
 from outlark.batch.journal import LINE_DONE, LINE_FAILED, last_lines
 from outlark.batch.report import PARQUET_SEGMENTS
 from outlark.batch.task import SCORES_SUFFIX
-from outlark.commands import Line, ProgressCallback, Remark, TextTable, check_labels, listing
+from outlark.commands.tables import check_labels
 from outlark.commands.tally import (
     TIME_UNKNOWN,
     AnalysedRecording,
@@ -27,7 +27,7 @@ from outlark.commands.tally import (
     summarise,
 )
 from outlark.errors import AnnotationError, InputError, Problem
-from outlark.plain_text import number_of, writable
+from outlark.plain_text import Line, ProgressCallback, Remark, TextTable, listing, number_of, writable
 from outlark.segments import KNOWN, REST
 from outlark.version import __version__
 

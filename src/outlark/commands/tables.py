@@ -1,7 +1,7 @@
 """The annotation files of a folder: which there are, which a model made, and which repeat others."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from outlark.annotations.formats import (
     is_named_by_a_run,
 )
 from outlark.annotations.other_programs import ends_in_score
-from outlark.audio.sound_files import recording_of_table
+from outlark.audio.sound_files import SoundFiles, recording_of_table
 from outlark.batch.journal import JOURNAL
 from outlark.errors import AnnotationError, InputError, Problem
 
@@ -191,3 +191,19 @@ def _same(said: list[Annotation] | None, annotations: list[Annotation], format: 
     both = [m for m in said if keeps(m)], [m for m in annotations if is_sound(m)]
     before, now = ({(m.span.rounded(), m.label if has_labels else None) for m in one} for one in both)
     return before == now
+
+
+def recording_of(table: Table, annotation: Annotation, sounds: SoundFiles) -> Path:
+    """The recording of an annotation: the one that it names, or the one that its file belongs to."""
+    if annotation.recording is None:
+        return sounds.of_table(table.path)
+    return sounds.named(annotation.recording, table.path, annotation.line)
+
+
+def check_labels(asked: Sequence[str], there: Collection[str], what: str = "annotation") -> None:
+    """Refuse the name of a class that nothing has."""
+    for name in asked:
+        if name not in there:
+            raise InputError(
+                f"no {what} has the label {name!r}; the labels are {', '.join(sorted(there)) or 'none at all'}"
+            )

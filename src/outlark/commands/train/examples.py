@@ -16,11 +16,10 @@ from typing import Any, Self
 
 from outlark.annotations import Annotation, Table, read_annotations
 from outlark.audio.sound_files import SoundFiles, is_sound, sounds_within
-from outlark.commands import listing, recording_of
-from outlark.commands.tables import is_made_by_a_model, passed_over, tables_in
+from outlark.commands.tables import is_made_by_a_model, passed_over, recording_of, tables_in
 from outlark.detection.thresholds import there_are
 from outlark.errors import AnnotationError, InputError
-from outlark.plain_text import number_of, writable
+from outlark.plain_text import listing, number_of, writable
 from outlark.segments import KNOWN
 
 EXPECTED = "expected a folder with one subfolder of clips per class, or annotation files"

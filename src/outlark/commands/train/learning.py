@@ -10,14 +10,13 @@ import numpy as np
 
 from outlark.audio.clips import is_long
 from outlark.audio.recording import Recording
-from outlark.commands import Alert, Line, ProgressCallback, Remark, TextTable, on_refused
 from outlark.commands.train.examples import Example, Examples
 from outlark.commands.train.sound import TrainingClip, by_recording, read_around
 from outlark.detection.detector import NoteDetector
 from outlark.detection.front_end_choice import LEAST_WINDOW
 from outlark.detection.negatives import AsGoodAsNotes, as_good_as_notes
 from outlark.errors import AudioError, InputError, Problem
-from outlark.plain_text import number_of
+from outlark.plain_text import Alert, Line, ProgressCallback, Remark, TextTable, number_of, on_refused
 from outlark.version import __version__
 
 #: Shorter annotations may be too short for any window.

@@ -15,13 +15,12 @@ from typing import Any
 from outlark.annotations import Annotation
 from outlark.audio.recording import Recording
 from outlark.audio.sound_files import is_sound, sounds_within
-from outlark.commands import ProgressCallback
 from outlark.commands.train.corrections import Paths
 from outlark.commands.train.examples import Example, Examples, at_most, in_order, pairs
 from outlark.commands.train.learning import Learnt, learn, reject
 from outlark.detection.detector import NoteDetector
 from outlark.errors import InputError
-from outlark.plain_text import number_of
+from outlark.plain_text import ProgressCallback, number_of
 
 #: Examples per class by default, but never fewer than the model had; and new negatives per class.
 USUAL_EXAMPLES, USUAL_NEGATIVES = 20, 100

@@ -16,9 +16,9 @@ import numpy as np
 
 from outlark.audio.clips import outside_s, without_quiet, without_silence
 from outlark.audio.recording import Recording, read
-from outlark.commands import ProgressCallback
 from outlark.commands.train.examples import Example
 from outlark.errors import AnnotationError, AudioError
+from outlark.plain_text import ProgressCallback
 from outlark.segments import Segment
 
 #: Recordings of up to this duration in total are read whole; of longer ones about as much.

@@ -6,7 +6,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from outlark.commands import Line, TextTable
 from outlark.detection.decisions import Decisions
 from outlark.detection.detector import GAP_S, NoteDetector
 from outlark.errors import InputError
@@ -27,6 +26,7 @@ from outlark.paper.experiment.rivals import (
 )
 from outlark.paper.front_end import HLDSFrontEnd
 from outlark.paper.learnt_thresholds import LearntNoteDetector
+from outlark.plain_text import Line, TextTable
 
 FRONTS: Mapping[str, Callable[[], Any]] = MappingProxyType(
     {"note": NoteFrontEnd, "hlds": HLDSFrontEnd, "hlds-top": HLDSFrontEnd.paper}

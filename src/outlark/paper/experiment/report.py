@@ -15,7 +15,6 @@ import soundfile
 
 from outlark.annotations import Annotation, write_annotations
 from outlark.audio.recording import for_decoder
-from outlark.commands import Line, Remark, TextTable
 from outlark.commands.figures import save_figure
 from outlark.data.synthetic import CLASSES, KNOWN_CLASSES
 from outlark.files.io import written_aside
@@ -24,7 +23,7 @@ from outlark.paper.experiment.dataset import OOD, Dataset, Protocol, draw
 from outlark.paper.experiment.figure_1 import figure_1
 from outlark.paper.experiment.methods import method
 from outlark.paper.experiment.run import LEVELS, OVER_ALL, OVER_KNOWN, OVERALL, Results, fitted
-from outlark.plain_text import number_of, visible
+from outlark.plain_text import Line, Remark, TextTable, number_of, visible
 from outlark.version import __version__
 
 #: Table 2 of the paper, on recordings that are not public: level → method → F of each class, OOD and overall.

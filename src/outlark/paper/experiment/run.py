@@ -16,13 +16,13 @@ from joblib import Parallel, delayed
 from scipy.stats import ttest_rel, wilcoxon
 from threadpoolctl import threadpool_limits
 
-from outlark.commands import ProgressCallback
 from outlark.errors import InputError
 from outlark.files.io import written_aside
 from outlark.metrics import ConfusionMatrix, Events, FScores, event_f, note_f, note_labels, window_f
 from outlark.metrics.windows import f_of_confusion, mean_of_defined
 from outlark.paper.experiment.dataset import OOD, Dataset, Draw, Protocol, draw
 from outlark.paper.experiment.methods import Method, method
+from outlark.plain_text import ProgressCallback
 from outlark.segments import Segment
 
 #: The paper's sliding window and its step, s: 96 and 48 samples at 22,050 Hz, for all methods.

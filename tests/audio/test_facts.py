@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from outlark.audio.bandwidth import Bandwidth, remark_on_bandwidth
+from outlark.audio.facts import Bandwidth, remark_on_bandwidth
 from outlark.audio.sound import resample
 
 RATE = 44100
