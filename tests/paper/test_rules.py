@@ -1,5 +1,7 @@
 """The six rules on drawings: one character for each step, "." = nothing, a letter = that class."""
 
+from itertools import groupby
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -134,16 +136,18 @@ def test_rules_are_the_naive_transcription(rows, tau, least, sure):
 
 
 @given(st.lists(st.integers(0, 2)))
-def test_runs_round_trip(values):
-    values = np.array(values, dtype=int)
-    np.testing.assert_array_equal(decode(run_lengths(values)), values)
-    runs = run_lengths(values)
-    assert np.all(runs.lengths > 0)
-    assert np.all(runs.values[1:] != runs.values[:-1])
+def test_runs_are_those_of_itertools(values):
+    runs = run_lengths(np.array(values, dtype=int))
+    assert [(v, n) for v, n in zip(runs.values, runs.lengths, strict=True)] == [
+        (value, len(list(run))) for value, run in groupby(values)
+    ]
+    assert [values[start:end] for start, end in zip(runs.starts, runs.ends, strict=True)] == [
+        list(run) for _, run in groupby(values)
+    ]
+    assert decode(runs).tolist() == values
 
 
-def test_dropping_short_runs_of_true():
-    mask = np.array(list("110111")) == "1"
-    assert drop_short(mask, 3).tolist() == [False, False, False, True, True, True]
-    assert drop_short(mask, 1).tolist() == mask.tolist()
-    assert drop_short(mask[:0], 3).tolist() == []
+@given(st.lists(st.booleans()), st.integers(1, 5))
+def test_only_short_runs_of_true_are_dropped(values, least):
+    kept = [v and len(run) >= least for _, g in groupby(values) for run in [list(g)] for v in run]
+    assert drop_short(np.array(values, dtype=bool), least).tolist() == kept
