@@ -7,7 +7,7 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product, takewhile
@@ -69,10 +69,8 @@ def folded(name: str) -> str:
 # ------------------------------------------------------------------ files
 
 
-def sounds_within(
-    folder: Path, suffixes: tuple[str, ...] = SUFFIXES, on_error: Callable[[OSError], object] | None = None
-) -> Iterator[Path]:
-    """All files with these suffixes in a folder and the folders within, except hidden ones.
+def sounds_within(folder: Path) -> Iterator[Path]:
+    """All sound files, by their names, in a folder and the folders within, except hidden ones.
 
     Links to folders are followed, but no folder is searched twice.
     """
@@ -81,7 +79,7 @@ def sounds_within(
         raise InputError(f"{error.filename} cannot be listed ({error.strerror}); check that you may read it") from error
 
     seen = {os.path.realpath(folder)}
-    for here, folders, files in os.walk(folder, followlinks=True, onerror=on_error or refuse):
+    for here, folders, files in os.walk(folder, followlinks=True, onerror=refuse):
         paths = {name: os.path.join(here, name) for name in sorted(folders) if not name.startswith(".")}
         folders.clear()
         for name in sorted(paths, key=lambda name: os.path.islink(paths[name])):  # rather the folder than a link to it
@@ -90,7 +88,7 @@ def sounds_within(
                 seen.add(real)
                 folders.append(name)
         for name in sorted(files):
-            if name.lower().endswith(suffixes) and not name.startswith("."):
+            if name.lower().endswith(SUFFIXES) and not name.startswith("."):
                 yield Path(here, name)
 
 

@@ -90,10 +90,10 @@ def command(**given: Any) -> None:
     verdicts = options.chosen_verdicts(given["verdicts"], given["everything"])
     if given["device"] is None and (sys.stdin is None or sys.stdin.isatty()):
         raise click.UsageError("standard input is a terminal, or closed; pipe raw sound in, or give --device")
-    from outlark.commands.listen import PCM, Inlet, Listener
+    from outlark.commands.listen import PCM, Inlet, Listener, usual_rate
 
     detector, sha256 = options.detector_of(given)
-    rate = given["rate"] or _usual_rate(given["device"], detector.sample_rate_)
+    rate = given["rate"] or (detector.sample_rate_ if given["device"] is None else usual_rate(given["device"]))
     pcm = PCM(given["kind"], given["channels"])
     listener, inlet = Listener(detector, pcm, rate, options.channel_index(given["channel"])), Inlet()
     live = {"sample_rate": rate, "channels": given["channels"], "dtype": given["kind"]}
@@ -144,19 +144,16 @@ def _headed(pieces: Iterable[bytes], bytes_per_s: int, sha256: str, settings: di
     from outlark.annotations import About
     from outlark.annotations.own_formats import head_line
 
-    def head(began: str | None) -> None:
-        settings["live"]["began"] = began
-        say_line(head_line(About(version=__version__, model_sha256=sha256, settings=settings)))
-
-    headed = False
-    for piece in pieces:
-        if not headed:
-            first = datetime.now().astimezone() - timedelta(seconds=len(piece) / bytes_per_s)
-            head(first.isoformat(timespec="milliseconds"))
-            headed = True
-        yield piece
-    if not headed:
-        head(None)
+    pieces = iter(pieces)
+    first = next(pieces, None)
+    settings["live"]["began"] = None
+    if first is not None:
+        began = datetime.now().astimezone() - timedelta(seconds=len(first) / bytes_per_s)
+        settings["live"]["began"] = began.isoformat(timespec="milliseconds")
+    say_line(head_line(About(version=__version__, model_sha256=sha256, settings=settings)))
+    if first is not None:
+        yield first
+    yield from pieces
 
 
 def _print_segments(segments: "Iterable[Segment]", given: Mapping[str, Any], verdicts: tuple[str, ...]) -> Counter[str]:
@@ -206,14 +203,6 @@ def _stopped_by_signals(inlet: "Inlet") -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _usual_rate(device: str | None, of_model: int) -> int:
-    if device is None:
-        return of_model
-    from outlark.commands.listen import usual_rate
-
-    return usual_rate(device)
 
 
 def _talk(given: Mapping[str, Any], text: str) -> None:
