@@ -14,8 +14,9 @@ from real_note_tasks import data_folder
 
 from outlark.paper.experiment.dataset import Dataset, Protocol
 from outlark.paper.experiment.methods import METHODS
-from outlark.paper.experiment.report import ReportTable, table_2, table_tests
+from outlark.paper.experiment.report import table_2, table_tests
 from outlark.paper.experiment.run import run
+from outlark.plain_text import TextTable
 
 #: At most so many test notes of a class: enough, and a run of minutes.
 MAX_TEST = 15
@@ -39,8 +40,9 @@ SETS: dict[str, tuple[Callable[[], Dataset], dict[str, int]]] = {
 }
 
 
-def markdown(table: ReportTable) -> str:
-    rows = [table.head, ["---", *["---:"] * (len(table.head) - 1)], *table.rows]
+def markdown(table: TextTable) -> str:
+    head, *body = table.rows
+    rows = [head, ["---", *["---:"] * (len(head) - 1)], *body]
     lines = [f"**{table.title}**", "", *(f"| {' | '.join(row)} |" for row in rows)]
     return "\n".join([*lines, *(f"\n{note}" for note in table.notes)])
 

@@ -115,10 +115,11 @@ class Alert(str):
 
 @dataclass(frozen=True)
 class TextTable:
-    """Rows of cells on stdout, the first of which is the header."""
+    """Rows of cells on stdout, the first of which is the header; what a reader must know of them is in the notes."""
 
     rows: Sequence[Sequence[str]]
     title: str = ""
+    notes: Sequence[str] = ()
 
 
 Line = str | TextTable

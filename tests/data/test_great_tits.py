@@ -11,11 +11,9 @@ import sys
 import urllib.request
 import venv
 import zipfile
-from collections import Counter, defaultdict
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
 import soundfile
 
@@ -28,7 +26,6 @@ from outlark.data.great_tits import (
     WHEEL,
     WHEEL_SHA256,
     get,
-    labels,
     missing_or_changed,
     songs,
     tables,
@@ -40,7 +37,6 @@ from outlark.metrics import Events, event_f
 
 PYPI = "https://pypi.org/simple/pykanto/"
 SOURCE = Path(great_tits.__file__).parents[2]
-TEXT = Path(great_tits.__file__).with_name("great_tits.README.md").read_text()
 OWN = ("groups.csv", "README.md")
 SONG = "2021-SW83-0418_04-92.wav"
 TABLE = "2021-SW83-0418_04-92" + TABLE_ENDING
@@ -127,11 +123,6 @@ def test_another_folder_comes_from_the_wheel_that_was_kept(copied, tmp_path):
     assert bytes_in(folder) == bytes_in(copied / "great-tits")
     assert told == [f"writing {len(bytes_in(folder))} files to {folder}"]
     assert [path.name for path in folder.parent.iterdir()] == ["tits"]
-
-
-def test_an_empty_folder_is_filled(copied, tmp_path):
-    (tmp_path / "empty").mkdir()
-    assert missing_or_changed(get(tmp_path / "empty")) == []
 
 
 @pytest.mark.parametrize("name", [TABLE, *OWN])
@@ -231,8 +222,9 @@ def test_without_pip(tmp_path):
     )
     environment = {**os.environ, "OUTLARK_CACHE": str(tmp_path / "cache"), "PYTHONPATH": ""}
     done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert "has no pip to download it; install pip with" in done.stdout
-    assert not (tmp_path / "cache").exists()
+    assert "No module named pip" in done.stdout
+    assert "--wheel FILE" in done.stdout
+    assert list((tmp_path / "cache").iterdir()) == []
 
 
 # ---------------------------------------------------------------------- where it is kept
@@ -272,69 +264,6 @@ def test_marks_lie_in_their_songs_and_apart(cache):
         assert all(0 <= annotation.start_s < annotation.end_s <= sound.duration for annotation in annotations)
         assert all(before.end_s < after.start_s for before, after in pairwise(annotations))
         assert all(500 < annotation.low_hz < annotation.high_hz < sound.samplerate / 2 for annotation in annotations)
-
-
-def test_labels_name_the_bird_and_every_type_has_many_notes():
-    counts = Counter(row["Annotation"] for row in labels())
-    assert min(counts.values()) >= 17
-    for row in labels():
-        bird, letter = row["Annotation"].split("-")
-        assert row["Begin File"].startswith(f"2021-{bird}-")
-        assert letter in "abcd"
-
-
-def test_the_two_types_of_a_song_take_turns():
-    of_song = defaultdict(list)
-    for row in labels():
-        of_song[row["Begin File"]].append(row["Annotation"])
-    assert list(of_song) == songs()
-    for names in of_song.values():
-        assert len(set(names)) == 2
-        assert all(one != other for one, other in pairwise(names))
-
-
-def test_the_text_counts_right():
-    counts = Counter(row["Annotation"] for row in labels())
-    songs = defaultdict(set)
-    for row in labels():
-        songs[row["Annotation"]].add(row["Begin File"])
-    told = [line.strip("| ").split(" | ") for line in TEXT.splitlines() if line.startswith(("| B32", "| SW83"))]
-    assert {line[0]: (int(line[2]), int(line[3])) for line in told} == {
-        label: (counts[label], len(songs[label])) for label in counts
-    }
-    assert f"of the {2 * len(labels())} bounds" in TEXT
-
-
-def test_the_table_of_all_notes_is_that_of_songs_in_a_row(cache):
-    before = 0.0
-    rows = iter(labels())
-    for name in sorted(songs()):
-        for annotation in read_annotations(cache / "great-tits" / (Path(name).stem + TABLE_ENDING)).annotations:
-            row = next(rows)
-            assert row["Begin File"] == name
-            assert float(row["Begin Time (s)"]) == pytest.approx(before + annotation.start_s, abs=2e-4)
-            assert float(row["File Offset (s)"]) == annotation.start_s
-            assert float(row["End Time (s)"]) - float(row["Begin Time (s)"]) == pytest.approx(
-                annotation.end_s - annotation.start_s
-            )
-        before += soundfile.info(cache / "great-tits" / name).duration
-    assert next(rows, None) is None
-
-
-def test_notes_are_louder_than_what_is_just_before_them(cache):
-    """Bounds that are off by more than a few ms would show here."""
-    rises = []
-    for name in songs():
-        samples, rate = soundfile.read(cache / "great-tits" / name)
-        for annotation in read_annotations(cache / "great-tits" / (Path(name).stem + TABLE_ENDING)).annotations:
-            spectrum = np.fft.rfft(samples)
-            hz = np.fft.rfftfreq(len(samples), 1 / rate)
-            spectrum[(hz < annotation.low_hz) | (hz > annotation.high_hz)] = 0
-            power = np.fft.irfft(spectrum, len(samples)) ** 2
-            at, n = round(annotation.start_s * rate), round(0.008 * rate)
-            rises.append(10 * np.log10(power[at : at + n].mean() / power[at - n : at].mean()))
-    assert np.median(rises) > 15
-    assert np.mean(np.array(rises) > 6) > 0.95
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Recordings to try outlark on without any of one's own: synthetic notes in the noise of a wood, with annotations."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import soundfile
@@ -20,15 +20,7 @@ HISS, WIND = 0.0015, 0.006
 FIRST_START, START_INTERVAL, N_RECORDINGS = datetime(2024, 5, 12, 5, 30), timedelta(minutes=45), 4
 
 
-class Placed(NamedTuple):
-    """A note in a recording: its kind, start and end in seconds."""
-
-    label: str
-    start_s: float
-    end_s: float
-
-
-def demo_sound(seed: int) -> tuple[np.ndarray, list[Placed]]:
+def demo_sound(seed: int) -> tuple[np.ndarray, list[Annotation]]:
     """A minute of notes in random order, and where they are.
 
     >>> samples, placed = demo_sound(0)
@@ -47,8 +39,8 @@ def demo_sound(seed: int) -> tuple[np.ndarray, list[Placed]]:
     for gap, sound, kind in zip(gaps, notes, order, strict=False):
         at += int(gap)
         samples[at : at + len(sound)] += 0.6 * sound
-        placed.append(Placed(str(kind), at / SAMPLE_RATE, (at + len(sound)) / SAMPLE_RATE))
-        at += len(sound)
+        start, at = at, at + len(sound)
+        placed.append(Annotation(start_s=start / SAMPLE_RATE, end_s=at / SAMPLE_RATE, label=str(kind)))
     return np.clip(samples, -1.0, 1.0), placed
 
 
@@ -78,6 +70,5 @@ def write_demo(folder: Path) -> list[Path]:
         write_sound(path, seed)
         if not table.exists():
             placed = [note for note in demo_sound(seed)[1] if note.label in ANNOTATED]
-            annotations = [Annotation(**note._asdict(), recording=path.name) for note in placed]
-            write_annotations(table, annotations, format="raven")
+            write_annotations(table, [replace(note, recording=path.name) for note in placed], format="raven")
     return list(files)

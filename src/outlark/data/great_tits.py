@@ -14,7 +14,6 @@ from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
-from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -148,11 +147,6 @@ def _cached_wheel(watch: Callable[[str], None]) -> Path:
     cached = cache_folder() / WHEEL
     if cached.is_file() and hashlib.sha256(cached.read_bytes()).hexdigest() == WHEEL_SHA256:
         return cached
-    if find_spec("pip") is None:
-        raise InputError(
-            f"the songs come with {PROJECT} {PYKANTO_VERSION}, and {sys.executable} has no pip to download it; install "
-            f"pip with '{sys.executable} -m ensurepip', or download the wheel from {PAGE} and give it with --wheel FILE"
-        )
     watch(f"downloading {PROJECT} {PYKANTO_VERSION}, 8 MB")
     cached.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=cached.parent, prefix=".outlark-") as aside:
@@ -169,7 +163,7 @@ def _downloaded(folder: Path) -> Path:
         said = (done.stderr.strip() or done.stdout.strip() or b"nothing").decode(errors="replace").splitlines()[-1]
         raise InputError(
             f"{PROJECT} {PYKANTO_VERSION}, which contains the songs, could not be downloaded; pip said: "
-            f"{said.strip()!r}; connect to the internet and try again, or download the wheel from {PAGE} and give it "
-            "with --wheel FILE"
+            f"{said.strip()!r}; connect to the internet, with pip installed, and try again, or download the wheel from "
+            f"{PAGE} and give it with --wheel FILE"
         )
     return folder / WHEEL

@@ -94,19 +94,10 @@ def concatenate(
     By default the notes follow each other without a gap, as in the paper. The clip is scaled down as a whole where it
     would leave [-1, 1].
 
-    Parameters
-    ----------
-    gap_s, edge_s : float
-        Seconds between notes; before the first and after the last. They hold faint noise, never digital silence.
-    snr_db : float, optional
-        Adds white noise over the whole clip, this far below the mean power within the notes.
-    rng : numpy.random.Generator
-        Needed for everything but plain joining.
-    floor : float
-        Root mean square of the noise in gaps and edges.
+    Gaps between notes and edges before the first and after the last hold faint noise with the root mean square
+    `floor`, never digital silence. `snr_db` adds white noise over the whole clip, this far below the mean power within
+    the notes. `rng` is needed for everything but plain joining.
 
-    Examples
-    --------
     >>> audio, spans = concatenate([Note("a", np.ones(90)), Note("b", np.zeros(50))])
     >>> spans[0].start, spans[0].end == spans[1].start, spans[1].end == len(audio)
     (0, True, True)

@@ -42,12 +42,8 @@ def figure_1(drawn: Draw, detectors: Mapping[str, Any]) -> "Figure":
     """An excerpt of the test clip as in Figure 1 of the paper.
 
     (a) The spectrogram; (b) for each method the score of each class, the leading one bold, thresholds dotted; (c) the
-    truth and the decisions of each method. Methods without scores have decisions only.
-
-    Parameters
-    ----------
-    detectors : mapping from title to detector
-        Fitted to the training notes of the draw.
+    truth and the decisions of each method. Methods without scores have decisions only. `detectors`, by title, are
+    fitted to the training notes of the draw.
     """
     import matplotlib.style
     from matplotlib.backends.backend_agg import FigureCanvasAgg

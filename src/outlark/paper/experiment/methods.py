@@ -32,14 +32,8 @@ FRONTS: Mapping[str, Callable[[], Any]] = MappingProxyType(
     {"note": NoteFrontEnd, "hlds": HLDSFrontEnd, "hlds-top": HLDSFrontEnd.paper}
 )
 DECISIONS: Mapping[str, Callable[[], Any]] = MappingProxyType(
-    {
-        "rules": Rules,
-        "paper": Rules.paper,
-        "notes": Decisions,
-    }
+    {"rules": Rules, "paper": Rules.paper, "notes": Decisions}
 )
-
-
 #: MDD-KM for frames of length 1: σ = 1, and σ_reg²/σ² = .1 because there are few of them in many dimensions.
 UNIT_SETTINGS: dict[str, Any] = {"metric": "euclidean", "sigma": 1.0, "sigma_reg": 0.1**0.5}
 
@@ -87,14 +81,9 @@ class Method:
 def method(text: str) -> Method:
     """A method by name, or as ``FRONT:CLASS_MODEL[:DECISIONS]``.
 
-    Parameters
-    ----------
-    text : str
-        One of `METHODS`; or one of `FRONTS`, one of `CLASS_MODELS` and, if it is not the usual one, one of `DECISIONS`.
-        The front end "note" and the decision rule "notes" go together.
+    It is one of `METHODS`; or one of `FRONTS`, one of `CLASS_MODELS` and, if it is not the usual one, one of
+    `DECISIONS`. The front end "note" and the decision rule "notes" go together.
 
-    Examples
-    --------
     >>> method("mddkm").title, method("hlds:knn:paper").title
     ('note-level, MDD-KM', 'hlds, knn, paper')
     """

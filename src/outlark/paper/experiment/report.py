@@ -2,13 +2,15 @@
 
 import base64
 import html
+import json
 import math
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from string import Template
+from typing import Any
 
 import numpy as np
 import soundfile
@@ -35,53 +37,53 @@ PAPER: Mapping[str, Mapping[str, Sequence[float | None]]] = {
 MISSING = "–"
 #: Follows the best number of its column; a space follows the others, to keep digits below each other.
 BEST = "*"
+#: The method as published, whose Table 1 is shown beside ours.
+PUBLISHED = "mddkm-paper"
+CLIP = "test_clip.wav"
+SYNTHETIC_WARNING = (
+    "The recordings of the paper are not public. These notes are synthetic, and results on them are not the paper's "
+    "results."
+)
+FIGURE = '<img alt="Spectrogram, scores and decisions" src="data:image/png;base64,%s">\n'
+PAPER_LINK = "https://arxiv.org/abs/2108.12857"
+REPORT_PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>$title</title>
+<style>
+body { max-width: 70rem; margin: auto; font-family: sans-serif; }
+caption, th, td:nth-child(-n+2) { text-align: left; } td { text-align: right; padding: .2rem .6rem; white-space: pre; }
+img { max-width: 100%; }
+</style>
+</head>
+<body>
+<h1>$title</h1>
+$body</body>
+</html>
+"""
 
 
-class ReportTable(NamedTuple):
-    """Cells of text under column heads, and notes below."""
-
-    title: str
-    head: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-    notes: tuple[str, ...] = ()
-
-    def html(self) -> str:
-        """A `table`, and a paragraph for each note; everything is escaped.
-
-        >>> print(ReportTable("Notes", ("class", "found"), [("song", "12")]).html())
-        <table><caption>Notes</caption>
-        <tr><th>class</th><th>found</th></tr>
-        <tr><td>song</td><td>12</td></tr>
-        </table>
-        """
-        rows = ["".join(f"<th>{_escaped(name)}</th>" for name in self.head)]
-        rows += ["".join(f"<td>{_escaped(cell)}</td>" for cell in row) for row in self.rows]
-        notes = "".join(f"<p>{_escaped(note)}</p>\n" for note in self.notes)
-        lines = "".join(f"<tr>{row}</tr>\n" for row in rows)
-        return f"<table><caption>{_escaped(self.title)}</caption>\n{lines}</table>\n{notes}"
-
-
-def table_1(results: Results, method: str, seed: int) -> ReportTable:
+def table_1(results: Results, method: str, seed: int) -> TextTable:
     """True by assigned class of the notes, as in Table 1 of the paper."""
     found = results.confusion(method, seed)
     columns = [str(label) for label in found.column_labels]
     counts = {str(label): row.tolist() for label, row in zip(found.row_labels, found.counts, strict=True)}
     known = [label for label in columns[:-1] if label in counts]
     unknown = [label for label in counts if label not in known]
-    rows = [(label, "known", *_shares(counts[label], columns.index(label))) for label in known]
+    rows = [("true class", "role", *columns)]
+    rows += [(label, "known", *_shares(counts[label], columns.index(label))) for label in known]
     rows += [(label, "unknown", *_shares(counts[label], len(columns) - 1)) for label in unknown]
-    return ReportTable(
-        f"True and assigned class of the notes: {results.titles[method]}, seed {seed}",
-        ("true class", "role", *columns),
-        rows,
-        (f"Correct answers as correct/all. Unknown classes were not trained on: {OOD} is correct.",),
-    )
+    title = f"True and assigned class of the notes: {results.titles[method]}, seed {seed}"
+    note = f"Correct answers as correct/all. Unknown classes were not trained on: {OOD} is correct."
+    return TextTable(rows, title, [note])
 
 
-def table_2(results: Results) -> ReportTable:
+def table_2(results: Results) -> TextTable:
     """Mean F over the seeds by sliding window and by note: a row for each method, as in Table 2 of the paper."""
     columns = [*results.categories(), OVER_KNOWN, OVER_ALL]
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[str, ...]] = [("level", "method", *columns)]
     for level in LEVELS:
         values = [[results.values(m.name, level, c) for c in columns] for m in results.methods]
         means = np.array([[mean_of_defined(v) for v in row] for row in values])
@@ -90,54 +92,38 @@ def table_2(results: Results) -> ReportTable:
             cells = (_f(v, c) + mark for v, c, mark in zip(row, columns, marks, strict=True))
             rows.append((level, of_row.title, *cells))
         rows += _paper_rows(results, level, columns)
-    return ReportTable(
-        f"F, mean of {number_of(len(results.seeds), 'seed')}",
-        ("level", "method", *columns),
-        rows,
-        _notes_2(results),
-    )
+    return TextTable(rows, f"F, mean of {number_of(len(results.seeds), 'seed')}", _notes_2(results))
 
 
-def table_tests(results: Results, ours: str) -> ReportTable:
+def table_tests(results: Results, ours: str) -> TextTable:
     """A method against each other one: differences and paired tests, by window and by note."""
-    others = [one for one in results.methods if one.name != ours]
-    return ReportTable(
-        f"{results.titles[ours]}, minus each other method",
-        (
-            "other method",
-            *(f"{level}s: {what}" for level in LEVELS for what in ("difference", "p of t test", "p of Wilcoxon")),
-        ),
-        [(m.title, *(cell for level in LEVELS for cell in _test(results, ours, m.name, level))) for m in others],
-        (
-            f"Differences are in “{OVER_ALL}” for windows and in “{OVER_KNOWN}” for notes. Seeds share notes and are "
-            "not independent trials: p is a rough guide, not corrected for multiple tests.",
-        ),
+    whats = (f"{level}s: {what}" for level in LEVELS for what in ("difference", "p of t test", "p of Wilcoxon"))
+    rows: list[tuple[str, ...]] = [("other method", *whats)]
+    for other in (one for one in results.methods if one.name != ours):
+        cells: list[str] = []
+        for found in (results.compare(ours, other.name, level) for level in LEVELS):
+            cells += [_number(found.difference, "+.3f"), _p(found.t_p), _p(found.wilcoxon_p)]
+        rows.append((other.title, *cells))
+    note = (
+        f"Differences are in “{OVER_ALL}” for windows and in “{OVER_KNOWN}” for notes. Seeds share notes and are "
+        "not independent trials: p is a rough guide, not corrected for multiple tests."
     )
+    return TextTable(rows, f"{results.titles[ours]}, minus each other method", [note])
 
 
-def table_classes(data: Dataset) -> ReportTable:
+def table_classes(data: Dataset) -> TextTable:
     """How many notes each class has, from how many groups, and its role."""
-    rows = []
+    rows = [("class", "role", "notes", "groups")]
     for label in data.labels:
         role = "drawn anew for each seed" if data.known is None else "known" if label in data.known else "unknown"
         groups = {note.group for note in data.notes if note.label == label}
         rows.append((label, role, str(data.counts[label]), str(len(groups)) if data.grouped else MISSING))
-    return ReportTable(f"Classes of {data.name}", ("class", "role", "notes", "groups"), rows)
+    return TextTable(rows, f"Classes of {data.name}")
 
 
 def is_synthetic(data: Dataset) -> bool:
     """Whether these are the synthetic notes, and not a folder of that name."""
     return data.name == "synthetic" and set(data.counts) == set(CLASSES)
-
-
-def standard_error(values: np.ndarray) -> float:
-    """Of the mean over the seeds; NaN for fewer than two."""
-    there = values[~np.isnan(values)]
-    return float(np.std(there, ddof=1) / math.sqrt(len(there))) if len(there) > 1 else math.nan
-
-
-def _escaped(text: str) -> str:
-    return html.escape(visible(text))
 
 
 def _shares(counts: list[int], right: int) -> list[str]:
@@ -152,8 +138,11 @@ def _is_best(mean: float, column: np.ndarray) -> bool:
 
 
 def _f(values: np.ndarray, column: str) -> str:
-    error = standard_error(values)
-    spread = "" if math.isnan(error) or column not in (OVER_KNOWN, OVER_ALL) else f" ± {error:.3f}"
+    """The mean over the seeds; with the standard error where it is a mean over classes."""
+    there = values[~np.isnan(values)]
+    spread = ""
+    if len(there) > 1 and column in (OVER_KNOWN, OVER_ALL):
+        spread = f" ± {float(np.std(there, ddof=1) / math.sqrt(len(there))):.3f}"
     return _number(mean_of_defined(values)) + spread
 
 
@@ -190,29 +179,8 @@ def _notes_2(results: Results) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _test(results: Results, ours: str, other: str, level: str) -> tuple[str, str, str]:
-    found = results.compare(ours, other, level)
-    return _number(found.difference, "+.3f"), _p(found.t_p), _p(found.wilcoxon_p)
-
-
 def _p(p: float) -> str:
     return "< 0.001" if p < 0.001 else _number(p)
-
-
-#: The method as published, whose Table 1 is shown beside ours.
-PUBLISHED = "mddkm-paper"
-CLIP = "test_clip.wav"
-SYNTHETIC_WARNING = (
-    "The recordings of the paper are not public. These notes are synthetic, and results on them are not the paper's "
-    "results."
-)
-FIGURE = '<img alt="Spectrogram, scores and decisions" src="data:image/png;base64,%s">\n'
-PAPER_LINK = "https://arxiv.org/abs/2108.12857"
-STYLE = """\
-body { max-width: 70rem; margin: auto; font-family: sans-serif; }
-caption, th, td:nth-child(-n+2) { text-align: left; } td { text-align: right; padding: .2rem .6rem; white-space: pre; }
-img { max-width: 100%; }
-"""
 
 
 @dataclass(frozen=True)
@@ -234,7 +202,7 @@ class Experiment:
         if len(results.methods) > 1 and len(results.seeds) > 1:
             tables.append(table_tests(results, results.ours))
         for table in tables:
-            yield TextTable([table.head, *table.rows], table.title)
+            yield table
             yield "\n".join([*table.notes, ""])
         yield from (Remark(f"{what}: {path}") for what, path in self.files.items())
         runs = f"{number_of(len(results.seeds), 'seed')} × {number_of(len(results.methods), 'method')}"
@@ -255,7 +223,8 @@ def write(folder: Path, results: Results, *, command: str) -> dict[str, str]:
         "its notes": folder / "test_clip.Table.1.selections.txt",
     }
     results.write_csv(files["every F"])
-    results.write_json(files["all numbers"])
+    with written_aside(files["all numbers"]) as aside:
+        aside.write_text(json.dumps(results.as_json(), indent=1) + "\n", encoding="utf-8")
     drawn = draw(results.data, results.protocol, results.seeds[0])
     shown = [name for name in (PUBLISHED, "mddkm") if name in results.titles] or [results.ours]
     detectors = {method(name).title: fitted(method(name), drawn) for name in shown}
@@ -281,9 +250,9 @@ def report(results: Results, *, figure_1: bytes = b"", command: str | None = Non
     confused = [ours, *([PUBLISHED] if PUBLISHED in results.titles and ours != PUBLISHED else [])]
     sections = {
         "What was done": _what(results),
-        "F scores": table_2(results).html(),
-        "Paired tests": table_tests(results, ours).html() if len(results.methods) > 1 else "",
-        "Confusion matrices": "".join(table_1(results, name, results.seeds[0]).html() for name in confused),
+        "F scores": _table(table_2(results)),
+        "Paired tests": _table(table_tests(results, ours)) if len(results.methods) > 1 else "",
+        "Confusion matrices": "".join(_table(table_1(results, name, results.seeds[0])) for name in confused),
         "An excerpt of the test clip": FIGURE % base64.b64encode(figure_1).decode("ascii") if figure_1 else "",
         "How to repeat it": _repeated(results, command),
     }
@@ -291,10 +260,17 @@ def report(results: Results, *, figure_1: bytes = b"", command: str | None = Non
     title = html.escape(f"Experiment on {'synthetic notes' if synthetic else results.data.name}")
     warning = f"<p><strong>{html.escape(SYNTHETIC_WARNING)}</strong></p>\n" if synthetic else ""
     body = "".join(f"<h2>{name}</h2>\n{text}" for name, text in sections.items() if text)
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
-        f"<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{warning}{body}</body>\n</html>\n"
-    )
+    return Template(REPORT_PAGE).substitute(title=title, body=warning + body)
+
+
+def _table(table: TextTable) -> str:
+    """A `table`, and a paragraph for each note."""
+    head, *rows = ([html.escape(visible(cell)) for cell in row] for row in table.rows)
+    lines = ["".join(f"<th>{cell}</th>" for cell in head)]
+    lines += ["".join(f"<td>{cell}</td>" for cell in row) for row in rows]
+    body = "".join(f"<tr>{line}</tr>\n" for line in lines)
+    notes = "".join(f"<p>{html.escape(visible(note))}</p>\n" for note in table.notes)
+    return f"<table><caption>{html.escape(visible(table.title))}</caption>\n{body}</table>\n{notes}"
 
 
 def _what(results: Results) -> str:
@@ -304,7 +280,7 @@ def _what(results: Results) -> str:
         f"{len(data.counts)} classes, repeated for {number_of(len(results.seeds), 'seed')}.</p>\n"
         f"<p>{html.escape(' '.join(_protocol_in_words(results)))}</p>\n"
         + (f"<p>Unlike the paper:</p>\n{_list(changes)}" if changes else "<p>This is the paper's protocol.</p>\n")
-        + table_classes(data).html()
+        + _table(table_classes(data))
         + (f"<p>Remarks on the data:</p>\n{_list(data.remarks)}" if data.remarks else "")
     )
 

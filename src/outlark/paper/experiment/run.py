@@ -157,15 +157,14 @@ class Results:
 
     def compare(self, ours: str, other: str, level: str) -> Comparison:
         """Paired over the seeds. Seeds share notes and are not independent trials: p is a rough guide."""
-        difference = self.overall(ours, level) - self.overall(other, level)
+        one, two = self.overall(ours, level), self.overall(other, level)
+        difference = one - two
         if len(difference) < 2:
             return Comparison(float(difference.mean()), float("nan"), float("nan"))
         if not np.any(difference):
             return Comparison(0.0, 1.0, 1.0)
-        if np.ptp(difference) == 0.0:  # no spread: t is infinite
-            t_p = 0.0
-        else:
-            t_p = float(ttest_rel(self.overall(ours, level), self.overall(other, level)).pvalue)
+        # without spread t is infinite
+        t_p = float(ttest_rel(one, two).pvalue) if np.ptp(difference) else 0.0
         return Comparison(float(difference.mean()), t_p, float(wilcoxon(difference, method="approx").pvalue))
 
     def write_csv(self, path: Path) -> None:
@@ -183,13 +182,8 @@ class Results:
                         writer.writerow([one.seed, one.method, level, category, _rounded(f)])
                 writer.writerow([one.seed, one.method, "event", "pooled", _rounded(one.event_f)])
 
-    def write_json(self, path: Path) -> None:
-        """Everything, with the protocol, what was learnt and the counts of Table 1."""
-        with written_aside(path) as aside:
-            aside.write_text(json.dumps(self.as_json(), indent=1) + "\n", encoding="utf-8")
-
     def as_json(self) -> dict[str, object]:
-        """What `write_json` writes."""
+        """Everything, with the protocol, what was learnt and the counts of Table 1."""
         return {
             "data": {"name": self.data.name, "classes": dict(self.data.counts), "sample_rate": self.data.sample_rate},
             "protocol": vars(self.protocol),
@@ -362,9 +356,8 @@ def _as_row(one: Outcome) -> dict[str, Any]:
 
 
 def _from_row(row: dict[str, Any]) -> Outcome:
-    f = {level: f_of_confusion(_matrix(*counts)) for level, counts in row["f"].items()}
+    f = {}
+    for level, (counts, rows, columns) in row["f"].items():
+        matrix = np.reshape(counts, (len(rows), len(columns))).astype(np.int64)
+        f[level] = f_of_confusion(ConfusionMatrix(matrix, tuple(rows), tuple(columns)))
     return Outcome(**{**row, "known": tuple(row["known"]), "f": f})
-
-
-def _matrix(counts: list[list[int]], rows: list[str], columns: list[str]) -> ConfusionMatrix:
-    return ConfusionMatrix(np.reshape(counts, (len(rows), len(columns))).astype(np.int64), tuple(rows), tuple(columns))
