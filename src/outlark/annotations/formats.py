@@ -399,5 +399,5 @@ def _read_about(path: Path, remarks: list[str]) -> dict[str, Any]:
 
 
 def side_path(path: Path) -> Path:
-    """The file about one file alone, whose format has no room for `About`."""
+    """The `.about.json` beside a single file whose format has no room for `About`."""
     return path.with_name(path.name + SIDE_SUFFIX)

@@ -1,6 +1,6 @@
 """Long recordings in parts: the scores of each are kept in a file, and decisions are made from all of them at the end.
 
-This changes not a bit of the results (docs/decisions/014-one-engine.md).
+The results are identical, bit for bit (docs/decisions/014-one-engine.md).
 """
 
 import shutil

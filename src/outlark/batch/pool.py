@@ -35,7 +35,7 @@ def work_for(task: Task, connection: "Connection[Any, Any]", log: Path) -> None:
     and sends for each the progress, (number of the unit, seconds analysed, share of it), and the list of outcomes. What
     libraries print goes to the `log`.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes; the one that asked decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes; the parent process handles it
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     printed = os.open(log, os.O_WRONLY | os.O_APPEND)
     os.dup2(printed, 1)

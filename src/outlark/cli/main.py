@@ -39,7 +39,7 @@ COMMANDS = {
     "experiment": "Repeat the experiment of the paper, on any data.",
     "demo": "Run the experiment of the paper in a minute, with figures.",
     "formats": "List the annotation formats.",
-    "data": "Download recordings to try things on.",
+    "data": "Get recordings to try things on.",
     "completion": "Print a shell completion script.",
     "help": "Show the manual page of a command.",
 }

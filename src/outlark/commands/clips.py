@@ -232,7 +232,7 @@ def _recording(table: Table, annotation: Annotation, sounds: SoundFiles) -> Path
 
 #: Bytes of a name: systems allow 255, and something may have to be added.
 MAX_CLIP_NAME_BYTES = 120
-#: UniqueNames of devices on Windows, with any suffix.
+#: Names of devices on Windows, with any suffix.
 _DEVICES = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])\s*(\.|$)", re.IGNORECASE)
 _FORBIDDEN = frozenset('/\\:*?"<>|')
 

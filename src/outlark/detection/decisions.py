@@ -66,12 +66,13 @@ class Decisions(BaseEstimator):
     least_s : "auto" or float
         Shortest note in seconds; anything shorter is not a note. "auto": notes have the lengths of training notes.
     bridge_s : "auto" or float
-        Silences of up to this long within unknown sound are bridged. "auto": an eighth of the shortest training note.
+        Silences of up to this long within unknown sound are bridged. "auto": a quarter of
+        `least_s`, or an eighth of the shortest training note.
     activity_db : float or None
         Frames without a note are silence below this activity and unknown above. None: all of them are unknown.
     unknown_s : "auto" or float
-        Unknown sound shorter than this counts as silence. "auto": half of the shortest training note, and the
-        remainders of notes then count as silence as well (`outlark.detection.intervals`).
+        Unknown sound shorter than this counts as silence. "auto": `least_s`, or half of the shortest training note, and
+        the remainders of notes then count as silence as well (`outlark.detection.intervals`).
 
     Examples
     --------

@@ -375,7 +375,7 @@ class RemainderStream:
 
     def _edges_around(self, rows: Intervals, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """How far the note before each interval reaches, from where the next one does (infinite if none), and how far
-        the last note of all reaches, which precedes whatever is held: notes never wait."""
+        the last note of all reaches, which precedes whatever is held: notes are released at once."""
         at, places = np.flatnonzero(rows.kinds >= NOTE), np.arange(len(rows.kinds))
         reach = self.reach[classes[rows.kinds[at] - NOTE]]
         ends = np.append(self._last_edge, rows.ends[at] + reach)

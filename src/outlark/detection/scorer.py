@@ -1,6 +1,7 @@
-"""From spectra to class scores at note level: of every note that could start at each of many places.
+"""From spectra to class scores at note level: every possible note at every trial start.
 
-The description of a whole note hardly changes if it is taken a few milliseconds earlier or longer. The few spectra
+The description of a whole note hardly changes if it starts a few milliseconds earlier, or lasts
+longer. The few spectra
 around an edge change a lot: `Edges` places onset and end by those of the training notes.
 """
 
@@ -22,7 +23,7 @@ SOUND_DB = 6.0
 LOUD_QUANTILE = 0.9
 #: Older sounds fade with this time constant, in seconds.
 MEMORY_S = 60.0
-#: Sounds of this age or more, in seconds, do not count: a moment depends on the five minutes before it only.
+#: Sounds of this age or more, in seconds, do not count: a frame depends only on the five minutes before it.
 FORGOTTEN_S = 300.0
 #: The contrast of the training counts as this many seconds of sound: recordings often start with small noises.
 PRIOR_S = 0.1

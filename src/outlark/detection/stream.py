@@ -163,8 +163,8 @@ class PartStream:
     a gap. `WholeStream` makes them once the scores of all parts are there, which takes little time.
 
     With a second stage, candidates are embedded here, and `second` holds their scores by first sample and the one after
-    the last. Which they are is decided without knowing what came before; at the edges of the part it may turn out
-    otherwise, and `WholeStream` then embeds them again.
+    the last. Candidates are chosen without the preceding part, so those near its edges may change; `WholeStream` then
+    embeds them again.
     """
 
     def __init__(self, detector: "NoteDetector", sample_rate: int, first: int, stop: int | None) -> None:

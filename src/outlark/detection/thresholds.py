@@ -113,7 +113,7 @@ class ClassCalibration:
     """The calibration of one class."""
 
     label: Any
-    #: t0, the threshold before.
+    #: The trained threshold.
     prior: float
     #: The threshold now; `prior` if there were too few peaks.
     threshold: float
