@@ -80,6 +80,13 @@ def test_the_classes_of_a_model(tables, model):
     assert "tuti-F" in ran(*tables, "--model", model, "--class", "a", code=1).stderr  # the classes that there are
 
 
+def test_detections_without_labels_are_reported(tables, tmp_path):
+    nameless = tmp_path / "nameless.csv"
+    write_annotations(nameless, [annotation(1, verdict="known")], format="csv")
+    assert [remark for remark in told(nameless, tables[1])["remarks"] if "no detection has a label" in remark]
+    assert not [remark for remark in told(*tables)["remarks"] if "no detection has a label" in remark]
+
+
 def test_rows_that_cannot_be_read_give_an_exit_code(tables):
     truth = tables[1]
     n_lines = len(truth.read_text().splitlines())

@@ -195,7 +195,7 @@ def detect_format(path: Path) -> str:
     if found is None:
         raise AnnotationError(
             f"{path}, line {line}: {first!r:.100} is not the start of a known format; expected a header with a start "
-            "and an end column, or Audacity's start, end and text between tabs; or name the format (--format)"
+            "and an end column, or Audacity's start, end and text between tabs; or name the format"
         )
     return found
 

@@ -117,7 +117,7 @@ def entries_in(path: Path) -> Iterator[dict[str, Any]]:
             if not isinstance(entry, dict) or not isinstance(entry.get("recording"), str):
                 continue
             if entry.get("state") in NEEDED:
-                if not entry.keys() >= NEEDED[entry["state"]] or not isinstance(entry["outputs"], dict):
+                if not entry.keys() >= NEEDED[entry["state"]]:
                     continue
                 if entry["identity"] != shared:
                     shared = entry["identity"]

@@ -150,11 +150,18 @@ def evaluate_tables(
     tolerance_s = None if tolerance_ms is None else tolerance_ms / 1000
     measured = evaluate(matched.recordings, chosen, ious=list(dict.fromkeys(ious)), tolerance_s=tolerance_s)
     remarks = list(matched.remarks)
+    if len(chosen) > 1 and _unlabelled(matched.recordings):
+        remarks.append("no detection has a label, as in DCASE files, so none can be of the right class; use --class")
     if detector is not None:
         trained = learnt_from(matched.recordings, (note["name"] for note in detector.model_.training))
         if trained:
             remarks.append(f"the model was trained on {listing(trained)}, where notes score higher than elsewhere")
     return EvaluationResult(measured=measured, matched=matched, remarks=remarks, tolerance_ms=tolerance_ms)
+
+
+def _unlabelled(recordings: Sequence[Compared]) -> bool:
+    found = [event for recording in recordings for event in recording.found]
+    return bool(found) and all(event.label is None for event in found)
 
 
 def _classes_of(detector: NoteDetector, asked: Sequence[str]) -> list[str]:
