@@ -7,12 +7,12 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product, takewhile
 from pathlib import Path, PurePosixPath
-from typing import Self
+from typing import NoReturn, Self
 
 from outlark.audio.header import FIRST_YEAR, IN_NAME, LAST_YEAR
 from outlark.errors import AnnotationError, InputError
@@ -69,17 +69,20 @@ def folded(name: str) -> str:
 # ------------------------------------------------------------------ files
 
 
-def sounds_within(folder: Path) -> Iterator[Path]:
-    """All sound files, by their names, in a folder and the folders within, except hidden ones.
+def _refuse(error: OSError) -> NoReturn:
+    raise InputError(f"{error.filename} cannot be listed ({error.strerror}); check its permissions") from error
 
-    Links to folders are followed, but no folder is searched twice.
+
+def sounds_within(
+    folder: Path, suffixes: tuple[str, ...] = SUFFIXES, cannot_list: Callable[[OSError], object] = _refuse
+) -> Iterator[Path]:
+    """All files with one of the suffixes, in any case, in a folder and the folders within, except hidden ones.
+
+    Links to folders are followed, but no folder is searched twice. `cannot_list` gets the error of a folder that cannot
+    be listed; by default it is raised.
     """
-
-    def refuse(error: OSError) -> None:
-        raise InputError(f"{error.filename} cannot be listed ({error.strerror}); check that you may read it") from error
-
     seen = {os.path.realpath(folder)}
-    for here, folders, files in os.walk(folder, followlinks=True, onerror=refuse):
+    for here, folders, files in os.walk(folder, followlinks=True, onerror=cannot_list):
         paths = {name: os.path.join(here, name) for name in sorted(folders) if not name.startswith(".")}
         folders.clear()
         for name in sorted(paths, key=lambda name: os.path.islink(paths[name])):  # rather the folder than a link to it
@@ -88,7 +91,7 @@ def sounds_within(folder: Path) -> Iterator[Path]:
                 seen.add(real)
                 folders.append(name)
         for name in sorted(files):
-            if name.lower().endswith(SUFFIXES) and not name.startswith("."):
+            if name.lower().endswith(suffixes) and not name.startswith("."):
                 yield Path(here, name)
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from outlark.audio.sound_files import SUFFIXES
+from outlark.audio.sound_files import SUFFIXES, sounds_within
 from outlark.errors import InputError, Problem
 from outlark.files.io import as_os_errors, as_place, file_system, is_endless, is_url
 from outlark.version import __version__
@@ -225,29 +225,19 @@ def common_folder(paths: Sequence[Path]) -> Path:
 def _found_here(asked: Sequence[Source], suffixes: tuple[str, ...], failures: list[Problem]) -> Iterator[Source]:
     """On this machine."""
     base = common_folder([Path(one.path) for one in asked]) if asked else Path()
-    for one in asked:
-        path = Path(one.path)
-        if not os.path.lexists(path):
-            failures.append(Problem(path.relative_to(base).as_posix(), f"{path} does not exist; check the path"))
-            continue
-        within = _walk(path, suffixes, base, failures) if path.is_dir() else [path]
-        yield from (replace(one, path=file, name=file.relative_to(base).as_posix()) for file in within)
 
-
-def _walk(folder: Path, suffixes: tuple[str, ...], base: Path, failures: list[Problem]) -> Iterator[Path]:
     def cannot_list(error: OSError) -> None:
         path = Path(error.filename)
         message = f"{path} cannot be listed ({error.strerror}); check its permissions"
         failures.append(Problem(path.relative_to(base).as_posix(), message))
 
-    seen = {os.path.realpath(folder)}
-    for here, folders, files in os.walk(folder, followlinks=True, onerror=cannot_list):
-        real = {name: os.path.realpath(os.path.join(here, name)) for name in folders if not name.startswith(".")}
-        folders[:] = [name for name, path in real.items() if path not in seen]  # a link may lead to what contains it
-        seen.update(real.values())
-        for name in files:
-            if name.lower().endswith(suffixes) and not name.startswith("."):
-                yield Path(here, name)
+    for one in asked:
+        path = Path(one.path)
+        if not os.path.lexists(path):
+            failures.append(Problem(path.relative_to(base).as_posix(), f"{path} does not exist; check the path"))
+            continue
+        within = sounds_within(path, suffixes, cannot_list) if path.is_dir() else [path]
+        yield from (replace(one, path=file, name=file.relative_to(base).as_posix()) for file in within)
 
 
 def _found_elsewhere(asked: Sequence[Source], suffixes: tuple[str, ...], failures: list[Problem]) -> Iterator[Source]:
