@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from rival_detectors import correlations
 from scipy.fft import dct
 
 from outlark.features.note import NoteFrontEnd, Spectrum, SpectrumSettings
-from outlark.paper.experiment.rivals import correlations
 
 #: MFCC: bands, and coefficients of them that are kept.
 N_BANDS, N_COEFFICIENTS = 40, 20

@@ -23,13 +23,13 @@ from clip_views import BestView
 from flight_call_rivals import MfccNeighbour, Templates
 from real_note_tasks import data_folder
 from real_notes import as_text, difference_text, mean_text, versions_text
+from rivals import ClassMahalanobis, ClassSVM, NearestNeighbour
 from threadpoolctl import threadpool_limits
 
 from outlark import PKNN
 from outlark.audio.recording import read
 from outlark.embeddings import BirdNET, is_there
 from outlark.metrics import accuracy_known, auroc, oscr
-from outlark.paper.experiment.rivals import ClassMahalanobis, ClassSVM, NearestNeighbour
 
 #: Groups that a species must have, and test clips of each species.
 LEAST_GROUPS, TESTED = 3, 10
@@ -64,9 +64,9 @@ def _described(class_model: Callable[[], Any], **how: Any) -> Callable[[], BestV
 def _rows(name: str, what: str, **how: Any) -> dict[str, tuple[str, Callable[[], Any]]]:
     return {
         name: (f"MDD-KM, {what}", lambda: BestView(**how)),
-        f"{name}-knn": (f"{what}, nearest neighbour", _described(lambda: NearestNeighbour(threshold=0.0), **how)),
-        f"{name}-svm": (f"{what}, one-class SVM", _described(lambda: ClassSVM(threshold=0.0), **how)),
-        f"{name}-mahalanobis": (f"{what}, Mahalanobis", _described(lambda: ClassMahalanobis(threshold=0.0), **how)),
+        f"{name}-knn": (f"{what}, nearest neighbour", _described(NearestNeighbour, **how)),
+        f"{name}-svm": (f"{what}, one-class SVM", _described(ClassSVM, **how)),
+        f"{name}-mahalanobis": (f"{what}, Mahalanobis", _described(ClassMahalanobis, **how)),
         f"{name}-pknn": (f"{what}, PKNN", _described(PKNN, **how)),
     }
 
@@ -80,7 +80,7 @@ if is_there():
     ROWS |= _rows(BIRDNET, "BirdNET", embedding=BirdNET())
     ROWS["birdnet-plain-knn"] = (
         "BirdNET at one speed, nearest neighbour",
-        _described(lambda: NearestNeighbour(threshold=0.0), embedding=BirdNET(speeds=(1.0,))),
+        _described(NearestNeighbour, embedding=BirdNET(speeds=(1.0,))),
     )
 
 

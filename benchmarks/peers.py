@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+import rivals
 from scipy.special import logsumexp
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import pairwise_distances
@@ -16,7 +17,6 @@ from sklearn.neighbors import KernelDensity, LocalOutlierFactor
 
 from outlark import MDDKM, OCCGP, PKNN
 from outlark.estimators.pknn import default_counts, possibilities, train
-from outlark.paper.experiment import rivals
 
 #: Samples (n, d) to scores (n,) or (n, C), high = member.
 Scorer = Callable[[np.ndarray], np.ndarray]

@@ -29,6 +29,7 @@ import scipy
 import sklearn
 from joblib import Parallel, delayed
 from real_note_tasks import TASKS, Draw, Recording, TooFewError, data_folder, draw
+from rival_detectors import METHODS, LearntNoteDetector, TemplateMatching
 from scipy.stats import wilcoxon
 from threadpoolctl import threadpool_limits
 
@@ -40,10 +41,7 @@ from outlark.metrics import EventScores, event_f, match_events, note_f, note_lab
 from outlark.metrics.windows import aligned_table
 from outlark.paper.detector import FrameDetector
 from outlark.paper.experiment.dataset import OOD
-from outlark.paper.experiment.methods import method
-from outlark.paper.experiment.rivals import TemplateMatching
 from outlark.paper.experiment.run import events_of, inside, labels_at
-from outlark.paper.learnt_thresholds import LearntNoteDetector
 from outlark.segments import Segment
 
 WINDOW_S = 0.005
@@ -62,8 +60,8 @@ ROWS: dict[str, tuple[str, Callable[[], Any]]] = {
     OURS: ("outlark, defaults", NoteDetector),
     **({"two-stages": ("outlark, then BirdNET", _two_stages)} if is_there() else {}),
     "pknn": ("note-level, PKNN", lambda: LearntNoteDetector(PKNN())),
-    "knn": ("note-level, k-NN", method("knn").make),
-    "svm": ("note-level, one-class SVM", method("svm").make),
+    "knn": ("note-level, k-NN", METHODS["knn"].make),
+    "svm": ("note-level, one-class SVM", METHODS["svm"].make),
     "templates": ("template matching", TemplateMatching),
     "templates-hand": ("template matching, .6 by hand", lambda: TemplateMatching(threshold=0.6)),
 }

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from rival_detectors import METHODS
+
 from outlark.data.synthetic import CLASSES, KNOWN_CLASSES, notes
 from outlark.paper.experiment.dataset import NOTES_SEED, Dataset, Protocol
 from outlark.paper.experiment.run import LEVELS, run
@@ -35,14 +37,14 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--settings", nargs="+", choices=tuple(VALUES), default=list(VALUES), metavar="SETTING")
     parser.add_argument("--values", nargs="+", type=float, help="in place of the usual ones")
-    parser.add_argument("--methods", nargs="+", default=["mddkm"], metavar="METHOD")
+    parser.add_argument("--methods", nargs="+", choices=tuple(METHODS), default=["mddkm"], metavar="METHOD")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args(arguments)
-    data = data_with_more_notes()
+    data, chosen = data_with_more_notes(), [METHODS[name] for name in options.methods]
     for setting in options.settings:
         values = [type(VALUES[setting][0])(value) for value in options.values or VALUES[setting]]
-        how = {"methods": options.methods, "seeds": range(1, options.seeds + 1), "n_jobs": options.jobs}
+        how = {"methods": chosen, "seeds": range(1, options.seeds + 1), "n_jobs": options.jobs}
         found = [run(data, Protocol(**{setting: value}), **how) for value in values]
         print(f"| {setting} | {' | '.join(f'{value:g}' for value in values)} |")
         print(f"|---|{'---|' * len(values)}")

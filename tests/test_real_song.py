@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from real_note_tasks import data_folder, draw
 from real_notes import measure
+from rival_detectors import TemplateMatching
 
 from outlark import FrameDetector, NoteDetector
 from outlark.commands.train.examples import find_examples
 from outlark.commands.train.learning import learn
 from outlark.detection.decisions import SHORTEST_NOTE_SHARE, Decisions
-from outlark.paper.experiment.rivals import TemplateMatching
 
 
 def measured(task, detector, seed=0, n_examples=5):

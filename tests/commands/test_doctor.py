@@ -11,7 +11,6 @@ from outlark.commands.doctor_sounds import click, hum, in_background, pink, soun
 from outlark.data.synthetic import KNOWN_CLASSES, SAMPLE_RATE, concatenate, notes
 from outlark.detection.note_training import annotated_notes, note_samples
 from outlark.paper.detector import FrameDetector
-from outlark.paper.learnt_thresholds import LearntNoteDetector
 
 SOUNDS = {
     "digital silence", "steady white noise", "steady pink noise", "bursts of white noise", "bursts of pink noise",
@@ -114,8 +113,8 @@ def test_the_literal_system():
 
 @pytest.mark.parametrize(
     "detector",
-    [FrameDetector(HLDSFrontEnd()), FrameDetector(HLDSFrontEnd(), PKNN()), LearntNoteDetector(PKNN())],
-    ids=["frames", "frames, PKNN", "notes, PKNN"],
+    [FrameDetector(HLDSFrontEnd()), FrameDetector(HLDSFrontEnd(), PKNN())],
+    ids=["frames", "frames, PKNN"],
 )
 def test_other_detectors(detector):
     findings = examine(trained(dict.fromkeys(KNOWN_CLASSES[:2], 3), detector))

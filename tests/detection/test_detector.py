@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from outlark.audio.sound import resample
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.detector import NoteDetector
-from outlark.detection.note_training import LENGTH_SCALE, NOTE_SETTINGS
+from outlark.detection.note_training import LENGTH_SCALE
 from outlark.detection.thresholds import absolute_threshold
 from outlark.errors import AudioError, InputError
 from outlark.estimators.mddkm import MDDKM
@@ -21,7 +21,6 @@ from outlark.features.note import NoteFrontEnd
 from outlark.paper.decisions import Rules
 from outlark.paper.detector import FrameDetector
 from outlark.paper.front_end import HLDSFrontEnd
-from outlark.paper.learnt_thresholds import LearntNoteDetector
 from outlark.segments import Segment
 
 COUNTS = {"tuti-D": 3, "tuti-F": 3, "cach-Z": 3}
@@ -161,9 +160,8 @@ def test_files_teach_too(tmp_path):
 
 def test_any_class_model_will_do():
     clips, labels = training()
-    for made in (LearntNoteDetector(PKNN(random_state=0)), FrameDetector(HLDSFrontEnd(), PKNN(random_state=0))):
-        detector = made.fit(clips, labels, SAMPLE_RATE)
-        assert {s.label for s in detector.detect(recording()[0], SAMPLE_RATE)} & set(COUNTS)
+    detector = FrameDetector(HLDSFrontEnd(), PKNN(random_state=0)).fit(clips, labels, SAMPLE_RATE)
+    assert {s.label for s in detector.detect(recording()[0], SAMPLE_RATE)} & set(COUNTS)
 
 
 def test_nothing_drifts_in_a_day():
@@ -317,15 +315,6 @@ def test_a_single_example_has_a_threshold_of_its_own():
     np.testing.assert_allclose(detector.layout_.thresholds, expected)
 
 
-def test_a_single_example_is_a_guess_on_an_unknown_scale_and_says_so():
-    clips, labels = training()
-    with pytest.warns(UserWarning, match="class 'tuti-D' has a single training note, so its threshold is a guess"):
-        detector = LearntNoteDetector(MDDKM(**NOTE_SETTINGS)).fit(
-            clips[:1] + clips[3:6], labels[:1] + labels[3:6], SAMPLE_RATE
-        )
-    assert np.isfinite(detector.layout_.thresholds).all()
-
-
 def test_low_rates_and_the_very_end(fitted):
     detector = fitted("hlds")
     for n in range(380, 420):
@@ -379,8 +368,6 @@ def test_scores_of_whole_notes_are_on_one_scale():
     clips, labels = training()
     few, many = (NoteDetector().fit(clips[:n], labels[:n], SAMPLE_RATE) for n in (2, 9))
     assert few.class_model_.length_scale_ == many.class_model_.length_scale_ == LENGTH_SCALE
-    own = LearntNoteDetector(MDDKM(**NOTE_SETTINGS)).fit(clips, labels, SAMPLE_RATE)
-    assert (own.layout_.thresholds != many.layout_.thresholds).any()
 
 
 def near_copies(name, n, rng):

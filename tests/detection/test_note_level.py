@@ -10,11 +10,8 @@ from outlark.detection.detector import NoteDetector
 from outlark.detection.model import DetectorModel
 from outlark.detection.negatives import WEAK, Rejecting
 from outlark.detection.note_training import annotated_notes, trial_lengths
-from outlark.estimators.mddkm import MDDKM
 from outlark.features.note import NoteFrontEnd
 from outlark.maths.description import describe
-from outlark.paper import learnt_thresholds
-from outlark.paper.learnt_thresholds import LearntNoteDetector
 
 OWN = {"metric": "euclidean", "sigma": 1.0, "sigma_reg": 0.3, "length_scale": 1.0, "balance": None, "threshold": 0.0}
 
@@ -62,40 +59,12 @@ def test_clips_have_no_surroundings_and_recordings_do():
 # ------------------------------------------------------------------ single notes
 
 
-def test_the_threshold_of_a_single_note_is_nine_tenths_of_what_it_scores_itself():
-    front_end, frames, truth, audio = annotated({"tuti-F": 1, "cach-D": 3})
-    every = annotated_notes(front_end, [frames], [truth])
-    with pytest.warns(UserWarning, match="'tuti-F' has a single training note, so its threshold is a guess"):
-        model = LearntNoteDetector(MDDKM(**OWN), NoteFrontEnd()).fit_recordings([audio], [truth], SAMPLE_RATE).model_
-    c = model.class_model.classes_.tolist().index("tuti-F")
-    (note,) = [note for note in every if note.label == "tuti-F"]
-    best = 0.0
-    for length in model.lengths[model.allowed[:, c]]:
-        for start in range(int(note.start - 0.3 * note.length), int(note.start + 0.3 * note.length) + 1):
-            sample = front_end.describe(frames.features, start=float(start), n_starts=1, length=length)
-            best = max(best, float(model.class_model.class_scores(sample)[0, c]))
-    assert len(model.left_out[c]) == 1
-    assert model.left_out[c][0] == pytest.approx(0.9 * best, rel=0.02)
-    assert len(model.left_out[1 - c]) == 3
-
-
 def test_on_the_absolute_scale_a_single_note_is_not_left_out_and_nobody_is_warned():
     _, _, truth, audio = annotated({"tuti-F": 1, "cach-D": 3})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = NoteDetector(NoteFrontEnd()).fit_recordings([audio], [truth], SAMPLE_RATE).model_
     assert [len(scores) for scores in model.left_out] == [3, 0]
-
-
-def test_every_note_is_left_out_once():
-    front_end, frames, truth, _ = annotated({"tuti-F": 2, "cach-D": 12})
-    every = annotated_notes(front_end, [frames], [truth])
-    folds = list(learnt_thresholds._folds(every, ["cach-D", "tuti-F"]))
-    assert len(folds) <= 10
-    assert sorted(i for held_out, _ in folds for i in held_out) == list(range(14))
-    for held_out, seen in folds:
-        assert {every[i].label for i in seen} == {"cach-D", "tuti-F"}
-        assert not set(held_out) & set(seen)
 
 
 # ------------------------------------------------------------------------ lengths

@@ -8,17 +8,14 @@ import pytest
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection import note_training as whole_notes
 from outlark.detection.detector import NoteDetector
-from outlark.detection.note_training import NOTE_SETTINGS, AnnotatedNote, note_samples
+from outlark.detection.note_training import AnnotatedNote
 from outlark.detection.thresholds import LEAST_SHARE, LEFT_OUT_SHARE, absolute_threshold
 from outlark.detection.training import Material, at_one_rate, join_clips
 from outlark.errors import InputError
-from outlark.estimators.mddkm import MDDKM
 from outlark.features.base import Frames
 from outlark.features.note import NoteFrontEnd
-from outlark.paper import learnt_thresholds
 from outlark.paper.detector import frame_samples, note_frames, scores_of_other_notes
 from outlark.paper.front_end import HLDSFrontEnd
-from outlark.paper.learnt_thresholds import LearntNoteDetector
 from outlark.segments import Segment
 
 
@@ -99,45 +96,13 @@ def test_scores_of_other_notes_are_means_over_notes():
     assert of_b.tolist() == [-0.5]
 
 
-@pytest.fixture(scope="module")
-def marked():
+def test_notes_are_looked_for_at_about_their_own_lengths():
     audio, annotations = concatenate(
         notes(seed=0, counts={"tuti-F": 3, "cach-Z": 4}), gap_s=0.2, edge_s=0.2, rng=np.random.default_rng(0)
     )
-    learnt = LearntNoteDetector(MDDKM(**NOTE_SETTINGS), NoteFrontEnd())
-    learnt.fit_recordings([audio], [annotations], SAMPLE_RATE)
-    return learnt, learnt.front_end_.transform(audio), annotations
-
-
-def marked_notes(front_end, frames, annotations):
-    hop = front_end.hop_samples_
-    return [AnnotatedNote(frames.features, m.start / hop, (m.end - m.start) / hop, m.label) for m in annotations]
-
-
-def test_left_out_notes_were_left_out(marked, monkeypatch):
-    learnt, frames, annotations = marked
-    front_end, model = learnt.front_end_, learnt.model_
-    every = marked_notes(front_end, frames, annotations)
-    judged, seen = [], []
-
-    def spy(front_end, class_model, note, lengths, c):
-        own, _, _ = note_samples(front_end, [note])
-        known = np.concatenate([d.X for d in class_model.descriptions_]) + class_model._origin
-        judged.append(note.label)
-        assert not any(np.isclose(known, sample, atol=1e-9).all(axis=1).any() for sample in own)
-        seen.append(len(known))
-        return 1.0
-
-    monkeypatch.setattr(learnt_thresholds, "_best_near", spy)
-    learnt_thresholds.left_out_by_refit(MDDKM(**NOTE_SETTINGS), every, model)
-    assert sorted(judged) == sorted(m.label for m in annotations)
-    assert min(seen) >= 5 * 3  # all but two of seven notes, three shifts of each
-
-
-def test_notes_are_looked_for_at_about_their_own_lengths(marked):
-    learnt, frames, annotations = marked
-    front_end = learnt.front_end_
-    every = marked_notes(front_end, frames, annotations)
+    front_end = NoteFrontEnd().fit([], SAMPLE_RATE)
+    hop, spectra = front_end.hop_samples_, front_end.transform(audio).features
+    every = [AnnotatedNote(spectra, m.start / hop, (m.end - m.start) / hop, m.label) for m in annotations]
     lengths, allowed = whole_notes.trial_lengths(front_end, every, np.array(["cach-Z", "tuti-F"]))
     for c, label in enumerate(("cach-Z", "tuti-F")):
         own = [note.length for note in every if note.label == label]
@@ -145,15 +110,6 @@ def test_notes_are_looked_for_at_about_their_own_lengths(marked):
         assert min(own) / 1.4 < mine.min() < min(own) * 1.15
         assert max(own) / 1.15 < mine.max() < max(own) * 1.4
     assert (np.diff(np.log(lengths)) < np.log(1.131)).all()
-
-
-def test_the_rest_has_no_marked_note_of_the_class(marked):
-    learnt, frames, annotations = marked
-    model = learnt.model_
-    rest = learnt_thresholds.scores_of_the_rest(model, [frames], [annotations])
-    unmarked = learnt_thresholds.scores_of_the_rest(model, [frames], [[m for m in annotations if m.label == "cach-Z"]])
-    c = model.class_model.classes_.tolist().index("tuti-F")
-    assert rest[c].max() < model.thresholds[c] < unmarked[c].max()
 
 
 def test_what_a_model_was_made_of_is_kept(tmp_path):

@@ -1,6 +1,7 @@
 """`outlark experiment` and `outlark demo`: the experiment of the paper, on any data."""
 
 import shlex
+import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -15,13 +16,11 @@ from outlark.errors import InputError
 
 if TYPE_CHECKING:
     from outlark.paper.experiment.dataset import Dataset, Protocol
-
-#: Of `outlark demo`.
-DEMO_METHODS = ("mddkm-paper", "pknn-paper", "mddkm", "pknn", "knn", "templates")
+    from outlark.paper.experiment.run import Method
 
 
 def _complete_methods(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from outlark.paper.experiment.methods import METHODS
+    from outlark.paper.experiment.run import METHODS
 
     return [name for name in METHODS if name.startswith(incomplete)]
 
@@ -38,8 +37,7 @@ def _complete_methods(ctx: click.Context, param: click.Parameter, incomplete: st
     multiple=True,
     metavar="NAME",
     shell_complete=_complete_methods,
-    help="A method of --list-methods, or FRONT:MODEL[:DECISIONS] such as hlds:knn:paper. Repeatable. Default: all of "
-    "the list.",
+    help="A method of --list-methods. Repeatable. Default: all of the list.",
 )
 @click.option("--list-methods", is_flag=True, help="List the methods and exit.")
 @options.whole_number("--seeds", "seeds", default=50, help="Use seeds 1 to N.")
@@ -68,7 +66,8 @@ def command(data: tuple[str, ...], **given: Any) -> None:
     interrupted, the same command resumes with the remaining seeds.
     """
     from outlark.paper.experiment.dataset import Protocol, draw, find_dataset
-    from outlark.paper.experiment.methods import METHODS, MethodList, method
+    from outlark.paper.experiment.report import MethodList
+    from outlark.paper.experiment.run import METHODS, method
 
     if given["list_methods"]:
         finish(MethodList(), given)
@@ -78,7 +77,7 @@ def command(data: tuple[str, ...], **given: Any) -> None:
     names = ("n_train", "gap_s", "snr_db", "n_known", "n_unknown", "max_test")
     protocol = Protocol(**{name: given[name] for name in names})
     # report what cannot be done before starting
-    chosen = [method(name).name for name in given["methods"] or METHODS]
+    chosen = [method(name) for name in dict.fromkeys(given["methods"] or METHODS)]
     draw(found, protocol, 1)
     _check_apart(Path(given["output"]), data)
     _run(found, protocol, chosen, shlex.join(["outlark", *sys.argv[1:]]), given)
@@ -94,36 +93,35 @@ def demo(**given: Any) -> None:
 
     The methods learn two notes of each of three classes; then fifty notes of eight classes follow each other without a
     gap. The recordings of the paper are not public: synthetic notes take their place, so the numbers are not those of
-    the paper. 'outlark experiment' does the same with more methods, or with your own notes.
+    the paper. 'outlark experiment' does the same with your own notes.
     """
     from outlark.paper.experiment.dataset import Dataset, Protocol
+    from outlark.paper.experiment.run import METHODS
 
-    _run(Dataset.synthetic(), Protocol(), DEMO_METHODS, f"outlark demo --seeds {given['seeds']}", given)
+    _run(Dataset.synthetic(), Protocol(), list(METHODS.values()), f"outlark demo --seeds {given['seeds']}", given)
 
 
 def _run(
-    data: "Dataset", protocol: "Protocol", methods: Sequence[str], command: str, given: Mapping[str, Any]
+    data: "Dataset", protocol: "Protocol", methods: Sequence["Method"], command: str, given: Mapping[str, Any]
 ) -> NoReturn:
     """Run the experiment, write its files and print its tables."""
     from outlark.paper.experiment.report import Experiment, write
-    from outlark.paper.experiment.run import Checkpoint, run
+    from outlark.paper.experiment.run import run
 
     start, folder = time.monotonic(), Path(given["output"])
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"the folder {folder} cannot be created ({error.strerror}); choose another") from None
-    checkpoint, seeds = Checkpoint(folder), range(1, given["seeds"] + 1)
+    kept, seeds = folder / "seeds_done", range(1, given["seeds"] + 1)
     try:
         with counted(given["quiet"], "seeds") as watch:
-            how = {"n_jobs": given["jobs"], "watch": watch, "checkpoint": checkpoint}
-            results = run(data, protocol, methods=methods, seeds=seeds, **how)
+            results = run(data, protocol, methods=methods, seeds=seeds, n_jobs=given["jobs"], watch=watch, kept=kept)
     except KeyboardInterrupt:
-        done = "1 seed is" if len(checkpoint) == 1 else f"{len(checkpoint)} seeds are"
-        say(f"\nstopped; {done} kept in {checkpoint.path}: give the same command again to resume", err=True)
+        say(f"\nstopped; finished seeds are kept in {kept}: give the same command again to resume", err=True)
         raise
     files = write(folder, results, command=command)
-    checkpoint.remove()
+    shutil.rmtree(kept, ignore_errors=True)
     finish(Experiment(results, files, time.monotonic() - start), given)
 
 

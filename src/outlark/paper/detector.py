@@ -23,9 +23,16 @@ from outlark.estimators.open_set import check_seconds
 from outlark.features.base import Frames, FrontEnd
 from outlark.paper.decisions import Rules
 from outlark.paper.front_end import HLDSFrontEnd
-from outlark.paper.learnt_thresholds import note_thresholds
 from outlark.segments import Segment
 
+#: How many spreads below the median of its own notes a class ends.
+SPREADS = 4.0
+#: The spread of a class is at least this share of its median: a handful of notes may agree by chance.
+LEAST_SPREAD = 0.02
+#: The threshold lies at this share of the way from the best of the rest to the low end of the class.
+NEAR_THE_CLASS = 0.8
+#: A class never ends below this share of its median: notes that differ more are mislabelled, or not a class.
+LEAST_LOW = 0.75
 #: Frames scored at once: always the same blocks, whatever was pushed, and so the same scores.
 FRAMES_TOGETHER = 512
 
@@ -173,6 +180,45 @@ def scores_of_other_notes(
     means = np.array([scores[groups == note].mean(axis=0) for note in notes])
     labels = np.array([y[groups == note][0] for note in notes])
     return [means[labels != label, c] for c, label in enumerate(class_model.classes_)]
+
+
+def note_thresholds(own: Sequence[np.ndarray], rest: Sequence[np.ndarray]) -> np.ndarray:
+    """The threshold of each class, (C,), from the scores of its `own` training notes when left out, and the peaks of
+    its score in the `rest`, where none of its notes is annotated: other notes, background.
+
+    A class ends a few spreads below the median of its own notes. Whatever else there is scores below that; what scores
+    above is taken for notes that nobody annotated. The threshold lies between the best of the rest and the low end of
+    the class, nearer to the class: unknown notes to come will resemble it more than anything in the training
+    recordings does.
+
+    >>> own, rest = np.array([2.2, 2.3, 2.4]), np.array([0.3, 1.0, 2.25])
+    >>> note_thresholds([own], [rest]).round(2)
+    array([1.58])
+    """
+    spread = pooled_spread(own)
+    thresholds = np.empty(len(own))
+    for c, scores in enumerate(own):
+        middle = float(np.median(scores))
+        low = middle - SPREADS * max(spread, LEAST_SPREAD * abs(middle))
+        low = max(low, LEAST_LOW * middle)
+        best_of_the_rest = float(rest[c][rest[c] < low].max(initial=min(low, 0.0)))
+        thresholds[c] = best_of_the_rest + NEAR_THE_CLASS * (low - best_of_the_rest)
+    return np.maximum(thresholds, np.finfo(float).eps)
+
+
+def pooled_spread(own: Sequence[np.ndarray]) -> float:
+    """How much left-out notes of one class differ: a robust standard deviation, pooled over the classes.
+
+    >>> round(pooled_spread([np.array([1.0, 1.1, 1.2]), np.array([2.0, 2.1, 2.2])]), 3)
+    0.182
+    """
+    deviations = [np.abs(scores - np.median(scores)) for scores in own if len(scores) > 1]
+    freedom = sum(len(d) - 1 for d in deviations)
+    if not freedom:
+        return 0.0
+    pooled = np.concatenate(deviations)
+    # 1.4826: the median deviation of a normal distribution, as a standard deviation
+    return 1.4826 * float(np.median(pooled)) * float(np.sqrt(len(pooled) / freedom))
 
 
 class FrameScorer:

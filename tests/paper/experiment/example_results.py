@@ -3,17 +3,15 @@
 from dataclasses import replace
 from functools import cache
 
-from outlark import FrameDetector, NoteDetector
+from outlark import PKNN, FrameDetector, NoteDetector
 from outlark.data.synthetic import Note
 from outlark.paper.experiment.dataset import Dataset, Protocol, draw
-from outlark.paper.experiment.methods import Method
-from outlark.paper.experiment.rivals import TemplateMatching
-from outlark.paper.experiment.run import Results, outcome
+from outlark.paper.experiment.run import Method, Results, outcome
 
 DETECTORS = (
     Method("mddkm-paper", "literal", FrameDetector.paper),
     Method("mddkm", "whole notes", NoteDetector),
-    Method("templates", "template matching", TemplateMatching),
+    Method("pknn-paper", "PKNN", lambda: FrameDetector.paper(PKNN.paper())),
 )
 SMALL = Protocol(max_test=2)
 synthetic = cache(Dataset.synthetic)

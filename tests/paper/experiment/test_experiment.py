@@ -7,18 +7,32 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel, wilcoxon
 
-from outlark.paper.experiment import run as module
+from outlark.detection.detector import NoteDetector
+from outlark.errors import InputError
+from outlark.paper.detector import FrameDetector
 from outlark.paper.experiment.dataset import Dataset, Protocol, draw
-from outlark.paper.experiment.run import OOD, OVER_KNOWN, STEP_S, WINDOW_S, Checkpoint, outcome, run, window_times
+from outlark.paper.experiment.run import (
+    METHODS,
+    OOD,
+    OVER_KNOWN,
+    STEP_S,
+    WINDOW_S,
+    Method,
+    method,
+    outcome,
+    run,
+    window_times,
+)
 from outlark.segments import Segment
 
 SMALL = Protocol(max_test=3)
-METHODS = ("mddkm-paper", "hlds:knn", "templates")
+NAMES = ("mddkm-paper", "pknn-paper", "mddkm")
+CHOSEN = [method(name) for name in NAMES]
 
 
 @pytest.fixture(scope="module")
 def results():
-    return run(Dataset.synthetic(), SMALL, methods=METHODS, seeds=(1, 2, 3))
+    return run(Dataset.synthetic(), SMALL, methods=CHOSEN, seeds=(1, 2, 3))
 
 
 def naive_f(true, found, label):
@@ -64,23 +78,23 @@ def test_windows_are_the_paper_s():
 
 
 def test_results_come_seed_by_seed(results):
-    assert [(o.seed, o.method) for o in results.outcomes] == [(s, m) for s in (1, 2, 3) for m in METHODS]
+    assert [(o.seed, o.method) for o in results.outcomes] == [(s, m) for s in (1, 2, 3) for m in NAMES]
     assert results.categories() == ["tuti-D", "tuti-F", "cach-Z", OOD]
-    np.testing.assert_array_equal(results.overall("templates", "note"), results.values("templates", "note", OVER_KNOWN))
-    assert results.overall("templates", "note").mean() > 0.85
+    np.testing.assert_array_equal(results.overall("mddkm", "note"), results.values("mddkm", "note", OVER_KNOWN))
+    assert results.overall("mddkm", "note").mean() > 0.85
 
 
 def test_comparison_is_scipy_s(results):
-    ours, other = (results.overall(name, "window") for name in ("templates", "hlds:knn"))
-    found = results.compare("templates", "hlds:knn", "window")
+    ours, other = (results.overall(name, "window") for name in ("mddkm", "pknn-paper"))
+    found = results.compare("mddkm", "pknn-paper", "window")
     assert found.difference == pytest.approx((ours - other).mean())
     assert found.t_p == pytest.approx(ttest_rel(ours, other).pvalue)
     assert found.wilcoxon_p == pytest.approx(wilcoxon(ours - other, method="approx").pvalue)
-    assert results.compare("templates", "templates", "note")[1:] == (1.0, 1.0)
+    assert results.compare("mddkm", "mddkm", "note")[1:] == (1.0, 1.0)
 
 
 def test_confusion_counts_every_note(results):
-    one = results.confusion("templates", 2)
+    one = results.confusion("mddkm", 2)
     truth = [s.label for s in draw(results.data, SMALL, 2).truth]
     assert dict(zip(one.row_labels, one.counts.sum(axis=1).tolist(), strict=True)) == {
         label: truth.count(label) for label in results.data.labels
@@ -91,9 +105,9 @@ def test_files(results, tmp_path):
     results.write_csv(tmp_path / "a.csv")
     rows = list(csv.DictReader((tmp_path / "a.csv").read_text().splitlines()))
     mean = np.mean(
-        [float(r["f"]) for r in rows if (r["method"], r["level"], r["category"]) == ("templates", "note", OVER_KNOWN)]
+        [float(r["f"]) for r in rows if (r["method"], r["level"], r["category"]) == ("mddkm", "note", OVER_KNOWN)]
     )
-    assert mean == pytest.approx(results.values("templates", "note", OVER_KNOWN).mean())
+    assert mean == pytest.approx(results.values("mddkm", "note", OVER_KNOWN).mean())
     assert len(rows) == 9 * (2 * 6 + 1)
     content = json.loads(json.dumps(results.as_json()))
     assert content["protocol"]["max_test"] == 3
@@ -103,26 +117,47 @@ def test_files(results, tmp_path):
     )
 
 
-def test_seeds_that_are_kept_are_not_run_again(results, tmp_path, monkeypatch):
-    run(Dataset.synthetic(), SMALL, methods=METHODS, seeds=(1, 3), checkpoint=Checkpoint(tmp_path))
-    with open(tmp_path / "seeds_done.jsonl", "ab") as file:
-        file.write(b'\n{"key": "cut sho')  # killed while it wrote
-    ran, seed_of = [], module._seed
-    monkeypatch.setattr(module, "_seed", lambda *args: ran.append(args[-1]) or seed_of(*args))
-    resumed = run(Dataset.synthetic(), SMALL, methods=METHODS, seeds=(1, 2, 3), checkpoint=Checkpoint(tmp_path))
-    assert ran == [2]
-    assert json.dumps(results.as_json()) == json.dumps(resumed.as_json())
-    results.write_csv(tmp_path / "fresh.csv")
-    resumed.write_csv(tmp_path / "resumed.csv")
-    assert (tmp_path / "fresh.csv").read_bytes() == (tmp_path / "resumed.csv").read_bytes()
-    again = Checkpoint(tmp_path)
-    assert len(again) == 3
-    run(Dataset.synthetic(), SMALL, methods=METHODS, seeds=(1, 2, 3), checkpoint=again)
-    assert ran == [2]
+def test_seeds_that_are_kept_are_not_run_again(results, tmp_path):
+    ran, kept = [], tmp_path / "kept"
+
+    def made():
+        ran.append(1)
+        return NoteDetector()
+
+    def experiment(data, protocol=SMALL, seeds=(1, 2, 3), name="mddkm"):
+        return run(data, protocol, methods=[Method(name, "counted", made)], seeds=seeds, kept=kept)
+
+    data = Dataset.synthetic()
+    experiment(data, seeds=(1, 3))
+    resumed = experiment(data)
+    assert len(ran) == 3
+    assert resumed.values("mddkm", "note", OOD).tolist() == results.values("mddkm", "note", OOD).tolist()
+    assert [one.settings for one in resumed.outcomes] == [o.settings for o in results.outcomes if o.method == "mddkm"]
     # other notes, another protocol and other methods are other experiments
-    run(Dataset.synthetic(seed=5), SMALL, methods=METHODS[2:], seeds=(1,), checkpoint=again)
-    run(Dataset.synthetic(), Protocol(max_test=2), methods=METHODS[2:], seeds=(1,), checkpoint=again)
-    run(Dataset.synthetic(), SMALL, methods=METHODS[2:], seeds=(1,), checkpoint=again)
-    assert ran == [2, 1, 1, 1]
-    again.remove()
-    assert len(Checkpoint(tmp_path)) == 0
+    experiment(Dataset.synthetic(seed=5), seeds=(1,))
+    experiment(data, Protocol(max_test=2), seeds=(1,))
+    experiment(data, seeds=(1,), name="other")
+    assert len(ran) == 6
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_runs_with_a_single_class(name):
+    data = Dataset.synthetic().with_known(["tuti-D"])
+    results = run(data, SMALL, methods=[method(name)], seeds=(1,))
+    assert results.titles == {name: METHODS[name].title}
+    assert 0.0 <= results.overall(name, "window")[0] <= 1.0
+
+
+def test_left_out_thresholds_are_learnt():
+    paper = FrameDetector.paper().set_params(class_model=None)
+    for name in ("mddkm-paper-left-out", "pknn-paper-left-out"):
+        detector = method(name).make()
+        assert detector.class_model.threshold == "leave-note-out"
+        assert repr(detector.set_params(class_model=None).get_params()) == repr(paper.get_params())
+    for name in ("mddkm-paper", "pknn-paper"):
+        assert method(name).make().class_model.threshold == "paper"
+
+
+def test_a_method_that_does_not_exist():
+    with pytest.raises(InputError, match=r"there is no method 'mdkm'; choose one of mddkm-paper, .*mddkm$"):
+        method("mdkm")

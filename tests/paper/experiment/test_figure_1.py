@@ -58,9 +58,9 @@ def test_a_stretch_with_more_unknown_classes_is_better(drawn):
 
 
 def test_panels_have_units_and_titles(picture, drawn, detectors):
-    spectrogram, *scores, lanes = picture.axes[:4]
+    spectrogram, *scores, lanes = picture.axes[:5]
     assert spectrogram.get_ylabel() == "frequency, kHz"
-    assert [axis.get_title(loc="left") for axis in scores] == ["(b) scores: literal", "(b) scores: whole notes"]
+    assert [axis.get_title(loc="left") for axis in scores] == [f"(b) scores: {title}" for title in detectors]
     assert lanes.get_xlabel() == "time in the test clip, s"
     assert [tick.get_text() for tick in lanes.get_yticklabels()] == ["truth", *detectors]
     assert spectrogram.get_title(loc="left") == f"(a) {len(chosen_excerpt(drawn))} of the 50 notes of the test clip"
@@ -69,7 +69,7 @@ def test_panels_have_units_and_titles(picture, drawn, detectors):
 def test_lanes_show_the_truth_and_what_each_method_found(picture, drawn, detectors):
     shown = chosen_excerpt(drawn)
     start_s, end_s = shown[0].start_s, shown[-1].end_s
-    lanes = picture.axes[3]
+    lanes = picture.axes[4]
     colours = dict(zip(drawn.known, CLASS_COLOURS, strict=False))
     expected = {(0, round(s.start_s, 4), round(s.end_s, 4), colours.get(s.label, "#d8d8d8")) for s in shown}
     for row, detector in enumerate(detectors.values(), start=1):
@@ -104,7 +104,7 @@ def test_names_fit_into_their_bars(drawn):
 
 
 def test_thresholds_of_each_method_are_drawn(picture, detectors):
-    for axis, title in zip(picture.axes[1:3], list(detectors)[:2], strict=True):
+    for axis, title in zip(picture.axes[1:4], detectors, strict=True):
         dotted = sorted({float(line.get_ydata()[0]) for line in axis.lines if line.get_linestyle() == ":"})
         assert dotted == sorted(set(detectors[title].layout_.thresholds.tolist()))
 

@@ -107,8 +107,8 @@ def test_the_best_of_each_column_is_marked_and_the_paper_is_never_the_best():
 def test_paired_tests():
     results, _ = run()
     table = table_tests(results, "mddkm")
-    assert [row[0] for row in table.rows[1:]] == ["literal", "template matching"]
-    for row, other in zip(table.rows[1:], ("mddkm-paper", "templates"), strict=True):
+    assert [row[0] for row in table.rows[1:]] == ["literal", "PKNN"]
+    for row, other in zip(table.rows[1:], ("mddkm-paper", "pknn-paper"), strict=True):
         for level, (difference, t_p, _) in zip(("window", "note"), (row[1:4], row[4:7]), strict=True):
             ours, theirs = (
                 [one.overall(level) for one in results.outcomes if one.method == m] for m in ("mddkm", other)

@@ -42,8 +42,7 @@ def figure_1(drawn: Draw, detectors: Mapping[str, Any]) -> "Figure":
     """An excerpt of the test clip as in Figure 1 of the paper.
 
     (a) The spectrogram; (b) for each method the score of each class, the leading one bold, thresholds dotted; (c) the
-    truth and the decisions of each method. Methods without scores have decisions only. `detectors`, by title, are
-    fitted to the training notes of the draw.
+    truth and the decisions of each method. `detectors`, by title, are fitted to the training notes of the draw.
     """
     import matplotlib.style
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -51,19 +50,18 @@ def figure_1(drawn: Draw, detectors: Mapping[str, Any]) -> "Figure":
 
     shown = chosen_excerpt(drawn)
     seen = _excerpt(drawn, shown)
-    found = {title: _found(detector, drawn) for title, detector in detectors.items()}
+    scores = {title: detector.scores(drawn.audio, drawn.sample_rate) for title, detector in detectors.items()}
     looks = _looks(drawn, shown)
-    scored = {title: one for title, (one, _) in found.items() if one is not None}
-    lanes = {"truth": shown} | {title: segments for title, (_, segments) in found.items()}
-    heights = [SPECTROGRAM, *[SCORES] * len(scored), 0.3 + LANE * len(lanes)]
+    lanes = {"truth": shown} | {title: detectors[title].decide(found) for title, found in scores.items()}
+    heights = [SPECTROGRAM, *[SCORES] * len(scores), 0.3 + LANE * len(lanes)]
     with matplotlib.style.context("default"):
         figure = Figure(figsize=(FIGURE_INCHES, sum(heights) + 0.35 * len(heights) + 0.4), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots(len(heights), sharex=True, height_ratios=heights)
         draw_spectrogram(axes[0], seen)
         _title(axes[0], f"(a) {len(shown)} of the {len(drawn.truth)} notes of the test clip")
-        for axis, (title, one) in zip(axes[1:], scored.items(), strict=False):
-            _draw_class_scores(axis, seen, one, looks)
+        for axis, (title, found) in zip(axes[1:], scores.items(), strict=False):
+            _draw_class_scores(axis, seen, Detected(scores=found, times_s=found.times_s, segments=[]), looks)
             _title(axis, f"(b) scores: {title}")
         _title(axes[-1], "(c) truth and decisions")
         names = _draw_lanes(axes[-1], lanes, looks, seen)
@@ -99,14 +97,6 @@ def _excerpt(drawn: Draw, shown: Sequence[Segment]) -> View:
     sound = ArrayRecording(drawn.audio, drawn.sample_rate)
     start_s, end_s = shown[0].start_s, shown[-1].end_s
     return View(sound=sound, start_s=start_s, end_s=end_s, top_hz=drawn.sample_rate / 2, title="", clock=None)
-
-
-def _found(detector: Any, drawn: Draw) -> tuple[Detected | None, list[Segment]]:
-    """The scores, if the method has any, and the segments of the whole clip."""
-    if not (hasattr(detector, "scores") and hasattr(detector, "decide")):
-        return None, detector.detect(drawn.audio, drawn.sample_rate)
-    scores = detector.scores(drawn.audio, drawn.sample_rate)
-    return Detected(scores=scores, times_s=scores.times_s, segments=[]), detector.decide(scores)
 
 
 def _looks(drawn: Draw, shown: Sequence[Segment]) -> dict[str, ClassStyle]:

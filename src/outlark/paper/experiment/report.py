@@ -23,8 +23,7 @@ from outlark.files.io import written_aside
 from outlark.metrics.windows import mean_of_defined
 from outlark.paper.experiment.dataset import OOD, Dataset, Protocol, draw
 from outlark.paper.experiment.figure_1 import figure_1
-from outlark.paper.experiment.methods import method
-from outlark.paper.experiment.run import LEVELS, OVER_ALL, OVER_KNOWN, OVERALL, Results, fitted
+from outlark.paper.experiment.run import LEVELS, METHODS, OVER_ALL, OVER_KNOWN, OVERALL, Results, fitted
 from outlark.plain_text import Line, Remark, TextTable, number_of, visible
 from outlark.version import __version__
 
@@ -209,6 +208,18 @@ class Experiment:
         yield Remark(f"{runs} in {self.seconds_taken:.0f} s")
 
 
+class MethodList:
+    """The result of `outlark experiment --list-methods`."""
+
+    incomplete = False
+
+    def as_json(self) -> dict[str, dict[str, str]]:
+        return {"methods": {one.name: one.title for one in METHODS.values()}}
+
+    def lines(self) -> list[Line]:
+        return [TextTable([["method", "what it is"], *([one.name, one.title] for one in METHODS.values())])]
+
+
 def write(folder: Path, results: Results, *, command: str) -> dict[str, str]:
     """Write everything into a folder; returns description → path of each file.
 
@@ -226,8 +237,8 @@ def write(folder: Path, results: Results, *, command: str) -> dict[str, str]:
     with written_aside(files["all numbers"]) as aside:
         aside.write_text(json.dumps(results.as_json(), indent=1) + "\n", encoding="utf-8")
     drawn = draw(results.data, results.protocol, results.seeds[0])
-    shown = [name for name in (PUBLISHED, "mddkm") if name in results.titles] or [results.ours]
-    detectors = {method(name).title: fitted(method(name), drawn) for name in shown}
+    shown = [one for one in results.methods if one.name in (PUBLISHED, results.ours)]
+    detectors = {one.title: fitted(one, drawn) for one in shown}
     save_figure(figure_1(drawn, detectors), files["Figure 1"])
     with written_aside(files["report"]) as aside:
         text = report(results, figure_1=files["Figure 1"].read_bytes(), command=command)

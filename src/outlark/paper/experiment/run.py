@@ -2,26 +2,29 @@
 
 import csv
 import hashlib
-import json
-import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Memory, Parallel, delayed
+from joblib import hash as joblib_hash
 from scipy.stats import ttest_rel, wilcoxon
 from threadpoolctl import threadpool_limits
 
+from outlark.detection.detector import NoteDetector
 from outlark.errors import InputError
+from outlark.estimators.mddkm import MDDKM
+from outlark.estimators.pknn import PKNN
 from outlark.files.io import written_aside
 from outlark.metrics import ConfusionMatrix, Events, FScores, event_f, note_f, note_labels, window_f
-from outlark.metrics.windows import f_of_confusion, mean_of_defined
+from outlark.metrics.windows import mean_of_defined
+from outlark.paper.detector import FrameDetector
 from outlark.paper.experiment.dataset import OOD, Dataset, Draw, Protocol, draw
-from outlark.paper.experiment.methods import Method, method
 from outlark.plain_text import ProgressCallback
 from outlark.segments import Segment
 
@@ -33,6 +36,36 @@ LEVELS = ("window", "note")
 OVER_KNOWN, OVER_ALL = "macro, known", "macro, with OOD"
 #: What the paper calls overall, by level.
 OVERALL = {"window": OVER_ALL, "note": OVER_KNOWN}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to find notes: its name, its title in tables, and a function that makes a fresh detector."""
+
+    name: str
+    title: str
+    make: Callable[[], Any]
+
+
+_METHODS = (
+    Method("mddkm-paper", "as published, MDD-KM", FrameDetector.paper),
+    Method(
+        "mddkm-paper-left-out",
+        "as published, MDD-KM, left-out thresholds",
+        lambda: FrameDetector.paper(MDDKM.paper(threshold="leave-note-out")),
+    ),
+    Method("pknn-paper", "as published, PKNN", lambda: FrameDetector.paper(PKNN.paper())),
+    Method("pknn-paper-left-out", "as published, PKNN, left-out thresholds", lambda: FrameDetector.paper(PKNN())),
+    Method("mddkm", "note-level, MDD-KM", NoteDetector),
+)
+#: By name: those of the paper, with its thresholds and with learnt ones, and outlark's default.
+METHODS: Mapping[str, Method] = MappingProxyType({one.name: one for one in _METHODS})
+
+
+def method(name: str) -> Method:
+    if name not in METHODS:
+        raise InputError(f"there is no method {name!r}; choose one of {', '.join(METHODS)}")
+    return METHODS[name]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -226,31 +259,27 @@ def run(
     data: Dataset,
     protocol: Protocol | None = None,
     *,
-    methods: Sequence[str],
+    methods: Sequence[Method] = tuple(METHODS.values()),
     seeds: Iterable[int] = range(1, 51),
     n_jobs: int = 1,
     watch: ProgressCallback = lambda done, total: None,
-    checkpoint: "Checkpoint | None" = None,
+    kept: Path | None = None,
 ) -> Results:
-    """Every method, by its name (`outlark.paper.experiment.methods.method`), on the draws of every seed.
+    """Every method on the draws of every seed.
 
     The results do not depend on the number of processes, `n_jobs`. `watch` gets the number of finished seeds and of all
-    seeds. Seeds that the checkpoint holds are not run again, and those that finish are stored in it.
+    seeds. The folder `kept` stores finished seeds, which are not run again for the same data, protocol, methods (by
+    name) and code.
     """
     seeds, protocol = tuple(seeds), protocol or Protocol()
-    chosen = [method(name) for name in dict.fromkeys(methods)]
-    names = [one.name for one in chosen]
-    key = key_of(data, protocol, names) if checkpoint is not None else ""
-    by_seed = {seed: found for seed in seeds if checkpoint is not None and (found := checkpoint.get(key, seed))}
-    to_do = [seed for seed in seeds if seed not in by_seed]
-    calls = (delayed(_seed)(data, protocol, names, seed) for seed in to_do)
-    for seed, found in zip(to_do, Parallel(n_jobs=n_jobs, return_as="generator")(calls), strict=True):
-        by_seed[seed] = found
-        if checkpoint is not None:
-            checkpoint.add(key, seed, found)
-        watch(len(by_seed), len(seeds))
-    outcomes = [one for seed in seeds for one in by_seed[seed]]
-    return Results(data=data, protocol=protocol, methods=chosen, seeds=seeds, outcomes=outcomes)
+    key = joblib_hash((data, protocol, [one.name for one in methods], _code())) if kept else None
+    of_seed = Memory(kept, verbose=0).cache(_seed, ignore=["data", "protocol", "methods"])
+    calls = (delayed(of_seed)(data, protocol, methods, seed, key) for seed in seeds)
+    outcomes: list[Outcome] = []
+    for done, found in enumerate(Parallel(n_jobs=n_jobs, return_as="generator")(calls), start=1):
+        outcomes += found
+        watch(done, len(seeds))
+    return Results(data=data, protocol=protocol, methods=methods, seeds=seeds, outcomes=outcomes)
 
 
 def fitted(chosen: Method, drawn: Draw) -> Any:
@@ -262,13 +291,14 @@ def fitted(chosen: Method, drawn: Draw) -> Any:
         )
 
 
-def _seed(data: Dataset, protocol: Protocol, names: Sequence[str], seed: int) -> list[Outcome]:
+def _seed(data: Dataset, protocol: Protocol, methods: Sequence[Method], seed: int, key: str | None) -> list[Outcome]:
+    """The outcomes of all methods; `key` says what they depend on besides the seed, for `joblib.Memory`."""
     drawn, found = draw(data, protocol, seed), []
-    for name in names:
-        detector = fitted(method(name), drawn)
+    for one in methods:
+        detector = fitted(one, drawn)
         with threadpool_limits(1):
             segments = detector.detect(drawn.audio, drawn.sample_rate)
-        found.append(outcome(name, seed, drawn, segments, _settings(detector)))
+        found.append(outcome(one.name, seed, drawn, segments, _settings(detector)))
     return found
 
 
@@ -285,60 +315,6 @@ def _settings(detector: Any) -> dict[str, object]:
     return learnt
 
 
-class Checkpoint:
-    """The outcomes of finished seeds, one line of JSON each, so that an interrupted experiment can resume.
-
-    A line only counts for the same notes, protocol, methods and code, so that versions are never mixed. Every line
-    starts with its line feed, so that one that was cut off does not spoil the next.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "seeds_done.jsonl"
-        self._found = dict(_stored(self.path.read_bytes())) if self.path.is_file() else {}
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def get(self, key: str, seed: int) -> list[Outcome] | None:
-        return self._found.get((key, seed))
-
-    def add(self, key: str, seed: int, outcomes: Sequence[Outcome]) -> None:
-        """Store the outcomes of a seed; they are on disk when this returns."""
-        line = json.dumps({"key": key, "seed": seed, "outcomes": [_as_row(one) for one in outcomes]})
-        try:
-            with open(self.path, "ab") as file:
-                file.write(b"\n" + line.encode())
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise InputError(f"cannot write {self.path} ({error.strerror}); choose another --output") from None
-        self._found[key, seed] = list(outcomes)
-
-    def remove(self) -> None:
-        self.path.unlink(missing_ok=True)
-
-
-def _stored(content: bytes) -> Iterator[tuple[tuple[str, int], list[Outcome]]]:
-    """The seeds that are stored; truncated or foreign lines are ignored."""
-    for line in content.splitlines():
-        try:
-            row = json.loads(line)
-            yield (str(row["key"]), int(row["seed"])), [_from_row(one) for one in row["outcomes"]]
-        except (ValueError, KeyError, TypeError):
-            continue
-
-
-def key_of(data: Dataset, protocol: Protocol, methods: Sequence[str]) -> str:
-    """A digest of everything that the outcomes of a seed depend on."""
-    sha = hashlib.sha256()
-    for part in (_code(), data.sample_rate, data.known, protocol, list(methods)):
-        sha.update(f"{part!r}\n".encode())
-    for note in data.notes:
-        sha.update(f"{note.label!r} {note.group!r} {note.samples.dtype} {len(note.samples)}\n".encode())
-        sha.update(np.ascontiguousarray(note.samples).tobytes())
-    return sha.hexdigest()
-
-
 @cache
 def _code() -> str:
     """A digest of outlark as installed here."""
@@ -347,17 +323,3 @@ def _code() -> str:
     for path in sorted(package.rglob("*.py")):
         sha.update(str(path.relative_to(package)).encode() + path.read_bytes())
     return sha.hexdigest()
-
-
-def _as_row(one: Outcome) -> dict[str, Any]:
-    matrices = {level: scores.confusion for level, scores in one.f.items()}
-    counts = {level: (m.counts.tolist(), m.row_labels, m.column_labels) for level, m in matrices.items()}
-    return {**vars(one), "event_f": float(one.event_f), "settings": dict(one.settings), "f": counts}
-
-
-def _from_row(row: dict[str, Any]) -> Outcome:
-    f = {}
-    for level, (counts, rows, columns) in row["f"].items():
-        matrix = np.reshape(counts, (len(rows), len(columns))).astype(np.int64)
-        f[level] = f_of_confusion(ConfusionMatrix(matrix, tuple(rows), tuple(columns)))
-    return Outcome(**{**row, "known": tuple(row["known"]), "f": f})
