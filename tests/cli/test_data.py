@@ -66,18 +66,6 @@ def test_get_to_a_folder_and_again(cache, tmp_path):
     assert (quiet.stdout, quiet.stderr) == (f"{tmp_path / 'tits'}\n", "")
 
 
-def test_where(cache):
-    assert data("where", "great-tits").stdout == f"{cache / 'great-tits'}\n"
-    told = json.loads(data("where", "great-tits", "--json").stdout)
-    assert told == {"name": "great-tits", "folder": str(cache / "great-tits")}
-    (cache / "great-tits" / FIRST_SONG_TABLE).unlink()
-    done = data("where", "great-tits")
-    assert (done.exit_code, done.stdout) == (1, "")
-    assert f"1 file missing or changed, such as {FIRST_SONG_TABLE}; get it with 'outlark data get" in done.stderr
-    shutil.rmtree(cache / "great-tits")
-    assert f"would be in {cache / 'great-tits'}: not found; get it with" in data("where", "great-tits").stderr
-
-
 def test_list(cache):
     assert json.loads(data("list", "--json").stdout)["data"][1:] == [
         {"name": "great-tits", "what": SETS["great-tits"], "there": True, "folder": str(cache / "great-tits")}
@@ -104,7 +92,7 @@ def test_with_a_wheel(cache, tmp_path):
     shutil.move(cache / WHEEL, tmp_path / "w.whl")
     shutil.rmtree(cache)
     assert data("get", "great-tits", "--wheel", tmp_path / "w.whl").exit_code == 0
-    assert data("where", "great-tits").exit_code == 0
+    assert json.loads(data("list", "--json").stdout)["data"][1]["there"]
     done = data("get", "great-tits", "--wheel", __file__, "--to", tmp_path / "other")
     assert "this is not the expected pykanto-0.1.8" in done.stderr
 
@@ -115,8 +103,7 @@ def test_with_a_wheel(cache, tmp_path):
         (["get"], "get needs a NAME; choose from synthetic, great-tits"),
         (["get", "blue-tits"], "'blue-tits' is not one of 'synthetic', 'great-tits'"),
         (["list", "great-tits"], "list takes no NAME, --to or --wheel"),
-        (["where", "great-tits", "--to", "x"], "--to and --wheel go with get"),
-        (["fetch"], "'fetch' is not one of 'list', 'get', 'where'"),
+        (["fetch"], "'fetch' is not one of 'list', 'get'"),
     ],
 )
 def test_wrong_usage(args, told):
@@ -134,17 +121,13 @@ def test_inspect_reads_a_table(cache):
 
 def test_synthetic_recordings_need_no_network(tmp_path, monkeypatch):
     monkeypatch.setenv("OUTLARK_CACHE", str(tmp_path / "cache"))
-    done = data("where", "synthetic")
-    assert done.exit_code == 1
-    assert "get it with 'outlark data get synthetic'" in done.stderr
     made = json.loads(data("get", "synthetic", "--json").stdout)
     assert len(list(Path(made["folder"]).glob("*.wav"))) == 4
     assert [line.split()[1] for line in made["next"]] == ["train", "detect", "evaluate"]
-    assert data("where", "synthetic").stdout.strip() == made["folder"]
     assert data("get", "synthetic", "--wheel", "x.whl").exit_code == 2
     table, gone = Path(made["folder"], SYNTHETIC_TRIAL[0]), Path(made["folder"], "20240512_061500.wav")
     table.write_text("mine")
     gone.unlink()
-    assert "1 file missing or changed, such as 20240512_061500.wav" in data("where", "synthetic").stderr
+    assert data("list").stdout.splitlines()[1].split()[:2] == ["synthetic", "no"]
     data("get", "synthetic")
     assert (table.read_text(), gone.exists()) == ("mine", True)

@@ -53,7 +53,7 @@ def test_numbers_for_scripts(tables):
     assert measures["window_f"]["(mean of classes)"] == pytest.approx(
         (measures["window_f"]["a"] + measures["window_f"]["b"]) / 2
     )
-    assert any("the duration of 2 recordings (night.wav …) is unknown" in remark for remark in answer["remarks"])
+    assert any("the duration of 2 recordings (night.wav, day.wav) is unknown" in remark for remark in answer["remarks"])
 
 
 def test_tables_for_people(tables, tmp_path):

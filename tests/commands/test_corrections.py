@@ -8,8 +8,8 @@ import pytest
 import soundfile
 
 from outlark.annotations import Annotation, write_annotations
-from outlark.commands.train.corrections import AnnotationFiles, rejections, settled
 from outlark.commands.train.examples import find_examples, told_apart
+from outlark.commands.train.retraining import AnnotationFiles, rejections, settled
 from outlark.errors import InputError
 
 FOUND = [(0.1, 0.2, "buzz"), (0.3, 0.4, "buzz"), (0.5, 0.6, "trill")]

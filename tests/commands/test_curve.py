@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from outlark.annotations import Annotation
 from outlark.commands.curve import ClassCurve, Curves, Point, curve_figure, curves, curves_of_tables
+from outlark.commands.evaluate import learnt_from
 from outlark.commands.evaluation import Compared
-from outlark.commands.matching import learnt_from
 from outlark.errors import InputError
 
 CLASSES = ["a", "b"]

@@ -17,6 +17,7 @@ from real_notes import measure
 
 from outlark import Segment
 from outlark.annotations import About, Annotation, write_annotations
+from outlark.commands.evaluate import match_tables
 from outlark.commands.evaluation import (
     EVALUATION_WINDOW_S,
     REST,
@@ -27,7 +28,6 @@ from outlark.commands.evaluation import (
     measures,
     onset_scores,
 )
-from outlark.commands.matching import match_tables
 from outlark.errors import AnnotationError, InputError
 from outlark.metrics import Events, window_f
 
@@ -225,7 +225,7 @@ def test_a_folder_as_detect_leaves_it_against_tables_of_people(tmp_path):
     assert not any("repeat" in remark for remark in matched.remarks)
     alone = match_tables(out, truth, detected_only=True)
     assert [r.name for r in alone.recordings] == ["1", "3", "2.flac"]
-    assert "4.wav without detections skipped" in alone.remarks
+    assert "1 recording (4.wav) without detections skipped" in alone.remarks
 
 
 ALL_FORMATS = {
@@ -288,7 +288,7 @@ def test_how_long_recordings_are(tmp_path):
     write_annotations(tmp_path / "t.csv", rows, format="csv")
     matched = match_tables(tmp_path / "t.csv", tmp_path / "t.csv", audio=[tmp_path / "audio"])
     assert [r.duration_s for r in matched.recordings] == [2.0, 3.0, 1.0]
-    assert matched.remarks[-1].startswith("the duration of 3.wav is unknown without the recording")
+    assert matched.remarks[-1].startswith("the duration of 1 recording (3.wav) is unknown without the recording")
 
 
 def test_two_tables_of_one_recording_need_no_names(tmp_path):

@@ -9,10 +9,9 @@ import soundfile
 
 from outlark import NoteDetector, model_file
 from outlark.annotations import Annotation, write_annotations
-from outlark.commands.train.corrections import reviewed
 from outlark.commands.train.examples import find_examples
 from outlark.commands.train.learning import learn
-from outlark.commands.train.retraining import USUAL_EXAMPLES, Parent, examples_of, retrain
+from outlark.commands.train.retraining import USUAL_EXAMPLES, Parent, examples_of, retrain, reviewed
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.errors import InputError
 

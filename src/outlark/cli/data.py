@@ -9,8 +9,6 @@ import click
 
 from outlark.cli import options
 from outlark.cli.terminal import answer, say, show_table, steps
-from outlark.errors import InputError
-from outlark.plain_text import number_of
 
 #: The data sets, by name.
 SETS = {
@@ -23,7 +21,7 @@ SYNTHETIC_TRIAL = ("20240512_053000.Table.1.selections.txt", "wood", "found", "-
 
 
 @click.command()
-@click.argument("action", type=click.Choice(["list", "get", "where"]))
+@click.argument("action", type=click.Choice(["list", "get"]))
 @click.argument("name", required=False, metavar="NAME", type=click.Choice(list(SETS)))
 @click.option("--to", type=click.Path(), metavar="DIR", help="With get: folder to put it in. Default: a cache folder.")
 @click.option(
@@ -34,7 +32,7 @@ SYNTHETIC_TRIAL = ("20240512_053000.Table.1.selections.txt", "wood", "found", "-
 )
 @options.reporting
 def command(action: str, name: str | None, to: str | None, wheel: str | None, quiet: bool, as_json: bool) -> None:
-    """Download recordings to try things on: list the data sets, get NAME, or show where NAME is.
+    """Download recordings to try things on: list the data sets, or get NAME.
 
     NAME is synthetic, which needs no network, or great-tits, which is downloaded once and kept: from then on no network
     is needed, and 'get' only restores what is missing or changed.
@@ -45,12 +43,8 @@ def command(action: str, name: str | None, to: str | None, wheel: str | None, qu
         _list(as_json)
         return
     if name is None:
-        raise click.UsageError(f"{action} needs a NAME; choose from {', '.join(SETS)}")
-    if action == "where":
-        if to or wheel:
-            raise click.UsageError("--to and --wheel go with get")
-        folder, more = _where(name), dict[str, list[str]]()
-    elif name == "synthetic":
+        raise click.UsageError(f"get needs a NAME; choose from {', '.join(SETS)}")
+    if name == "synthetic":
         if wheel:
             raise click.UsageError("--wheel goes with great-tits")
         folder = _made(to)
@@ -62,7 +56,7 @@ def command(action: str, name: str | None, to: str | None, wheel: str | None, qu
         answer({"name": name, "folder": str(folder), **more})
         return
     say(folder)
-    if more and not quiet:
+    if not quiet:
         _report(name, **more)
 
 
@@ -104,18 +98,6 @@ def _made(to: str | None) -> Path:
 
     folder = _folder("synthetic") if to is None else Path(to)
     write_demo(folder)
-    return folder
-
-
-def _where(name: str) -> Path:
-    folder = _folder(name)
-    if wrong := _wrong(name, folder):
-        found = (
-            f"{number_of(len(wrong), 'file')} missing or changed, such as {wrong[0]}"
-            if folder.exists()
-            else "not found"
-        )
-        raise InputError(f"{name} would be in {folder}: {found}; get it with 'outlark data get {name}'")
     return folder
 
 

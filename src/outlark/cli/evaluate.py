@@ -96,8 +96,7 @@ def command(detections: str, truth: str, **given: Any) -> None:
     --keep-scores' stored among the DETECTIONS, or else from the recordings.
     """
     _check_usage(given)
-    from outlark.commands.evaluate import evaluate_tables, with_curves
-    from outlark.commands.matching import match_tables
+    from outlark.commands.evaluate import evaluate_tables, match_tables, with_curves
 
     wanted = {name: given[name] for name in ("audio", "label_column", "detected_only", "corrected")}
     matched = match_tables(detections, truth, **wanted)

@@ -45,8 +45,10 @@ COMMANDS = {
 }
 #: Commands that share a module with another one. The others are `outlark.cli.<command>.command`.
 SHARED = {
+    "calibrate": "detect",
     "decide": "detect",
     "verify": "detect",
+    "doctor": "inspect",
     "formats": "convert",
     "demo": "experiment",
     "completion": "main",

@@ -177,8 +177,7 @@ def _from_examples(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
 
 
 def _from_a_model(paths: Sequence[str], given: Mapping[str, Any]) -> Plan:
-    from outlark.commands.train.corrections import reviewed
-    from outlark.commands.train.retraining import Parent, retrain
+    from outlark.commands.train.retraining import Parent, retrain, reviewed
 
     path = Path(given["parent"])
     parent = Parent(path=path, detector=options.read_model(path), sha256=sha256_of(path))

@@ -3,7 +3,7 @@
 `find_examples` says which notes there are and where; `learning` reads them and trains a detector. There are three ways
 to say that a sound is *not* a note of a class: a label such as ``-buzz`` among the examples (`told_apart`); separate
 files in which ``buzz`` means "not buzz" (`with_negatives`, for ``outlark train --negative``); and rows that somebody
-deleted or relabelled in the output of ``outlark detect`` (`outlark.commands.train.corrections`).
+deleted or relabelled in the output of ``outlark detect`` (`outlark.commands.train.retraining`).
 """
 
 import os
