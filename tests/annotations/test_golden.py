@@ -44,13 +44,6 @@ def test_read_back_without_a_word_on_the_format(name, tmp_path):
         assert again.label == (None if name == "dcase" else one.label)
 
 
-@pytest.mark.parametrize("name", ["csv", "jsonl", "parquet"])
-def test_own_formats_lose_nothing(name, tmp_path):
-    found = [replace(one, line=None) for one in read_annotations(written(name, tmp_path)).annotations]
-    rounded = [replace(one, score=round(one.score, 6)) for one in ANNOTATIONS]
-    assert found == (rounded if name == "csv" else ANNOTATIONS)
-
-
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of crowsetta's use of pandas
 def test_crowsetta_reads_our_raven_table(tmp_path):
     crowsetta = pytest.importorskip("crowsetta")
@@ -61,14 +54,6 @@ def test_crowsetta_reads_our_raven_table(tmp_path):
     assert [box.onset for box in boxes] == pytest.approx(expected, abs=1e-9)
     assert [box.label for box in boxes][:3] == ["tuti-D", "tuti-D or tuti-F?", "unknown"]
     assert (boxes[0].low_freq, boxes[0].high_freq, boxes[3].high_freq) == (0.0, 11025.0, 8000.5)
-
-
-@pytest.mark.filterwarnings("ignore:The inplace keyword")
-def test_crowsetta_reads_whole_seconds_in_our_raven_table(tmp_path):
-    crowsetta = pytest.importorskip("crowsetta")
-    path = written("raven", tmp_path, [replace(SOUNDS[0], start_s=1, end_s=2, label="a")])
-    (box,) = crowsetta.formats.bbox.Raven.from_file(path).to_bbox()
-    assert (box.onset, box.offset, box.label) == (1.0, 2.0, "a")
 
 
 def test_crowsetta_reads_our_audacity_labels(tmp_path):
@@ -97,14 +82,6 @@ def test_pandas_reads_our_csv_without_options(name, header, rows, tmp_path):
     assert list(frame.columns) == header.split(",")
     assert len(frame) == rows
     assert frame.select_dtypes("number").shape[1] >= 2
-
-
-def test_pandas_reads_our_raven_table(tmp_path):
-    frame = pandas.read_csv(written("raven", tmp_path), sep="\t")
-    expected = "Selection,View,Channel,Begin Time (s),End Time (s),Low Freq (Hz),High Freq (Hz),Annotation"
-    assert list(frame.columns)[:8] == expected.split(",")
-    assert frame["Annotation"][4] == 'the "long" song'
-    assert list(frame["View"].unique()) == ["Spectrogram 1"]
 
 
 def test_pandas_reads_our_json_lines_and_parquet(tmp_path):

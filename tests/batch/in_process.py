@@ -1,9 +1,15 @@
-"""A driver that works in this process, for tests of what does not depend on processes: starting them takes seconds."""
+"""The task of the tests of runs, and a driver that works in this process: starting processes takes seconds."""
 
 import os
 
 from outlark.batch.engine import Engine
-from outlark.batch.task import Event
+from outlark.batch.journal import sha256_of
+from outlark.batch.task import Event, Task
+
+
+def task_for(model, output, **more):
+    settings = {"formats": ("csv", "raven"), "verdicts": ("known", "ambiguous", "unknown")} | more
+    return Task(model=str(model), model_sha256=sha256_of(model), output=str(output), **settings)
 
 
 class InProcess:

@@ -15,12 +15,12 @@ from click.testing import CliRunner
 
 from outlark.batch import cluster as cluster_module
 from outlark.batch.cluster import BUNDLES_EACH, Cluster, check_address
-from outlark.batch.journal import sha256_of
 from outlark.batch.run import BUNDLE_UNITS, run
-from outlark.batch.task import Task, find
+from outlark.batch.task import find
 from outlark.cli.main import main
 from outlark.errors import InputError
-from tests.batch.in_process import InProcess
+from outlark.segments import VERDICTS
+from tests.batch.in_process import InProcess, task_for
 from tests.recordings_on_disk import contents, outlark, save_long_recording, save_recordings, start_and
 
 fsspec = pytest.importorskip("fsspec")
@@ -44,16 +44,11 @@ def season(tmp_path_factory):
     return folder
 
 
-def task_for(model, output):
-    settings = {"formats": ("csv", "raven"), "verdicts": ("known", "ambiguous", "unknown", "silence")}
-    return Task(model=str(model), model_sha256=sha256_of(model), output=str(output), **settings)
-
-
 @pytest.fixture(scope="module")
 def serial(model, season, tmp_path_factory):
     """What a serial run gives, without parts."""
     output = tmp_path_factory.mktemp("serial")
-    task = task_for(model, output)
+    task = task_for(model, output, verdicts=VERDICTS)
     run(task, find([season]), driver=InProcess(task), combined=True, part_s=1e6)
     return contents(output)
 
@@ -71,7 +66,7 @@ def workers():
 def go(model, season, output, address, watch=lambda driver, state: None):
     """A run on the cluster; the report, the driver, and what was said."""
     said = []
-    task = task_for(model, output)
+    task = task_for(model, output, verdicts=VERDICTS)
     driver = Cluster(task, address, 1, said.append)
     report = run(
         task, find([season]), driver=driver, combined=True, part_s=PART_S, watch=lambda state: watch(driver, state)
@@ -116,7 +111,7 @@ def test_a_recording_that_kills_its_workers_is_told_and_those_beside_it_are_done
     fsspec.register_implementation("poison", Poison, clobber=True)
     with distributed.Client(workers) as client:
         client.register_plugin(AllowPoison())
-    task = task_for(model, tmp_path / "out")
+    task = task_for(model, tmp_path / "out", verdicts=VERDICTS)
     driver = Cluster(task, workers.scheduler_address, 1, lambda text: None)
     report = run(task, find([season, poison]), driver=driver, combined=True, part_s=PART_S)
     assert [failure.where for failure in report.failures] == ["poison.wav"]

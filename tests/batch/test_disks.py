@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from outlark.batch.engine import Engine
-from outlark.batch.journal import Journal, sha256_of
-from outlark.batch.task import Source, Task, Unit
+from outlark.batch.journal import Journal
+from outlark.batch.task import Source, Unit
+from tests.batch.in_process import task_for
 from tests.recordings_on_disk import contents, outlark
 
 CAP_DAC_OVERRIDE, PR_CAPBSET_DROP = 1, 24
@@ -113,8 +114,7 @@ def test_names_are_on_the_disk_before_the_journal_says_that_files_are_there(mode
     monkeypatch.setattr(os, "fsync", synced)
     first = sorted(recordings.rglob("*.wav"))[0]
     output = tmp_path.resolve() / "out"
-    whose = {"model": str(model), "model_sha256": sha256_of(model), "output": str(output)}
-    task = Task(**whose, formats=("csv",), verdicts=("known",))
+    task = task_for(model, output, formats=("csv",))
     engine = Engine(task, task.work_folder / "partial" / "1")
     Journal(task.output)
     assert ("synced", task.work_folder) in happened

@@ -8,13 +8,13 @@ import pytest
 import soundfile
 
 from outlark.audio.recording import Recording, read
-from outlark.batch.journal import fingerprint, sha256_of
+from outlark.batch.journal import fingerprint
 from outlark.batch.run import run
-from outlark.batch.task import Task, find
+from outlark.batch.task import find
 from outlark.data.synthetic import SAMPLE_RATE
 from outlark.errors import AudioError, InputError
-from outlark.files.io import is_url, opened, size_of
-from tests.batch.in_process import InProcess
+from outlark.files.io import size_of
+from tests.batch.in_process import InProcess, task_for
 from tests.recordings_on_disk import contents, save_long_recording, song, without_paths
 
 fsspec = pytest.importorskip("fsspec")
@@ -56,8 +56,7 @@ def bucket(night):
 
 
 def go(model, output, *paths, part_s=8.0):
-    settings = {"formats": ("csv", "raven"), "verdicts": ("known", "ambiguous", "unknown")}
-    task = Task(model=str(model), model_sha256=sha256_of(model), output=str(output), **settings)
+    task = task_for(model, output)
     return run(task, find(paths), driver=InProcess(task), combined=True, part_s=part_s)
 
 
@@ -161,11 +160,3 @@ def test_a_package_that_is_not_there(monkeypatch):
     monkeypatch.setitem(sys.modules, "gcsfs", None)
     with pytest.raises(InputError, match=r"gs://b/a.wav: this kind of URL needs a package .*gcsfs"):
         Recording("gs://b/a.wav")
-
-
-def test_urls_and_paths(tmp_path):
-    assert is_url("https://x/a.wav")
-    assert not is_url(str(tmp_path))
-    (tmp_path / "a").write_bytes(b"abc")
-    with opened(tmp_path / "a") as file:
-        assert file.read() == b"abc"

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 import soundfile
 
-from outlark.batch.journal import sha256_of
 from outlark.batch.report import NULL_FOLDER, days_of
 from outlark.batch.run import run
-from outlark.batch.task import Task, find
+from outlark.batch.task import find
 from outlark.cli.main import main
 from outlark.data.synthetic import SAMPLE_RATE
 from outlark.version import __version__
-from tests.batch.in_process import InProcess
+from tests.batch.in_process import InProcess, task_for
 from tests.recordings_on_disk import song
 
 pytest.importorskip("pyarrow")
@@ -34,8 +33,7 @@ def season(tmp_path):
 
 
 def go(model, output, *paths, **more):
-    settings = {"formats": ("csv",), "verdicts": ("known", "ambiguous", "unknown")} | more
-    task = Task(model=str(model), model_sha256=sha256_of(model), output=str(output), **settings)
+    task = task_for(model, output, formats=("csv",), **more)
     return run(task, find(paths), driver=InProcess(task), combined=True, parquet=True)
 
 

@@ -10,13 +10,13 @@ import soundfile
 
 from outlark.batch import run as run_module
 from outlark.batch.engine import Engine
-from outlark.batch.journal import Journal, sha256_of
+from outlark.batch.journal import Journal
 from outlark.batch.pool import WorkerPool
 from outlark.batch.run import n_parts, run
-from outlark.batch.task import RecordingPart, Source, Task, Unit, find
+from outlark.batch.task import RecordingPart, Source, Unit, find
 from outlark.data.synthetic import SAMPLE_RATE
 from outlark.paper.detector import FrameDetector
-from tests.batch.in_process import InProcess
+from tests.batch.in_process import InProcess, task_for
 from tests.recordings_on_disk import contents, outlark, save_long_recording, save_model, song, start_and
 
 PART_S = 8.0
@@ -36,9 +36,8 @@ def night(tmp_path_factory):
 
 def go(model, output, *paths, part_s=PART_S, jobs=2, watch=lambda state: None, driver=InProcess, **more):
     settings = {"formats": ("csv", "raven", "jsonl"), "verdicts": ("known", "ambiguous", "unknown", "silence")} | more
-    task = Task(model=str(model), model_sha256=sha256_of(model), output=str(output), **settings)
-    driver = driver(task, jobs)
-    return run(task, find(paths), driver=driver, combined=True, part_s=part_s, watch=watch)
+    task = task_for(model, output, **settings)
+    return run(task, find(paths), driver=driver(task, jobs), combined=True, part_s=part_s, watch=watch)
 
 
 @pytest.fixture(scope="module")
@@ -213,9 +212,7 @@ def test_a_part_is_a_function_of_the_recording_alone(model, night, tmp_path):
     first, second = save_model(tmp_path / "m.outlark"), []
     for jobs in ((2, 1), (1, 2)):
         output = tmp_path / f"out{jobs[0]}"
-        task = Task(
-            model=str(first), model_sha256=sha256_of(first), output=str(output), formats=("csv",), verdicts=("known",)
-        )
+        task = task_for(first, output, formats=("csv",))
         engine = Engine(task, task.work_folder / "partial" / "1")
         assert engine.splits
         digests = {}

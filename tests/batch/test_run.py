@@ -13,23 +13,18 @@ import soundfile
 from outlark.annotations import read_annotations
 from outlark.annotations.own_formats import RUN_COLUMNS
 from outlark.batch.engine import Engine
-from outlark.batch.journal import Journal, file_sha256, fingerprint, lock, sha256_of
+from outlark.batch.journal import Journal, file_sha256, fingerprint, lock
 from outlark.batch.run import run
-from outlark.batch.task import Event, Source, Task, Unit, find
+from outlark.batch.task import Event, Source, Unit, find
 from outlark.data.synthetic import SAMPLE_RATE
 from outlark.errors import InputError, ModelFileError
-from tests.batch.in_process import InProcess
+from tests.batch.in_process import InProcess, task_for
 from tests.recordings_on_disk import contents, save_model, song, start_and, without_paths
 
 NAMES = ("a.wav", "b.wav", "c/a.wav", "d.flac")
 #: One in each folder.
 ABOUT = ("outlark.about.json", "c/outlark.about.json")
 SUFFIXES = (".outlark.csv", ".Table.1.selections.txt")
-
-
-def task_for(model, output, **more):
-    settings = {"formats": ("csv", "raven"), "verdicts": ("known", "ambiguous", "unknown")} | more
-    return Task(model=str(model), model_sha256=sha256_of(model), output=str(output), **settings)
 
 
 def go(model, output, *sources, **more):
@@ -325,15 +320,6 @@ def test_a_recording_that_changes_while_it_is_read_is_done_in_part(model, tmp_pa
     assert f"{told} while it was read: {size} bytes before, {size + how * 1000} after" in found["partial"]
     assert found["file"]["size"] == size  # so that the next run sees that it is another one
     assert "partial: " in (tmp_path / "out/a.wav.outlark.csv").read_text()
-
-
-def test_another_recording_of_the_same_name_is_refused(model, four, done, tmp_path):
-    (tmp_path / "other").mkdir()
-    soundfile.write(tmp_path / "other/a.wav", song(20), SAMPLE_RATE)
-    before = contents(done)
-    with pytest.raises(InputError, match=r"holds results of another a.wav, .*four/a.wav, and would now get those of "):
-        go(model, done, tmp_path / "other")
-    assert contents(done) == before
 
 
 @pytest.mark.parametrize(

@@ -132,12 +132,6 @@ def test_spreadsheets_begin_with_a_byte_order_mark(folder):
     ]
 
 
-def test_what_is_not_there_is_a_failure_and_the_rest_is_found(folder):
-    found = find([csv(folder, "path\na.wav\nnone.wav\n")])
-    assert [source.name for source in found.files] == ["a.wav"]
-    assert [failure.message for failure in found.failures] == [f"{folder / 'none.wav'} does not exist; check the path"]
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
