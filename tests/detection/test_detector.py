@@ -289,6 +289,11 @@ def test_errors_say_what_to_do(fitted, tmp_path):
     detector = fitted("whole notes")
     with pytest.raises(InputError, match="NaN"):
         detector.detect(np.array([0.0, np.nan]), SAMPLE_RATE)
+    stream = detector.stream(SAMPLE_RATE)
+    stream.push(np.zeros(100))
+    with pytest.raises(InputError, match="NaN"):
+        stream.push(np.array([0.0, np.nan]))
+    assert stream.n_samples == 100  # as it was
     with pytest.raises(AudioError, match=r"nothing\.wav"):
         detector.detect(tmp_path / "nothing.wav")
     with pytest.raises(InputError, match="one label for each clip"):

@@ -1,4 +1,4 @@
-"""What all front ends promise: the same frames for any blocks, ready when declared; what is refused changes nothing."""
+"""What all front ends promise: the same frames for any blocks, ready when declared, and none after the end."""
 
 import numpy as np
 import pytest
@@ -105,17 +105,6 @@ def test_short_signals(front_end):
             assert np.isfinite(frames.features).all()
             assert not np.isnan(frames.activity).any()
     assert front_end.stream().finish().features.shape == (0, front_end.n_features_)
-
-
-@each
-def test_blocks_that_are_refused_leave_the_stream_as_it_was(front_end):
-    x, stream = made_up(front_end, 960), front_end.stream()
-    parts = [stream.push(x[:500])]
-    bad = [np.full_like(x[:9], np.nan), x[:9].astype(complex), np.zeros((9, 2)), np.zeros((3, 9)), np.float64(1.0)]
-    for block in bad:
-        with pytest.raises(InputError):
-            stream.push(block)
-    check_same(joined([*parts, stream.push(x[500:]), stream.finish()]), front_end.transform(x))
 
 
 @each

@@ -188,8 +188,3 @@ def test_every_sample_rate(rate):
 def test_settings_that_are_refused(parameters, message):
     with pytest.raises(InputError, match=message):
         NoteFrontEnd(**parameters).fit([], 22050)
-
-
-def test_several_channels_are_refused():
-    with pytest.raises(InputError, match=r"shape \(9, 2\); this front end takes one channel"):
-        FITTED.transform(np.zeros((9, 2)))

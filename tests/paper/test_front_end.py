@@ -244,8 +244,3 @@ def test_the_end_of_a_minute_takes_as_long_as_its_start_and_little_memory(rng):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8e6
-
-
-def test_fit_refuses_recordings_of_several_channels():
-    with pytest.raises(InputError, match="takes one channel"):
-        HLDSFrontEnd().fit([np.zeros(9), np.zeros((9, 2))], 22050)

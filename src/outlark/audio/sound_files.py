@@ -73,26 +73,29 @@ def _refuse(error: OSError) -> NoReturn:
     raise InputError(f"{error.filename} cannot be listed ({error.strerror}); check its permissions") from error
 
 
-def sounds_within(
-    folder: Path, suffixes: tuple[str, ...] = SUFFIXES, cannot_list: Callable[[OSError], object] = _refuse
+def files_within(
+    folder: Path, *, deep: bool = True, cannot_list: Callable[[OSError], object] = _refuse
 ) -> Iterator[Path]:
-    """All files with one of the suffixes, in any case, in a folder and the folders within, except hidden ones.
+    """All files in a folder, and if `deep` in the folders within, except hidden ones.
 
     Links to folders are followed, but no folder is searched twice. `cannot_list` gets the error of a folder that cannot
     be listed; by default it is raised.
     """
     seen = {os.path.realpath(folder)}
     for here, folders, files in os.walk(folder, followlinks=True, onerror=cannot_list):
-        paths = {name: os.path.join(here, name) for name in sorted(folders) if not name.startswith(".")}
+        paths = {name: os.path.join(here, name) for name in sorted(folders) if deep and not name.startswith(".")}
         folders.clear()
         for name in sorted(paths, key=lambda name: os.path.islink(paths[name])):  # rather the folder than a link to it
             real = os.path.realpath(paths[name])
             if real not in seen:
                 seen.add(real)
                 folders.append(name)
-        for name in sorted(files):
-            if name.lower().endswith(suffixes) and not name.startswith("."):
-                yield Path(here, name)
+        yield from (Path(here, name) for name in sorted(files) if not name.startswith("."))
+
+
+def sounds_within(folder: Path) -> Iterator[Path]:
+    """Those of the files that are sound, by their names."""
+    return (path for path in files_within(folder) if is_sound(path.name))
 
 
 class SoundFiles:

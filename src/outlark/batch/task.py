@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from outlark.audio.sound_files import SUFFIXES, sounds_within
+from outlark.audio.sound_files import SUFFIXES, files_within
 from outlark.errors import InputError, Problem
 from outlark.files.io import as_os_errors, as_place, file_system, is_endless, is_url
 from outlark.version import __version__
@@ -236,7 +236,10 @@ def _found_here(asked: Sequence[Source], suffixes: tuple[str, ...], failures: li
         if not os.path.lexists(path):
             failures.append(Problem(path.relative_to(base).as_posix(), f"{path} does not exist; check the path"))
             continue
-        within = sounds_within(path, suffixes, cannot_list) if path.is_dir() else [path]
+        within = [path]
+        if path.is_dir():
+            found = files_within(path, cannot_list=cannot_list)
+            within = [file for file in found if file.name.lower().endswith(suffixes)]
         yield from (replace(one, path=file, name=file.relative_to(base).as_posix()) for file in within)
 
 

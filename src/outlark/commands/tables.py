@@ -1,7 +1,6 @@
 """The annotation files of a folder: which there are, which a model made, and which repeat others."""
 
-import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from outlark.annotations.formats import (
     is_named_by_a_run,
 )
 from outlark.annotations.other_programs import ends_in_score
-from outlark.audio.sound_files import SoundFiles, recording_of_table
+from outlark.audio.sound_files import SoundFiles, files_within, recording_of_table
 from outlark.batch.journal import JOURNAL
 from outlark.errors import AnnotationError, InputError, Problem
 
@@ -66,7 +65,7 @@ def tables_in(
     tables: list[Table] = []
     unread: list[Problem] = []
     others = 0
-    for path in _files(folder, within):
+    for path in files_within(folder, deep=within):
         if path.name.endswith(SIDE_SUFFIX):
             continue
         if not path.name.lower().endswith(TABLE_SUFFIXES):
@@ -85,15 +84,6 @@ def _is_recognised(path: Path) -> bool:
         return bool(detect_format(path))
     except AnnotationError:
         return False
-
-
-def _files(folder: Path, within: bool) -> Iterator[Path]:
-    def cannot_list(error: OSError) -> None:
-        raise InputError(f"{error.filename} cannot be listed ({error.strerror}); check that you may read it")
-
-    for here, folders, files in os.walk(folder, onerror=cannot_list):
-        folders[:] = sorted(name for name in folders if within and not name.startswith("."))
-        yield from (Path(here, name) for name in sorted(files) if not name.startswith("."))
 
 
 def named_tables(path: Path, label_column: str | int | None, remarks: list[str], refused: list[str]) -> list[Named]:

@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from outlark.audio.sound import check_sample_rate, mono
-from outlark.errors import InputError
 from outlark.segments import Segment
 
 #: Sound is used up to this share of the sample rate, where the filters of recorders and resamplers cut off.
@@ -45,7 +44,7 @@ class FrameSource(Protocol):
     """A stream of frames from a stream of samples; made by `FrontEnd.stream`."""
 
     def push(self, samples: np.ndarray) -> Frames:
-        """Samples (n,), or (n, channels) for series, in; the frames that are ready out."""
+        """Samples as `FrontEnd.signal` gives them in; the frames that are ready out."""
         ...
 
     def finish(self) -> Frames:
@@ -109,7 +108,7 @@ class FrontEnd(BaseEstimator):
 
     @staticmethod
     def signal(audio: ArrayLike, /) -> np.ndarray:
-        """A recording as `stream` takes it."""
+        """A recording, or a block of it, as streams take it: finite floats (n,), or (n, channels) for series."""
         return mono(audio)
 
     @staticmethod
@@ -125,7 +124,7 @@ class FrontEnd(BaseEstimator):
         """The frames of a whole signal."""
         check_is_fitted(self)
         stream = self.stream()
-        return joined([stream.push(signal), stream.finish()])
+        return joined([stream.push(self.signal(signal)), stream.finish()])
 
     def transform_clips(self, signal: np.ndarray) -> Frames:
         """The frames of joined clips, each a note without surroundings."""
@@ -163,18 +162,3 @@ class FrontEnd(BaseEstimator):
     def frame_at(self, sample: int) -> int:
         """The frame whose own span contains the sample; the first one for earlier samples."""
         return max(0, (sample - self.offset_samples_) // self.hop_samples_)
-
-
-def one_channel(samples: ArrayLike) -> np.ndarray:
-    """Samples (n,) of one channel as finite floats.
-
-    >>> one_channel(np.array([16384], dtype=np.int16))
-    array([0.5])
-    """
-    shape = np.shape(samples)
-    if len(shape) != 1:
-        raise InputError(
-            f"a signal of shape {shape}; this front end takes one channel, (n,): reduce the channels with "
-            "outlark.audio.sound.mono, or use ArrayFrontEnd for series of several channels"
-        )
-    return mono(samples)

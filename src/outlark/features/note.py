@@ -18,7 +18,6 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.fft import next_fast_len, rfft
 from scipy.ndimage import minimum_filter1d, uniform_filter1d
 from sklearn.utils.validation import check_is_fitted
@@ -26,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from outlark.audio.sound import FrameStream, Reblock, check_sample_rate
 from outlark.errors import InputError
 from outlark.estimators.open_set import check_count, check_seconds, is_number
-from outlark.features.base import HIGHEST_SHARE, Frames, FrontEnd, joined, one_channel
+from outlark.features.base import HIGHEST_SHARE, Frames, FrontEnd, joined
 from outlark.features.noise_floor import LevelFloor, decibels
 from outlark.segments import Segment
 
@@ -221,11 +220,10 @@ class SpectrumSource:
         self._unused, self._early = chunk * floor.chunk - begin, first - chunk * floor.chunk
         self._waiting = np.empty((0, spectrum.settings.n_bands))
 
-    def push(self, samples: ArrayLike) -> Frames:
-        """Samples (n,), as for `mono`, in; the frames whose noise floor is known out."""
-        x = one_channel(samples)
-        self._frames.push(x[:0])  # raises if the stream is finished
-        return joined([self._none(), *[self._take(self._frames.push(block)) for block in self._blocks.push(x)]])
+    def push(self, samples: np.ndarray) -> Frames:
+        """Samples (n,) in; the frames whose noise floor is known out."""
+        self._frames.push(samples[:0])  # raises if the stream is finished
+        return joined([self._none(), *[self._take(self._frames.push(block)) for block in self._blocks.push(samples)]])
 
     def finish(self) -> Frames:
         """The rest of the frames."""
@@ -358,7 +356,7 @@ class NoteFrontEnd(FrontEnd):
     def transform_clips(self, signal: np.ndarray) -> Frames:
         check_is_fitted(self)
         stream = SpectrumSource(self.spectrum_, clips=True)
-        return joined([stream.push(signal), stream.finish()])
+        return joined([stream.push(self.signal(signal)), stream.finish()])
 
     def in_words(self) -> str:
         """What it describes.

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.fft import dct
 from sklearn.utils.validation import check_is_fitted
 
@@ -12,7 +11,7 @@ from outlark.audio.sound import DECODED_AT_ONCE, FrameStream, check_sample_rate
 from outlark.errors import InputError
 from outlark.estimators.hlds import HLDS, SETTLING_STEPS
 from outlark.estimators.open_set import check_choice, check_seconds
-from outlark.features.base import Frames, FrontEnd, joined, one_channel
+from outlark.features.base import Frames, FrontEnd, joined
 from outlark.features.noise_floor import ActivityStream, LevelFloor, decibels, noise_rise
 from outlark.segments import Segment
 
@@ -105,8 +104,6 @@ class HLDSFrontEnd(FrontEnd):
     ) -> Self:
         """Turn seconds into samples; nothing is learnt from the recordings."""
         self._check_settings()
-        for recording in recordings:
-            one_channel(recording)
         rate = check_sample_rate(sample_rate)
         window = self._window(rate)
         self.hop_samples_ = max(1, round(window * self.hop_s / self.window_s))
@@ -182,9 +179,8 @@ class HLDSSource:
         self._frames, self._hlds, self._activity = frames, hlds.stream(), activity
         self._compress = compress
 
-    def push(self, samples: ArrayLike) -> Frames:
-        """Samples (n,), as for `mono`, in; the frames that are ready out."""
-        x = one_channel(samples)
+    def push(self, x: np.ndarray) -> Frames:
+        """Samples (n,) in; the frames that are ready out."""
         # in pieces, because the spectra of a long block would not fit into memory
         pieces = [x[start : start + DECODED_AT_ONCE] for start in range(0, max(1, len(x)), DECODED_AT_ONCE)]
         return joined([self._activity.push(*self._described(self._frames.push(piece))) for piece in pieces])
