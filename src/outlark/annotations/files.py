@@ -5,7 +5,6 @@ Readers get a `Reading`, which collects remarks and refused rows; a row that can
 
 import csv
 import io
-import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -149,12 +148,9 @@ def write_bytes(path: Path, blob: bytes) -> None:
 @contextmanager
 def written(path: Path) -> Iterator[BinaryIO]:
     """A file to write to that replaces `path` at the end, completely or not at all."""
-    target = Path(os.path.realpath(path))
-    with errors_about(path, "written", "free some space, or choose an existing folder that you may write to"):
-        if target.is_dir():
-            raise AnnotationError(f"{path} is a folder; give the name of a file in it")
-        with opened_aside(target) as file:
-            yield file
+    remedy = "give the name of a file that you may write, or free some space"
+    with errors_about(path, "written", remedy), opened_aside(path) as file:
+        yield file
 
 
 @contextmanager

@@ -65,8 +65,13 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Mapping[
     stored = {name: _little_endian(np.asarray(array, order="C")) for name, array in arrays.items()}
     whole = {**header, "format": {"name": FORMAT_NAME, "major": MAJOR, "minor": MINOR}, "arrays": _listed(stored)}
     text = dumps({**whole, "sha256": digest_of(whole, stored)}, "header")
-    with about(path, "written", "free some space, or choose a folder that you may write to"):
-        _replace(Path(os.path.realpath(path)), save(stored, metadata={METADATA_KEY: text}))
+    with about(path, "written", "give the name of a file that you may write, or free some space"):
+        try:
+            with opened_aside(Path(path)) as file:
+                file.write(save(stored, metadata={METADATA_KEY: text}))
+        except FileNotFoundError:
+            folder = Path(os.path.realpath(path)).parent
+            raise ModelFileError(f"the folder {folder} does not exist; create it first, or choose another") from None
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
@@ -96,20 +101,6 @@ def digest_of(header: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
     for name in sorted(arrays):
         sha.update(_little_endian(arrays[name]).tobytes())
     return sha.hexdigest()
-
-
-def _replace(target: Path, blob: bytes) -> None:
-    if target.is_dir():
-        raise ModelFileError("is a folder; give the name of a file in it")
-    if not target.parent.is_dir():
-        raise ModelFileError(f"the folder {target.parent} does not exist; create it first, or choose another")
-    mode = target.stat().st_mode if target.exists() else None
-    if mode is not None and not stat.S_ISREG(mode):
-        raise ModelFileError("is a device or a pipe, not a file; choose another name")
-    with opened_aside(target) as file:
-        file.write(blob)
-        if mode is not None:
-            os.chmod(file.name, stat.S_IMODE(mode))
 
 
 def _check_file(path: Path) -> None:

@@ -209,8 +209,16 @@ def written_aside(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def opened_aside(target: Path) -> Iterator[BinaryIO]:
-    """The same, open for writing; flushed to disk before it is renamed."""
+    """The same, open for writing; flushed to disk before it is renamed.
+
+    A link stays a link, and the mode of an existing file stays. An OSError for a folder, a device or a pipe.
+    """
+    target = Path(os.path.realpath(target))
+    if target.is_dir() or is_endless(target):
+        raise OSError(None, f"it is {'a folder' if target.is_dir() else 'a device or a pipe'}, not a file", str(target))
     with written_aside(target) as path, open(path, "xb") as file:
+        if target.exists():
+            os.chmod(path, stat.S_IMODE(target.stat().st_mode))
         yield file
         file.flush()
         if _AT_ONCE.get():
