@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.signal import get_window, lfilter, spectrogram
 
-from outlark.audio.sound import FrameStream
+from outlark.audio.sound import FrameStream, hann
 from outlark.errors import InputError
 from outlark.features.base import joined
 from outlark.features.noise_floor import LevelFloor
@@ -13,7 +13,6 @@ from outlark.features.note import (
     SpectrumSettings,
     SpectrumSource,
     band_matrix,
-    hann,
 )
 
 

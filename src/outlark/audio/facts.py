@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from outlark.audio.header import RecorderTime
-from outlark.audio.sound import Reblock
+from outlark.audio.sound import Reblock, hann
 from outlark.errors import InputError
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ class Bandwidth:
         part: tuple[int, int] = (0, sys.maxsize),
         position: int = 0,
     ) -> None:
-        shape = 0.5 - 0.5 * np.cos(2.0 * np.pi / WINDOW_SAMPLES * np.arange(WINDOW_SAMPLES))  # Hann
+        shape = hann(WINDOW_SAMPLES)
         self._rate, self._shape = sample_rate, shape / np.sqrt((shape**2).sum())
         self._step = 1 if n_samples is None else _step_in(n_samples)
         self._held, self._position = np.empty(0), position  # unused samples, and the position of the first

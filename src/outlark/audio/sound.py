@@ -345,6 +345,15 @@ class FrameStream:
             raise InputError("this stream of frames is finished; make a new one for a new recording")
 
 
+def hann(n: int) -> np.ndarray:
+    """A periodic Hann window of n samples; scipy.signal, which has it too, is slow to import.
+
+    >>> hann(4).round(12)
+    array([0. , 0.5, 1. , 0.5])
+    """
+    return 0.5 - 0.5 * np.cos(2.0 * np.pi / n * np.arange(n))
+
+
 class Reblock:
     """Rows in blocks of any size in, blocks of `size` rows out, counted from the first row.
 

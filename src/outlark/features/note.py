@@ -22,7 +22,7 @@ from scipy.fft import next_fast_len, rfft
 from scipy.ndimage import minimum_filter1d, uniform_filter1d
 from sklearn.utils.validation import check_is_fitted
 
-from outlark.audio.sound import FrameStream, Reblock, check_sample_rate
+from outlark.audio.sound import FrameStream, Reblock, check_sample_rate, hann
 from outlark.errors import InputError
 from outlark.estimators.open_set import check_count, check_seconds, is_number
 from outlark.features.base import HIGHEST_SHARE, Frames, FrontEnd, joined
@@ -165,15 +165,6 @@ class Spectrum:
         usual = np.quantile(rise, 0.99, axis=0)
         somewhere = usual + np.quantile((rise - usual).max(axis=1), 0.99)
         return somewhere, np.quantile(levels, NOISE_SHARE, axis=0) - floors
-
-
-def hann(n: int) -> np.ndarray:
-    """A periodic Hann window of n samples; scipy.signal, which has it too, is slow to import.
-
-    >>> hann(4).round(12)
-    array([0. , 0.5, 1. , 0.5])
-    """
-    return 0.5 - 0.5 * np.cos(2.0 * np.pi / n * np.arange(n))
 
 
 def band_matrix(n_fft: int, sample_rate: int, low_hz: float, high_hz: float, n_bands: int) -> np.ndarray:
