@@ -9,7 +9,6 @@ from pydantic import Field
 
 from outlark.errors import InputError
 from outlark.review.project import (
-    N_COLOURS,
     RUN_SETTING,
     Answer,
     Asked,
@@ -76,7 +75,7 @@ class Verdict(Body):
     found: Judged | None = None
     verdict: Literal["confirm", "reject", "relabel", "unknown", "unsure"]
     class_id: Number | None = None
-    queue: Literal["uncertain", "random", "time", "cluster"] = "time"
+    queue: Literal["uncertain", "random", "time"] = "time"
     key: KeyField = None
 
 
@@ -267,7 +266,9 @@ def _forget_verdicts(project: Project, action: Action, found: Row) -> None:
 def new_class(body: NewName, project: Current, key: IdempotencyKey = None) -> Answer:
     """A class without examples."""
     with changing(project, key, "") as action:
-        _insert_class(project, action, body.name, "new class {}")
+        name = clean_name(body.name, project.class_ids())
+        action.kind = f"new class {name}"
+        project.add_class(action, name)
     return action.outcome
 
 
@@ -275,7 +276,7 @@ def new_class(body: NewName, project: Current, key: IdempotencyKey = None) -> An
 def rename_class(class_id: Id, body: NewName, project: Current, key: IdempotencyKey = None) -> Answer:
     with changing(project, key, "") as action:
         action.kind = f"rename {project.existing('class', class_id)['name']}"
-        others = [name for number, name in project.class_names().items() if number != class_id]
+        others = {name for name, number in project.class_ids().items() if number != class_id}
         action.update("class", class_id, name=clean_name(body.name, others))
     return action.outcome
 
@@ -304,19 +305,13 @@ def promote(cluster_id: Id, body: Promotion, project: Current, key: IdempotencyK
         kept = [m for m in members(cluster_id, project) if body.keep is None or m["id"] in body.keep][: body.k]
         if not kept:
             raise InputError("no sound of the group is kept; keep at least one")
-        class_id = _insert_class(project, action, body.name, "new class {} from unknown sounds")
+        name = clean_name(body.name, project.class_ids())
+        action.kind = f"new class {name} from unknown sounds"
+        class_id = project.add_class(action, name)
         for member in kept:
             place = {name: member[name] for name in PLACE}
             action.insert("annotation", **place, class_id=class_id, role="example", origin="cluster")
     return action.outcome
-
-
-def _insert_class(project: Project, action: Action, name: str, kind: str) -> int:
-    classes = project.classes()
-    name = clean_name(name, [row["name"] for row in classes])
-    used = [row["colour"] for row in classes]
-    action.kind = kind.format(name)
-    return action.insert("class", name=name, colour=min(range(N_COLOURS), key=lambda one: (used.count(one), one)))
 
 
 @routes.put("/thresholds")
@@ -340,27 +335,25 @@ def set_thresholds(body: Thresholds, project: Current, key: IdempotencyKey = Non
 
 @routes.post("/undo")
 def undo(project: Current, body: Undo | None = None, key: IdempotencyKey = None) -> Answer:
-    of = None if body is None else body.of
-    return _turned(project, key, lambda: project.store.undo(of), undone=True)
+    return _moved_in_log(project, key, lambda: project.store.undo(None if body is None else body.of), undone=True)
 
 
 @routes.post("/redo")
 def redo(project: Current, key: IdempotencyKey = None) -> Answer:
-    return _turned(project, key, project.store.redo, undone=False)
+    return _moved_in_log(project, key, project.store.redo, undone=False)
 
 
-def _turned(project: Project, key: str | None, turn: Callable[[], Row | None], *, undone: bool) -> Answer:
+def _moved_in_log(project: Project, key: str | None, move: Callable[[], Row | None], *, undone: bool) -> Answer:
     """`kind` is None when there was nothing to undo or redo."""
     with project.store.once(key):
         before = project.store.revision()
-        event = turn() or {"kind": None, "changes": []}
+        event = move() or {"kind": None, "changes": []}
         return {**outcome(project, event["changes"], event["kind"]), "undone": undone, "before": before}
 
 
 def outcome(project: Project, changes: Sequence[Row], kind: str | None) -> Row:
     """What the page has to redraw after an action."""
-    settled: dict[tuple[str, int], Row | None] = {(c["table"], c["id"]): c["after"] for c in changes}
-    annotations = {number: row for (table, number), row in settled.items() if table == "annotation"}
+    annotations: dict[int, Row | None] = {c["id"]: c["after"] for c in changes if c["table"] == "annotation"}
     settings = {(c["after"] or c["before"])["name"] for c in changes if c["table"] == "setting"}
     return {
         "kind": kind,

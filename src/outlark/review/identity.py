@@ -46,17 +46,10 @@ class GivenFile:
     def measured(self) -> Row:
         """What only the sound tells, as columns of a recording; `AudioError` for a file that holds none."""
         rate, channels, n_samples = true_length(self.path)
-        facts = json.dumps(Recording(self.path).facts.as_dict())
-        return {
-            "sample_rate": rate, "channels": channels, "n_samples": n_samples, "facts": facts, "sound": self.sound,
-        }  # fmt: skip
-
-    @cached_property
-    def sound(self) -> str:
-        try:
-            return sound_digest(self.path)
-        except OutlarkError:  # damaged somewhere
-            return ""
+        facts, sound = json.dumps(Recording(self.path).facts.as_dict()), ""
+        with suppress(OutlarkError):  # damaged somewhere
+            sound = sound_digest(self.path)
+        return {"sample_rate": rate, "channels": channels, "n_samples": n_samples, "facts": facts, "sound": sound}
 
     @property
     def columns(self) -> Row:

@@ -26,7 +26,6 @@ from outlark.model_file import load
 from outlark.plain_text import writable
 from outlark.review import identity, runs, training
 from outlark.review.project import (
-    N_COLOURS,
     PROJECT_FILE,
     PROJECT_FOLDER,
     RUN_SHOWN,
@@ -39,8 +38,6 @@ from outlark.segments import Segment
 
 #: Recordings of the demonstration.
 DEMO_NAMES = ("demo_20240512_053000.wav", "demo_20240512_061500.wav")
-#: Finished recordings by name: their lines in the journal.
-FinishedRecordings = Mapping[str, Mapping[str, Any]]
 #: How the remarks of a run from results begin.
 FROM_RESULTS = "from the results in"
 
@@ -52,6 +49,58 @@ class Opened:
     project: Project
     title: str
     problems: list[Problem]
+
+
+@dataclass(frozen=True)
+class DetectRun:
+    """An output folder of `outlark detect`, and the lines of its journal: finished recordings by name, and failures."""
+
+    folder: Path
+    done: Mapping[str, Mapping[str, Any]]
+    failed: Sequence[Problem]
+
+    @classmethod
+    def read(cls, folder: Path) -> "DetectRun":
+        """The recordings are where they are now, if they were moved together with the results."""
+        entries, done, failed = Journal(folder).entries, {}, []
+        for name, entry in entries.items():
+            if entry.get("state") == LINE_DONE:
+                done[name] = {**entry, "path": str(_moved_along(Path(entry["path"]), folder, entry["file"]))}
+            elif entry.get("state") == LINE_FAILED:
+                failed.append(Problem(name, f"detect could not search it: {entry.get('message', '')}"))
+        if not done:
+            raise InputError(
+                f"{folder} holds no finished results; run 'outlark detect' again, or review the recordings"
+            )
+        return cls(folder, done, failed)
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The model and the settings, which are the same for all recordings of a run."""
+        identity: Mapping[str, Any] = next(iter(self.done.values()))["identity"]
+        return identity
+
+    @property
+    def sha256(self) -> str | None:
+        """Of the model."""
+        return self.identity.get("model_sha256")
+
+    def thresholds(self, labels: Sequence[str]) -> dict[str, float]:
+        """As set for the run, else 0: annotation files do not hold them."""
+        given = self.identity.get("thresholds")
+        if given is None or len(given) != len(labels):
+            given = [0.0] * len(labels)
+        return dict(zip(labels, map(float, given), strict=True))
+
+    def table(self, entry: Mapping[str, Any]) -> Path | None:
+        """The most complete annotation file of a recording."""
+        names = [name for format in WITH_LABELS for name in entry["outputs"] if name.endswith(FORMATS[format].suffix)]
+        return next((self.folder / name for name in names if (self.folder / name).is_file()), None)
+
+    def model_nearby(self) -> Path | None:
+        """The model that made the results, if it is in their folder or beside it."""
+        files = [*sorted(self.folder.glob("*.outlark")), *sorted(self.folder.absolute().parent.glob("*.outlark"))]
+        return next((path for path in files if path.is_file() and sha256_of(path) == self.sha256), None)
 
 
 def open_project(
@@ -96,18 +145,10 @@ def _here(source: Source) -> Path:
 
 def _results(folder: Path, project: Path | None, model: Path | None, audio: Sequence[Path]) -> Opened:
     """An output folder of `outlark detect`: recordings and detections."""
-    entries = Journal(folder).entries
-    done = {
-        name: {**entry, "path": str(_moved_along(Path(entry["path"]), folder, entry["file"]))}
-        for name, entry in entries.items()
-        if entry.get("state") == LINE_DONE
-    }
-    if not done:
-        raise InputError(f"{folder} holds no finished results; run 'outlark detect' again, or review the recordings")
-    opened = _opened(folder.name, project or folder / PROJECT_FOLDER, [(Path(e["path"]), n) for n, e in done.items()])
-    failed = [(name, entry.get("message", "")) for name, entry in entries.items() if entry.get("state") == LINE_FAILED]
-    opened.problems.extend(Problem(name, f"detect could not search it: {message}") for name, message in failed)
-    opened.problems.extend(_import_results(opened.project, folder, done, model, audio))
+    run = DetectRun.read(folder)
+    files = [(Path(entry["path"]), name) for name, entry in run.done.items()]
+    opened = _opened(folder.name, project or folder / PROJECT_FOLDER, files)
+    opened.problems.extend([*run.failed, *_import_results(opened.project, run, model, audio)])
     return opened
 
 
@@ -144,9 +185,7 @@ def _demo(folder: Path) -> list[tuple[Path, str]]:
 # ------------------------------------------------------------ results of detect
 
 
-def _import_results(
-    project: Project, folder: Path, done: FinishedRecordings, model: Path | None = None, audio: Sequence[Path] = ()
-) -> list[Problem]:
+def _import_results(project: Project, run: DetectRun, model: Path | None, audio: Sequence[Path]) -> list[Problem]:
     """Store the annotation files of a run as a run of the page; returns those that could not be read.
 
     Only files that have changed since they were stored are read; what is from other folders stays. Results of another
@@ -154,9 +193,10 @@ def _import_results(
     have to be searched again, which provides the scores. Without it, a model beside the results is used for retraining
     only.
     """
-    known, recordings, here = _known(project, done), _recordings(project, done), str(folder.absolute())
-    entries = {recording: done[name] for name, recording in recordings.items()}
-    tables = {one: table for one in entries if (table := _table(folder, entries[one]["outputs"])) is not None}
+    identity = json.dumps(run.identity, sort_keys=True)
+    known, here = _known(project, identity), str(run.folder.absolute())
+    entries = {recording: run.done[name] for name, recording in _recordings(project, run).items()}
+    tables = {one: table for one, entry in entries.items() if (table := run.table(entry)) is not None}
     digests = {str(recording.id): [here, file_sha256(table)] for recording, table in tables.items()}
     before: dict[str, list[str]] = {} if known is None else known["health"].get("results", {}).get("tables", {})
     others = {number: kept for number, kept in before.items() if kept[0] != here and number not in digests}
@@ -167,16 +207,16 @@ def _import_results(
     read, problems = _read({one: table for one, table in tables.items() if one not in same})
     labels = sorted({note.label for notes in read.values() for note in notes if note.label is not None})
     _add_classes(project, labels)
-    run_id = _new_run(project, folder, done, labels, model, audio) if known is None else known["id"]
+    run_id = _new_run(project, run, labels, model, audio) if known is None else known["id"]
     gone = [one for one in project.recordings() if str(one.id) in {*before} - {*others} - {*digests}]
     stored = others | {str(one.id): digests[str(one.id)] for one in {*read} | same}
     found = {one: read.get(one, []) for one in (*read, *gone)}
-    _store(project, run_id, found, entries, labels, {"identity": _identity(done), "tables": stored})
+    _store(project, run_id, found, entries, labels, {"identity": identity, "tables": stored})
     _show_results(project, run_id, new=known is None)
     return problems
 
 
-def _recordings(project: Project, done: FinishedRecordings) -> dict[str, ProjectRecording]:
+def _recordings(project: Project, run: DetectRun) -> dict[str, ProjectRecording]:
     """Name in the results → its recording: the one with its bytes, else the one where it was.
 
     Recordings of other folders may have the same name. Of copies it is the one where it was, or the nearest.
@@ -187,7 +227,7 @@ def _recordings(project: Project, done: FinishedRecordings) -> dict[str, Project
     for row in project.store.rows("SELECT * FROM recording"):
         alike[identity.row_content(row)].append(recordings[row["id"]])
     found = {}
-    for name, entry in done.items():
+    for name, entry in run.done.items():
         path = Path(os.path.realpath(entry["path"]))
         same, here = alike.get(identity.content(entry["file"]), []), at.get(path)
         if same and here not in same:
@@ -204,16 +244,11 @@ def _show_results(project: Project, run_id: int, *, new: bool = False) -> None:
         runs.show(project, run_id, "results of detect")
 
 
-def _known(project: Project, done: FinishedRecordings) -> Row | None:
+def _known(project: Project, identity: str) -> Row | None:
     """The run that holds results of this model with these settings, or None."""
     every = [project.run(row["id"]) for row in project.store.rows("SELECT id FROM run ORDER BY id DESC")]
-    same = (run for run in every if run and run["health"].get("results", {}).get("identity") == _identity(done))
+    same = (run for run in every if run and run["health"].get("results", {}).get("identity") == identity)
     return next(same, None)
-
-
-def _identity(done: FinishedRecordings) -> str:
-    """Of the model and the settings."""
-    return json.dumps(next(iter(done.values()))["identity"], sort_keys=True)
 
 
 def _read(tables: Mapping[ProjectRecording, Path]) -> tuple[dict[ProjectRecording, list[Annotation]], list[Problem]]:
@@ -227,27 +262,20 @@ def _read(tables: Mapping[ProjectRecording, Path]) -> tuple[dict[ProjectRecordin
     return read, problems
 
 
-def _new_run(
-    project: Project,
-    folder: Path,
-    done: FinishedRecordings,
-    labels: list[str],
-    model: Path | None,
-    audio: Sequence[Path],
-) -> int:
+def _new_run(project: Project, run: DetectRun, labels: list[str], model: Path | None, audio: Sequence[Path]) -> int:
     """A run without results yet; its number."""
-    thresholds, kept, given = _thresholds(done, labels), None, None
-    nearby = model or _model_nearby(folder, done)
+    thresholds, kept, given = run.thresholds(labels), None, None
+    nearby = model or run.model_nearby()
     if nearby is not None:
-        given, of_model = _model(project, nearby, done, audio)
+        given, of_model = _model(project, nearby, run, audio)
         if model is not None:
             kept, thresholds = given["file"], of_model
         _add_classes(project, sorted(of_model))
     row = {
-        "at": datetime.now(UTC).isoformat(timespec="seconds"), "model": kept, "sha256": _sha256(done),
+        "at": datetime.now(UTC).isoformat(timespec="seconds"), "model": kept, "sha256": run.sha256,
         "classes": json.dumps(sorted(thresholds)), "thresholds": json.dumps(thresholds), "examples": "[]",
         "health": json.dumps({"priors": thresholds, "notes": {}, "given": given}),
-        "remarks": json.dumps([f"{FROM_RESULTS} {folder}"]), "state": RUN_SHOWN,
+        "remarks": json.dumps([f"{FROM_RESULTS} {run.folder}"]), "state": RUN_SHOWN,
     }  # fmt: skip
     with project.store.writing() as db:
         return insert(db, "run", row)
@@ -276,17 +304,14 @@ def _store(
         )  # fmt: skip
 
 
-def _model_nearby(folder: Path, done: FinishedRecordings) -> Path | None:
-    """The model that made the results, if it is in their folder or beside it."""
-    files = [*sorted(folder.glob("*.outlark")), *sorted(folder.absolute().parent.glob("*.outlark"))]
-    return next((path for path in files if path.is_file() and sha256_of(path) == _sha256(done)), None)
-
-
 def _model(
-    project: Project, path: Path, done: FinishedRecordings, audio: Sequence[Path]
+    project: Project, path: Path, run: DetectRun, audio: Sequence[Path]
 ) -> tuple[dict[str, Any], dict[str, float]]:
-    """The model, copied into the project (see `training.given_model`), and its thresholds."""
-    if sha256_of(path) != _sha256(done):
+    """The model of the results, copied into the project, for training it again; and its thresholds.
+
+    "file" is the copy, "path" where it was given, "examples" how many it has of each class.
+    """
+    if sha256_of(path) != run.sha256:
         raise InputError(f"{path} is not the model that made these results; give that one, or none")
     detector = load(path)
     target = project.folder / "models" / "given.outlark"
@@ -300,33 +325,12 @@ def _model(
     return given, {str(label): float(threshold) for label, threshold in pairs}
 
 
-def _table(folder: Path, outputs: Mapping[str, str]) -> Path | None:
-    for format in WITH_LABELS:
-        for name in outputs:
-            if name.endswith(FORMATS[format].suffix) and (folder / name).is_file():
-                return folder / name
-    return None
-
-
 def _add_classes(project: Project, labels: list[str]) -> None:
     known = project.class_ids()
-    new = [label for label in labels if label not in known]
-    if new:
-        with project.store.action("classes of the results") as action:
-            for number, label in enumerate(new, start=len(known)):
-                action.insert("class", name=label, colour=number % N_COLOURS)
-
-
-def _thresholds(done: FinishedRecordings, labels: list[str]) -> dict[str, float]:
-    """As set for the run, else 0: annotation files do not hold them."""
-    given = next((entry["identity"].get("thresholds") for entry in done.values()), None)
-    if given is not None and len(given) == len(labels):
-        return dict(zip(labels, map(float, given), strict=True))
-    return dict.fromkeys(labels, 0.0)
-
-
-def _sha256(done: FinishedRecordings) -> str | None:
-    return next((entry["identity"].get("model_sha256") for entry in done.values()), None)
+    with project.store.action("classes of the results") as action:
+        for label in labels:
+            if label not in known:
+                project.add_class(action, label)
 
 
 def _segments(annotations: Iterable[Annotation], recording: ProjectRecording) -> Iterator[Segment]:

@@ -15,7 +15,7 @@ from outlark.estimators.mddkm import MDDKM
 from outlark.features.note import NoteFrontEnd
 from outlark.model_file import load
 from outlark.review import queues
-from outlark.review.project import RUN_IN_PROGRESS, Answer, Current, Id, Project, Run
+from outlark.review.project import EMPTY_RUN, RUN_IN_PROGRESS, Answer, Current, Id, Project, Run
 from outlark.review.store import Row
 from outlark.review.training import corrections_of, examples_of
 
@@ -27,7 +27,7 @@ routes = APIRouter(prefix="/api", tags=["results"])
 @routes.get("/project")
 def overview(request: Request, project: Current, run: Run = None) -> Answer:
     """Recordings, classes with their examples, the model of a run and what is new since it was trained."""
-    opened, shown = request.app.state.opened, project.run(run)
+    opened, shown = request.app.state.opened, project.run(run) or EMPTY_RUN
     done, undone = (
         project.store.value("SELECT count(*) FROM event WHERE state = ?", state) for state in ("done", "undone")
     )
@@ -56,16 +56,15 @@ def revision(project: Current) -> Answer:
     return {"revision": project.store.revision(), "job": job, "grouping": project.chores.running}
 
 
-def _recordings(project: Project, run: Row | None) -> list[Row]:
+def _recordings(project: Project, run: Row) -> list[Row]:
     query = "SELECT recording_id, count(*) FROM detection WHERE run_id = ? AND class_id {} GROUP BY recording_id"
-    number = None if run is None else run["id"]
-    known, unknown = (_counts(project, query.format(what), number) for what in ("IS NOT NULL", "IS NULL"))
-    scanned, heard = (set(), {}) if run is None else (set(run["scanned"]), run["heard"])
+    known, unknown = (_counts(project, query.format(what), run["id"]) for what in ("IS NOT NULL", "IS NULL"))
     return [
         {
             "id": r.id, "name": r.name, "short": without_sound_suffix(r.name), "seconds": r.seconds,
-            "sample_rate": r.sample_rate, "began": r.facts.began, "searched": r.id in scanned, "missing": r.missing,
-            "remarks": list(dict.fromkeys([*r.facts.all_remarks, *heard.get(str(r.id), ())])),
+            "sample_rate": r.sample_rate, "began": r.facts.began, "missing": r.missing,
+            "searched": r.id in run["scanned"],
+            "remarks": list(dict.fromkeys([*r.facts.all_remarks, *run["heard"].get(str(r.id), ())])),
             "known": known.get(r.id, 0), "unknown": unknown.get(r.id, 0),
         }
         for r in sorted(project.recordings(), key=lambda recording: recording.missing)  # the page opens the first
@@ -77,12 +76,10 @@ def _counts(project: Project, query: str, *values: object) -> dict[int, int]:
     return dict(tuple(row.values()) for row in project.store.rows(query, *values))
 
 
-def _classes(project: Project, run: Row | None) -> list[Row]:
-    number = None if run is None else run["id"]
-    found = _counts(project, "SELECT class_id, count(*) FROM detection WHERE run_id = ? GROUP BY class_id", number)
+def _classes(project: Project, run: Row) -> list[Row]:
+    found = _counts(project, "SELECT class_id, count(*) FROM detection WHERE run_id = ? GROUP BY class_id", run["id"])
     negatives = _counts(project, "SELECT class_id, count(*) FROM annotation WHERE role = 'negative' GROUP BY class_id")
-    health, said = ({}, []) if run is None else (run["health"]["notes"], run["remarks"])
-    given = ({} if run is None else run["health"].get("given")) or {"examples": {}}
+    health, given = run["health"]["notes"], run["health"].get("given") or {"examples": {}}
     examples, listed = examples_of(project), []
     for row in project.classes():
         own = [e for e in examples if e["class_id"] == row["id"]]
@@ -94,8 +91,8 @@ def _classes(project: Project, run: Row | None) -> list[Row]:
         listed.append(
             {**row, "examples": len(own), "found": found.get(row["id"], 0), "negatives": negatives.get(row["id"], 0),
              "odd": odd, "of_model": given["examples"].get(row["name"], 0),
-             "in_model": run is not None and row["name"] in run["classes"],
-             "remarks": [remark for remark in said if names_class(remark, row["name"])]}
+             "in_model": row["name"] in run["classes"],
+             "remarks": [remark for remark in run["remarks"] if names_class(remark, row["name"])]}
         )  # fmt: skip
     return listed
 
@@ -109,9 +106,9 @@ def names_class(remark: str, name: str) -> bool:
     return re.search(rf"(?<!\w)(['\"(]{re.escape(name)}['\")]|class {re.escape(name)}(?!\w))", remark) is not None
 
 
-def _run(project: Project, run: Row | None) -> Row | None:
+def _run(project: Project, run: Row) -> Row | None:
     """The model, and how many annotations have been added, removed or changed since it was trained."""
-    if run is None:
+    if run["id"] is None:
         return None
     now = {(e["id"], e["class_id"], e["t0"], e["t1"]) for e in corrections_of(project)}
     then = {tuple(e) for e in run["examples"]}
@@ -131,19 +128,19 @@ def _run(project: Project, run: Row | None) -> Row | None:
     }  # fmt: skip
 
 
-def _clusters(project: Project, run: Row | None) -> list[Row]:
+def _clusters(project: Project, run: Row) -> list[Row]:
     return project.store.rows(
         "SELECT c.id, c.name, count(*) AS size FROM cluster c JOIN member m ON m.cluster_id = c.id "
         "WHERE c.run_id = ? GROUP BY c.id ORDER BY c.id",
-        -1 if run is None else run["id"],
+        run["id"],
     )
 
 
 @routes.get("/calibration")
 def histograms(project: Current, run: Run = None) -> list[Answer]:
     """For each class: edges and counts of the histogram, thresholds, the valley, and the reviewed scores."""
-    shown, found = project.run(run), list[Answer]()
-    if shown is None or shown["model"] is None:
+    shown, found = project.run(run) or EMPTY_RUN, list[Answer]()
+    if shown["model"] is None:
         return found
     ids, wanted = project.class_ids(), project.wanted_thresholds(shown)
     for name in (name for name in shown["classes"] if name in ids):
@@ -159,7 +156,7 @@ def histograms(project: Current, run: Run = None) -> list[Answer]:
         found.append(
             {
                 "class_id": ids[name], "prior": prior, "threshold": wanted[name],
-                "valley": judged.threshold if judged.moved else None, "in_words": judged.in_words,
+                "valley": judged.threshold if judged.moved else None,
                 "edges": (PEAK_BINS * prior).tolist(), "counts": list(judged.counts),
                 "right": [r["score"] for r in reviewed if r["verdict"] == "confirm"],
                 "wrong": [r["score"] for r in reviewed if r["verdict"] != "confirm"],
@@ -175,8 +172,8 @@ def evidence(detection_id: Id, project: Current) -> list[Answer]:
     None for models without examples in the project, or without note-level `MDDKM`.
     """
     detection = project.existing("detection", detection_id)
-    run = project.run(detection["run_id"])
-    if run is None or run["model"] is None or not run["health"].get("ids"):
+    run = project.run(detection["run_id"]) or EMPTY_RUN
+    if run["model"] is None or not run["health"].get("ids"):
         return []
     detector = _detector(str(project.folder / run["model"]), run["sha256"])
     front_end, recording = detector.front_end_, project.recording(detection["recording_id"])

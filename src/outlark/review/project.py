@@ -4,7 +4,8 @@ import json
 import sqlite3
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,6 +33,11 @@ N_COLOURS = 8
 RUN_IN_PROGRESS, RUN_SHOWN, RUN_GROUPED = "making", "shown", "grouped"
 #: The setting that says which run is shown; without it, the first one.
 RUN_SETTING = "run"
+#: What is shown before there is a run; no row has the id NULL.
+EMPTY_RUN: Row = {
+    "id": None, "model": None, "sha256": None, "classes": [], "thresholds": {}, "remarks": [], "scanned": [],
+    "heard": {}, "health": {"priors": {}, "notes": {}},
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -154,6 +160,11 @@ class Project:
         """Id → name."""
         return {row["id"]: row["name"] for row in self.classes()}
 
+    def add_class(self, action: Action, name: str) -> int:
+        """A new class, in the colour that the fewest others have; its id."""
+        used = Counter(row["colour"] for row in self.classes())
+        return action.insert("class", name=name, colour=min(range(N_COLOURS), key=lambda one: used[one]))
+
     def run(self, number: int | None = None) -> Row | None:
         """The run of this number, else the one that is shown; None before training."""
         row = self.store.row(
@@ -165,7 +176,7 @@ class Project:
         parsed = ("classes", "thresholds", "examples", "health", "remarks", "scanned", "heard")
         return row | {name: json.loads(row[name]) for name in parsed}
 
-    def run_folder(self, run_id: int, recording: ProjectRecording) -> Path:
+    def run_folder(self, run_id: int | None, recording: ProjectRecording) -> Path:
         """The folder for curves and scores of a recording."""
         return self.folder / "cache" / f"run-{run_id}" / recording.key
 
@@ -204,7 +215,7 @@ def insert_detections(
             insert(db, "detection", row)
 
 
-def clean_name(name: str, taken: Sequence[str]) -> str:
+def clean_name(name: str, taken: Container[str]) -> str:
     """A name for a class that annotation files can hold.
 
     >>> clean_name("  song ", [])

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 
 from outlark.errors import InputError
 from outlark.metrics.windows import wilson
-from outlark.review.project import LARGEST_INTEGER, Answer, Asked, Current, Project, Run
+from outlark.review.project import EMPTY_RUN, LARGEST_INTEGER, Answer, Asked, Current, Project, Run
 from outlark.review.store import Row
 from outlark.segments import Span
 
@@ -69,9 +69,7 @@ def queue(
     It begins after the detection `after`, and reaches beyond `through` if that is not null; `more` says whether
     anything follows. The order does not depend on verdicts, so that pages fit together while they are being reviewed.
     """
-    shown = project.run(run)
-    if shown is None:
-        return {"items": [], "total": 0, "reviewed": 0, "more": False}
+    shown = project.run(run) or EMPTY_RUN
     rows = with_statuses(project, _found(project, shown, of))
     thresholds = {number: shown["thresholds"].get(name, 1.0) for number, name in project.class_names().items()}
     lowest = min((t for t in thresholds.values() if t > 0), default=1.0)  # for unknown sounds
@@ -115,7 +113,7 @@ ORDERS: dict[str, Callable[[Row], tuple[Any, ...]]] = {
 
 @routes.get("/recordings/{recording_id}/detections")
 def detections(recording: Asked, project: Current, run: Run = None) -> list[Answer]:
-    shown = project.run(run) or {"id": None}
+    shown = project.run(run) or EMPTY_RUN
     query = "SELECT * FROM detection WHERE run_id = ? AND recording_id = ? ORDER BY t0"
     return with_statuses(project, project.store.rows(query, shown["id"], recording.id))
 
@@ -123,7 +121,7 @@ def detections(recording: Asked, project: Current, run: Run = None) -> list[Answ
 @routes.get("/recordings/{recording_id}/candidates")
 def candidates(recording: Asked, project: Current, run: Run = None) -> list[list[float]]:
     """What lower thresholds would find: class, start, end, score."""
-    shown = project.run(run) or {"id": None}
+    shown = project.run(run) or EMPTY_RUN
     query = "SELECT class_id, t0, t1, score FROM candidate WHERE run_id = ? AND recording_id = ? ORDER BY t0"
     return [list(row.values()) for row in project.store.rows(query, shown["id"], recording.id)]
 
@@ -143,33 +141,33 @@ def with_statuses(project: Project, detections: Sequence[Row]) -> list[Row]:
     return [{**row, "status": said[row["id"]]} for row in detections]
 
 
-def precision(project: Project, run: Row | None) -> dict[str, Row]:
+def precision(project: Project, run: Row) -> dict[str, Row]:
     """Class id → share of right detections among those reviewed in random order, with its 95 % limits.
 
     Only what was found by this run and still reaches the threshold counts; "cannot tell" is not a verdict.
     """
     found = {}
     for class_id, name in project.class_names().items():
-        least = 0.0 if run is None else run["thresholds"].get(name, 0.0)
+        least = run["thresholds"].get(name, 0.0)
         own = [r for r in _randomly_judged(project, run, class_id) if r["score"] >= least]
         if own:
             found[str(class_id)] = _share("right", sum(r["verdict"] == "confirm" for r in own), len(own))
     return found
 
 
-def missed(project: Project, run: Row | None) -> Row | None:
+def missed(project: Project, run: Row) -> Row | None:
     """How many of the unknown sounds reviewed in random order were notes of a class that the model missed."""
     rows = _randomly_judged(project, run, None)
     return _share("missed", sum(r["new_class_id"] is not None for r in rows), len(rows)) if rows else None
 
 
-def _randomly_judged(project: Project, run: Row | None, class_id: int | None) -> list[Row]:
+def _randomly_judged(project: Project, run: Row, class_id: int | None) -> list[Row]:
     """Verdicts in random order on what is still among the results of a run: those may have been replaced since."""
     return project.store.rows(
         "SELECT * FROM review r WHERE run_id = ? AND queue = 'random' AND class_id IS ? AND verdict != 'unsure' AND "
         "EXISTS (SELECT 1 FROM detection d WHERE d.run_id = r.run_id AND d.recording_id = r.recording_id "
         "AND d.t0 = r.t0 AND d.t1 = r.t1)",
-        None if run is None else run["id"], class_id,
+        run["id"], class_id,
     )  # fmt: skip
 
 

@@ -48,7 +48,6 @@ def about(recording: Asked, project: Current) -> Answer:
         "n_samples": recording.n_samples, "version": recording.key, "levels": listed, "whole": pyramid.whole,
         "built": pyramid.done / max(1, levels.columns(tiles.FIRST_STORED_LEVEL)), "error": pyramid.error,
         "low": low, "high": high, "rows": tiles.TILE_ROWS, "tile_columns": tiles.TILE_COLUMNS,
-        "lowest_db": tiles.BYTE_0_DB, "db_per_step": tiles.DB_PER_STEP,
         "began": facts.began, "expansion": facts.expansion, "remarks": list(facts.all_remarks),
         "missing": writable(f"{recording.path} no longer exists; put it back") if recording.missing else None,
     }  # fmt: skip

@@ -66,16 +66,15 @@ class Address:
 
     @property
     def hosts(self) -> list[str]:
-        """The Host headers that are served."""
-        names = ["127.0.0.1", "localhost", "[::1]"] if self.token is None else []
+        """The Host headers that are served, its own first."""
         own = f"[{self.host}]" if ":" in self.host else self.host
-        return [f"{name}:{self.port}" for name in dict.fromkeys([*names, own])]
+        names = ["127.0.0.1", "localhost", "[::1]"] if self.token is None else []
+        return [f"{name}:{self.port}" for name in dict.fromkeys([own, *names])]
 
     @property
     def url(self) -> str:
         """What to open in a browser."""
-        own = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{own}:{self.port}/" + (f"#t={self.token}" if self.token else "")
+        return f"http://{self.hosts[0]}/" + (f"#t={self.token}" if self.token else "")
 
 
 def is_loopback(host: str) -> bool:
@@ -255,22 +254,14 @@ class UncachedFiles(StaticFiles):
 # ------------------------------------------------------------ a message and a status code for errors that are not bugs
 
 
-def _of_outlark(request: Request, error: Exception) -> JSONResponse:
-    codes = {GoneError: 404, AudioError: 409, DamagedError: 503}
-    return JSONResponse({"detail": str(error)}, next((c for kind, c in codes.items() if isinstance(error, kind)), 400))
-
-
-def _applied(request: Request, error: Exception) -> JSONResponse:
-    return JSONResponse({"again": True})
+def _answer(status: int, **content: Any) -> Any:
+    """A handler that gives this answer; by default, with the message of the error."""
+    return lambda request, error: JSONResponse(content or {"detail": str(error)}, status)
 
 
 def _invalid(request: Request, error: Any) -> JSONResponse:
     # without the value given, which may be NaN: JSON cannot hold it
     return JSONResponse({"detail": [{"loc": list(e["loc"]), "msg": e["msg"]} for e in error.errors()]}, 422)
-
-
-def _cut_off(request: Request, error: Exception) -> JSONResponse:
-    return JSONResponse({"detail": "the request was cut short on its way; send it again"}, 400)
 
 
 def _of_disk(request: Request, error: Exception) -> JSONResponse:
@@ -281,10 +272,13 @@ def _of_disk(request: Request, error: Exception) -> JSONResponse:
 
 
 ERROR_HANDLERS: dict[Any, Any] = {
-    OutlarkError: _of_outlark,
-    AppliedError: _applied,
+    OutlarkError: _answer(400),
+    GoneError: _answer(404),
+    AudioError: _answer(409),
+    DamagedError: _answer(503),
+    AppliedError: _answer(200, again=True),
+    ClientDisconnect: _answer(400, detail="the request was cut short on its way; send it again"),
     RequestValidationError: _invalid,
-    ClientDisconnect: _cut_off,
     sqlite3.Error: _of_disk,
     OSError: _of_disk,
 }

@@ -25,8 +25,8 @@ from outlark.model_file import load
 from outlark.plain_text import number_of
 from outlark.review.changes import Name, changing
 from outlark.review.project import (
+    EMPTY_RUN,
     LARGEST_INTEGER,
-    N_COLOURS,
     Answer,
     Asked,
     Current,
@@ -153,23 +153,19 @@ def one_name(name: str) -> str:
 
 
 def _facts(project: Project, recording: ProjectRecording) -> Facts:
-    run = project.run()
-    if run is None:
-        return recording.facts
-    path = project.run_folder(run["id"], recording) / SCORES_FILE
+    path = project.run_folder((project.run() or EMPTY_RUN)["id"], recording) / SCORES_FILE
     return Facts.of_dict(load_scores(path).facts) if path.exists() else recording.facts
 
 
 def _about(project: Project, recording: ProjectRecording, scope: str) -> About:
     """The same as that of `outlark detect` with the model of the project; what was reviewed is of no model."""
-    run = None if scope == "reviewed" else project.run()
+    run = EMPTY_RUN if scope == "reviewed" else project.run() or EMPTY_RUN
     settings: Mapping[str, Any] = {}
-    if run is not None and run["model"] is not None:
+    if run["model"] is not None:
         decisions = load(project.folder / run["model"]).decisions_
         settings = {"decisions": decisions.get_params(), "channel": "mix", "verdicts": [KNOWN, AMBIGUOUS, UNKNOWN]}
-    sha256 = None if run is None else run["sha256"]
     facts = _facts(project, recording).as_dict()
-    return About(version=__version__, model_sha256=sha256, settings=settings, recording=facts)
+    return About(version=__version__, model_sha256=run["sha256"], settings=settings, recording=facts)
 
 
 def _of_detection(row: Row, recording: ProjectRecording, names: Mapping[int, str]) -> Annotation:
@@ -308,7 +304,7 @@ class _ImportedRows:
     """Adds annotations to a project that it does not have yet."""
 
     def __init__(self, project: Project, action: Action) -> None:
-        self._action = action
+        self._project, self._action = project, action
         self._classes = {" ".join(name.split()): number for name, number in project.class_ids().items()}
         self._known: dict[tuple[int, int | None], dict[int, list[Span]]] = {}
         recordings = {recording.id: recording for recording in project.recordings()}
@@ -348,7 +344,7 @@ class _ImportedRows:
     def _class(self, label: str) -> int:
         name = clean_name(label, ())
         if name not in self._classes:
-            self._classes[name] = self._action.insert("class", name=name, colour=len(self._classes) % N_COLOURS)
+            self._classes[name] = self._project.add_class(self._action, name)
         return self._classes[name]
 
     def _is_new(self, recording: ProjectRecording, class_id: int | None, span: Span) -> bool:

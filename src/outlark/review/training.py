@@ -29,6 +29,7 @@ from outlark.model_file import load, save
 from outlark.review import runs
 from outlark.review.clusters import find_clusters
 from outlark.review.project import (
+    EMPTY_RUN,
     RUN_GROUPED,
     Answer,
     Body,
@@ -112,8 +113,8 @@ def model(project: Current) -> Response:
 
 
 def _with_model(project: Project) -> Row:
-    run = project.run()
-    if run is None or run["model"] is None:
+    run = project.run() or EMPTY_RUN
+    if run["model"] is None:
         raise InputError("there is no model yet; train one first")
     return run
 
@@ -165,7 +166,8 @@ def train(project: Project, job: Job, first: int | None = None) -> None:
 
 def _learn(project: Project) -> tuple[Learnt, dict[str, Any]]:
     """A model of all annotations, and what its run says about it: the examples, their health, and remarks."""
-    rows, rejected, given = examples_of(project), _annotations(project, [NEGATIVE_ROLE]), given_model(project)
+    rows, rejected = examples_of(project), _annotations(project, [NEGATIVE_ROLE])
+    given = (project.run() or EMPTY_RUN)["health"].get("given")
     if not rows and not (given and rejected):
         raise InputError("there is nothing to learn from yet; mark a few notes of each class first")
     recordings = {recording.id: recording for recording in project.recordings()}
@@ -181,14 +183,6 @@ def _learn(project: Project) -> tuple[Learnt, dict[str, Any]]:
     said = [*learnt.remarks, *(str(one.message) for one in caught if issubclass(one.category, UserWarning))]
     health = {"notes": _health_of(learnt.detector, ids), "ids": ids, "given": given}
     return learnt, {"examples": [*rows, *rejected], "health": health, "remarks": list(dict.fromkeys(said))}
-
-
-def given_model(project: Project) -> dict[str, Any] | None:
-    """The model that made the results that the project is about: "file" in the project, "path" where it was given,
-    "audio" and how many "examples" of each class it has; None for other projects.
-    """
-    run = project.run()
-    return None if run is None else run["health"].get("given")
 
 
 def _retrained(project: Project, given: dict[str, Any], new: Examples) -> Learnt:
@@ -349,23 +343,23 @@ def _notes(rows: Iterable[Row], recordings: dict[int, ProjectRecording]) -> tupl
     return tuple(notes)
 
 
-def _health_of(detector: NoteDetector, ids: Sequence[int | None]) -> dict[str, dict[str, Any]]:
-    """Annotation id → its left-out score, and what is odd about it.
+def _health_of(detector: NoteDetector, ids: Sequence[int | None]) -> dict[str, dict[str, str]]:
+    """Annotation id → what is odd about it, for those that are.
 
     `ids` are those of the training notes, in the order of the training record; None for notes of a given model.
     """
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, str]] = {}
     if not isinstance(detector.class_model_, MDDKM) or len(ids) != len(detector.model_.training):
         return found
     judged = {note.note: note for note in detector.class_model_.health().notes}
     for number, annotation in enumerate(ids):
-        if annotation is None:
-            continue
-        note = judged.get(number)
+        note, problem = judged.get(number), ""
         if note is None:
-            found[str(annotation)] = {"problem": "unlike the other examples; it was not used", "score": None}
-            continue
-        words = {"suspected mislabel": f"looks more like {note.other_label}", "odd one out": "looks unlike the others"}
-        score = None if np.isnan(note.left_out_score) else round(float(note.left_out_score), 3)
-        found[str(annotation)] = {"problem": words.get(note.problem, ""), "score": score}
+            problem = "unlike the other examples; it was not used"
+        elif note.problem == "suspected mislabel":
+            problem = f"looks more like {note.other_label}"
+        elif note.problem == "odd one out":
+            problem = "looks unlike the others"
+        if annotation is not None and problem:
+            found[str(annotation)] = {"problem": problem}
     return found
