@@ -22,7 +22,6 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import block_diag
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -188,44 +187,23 @@ def check_layers(layers: Sequence[int]) -> None:
             )
 
 
-def system(
-    layers: Sequence[int],
-    *,
-    innovation: Sequence[float] | None = None,
-    observation: float | None = None,
-    H: np.ndarray | None = None,
-) -> System:
-    """Eqs. (4)-(5) for any number of layers.
+def system(layers: Sequence[int]) -> System:
+    """Eqs. (4)-(5) for any number of layers, from the bottom up, with H = I.
 
-    Parameters
-    ----------
-    layers : from the bottom up
-    innovation : r of each layer, from the bottom up
-        By default proportional to the size of the layer (Sec. 4.2); a common factor does not change the filter.
-    observation : r^y
-        By default proportional to the size of the bottom layer.
-    H : ndarray (m, layers[0])
-        The identity by default.
+    Noise variances are proportional to the size of the layer (Sec. 4.2); a common factor does not change the filter.
 
-    Examples
-    --------
     >>> system((4, 2)).F.shape
     (6, 6)
     """
     check_layers(layers)
-    innovation = layers if innovation is None else innovation
-    observation = layers[0] if observation is None else observation
-    top_down = list(layers)[::-1]
-    F = np.eye(sum(layers))
+    top_down, n = list(layers)[::-1], sum(layers)
+    F = np.eye(n)
     start = 0
     for above, below in pairwise(top_down):
         F[start + above : start + above + below, start : start + above] = coupling(below, above)
         start += above
-    H = np.eye(layers[0]) if H is None else H
-    H_all = np.zeros((len(H), sum(layers)))
-    H_all[:, -layers[0] :] = H
-    Q = block_diag(*[r * np.eye(n) for n, r in zip(top_down, list(innovation)[::-1], strict=True)])
-    return System(F, H_all, Q, observation * np.eye(len(H)))
+    H = np.eye(layers[0], n, k=n - layers[0])
+    return System(F, H, np.diag(np.repeat(top_down, top_down).astype(float)), layers[0] * np.eye(layers[0]))
 
 
 def kalman_filter(model: System, y: np.ndarray) -> np.ndarray:
@@ -238,13 +216,11 @@ def kalman_filter(model: System, y: np.ndarray) -> np.ndarray:
     return states
 
 
-def reduce_system(
-    layers: Sequence[int], *, innovation: Sequence[float] | None = None, observation: float | None = None
-) -> System:
+def reduce_system(layers: Sequence[int]) -> System:
     """The filter of one unit of the top layer and the *means* of the units below it: L states, top first.
 
-    Exact for H = I and one noise variance for each layer: the mean of a group depends on the mean of its inputs alone.
-    The variances of means are those of units divided by their number.
+    Exact, because the mean of a group depends on the mean of its inputs alone. Variances of means are those of units
+    divided by their number.
 
     >>> reduce_system((96, 24, 12)).F
     array([[1. , 0. , 0. ],
@@ -252,15 +228,14 @@ def reduce_system(
            [0. , 0.5, 1. ]])
     """
     check_layers(layers)
-    r = np.asarray(layers if innovation is None else innovation, dtype=float)
-    group = np.asarray(layers, dtype=float) / layers[-1]
+    r = np.asarray(layers, dtype=float)
+    group = r / layers[-1]
     F = np.eye(len(layers))
     for i, (above, below) in enumerate(pairwise(list(layers)[::-1])):
         F[i + 1, i] = 2.0 * above / below
     H = np.zeros((1, len(layers)))
     H[0, -1] = 1.0
-    r_y = float(layers[0] if observation is None else observation)
-    return System(F, H, np.diag((r / group)[::-1]), np.array([[r_y / group[0]]]))
+    return System(F, H, np.diag((r / group)[::-1]), np.array([[r[0] / group[0]]]))
 
 
 def group_means(y: np.ndarray, n_groups: int) -> np.ndarray:

@@ -109,13 +109,14 @@ def test_thresholds_of_each_method_are_drawn(picture, detectors):
         assert dotted == sorted(set(detectors[title].layout_.thresholds.tolist()))
 
 
-def test_nothing_overlaps_and_no_global_state_is_touched(picture):
+def test_nothing_overlaps(picture):
     assert overlapping(picture) == []
-    assert pyplot.get_fignums() == []
 
 
-def test_the_same_picture_each_time(picture, drawn, detectors):
+def test_the_same_picture_each_time_and_none_is_left_open(picture, drawn, detectors):
+    before = pyplot.get_fignums()
     assert png(picture) == png(figure_1(drawn, detectors))
+    assert pyplot.get_fignums() == before
 
 
 def test_known_classes_of_a_seed_are_drawn():
