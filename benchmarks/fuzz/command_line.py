@@ -40,7 +40,7 @@ LINES = (
     "verify found", "verify found --json",
     "summary found --by class,hour --output s.csv --site-from parent --timezone UTC --confidence 0.9",
     "summary found --json --class D --model model.outlark",
-    "evaluate found a.wav --curve curve.csv --precision 0.9 --unknown F --tolerance-ms 50",
+    "evaluate found a.wav --curve curve.csv --precision 0.9 --unknown F",
     f"evaluate found {TABLE} --model model.outlark --json", f"evaluate {TABLE} table.csv",
     f"evaluate {TABLE} table.csv --audio recordings --iou 0.5 --json",
     "plot model.outlark a.wav -o figure.png --start 0.1 --end 0:0.3 --title T",

@@ -66,12 +66,6 @@ _curve_options = options.options_together(
     help="Overlap (intersection over union) from which two events match. Repeatable.",
 )
 @click.option(
-    "--tolerance-ms",
-    type=click.FloatRange(min=0),
-    metavar="MS",
-    help="Also match events by their onsets alone, within this tolerance.",
-)
-@click.option(
     "--detected-only",
     is_flag=True,
     help="Skip recordings of the TRUTH that have no detections, such as the training recordings.",
@@ -102,7 +96,7 @@ def command(detections: str, truth: str, **given: Any) -> None:
     matched = match_tables(detections, truth, **wanted)
     model, curve, output = given["model"], given["curve"], given["output"]
     detector = None if model is None else options.read_model(model)
-    how = {name: given[name] for name in ("classes", "unknown", "ious", "tolerance_ms")}
+    how = {name: given[name] for name in ("classes", "unknown", "ious")}
     result = evaluate_tables(matched, detector, **how)
     if curve:
         named = None if detector is None else (model, detector)

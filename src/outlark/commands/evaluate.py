@@ -79,7 +79,6 @@ class EvaluationResult:
     measured: Evaluation
     matched: Matched
     remarks: Sequence[str]
-    tolerance_ms: float | None
     curves: Curves | None = None
     output: str | None = None
 
@@ -156,8 +155,6 @@ class EvaluationResult:
     def _events(self) -> TextTable:
         measured = self.measured
         kinds = {f"IoU {iou:g}": scores for iou, scores in measured.events.items()} | {"DCASE rule": measured.dcase}
-        if measured.onsets is not None:
-            kinds[f"onset within {self.tolerance_ms:g} ms"] = measured.onsets
         rows = [["events", "found", "false", "missed", "precision", "recall", "F"]]
         for kind, scores in kinds.items():
             counts = (scores.true_positives, scores.false_positives, scores.false_negatives)
@@ -180,14 +177,12 @@ def evaluate_tables(
     classes: Sequence[str] = (),
     unknown: Sequence[str] = (),
     ious: Sequence[float],
-    tolerance_ms: float | None = None,
 ) -> EvaluationResult:
     """Compare matched detections and truth: the given classes, those of the model, or all labels but the unknown."""
     chosen = _classes(matched, classes, unknown) if detector is None else _classes_of(detector, classes)
     if len(chosen) == 1:
         matched = matched.naming_blanks(chosen[0])
-    tolerance_s = None if tolerance_ms is None else tolerance_ms / 1000
-    measured = evaluate(matched.recordings, chosen, ious=list(dict.fromkeys(ious)), tolerance_s=tolerance_s)
+    measured = evaluate(matched.recordings, chosen, ious=list(dict.fromkeys(ious)))
     remarks = list(matched.remarks)
     if len(chosen) > 1 and _unlabelled(matched.recordings):
         remarks.append("no detection has a label, as in DCASE files, so none can be of the right class; use --class")
@@ -195,7 +190,7 @@ def evaluate_tables(
         trained = learnt_from(matched.recordings, (note["name"] for note in detector.model_.training))
         if trained:
             remarks.append(f"the model was trained on {listing(trained)}, where notes score higher than elsewhere")
-    return EvaluationResult(measured=measured, matched=matched, remarks=remarks, tolerance_ms=tolerance_ms)
+    return EvaluationResult(measured=measured, matched=matched, remarks=remarks)
 
 
 def _unlabelled(recordings: Sequence[Compared]) -> bool:

@@ -57,8 +57,7 @@ class Evaluation:
 
     `windows` are 5 ms long. `notes` are the true ones, each with the label that most of its windows received. `events`
     are matched at each IoU; `dcase` by the rule of DCASE task 5 (IoU above 0.3; detections at annotations without a
-    label are not false); `onsets` within the tolerance, None without one. `errors` are those of the first IoU, for each
-    class.
+    label are not false). `errors` are those of the first IoU, for each class.
     """
 
     classes: tuple[str, ...]
@@ -68,7 +67,6 @@ class Evaluation:
     notes: FScores
     events: dict[float, EventScores]
     dcase: EventScores
-    onsets: EventScores | None
     errors: dict[str, TimeErrors]
 
     @property
@@ -82,11 +80,10 @@ def evaluate(
     classes: Sequence[str],
     *,
     ious: Sequence[float] = IOUS,
-    tolerance_s: float | None = None,
 ) -> Evaluation:
     """Compare detections with the truth, whose other labels are unknown sound.
 
-    Events match from an overlap of each of `ious` on, and also by their onsets alone if there is a tolerance.
+    Events match from an overlap of each of `ious` on.
 
     >>> truth = [Annotation(start_s=1.0, end_s=1.5, label="a"), Annotation(start_s=2.0, end_s=2.5, label="b")]
     >>> found = [Annotation(start_s=1.0, end_s=1.4, label="a"), Annotation(start_s=3.0, end_s=3.5, label="b")]
@@ -99,11 +96,9 @@ def evaluate(
         raise InputError(
             f"classes={list(classes)}, ious={list(ious)}; give at least one of each, and no class named {REST}"
         )
-    if tolerance_s is not None and not tolerance_s >= 0:
-        raise InputError(f"tolerance_s={tolerance_s!r} must be 0 or more seconds")
     if not compared:
         raise InputError("no recordings to compare; give at least one that has truth")
-    parts = [_measured(recording, classes, ious, tolerance_s) for recording in compared]
+    parts = [_measured(recording, classes, ious) for recording in compared]
     windows = np.sum([part.windows for part in parts], axis=0)
     notes = [note for part in parts for note in part.notes]
     return Evaluation(
@@ -115,7 +110,6 @@ def evaluate(
         notes=note_f([true for true, _ in notes], [answer for _, answer in notes], classes, REST),
         events={iou: _sum(part.events[i] for part in parts) for i, iou in enumerate(ious)},
         dcase=_sum(part.dcase for part in parts),
-        onsets=_sum(part.onsets for part in parts if part.onsets is not None) if tolerance_s is not None else None,
         errors={label: _together([part.errors[c] for part in parts]) for c, label in enumerate(classes)},
     )
 
@@ -139,11 +133,10 @@ class _Part(NamedTuple):
     notes: list[tuple[str, str]]
     events: list[EventScores]
     dcase: EventScores
-    onsets: EventScores | None
     errors: list[TimeErrors]
 
 
-def _measured(recording: Compared, classes: Sequence[str], ious: Sequence[float], tolerance_s: float | None) -> _Part:
+def _measured(recording: Compared, classes: Sequence[str], ious: Sequence[float]) -> _Part:
     notes, unnamed, answers = _sorted_out(recording)
     reference, estimated = _both_sides(notes, unnamed, answers, classes)
     windows, votes = _windows(recording.duration_s, notes, answers, unnamed, classes)
@@ -152,7 +145,6 @@ def _measured(recording: Compared, classes: Sequence[str], ious: Sequence[float]
         notes=[(str(note.label), vote) for note, vote in zip(notes, votes, strict=True)],
         events=[event_f(reference, estimated, iou, classes=classes) for iou in ious],
         dcase=event_f(reference, _events(answers), DCASE_IOU, _events(unnamed), classes=classes),
-        onsets=None if tolerance_s is None else onset_scores(reference, estimated, tolerance_s, classes),
         errors=[onset_offset_errors(_of(reference, label), _of(estimated, label), ious[0]) for label in classes],
     )
 
@@ -191,38 +183,6 @@ def _both_sides(
     """True and detected events; detections at annotations without a label count neither way."""
     reference = _events(annotation for annotation in notes if annotation.label in classes)
     return reference, _events(annotation for annotation in answers if not _is_within(annotation, unnamed))
-
-
-def onset_scores(reference: Events, estimated: Events, tolerance_s: float, classes: Sequence[str]) -> EventScores:
-    """Events matched by onset alone: as many pairs with the same label as possible within the tolerance.
-
-    >>> notes = Events.from_rows([(1.0, 1.1, "a"), (1.05, 1.2, "a")])
-    >>> found = Events.from_rows([(1.04, 3.0, "a"), (1.06, 3.0, "a"), (9.0, 9.1, "a")])
-    >>> scores = onset_scores(notes, found, 0.05, ["a"])
-    >>> scores.true_positives, scores.false_positives, scores.false_negatives
-    (array([2]), array([1]), array([0]))
-    """
-    counts = []
-    for label in classes:
-        true, found = np.sort(_of(reference, label).starts), np.sort(_of(estimated, label).starts)
-        hits = _pairs(true, found, tolerance_s)
-        counts.append((hits, len(found) - hits, len(true) - hits, 0))
-    return EventScores(tuple(classes), *np.array(counts).T)
-
-
-def _pairs(true: np.ndarray, found: np.ndarray, tolerance: float) -> int:
-    """The largest number of pairs of sorted times within the tolerance."""
-    i = j = n = 0
-    while i < len(true) and j < len(found):
-        late = found[j] - true[i]
-        # times of day in seconds are exact to about 1e-11
-        if abs(late) <= tolerance + 1e-9:
-            n, i, j = n + 1, i + 1, j + 1
-        elif late < 0:
-            j += 1
-        else:
-            i += 1
-    return n
 
 
 def _windows(
@@ -300,8 +260,6 @@ def measures(evaluation: Evaluation) -> Measures:
     for iou, events in evaluation.events.items():
         found |= _of_events("event_{}" + f"_iou_{iou:g}", events)
     found |= _of_events("dcase_{}", evaluation.dcase)
-    if evaluation.onsets is not None:
-        found |= _of_events("onset_{}", evaluation.onsets)
     errors = {**evaluation.errors, POOLED: evaluation.all_errors}
     for i, edge in enumerate(("onset", "offset")):
         found[f"{edge}_error_ms"] = _plain({label: 1000 * of.median_absolute[i] for label, of in errors.items()})
