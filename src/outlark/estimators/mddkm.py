@@ -30,6 +30,7 @@ from outlark.estimators.open_set import (
 from outlark.estimators.training import doubts, taken_in, train
 from outlark.maths.description import Distances, OneClass, mapped, one_blas_thread, score
 from outlark.maths.landmarks import Setting
+from outlark.maths.odds import distance_score, log_odds
 
 #: "Well-conditioned" (Alg. 1, caption) for the method as published. Its τ = 1.8/μ is only useful where μ, the best
 #: score of a training frame, is between 2 and 3: far above, everything is accepted, below 1.34 nothing. This bound
@@ -48,20 +49,25 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
     .. math:: score_c(x) = -\log\sqrt{d_c(x)/σ²},\quad
               d_c(x) = κ(x, x) - κ(X_c, x)ᵀ (κ(X_c, X_c) + σ_{reg}² I)^{-1} κ(X_c, x)
 
-    with ``κ(a, b) = σ² exp(-‖a - b‖²/ℓ²)``. ``MDDKM.paper()`` is the method as published; the defaults are what
+    with ``κ(a, b) = σ² exp(-‖a - b‖²/ℓ²)``. With one class there are no others to choose the metric by: it is local, ℓ
+    follows from the likelihood of left-out samples, and scores are log odds, which go on falling far away
+    (docs/decisions/017-one-class.md). ``MDDKM.paper()`` is the method as published; the defaults are what
     works best (docs/decisions says what differs and why).
 
     Parameters
     ----------
     sigma, length_scale : float, optional
-        σ and ℓ in the paper's meaning; learnt by minimising the cost (Eq. 7) by default.
+        σ and ℓ in the paper's meaning; learnt by minimising the cost (Eq. 7) by default, ℓ of one class in the local
+        metric by left-out likelihood (`outlark.maths.local`).
     sigma_reg : "auto", "condition" or float
         σ_reg. "auto" chooses the ratio σ_reg²/σ² by leave-note-out among a few; "condition" takes the smallest that
         keeps the condition number of the kernel matrix below `condition` (the caption of Alg. 1).
-    metric : "auto", "euclidean", "within" or "whiten"
+    metric : "auto", "global", "local", "euclidean", "within" or "whiten"
         "euclidean" takes features as they are; "within" divides each by its spread within the classes; "whiten" undoes
-        their covariance within the classes. "auto" chooses by leaving notes out; it is "euclidean" when σ, ℓ or
-        σ_reg is given, because these are in the units of X.
+        their covariance within the classes, "local" that of the differences between neighbours, in part; with it scores
+        are log odds. "global" chooses among the first three by leaving notes out, and with one class takes "within"
+        where units seem to differ. "auto" is "local" with one class and "global" with several; it is "euclidean"
+        when σ, ℓ or σ_reg is given, because these are in the units of X.
     target : "centered" or "paper"
         y of Eq. (8): ``‖x - x̄‖²``, which does not depend on where the origin lies, or ``xᵀx``.
     center : bool
@@ -101,6 +107,7 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
     sigma_, length_scale_, sigma_reg_ : float
         The learnt Θ; `length_scale_` is in the units of the metric.
     metric_ : str
+    has_log_odds_ : bool
     feature_map_ : ndarray (d,) or (d, d)
         What the features are multiplied by before distances are taken.
     thresholds_ : ndarray (C,)
@@ -217,11 +224,19 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
 
     def distances(self, X: ArrayLike) -> np.ndarray:
         """d_c of Eq. (11), shape (n, C): low = near; σ² far from everything."""
-        return self.sigma_**2 * self._unit_distances(X)
+        Z = self._validated(X)
+        return self.sigma_**2 * self._prepared()(Z)
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
-        """``-log √(d_c/σ²)``, shape (n, C), corrected for class size (`size_factors_`): 0 = resembles nothing."""
-        d = self._unit_distances(X)
+        """``-log √(d_c/σ²)``, shape (n, C), corrected for class size (`size_factors_`): 0 = resembles nothing.
+
+        In the local metric, the default with one class, ``½ (log q - log(1 - q))`` with ``q = 1 - d_c/σ²``: nearly the
+        same near the class, but below 0 and falling on where q < ½.
+        """
+        Z = self._validated(X)
+        if self.has_log_odds_:
+            return log_odds(self._prepared().log_similarities(Z), self.size_factors_)
+        d = self._prepared()(Z)
         return score(d, np.array([description.far for description in self.descriptions_])) * self.size_factors_
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
@@ -277,9 +292,12 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         return [description.points + self._origin for description in self.descriptions_]
 
     def health(self) -> Health:
-        """Left-out scores, suspected mislabels, duplicates and class overlap of the training notes."""
+        """Left-out scores (``-log √(d_c/σ²)``), suspected mislabels, duplicates and class overlap of the notes."""
         check_is_fitted(self)
-        return examine(self.classes_, self.descriptions_, self.notes_, self.size_factors_, self.thresholds_)
+        thresholds = self.thresholds_
+        if self.has_log_odds_:  # a sample that is as good as the threshold stays so after rounding
+            thresholds = distance_score(thresholds) * (1.0 - 1e-12)
+        return examine(self.classes_, self.descriptions_, self.notes_, self.size_factors_, thresholds)
 
     def add_class(self, X: ArrayLike, name: Any, groups: ArrayLike | None = None) -> Self:
         """Describe one more class with Θ frozen: the scores of the other classes do not move."""
@@ -316,6 +334,11 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         return self._warned([c])
 
     @property
+    def has_log_odds_(self) -> bool:
+        """Whether scores are log odds; see `class_scores`."""
+        return bool(self.metric_ == "local" and not self.center)
+
+    @property
     def n_landmarks_(self) -> np.ndarray:
         return np.array([len(description.rows) for description in self.descriptions_])
 
@@ -331,7 +354,7 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
             words = ("auto", "condition") if name == "sigma_reg" else (None,)
             if value not in words and not (isinstance(value, numbers.Real) and 0.0 < float(value) < np.inf):
                 raise InputError(f"{name}={value!r} must be a positive number or {' or '.join(map(repr, words))}")
-        check_choice(self, "metric", ("auto", "euclidean", "within", "whiten"))
+        check_choice(self, "metric", ("auto", "global", "local", "euclidean", "within", "whiten"))
         check_choice(self, "target", ("centered", "paper"))
         check_choice(self, "balance", ("size", "subsample", None))
         check_choice(self, "precision", ("double", "single"))
@@ -371,9 +394,9 @@ class MDDKM(OpenSetMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self._mapped(validate_data(self, X, dtype=np.float64, reset=False))
 
-    def _unit_distances(self, X: ArrayLike) -> np.ndarray:
-        Z, single = self._validated(X), self.precision == "single"
+    def _prepared(self) -> Distances:
+        single = self.precision == "single"
         kept = _PREPARED_SCORERS.get(self)
         if kept is None or kept.descriptions is not self.descriptions_ or kept.single != single:
             kept = _PREPARED_SCORERS[self] = Distances(self.descriptions_, single=single)
-        return kept(Z)
+        return kept

@@ -65,7 +65,7 @@ class OCCGP(OutlierMixin, BaseEstimator):
         sigma: float | None = None,
         length_scale: float | None = None,
         sigma_reg: float | str = "auto",
-        metric: str = "auto",
+        metric: str = "global",
         target: str = "centered",
         quantile: float = 0.1,
         condition: float = 1e8,

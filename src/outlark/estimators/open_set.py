@@ -143,6 +143,7 @@ def class_thresholds(
     best_on_train: np.ndarray,
     quantile: float,
     log_sigma: float | None = None,
+    lowest: float = float(np.finfo(float).eps),
 ) -> np.ndarray:
     """The threshold τ_c of each class, shape (C,).
 
@@ -162,10 +163,12 @@ def class_thresholds(
         For each class the highest score of its own training samples.
     log_sigma : float, optional
         log σ, by which the scores exceed ``-log √d``.
+    lowest : float
+        No threshold is learnt below: where everything far away scores 0, a threshold of 0 would accept it.
     """
     if isinstance(threshold, str):
         if threshold == "leave-note-out":
-            return _left_out_quantiles(left_out, best_on_train, quantile)
+            return np.maximum(_left_out_quantiles(left_out, best_on_train, quantile), lowest)
         if threshold == "paper":
             mu = float(np.max(best_on_train))
             return np.full(len(classes), 1.8 / mu if mu > 0 else np.inf)
@@ -234,9 +237,7 @@ def _left_out_quantiles(left_out: Sequence[np.ndarray], best_on_train: np.ndarra
         raise InputError(f"quantile={quantile!r} must lie between 0 and 1")
     tau = np.array([low_end(scores, quantile) if len(scores) else np.nan for scores in left_out])
     # A class of a single sample has nothing to leave out: half the score of that sample is a guess (with a warning).
-    tau = np.where(np.isnan(tau), 0.5 * best_on_train, tau)
-    # With a threshold of 0 a class would accept everything, however far.
-    return np.maximum(tau, np.finfo(float).eps)
+    return np.where(np.isnan(tau), 0.5 * best_on_train, tau)
 
 
 # ------------------------------------------------------------------ checks

@@ -19,11 +19,22 @@ import numpy as np
 from outlark.estimators.health import trim
 from outlark.estimators.open_set import class_thresholds
 from outlark.maths.choice import RATIOS, ChoiceTrial, choose, feature_map
-from outlark.maths.description import left_out_scores, mapped, scores
+from outlark.maths.description import Distances, left_out_scores, mapped, scores
 from outlark.maths.gp import learn, ratio_from_condition, target
 from outlark.maths.landmarks import EXACT_UP_TO, Setting, describe_class
-from outlark.maths.notes import balanced_subset, draw_notes, leave_out_parts, merge_copies
+from outlark.maths.local import likelihood_length_scale
+from outlark.maths.notes import (
+    balanced_subset,
+    canonical_order,
+    draw_notes,
+    leave_out_folds,
+    leave_out_parts,
+    merge_copies,
+)
+from outlark.maths.odds import left_out_log_similarities, log_odds
 
+#: With fewer notes for each feature, left-out scores of one class in the local metric are made by so many refits.
+SAMPLES_PER_DIMENSION, METRIC_REFITS = 10, 5
 #: Samples on which the metric and the regulariser are chosen.
 CHOICE_SAMPLES = 300
 #: The smallest regulariser, as a share of σ², that "auto" considers for classes too large for exact models.
@@ -115,7 +126,7 @@ def _choose_metric_and_ratio(
 ) -> None:
     """Alg. 1, lines 2-5: set `metric_`, `_ratio` (None: σ_reg is given) and `trials_`, by leave-note-out for "auto"."""
     given = (model.sigma, model.length_scale, None if isinstance(model.sigma_reg, str) else model.sigma_reg)
-    metric = "euclidean" if model.metric == "auto" and any(v is not None for v in given) else model.metric
+    metric = "euclidean" if model.metric in ("auto", "global") and any(v is not None for v in given) else model.metric
     trials: list[ChoiceTrial] = []
     model.metric_, model._ratio, model.trials_ = metric, None, trials
     if not isinstance(model.sigma_reg, str):
@@ -127,10 +138,9 @@ def _choose_metric_and_ratio(
         # so that scores do not depend on `landmarks`
         ratios = tuple(r for r in ratios if r >= MIN_RATIO_OF_LARGE) or ratios[:1]
     rng = np.random.default_rng(model.random_state)
-    apart = np.empty(len(X), int)
-    for c in range(len(model.classes_)):
-        own = labels == c
-        apart[own] = np.unique(merge_copies(X[own], groups[own]), return_inverse=True)[1]
+    order = canonical_order(X)  # folds and subsets are drawn in it, so that the order of rows does not matter
+    X, labels, groups = X[order], labels[order], groups[order]
+    apart = _left_out_together(X, labels, groups)
     rows = balanced_subset(labels, apart, max(CHOICE_SAMPLES, 4 * len(model.classes_)), rng)
     winner, model.trials_ = choose(
         X[rows],
@@ -147,18 +157,36 @@ def _choose_metric_and_ratio(
 
 def _learn_theta(model: Any, X: np.ndarray, labels: np.ndarray, groups: np.ndarray) -> None:
     """Alg. 1, line 6: set `feature_map_`, `_origin` and Θ from the samples of all classes."""
-    model.feature_map_ = feature_map(model.metric_, X, labels)
-    model._origin = X.mean(axis=0)
     rows = balanced_subset(labels, groups, model.max_samples, np.random.default_rng(model.random_state))
+    local = model.metric_ == "local"
+    if local:  # neighbours are sought among as many samples as Θ is learnt from
+        apart = _left_out_together(X[rows], labels[rows], groups[rows])
+        model.feature_map_ = feature_map("local", X[rows], labels[rows], apart)
+    else:
+        model.feature_map_ = feature_map(model.metric_, X, labels)
+    model._origin = X.mean(axis=0)
+    Z, length_scale = mapped(X[rows] - model._origin, model.feature_map_), model.length_scale
+    if local and length_scale is None and len(model.classes_) == 1:
+        length_scale = likelihood_length_scale(Z, apart)
     theta = learn(
-        mapped(X[rows] - model._origin, model.feature_map_),
+        Z,
         y=_target(model, mapped(X[rows], model.feature_map_)),
         ratio=model._ratio,
         sigma=model.sigma,
-        length_scale=model.length_scale,
+        length_scale=length_scale,
         sigma_reg=None if isinstance(model.sigma_reg, str) else float(model.sigma_reg),
     )
     model.sigma_, model.length_scale_, model.sigma_reg_ = theta
+
+
+def _left_out_together(X: np.ndarray, labels: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Numbers of the notes of each class: copies have one, and the blocks of a class of one note have their own."""
+    apart = np.zeros(len(X), int)
+    for c in np.unique(labels):
+        own = np.flatnonzero(labels == c)
+        for number, part in enumerate(leave_out_parts(merge_copies(X[own], groups[own]))):
+            apart[own[part]] = number
+    return apart
 
 
 def _target(model: Any, Z: np.ndarray) -> np.ndarray:
@@ -194,9 +222,38 @@ def _describe_class(model: Any, c: int, Z: np.ndarray, notes: np.ndarray) -> np.
 
 
 def _keep_left_out(model: Any, c: int, left_out: np.ndarray) -> None:
-    scored = model.size_factors_[c] * left_out
+    parts, scored = leave_out_parts(model._together[c]), model.size_factors_[c] * left_out
+    if model.has_log_odds_ and parts:
+        few = 2 < len(parts) < SAMPLES_PER_DIMENSION * model.n_features_in_
+        if few and len(model.descriptions_) == 1:
+            log_q = refitted_log_similarities(model, parts)
+        else:
+            log_q = left_out_log_similarities(model.descriptions_[c], parts)
+        scored = log_odds(log_q, model.size_factors_[c])
     model.left_out_scores_[c] = scored
-    model.left_out_note_scores_[c] = np.array([scored[G].mean() for G in leave_out_parts(model._together[c])])
+    model.left_out_note_scores_[c] = np.array([scored[G].mean() for G in parts])
+
+
+def refitted_log_similarities(model: Any, parts: Sequence[np.ndarray]) -> np.ndarray:
+    """log q of every training sample of a model of one class, its metric learnt anew without a fifth of the parts.
+
+    With fewer than about ten samples for each feature the local metric shortens exactly the directions in which these
+    samples differ: left out of the description alone they would score far better than new samples, nearly all of which
+    were rejected with 128 samples of 512 features.
+    """
+    X, by = model.descriptions_[0].X, model.feature_map_
+    X = X / by if by.ndim == 1 else np.linalg.solve(by.T, X.T).T
+    notes = np.zeros(len(X), int)
+    for number, part in enumerate(parts):
+        notes[part] = number
+    log_q = np.empty(len(X))
+    for out in leave_out_folds([parts], METRIC_REFITS):
+        kept = np.delete(np.arange(len(X)), out)[: model.max_samples]
+        by = feature_map("local", X[kept], np.zeros(len(kept)), notes[kept], len(parts))
+        Z = mapped(X, by)
+        without = describe_class(Z[kept], model._setting)
+        log_q[out] = Distances([without]).log_similarities(Z[out])[:, 0]
+    return log_q
 
 
 def _size_factor(model: Any, c: int, left_out: np.ndarray) -> float:
@@ -224,8 +281,9 @@ def _kept_rows(model: Any, rows: Sequence[np.ndarray], notes: np.ndarray) -> lis
             model.trimmed_ += [(label, note) for note in np.setdiff1d(notes[r], notes[k]).tolist()]
     if model.balance == "subsample":
         size = smallest([size_of(notes[r]) for r in kept])
-        rng = np.random.default_rng(model.random_state)
-        kept = [r[draw_notes(notes[r], size.n_notes, size.n_samples, rng)] for r in kept]
+        # every class with a generator of its own, so that names do not matter
+        draws = [(r, np.random.default_rng(model.random_state)) for r in kept]
+        kept = [r[draw_notes(notes[r], size.n_notes, size.n_samples, rng)] for r, rng in draws]
     return kept
 
 
@@ -234,10 +292,8 @@ def _thresholds(model: Any) -> np.ndarray:
     learnt = not given and model.threshold == "leave-note-out"
     # The best score of a training sample is computed only where needed: it takes longer than leaving notes out.
     best_on_train = [
-        np.nan if given or (learnt and len(left_out)) else factor * scores(description, description.X).max()
-        for description, left_out, factor in zip(
-            model.descriptions_, model.left_out_scores_, model.size_factors_, strict=True
-        )
+        np.nan if given or (learnt and len(left_out)) else _best_on_train(model, c)
+        for c, left_out in enumerate(model.left_out_scores_)
     ]
     return class_thresholds(
         model.threshold,
@@ -246,7 +302,16 @@ def _thresholds(model: Any) -> np.ndarray:
         best_on_train=np.array(best_on_train),
         quantile=model.quantile,
         log_sigma=float(np.log(model.sigma_)),
+        lowest=-np.inf if model.has_log_odds_ else float(np.finfo(float).eps),
     )
+
+
+def _best_on_train(model: Any, c: int) -> float:
+    """The highest score of a training sample of class c under its class."""
+    description, factor = model.descriptions_[c], model.size_factors_[c]
+    if model.has_log_odds_:
+        return float(log_odds(Distances([description]).log_similarities(description.X), factor).max())
+    return float(factor * scores(description, description.X).max())
 
 
 # ------------------------------------------------------------------ class size
@@ -274,6 +339,8 @@ def mean_left_out_score(Z: np.ndarray, notes: np.ndarray, setting: Setting) -> f
 def score_at_size(Z: np.ndarray, notes: np.ndarray, size: Size, setting: Setting) -> float:
     """m_c(size): the mean over random subsets of that size, enough of them to use each note about once."""
     own = size_of(notes)
+    order = canonical_order(Z)
+    Z, notes = Z[order], notes[order]
     rng = np.random.default_rng(setting.seed)
     repeats = min(MAX_SUBSETS, max(2, -(-own.n_notes // size.n_notes), -(-own.n_samples // size.n_samples)))
     if own.n_samples > EXACT_UP_TO:

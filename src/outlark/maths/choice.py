@@ -13,10 +13,13 @@ from scipy.stats import rankdata
 
 from outlark.maths.description import describe, distances, mapped
 from outlark.maths.gp import learn
+from outlark.maths.local import local_map, oas_shrinkage
 from outlark.maths.notes import in_order_of_appearance, leave_out_parts
 
 #: Below this share of features that effectively carry the distance, features are assumed to have different units.
 PARTICIPATION_FLOOR = 0.25
+#: For "local" also where they are no fewer than this, as in embeddings, whose few hundred numbers have one unit.
+MIN_CARRIERS = 16
 #: A covariance matrix of the features is trusted from this many samples for each feature.
 SAMPLES_PER_FEATURE = 5
 
@@ -72,19 +75,33 @@ def oas_covariance(W: np.ndarray) -> np.ndarray:
     """The covariance of deviations W (n, d), shrunk towards a multiple of the identity (Chen et al. 2010), (d, d)."""
     n, d = W.shape
     S = W.T @ W / n
-    mean, alpha = np.trace(S) / d, np.mean(S**2)
-    numerator, denominator = alpha + mean**2, (n + 1.0) * (alpha - mean**2 / d)
-    shrinkage = 1.0 if denominator == 0.0 else min(1.0, numerator / denominator)
+    shrinkage, mean = oas_shrinkage(W)
     S *= 1.0 - shrinkage
     S.flat[:: d + 1] += shrinkage * mean
     return S
 
 
-def feature_map(metric: str, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """What X is multiplied by before distances are taken: a vector (d,), or a matrix (d, d) for "whiten"."""
+def feature_map(
+    metric: str,
+    X: np.ndarray,
+    labels: np.ndarray,
+    groups: np.ndarray | None = None,
+    n_notes: int | None = None,
+) -> np.ndarray:
+    """What X is multiplied by before distances are taken: a vector (d,), or a matrix (d, d) for "whiten" and "local".
+
+    `groups` are note ids, by default a note for each sample; only "local" asks for them, and for `n_notes`,
+    as `outlark.maths.local.local_map` has it.
+    """
     if metric == "euclidean":
         return np.ones(X.shape[1])
     scale = within_class_scale(X, labels)
+    if metric == "local":
+        share = participation(X, labels)
+        if share >= PARTICIPATION_FLOOR or share * X.shape[1] >= MIN_CARRIERS:
+            scale = np.ones(X.shape[1])
+        W = local_map(X / scale, labels, np.arange(len(X)) if groups is None else groups, n_notes)
+        return 1.0 / scale if W is None else W / scale[:, np.newaxis]
     if metric == "within":
         return 1.0 / scale
     S = oas_covariance(within_deviations(X / scale, labels))
@@ -94,15 +111,20 @@ def feature_map(metric: str, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return (directions / np.sqrt(variances)) / scale[:, np.newaxis]
 
 
-def candidate_metrics(X: np.ndarray, labels: np.ndarray) -> list[str]:
-    """The metrics to choose from, the one that wins a tie first.
+def candidate_metrics(metric: str, X: np.ndarray, labels: np.ndarray) -> list[str]:
+    """The metrics to choose from for "auto" or "global", the one that wins a tie first; any other metric is the only.
 
     "euclidean" is not a candidate where a few features dominate the distances: two *known* classes can often be told
     apart by those few alone, an unknown one cannot. "whiten" needs enough samples for a covariance matrix. With a
-    single class there is nothing to choose by.
+    single class there is nothing to choose by: "auto" is "local".
     """
+    one_class = len(np.unique(labels)) == 1
+    if metric == "auto" and one_class:
+        return ["local"]
+    if metric not in ("auto", "global"):
+        return [metric]
     one_unit = participation(X, labels) >= PARTICIPATION_FLOOR
-    if len(np.unique(labels)) == 1:
+    if one_class:
         return ["euclidean"] if one_unit else ["within"]
     enough = len(X) >= SAMPLES_PER_FEATURE * X.shape[1]
     return ["whiten"] * enough + ["within"] + ["euclidean"] * one_unit
@@ -186,7 +208,7 @@ def choose(
 ) -> tuple[ChoiceTrial, list[ChoiceTrial]]:
     """Choose the metric first, at an intermediate ρ, then ρ, from the largest down.
 
-    With a single class there is nothing to choose by: the largest ρ. `metric` is "auto" or the name of the only
+    With a single class there is nothing to choose by: the largest ρ. `metric` is "auto", "global" or the only
     candidate, `ratios` are the ρ to choose from, largest first, `target_of` gives y of Eq. (8) from the mapped samples,
     and `fixed` hyper-parameters are as in `outlark.maths.gp.learn`. Returns the winner, and all settings tried.
     """
@@ -195,12 +217,12 @@ def choose(
     one_class = len(np.unique(labels)) == 1
 
     def attempt(name: str, ratio: float) -> ChoiceTrial:
-        Z = mapped(X, feature_map(name, X, labels))
+        Z = mapped(X, feature_map(name, X, labels, groups))
         ell = learn(Z, ratio=ratio, y=target_of(Z), **fixed).length_scale
         trials.append(ChoiceTrial(name, ratio, left_out_auc(X, labels, fold, name, ell, ratio)))
         return trials[-1]
 
-    metrics = candidate_metrics(X, labels) if metric == "auto" else [metric]
+    metrics = candidate_metrics(metric, X, labels)
     if one_class or (len(metrics) == 1 and len(ratios) == 1):
         return ChoiceTrial(metrics[0], ratios[0], np.nan), trials
     middle = MIDDLE_RATIO if MIDDLE_RATIO in ratios else ratios[0]

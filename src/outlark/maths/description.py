@@ -14,7 +14,7 @@ enough, and the triangle of ``L⁻¹`` is used in two pieces so that its empty q
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -274,6 +274,11 @@ class Kernel:
 
     def __call__(self, Z: np.ndarray) -> np.ndarray:
         """The kernel values of a block of rows, shape (rows, n)."""
+        exponent = self.exponents(Z)
+        return np.exp(exponent, out=exponent)
+
+    def exponents(self, Z: np.ndarray) -> np.ndarray:
+        """Their logarithms."""
         if not self.by_product:
             exponent = cdist(Z / self.ell, self.points / self.ell, "sqeuclidean")
             np.negative(exponent, out=exponent)
@@ -284,7 +289,7 @@ class Kernel:
             row[:, -2] = 1.0
             np.einsum("ij,ij->i", row[:, :-2], row[:, :-2], out=row[:, -1])
             exponent = row @ self._columns
-        return np.exp(exponent, out=exponent)
+        return exponent
 
 
 class _Scorer:
@@ -308,6 +313,18 @@ class _Scorer:
         if self.P_ones is not None:
             d += self.model.centring_term(k @ self.P_ones)
         return np.maximum(d, self.model.floor, out=d)
+
+    def log_similarity(self, Z: np.ndarray) -> np.ndarray:
+        """log(1 - d), without the difference: the kernel is taken relative to the nearest point."""
+        k = self.kernel.exponents(Z)
+        nearest = k.max(axis=1)
+        k -= nearest[:, np.newaxis]
+        np.exp(k, out=k)
+        q = np.zeros(len(Z))
+        for piece, triangle in self.pieces:
+            V = k[:, : piece.stop] @ triangle
+            q += np.einsum("ij,ij->i", V, V)
+        return np.minimum(np.log(q) + 2.0 * nearest.astype(float), np.log1p(-self.model.floor))
 
 
 class Distances:
@@ -334,13 +351,25 @@ class Distances:
 
     def __call__(self, Z: np.ndarray) -> np.ndarray:
         """Of every row of Z (m, d), shape (m, C)."""
+        return self._in_blocks(Z, list(self._scorers))
+
+    def log_similarities(self, Z: np.ndarray) -> np.ndarray:
+        """log(1 - d) of every row, shape (m, C), however small; for kernels that are not centred.
+
+        >>> Distances([describe(np.array([[0.0]]), 1.0, 0.1)]).log_similarities(np.array([[100.0]])).round(2)
+        array([[-20000.1]])
+        """
+        return self._in_blocks(Z, [scorer.log_similarity for scorer in self._scorers])
+
+    def _in_blocks(self, Z: np.ndarray, functions: Sequence[Callable[[np.ndarray], np.ndarray]]) -> np.ndarray:
+        """Each function of the rows of Z, a block of them at a time, shape (m, len(functions))."""
         Z = self._within_reach(Z)
-        d = np.empty((len(Z), len(self._scorers)))
+        d = np.empty((len(Z), len(functions)))
 
         def score_block(start: int) -> None:
             block = slice(start, start + self._block_rows)
-            for c, scorer in enumerate(self._scorers):
-                d[block, c] = scorer(Z[block])
+            for c, function in enumerate(functions):
+                d[block, c] = function(Z[block])
 
         starts = range(0, len(Z), self._block_rows)
         threads = min(blas_threads(), len(starts))

@@ -43,6 +43,18 @@ def in_order_of_appearance(labels: np.ndarray) -> np.ndarray:
     return classes[np.argsort(first)]
 
 
+def canonical_order(X: np.ndarray) -> np.ndarray:
+    """An order of the rows that does not depend on the order they are in, but for copies: what is drawn from rows in
+    this order is the same however they are shuffled.
+
+    >>> X = np.array([[3.0, 1.0], [1.0, 2.0], [2.0, 0.0]])
+    >>> X[canonical_order(X)].tolist() == X[::-1][canonical_order(X[::-1])].tolist()
+    True
+    """
+    direction = np.random.default_rng(0).normal(size=X.shape[1])
+    return np.argsort(np.einsum("ij,j->i", X, direction), kind="stable")
+
+
 def leave_out_parts(groups: np.ndarray) -> list[np.ndarray]:
     """What to leave out in turn: each note, or blocks of samples where there is one note only; [] for one sample.
 

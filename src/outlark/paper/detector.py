@@ -18,6 +18,7 @@ from outlark.detection.model import DetectorModel
 from outlark.detection.note_training import of_any_model
 from outlark.detection.scores import ScoreBlock, ScoreLayout, joined_scores
 from outlark.detection.training import Material, check_material
+from outlark.errors import InputError
 from outlark.estimators.mddkm import MDDKM
 from outlark.estimators.open_set import check_seconds
 from outlark.features.base import Frames, FrontEnd
@@ -103,7 +104,7 @@ class FrameDetector(NoteDetector):
         return self.decisions if isinstance(self.decisions, Rules) else Rules()
 
     def _fit(self, material: Material) -> "FrameModel":
-        class_model = MDDKM() if self.class_model is None else clone(self.class_model)
+        class_model = MDDKM(metric="global") if self.class_model is None else clone(self.class_model)
         front_end = HLDSFrontEnd() if self.front_end is None else clone(self.front_end)
         return fit_frames(front_end, class_model, material)
 
@@ -139,6 +140,11 @@ def fit_frames(front_end: FrontEnd, class_model: ClassModel, material: Material)
     check_material(material)
     X, y, groups = frame_samples(front_end, material.frames(front_end), material)
     fitted = class_model.fit(X, y, groups=groups)
+    if getattr(fitted, "has_log_odds_", False):
+        raise InputError(
+            "the scores of this class model are log odds, which may be negative, but frames of silence score 0; give "
+            'MDDKM(metric="global") as class_model'
+        )
     left_out = getattr(fitted, "left_out_note_scores_", None)
     of_notes = None
     if left_out is not None and all(len(scores) for scores in left_out):
