@@ -158,6 +158,28 @@ def test_an_edited_table_is_kept_when_its_recording_is_done_again(model, four, d
     assert (done / report.edited[0]).read_bytes() == mine
 
 
+class Stopped(InProcess):
+    """Ctrl-C before anything is done."""
+
+    def submit(self, bundle):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_an_edited_table_stays_in_its_place_until_another_replaces_it(model, four, done, resume):
+    edited = done / "a.wav.Table.1.selections.txt"
+    edited.write_bytes(mine := edited.read_bytes() + b"mine\n")
+    (done / "a.wav.outlark.csv").unlink()
+    task = task_for(model, done)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            run(task, find([four]), driver=Stopped(task), resume=resume)
+        assert edited.read_bytes() == mine
+    go(model, done, four, resume=resume)
+    assert edited.read_bytes() != mine
+    assert [path.read_bytes() for path in done.rglob("*.edited")] == [mine]
+
+
 def test_nothing_counts_as_edited_that_nobody_has_edited(model, four, done):
     assert go(model, done, four, combined=True).edited == []
     assert go(model, done, four, combined=True, resume=False).edited == []

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from click.testing import CliRunner
 
-from outlark.batch.journal import FILE_CHANGED, FILE_MISSING, verify
+from outlark.batch.journal import COMBINED_DIFFERS, FILE_CHANGED, FILE_MISSING, verify
 from outlark.cli.main import main
 from outlark.errors import InputError
 
@@ -82,3 +82,18 @@ def test_the_advice_loses_no_edits(out):
     first.with_name(first.name.replace(".outlark.csv", ".scores")).unlink()  # detecting again writes both anew
     said = advised(out)
     assert ".edited" in said
+
+
+def test_the_combined_table_is_checked_against_the_others(out):
+    combined = out / "combined.csv"
+    whole = combined.read_bytes()
+    for content, message in ((whole + b"mine\n", FILE_CHANGED), (None, FILE_MISSING)):
+        combined.unlink() if content is None else combined.write_bytes(content)
+        (wrong,) = ran(out, 3)[0]["wrong"]
+        assert (wrong["file"], wrong["message"]) == ("combined.csv", message)
+    combined.write_bytes(whole)
+    journal = out / ".outlark/journal.jsonl"
+    journal.write_text("".join(journal.read_text().splitlines(keepends=True)[1:]))  # a recording that it does not have
+    (wrong,) = ran(out, 3)[0]["wrong"]
+    assert (wrong["file"], wrong["message"]) == ("combined.csv", COMBINED_DIFFERS)
+    assert "run 'outlark detect' with the same options to write it anew" in advised(out)

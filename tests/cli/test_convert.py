@@ -48,6 +48,14 @@ def test_into_a_folder(table, tmp_path):
     assert (tmp_path / "out/night.labels.txt").exists()
 
 
+def test_the_output_as_an_option(table, tmp_path):
+    target = tmp_path / "night.labels.txt"
+    ran("convert", table, "-o", target)
+    assert target.exists()
+    assert "Give OUT once" in ran("convert", table, target, "-o", target, code=2).stderr
+    assert "Missing argument 'OUT'" in ran("convert", table, code=2).stderr
+
+
 def test_a_folder(table, tmp_path):
     (tmp_path / "bad.csv").write_text("start_s,end_s\n1,x\n")
     done = ran("convert", tmp_path, tmp_path / "out", "--to", "jsonl", "--json", code=3)

@@ -79,8 +79,8 @@ def test_from_a_table_with_recordings_elsewhere(clips, tmp_path):
     write_annotations(
         table, [*annotations, Annotation(start_s=0, end_s=0.1, recording="tuti-F/0.wav")], format="birdnet"
     )
-    done = ran(table, "--audio", clips, "-o", tmp_path / "m.outlark", "--format", "birdnet", "--channel", 1)
-    assert "Note: 1 annotation skipped: no label" in done.stderr
+    done = ran(table, "--audio", clips, "-o", tmp_path / "m.outlark", "--format", "birdnet", "--channel", 1, code=3)
+    assert "marks.birdnet.csv, line 9: 0.000 to 0.100 s has no label" in done.stderr
     assert {round(note["end_s"], 4) for note in model_file.load(tmp_path / "m.outlark").model_.training} == {0.1}
     failed = ran(table, "-o", tmp_path / "n.outlark", code=1)
     assert "marks.birdnet.csv, line 2: there is no recording 'cach-Z/4.wav' in" in failed.stderr
@@ -88,8 +88,8 @@ def test_from_a_table_with_recordings_elsewhere(clips, tmp_path):
 
 
 def test_warnings_of_the_library_are_told(clips, tmp_path, monkeypatch):
-    """One note of a class is enough, and nothing is warned of; what else there may be is told once."""
-    one = (clips, "-o", tmp_path / "m.outlark", "--max-examples", 1, "--json", "--force")
+    """Each of them once."""
+    one = (clips, "-o", tmp_path / "m.outlark", "--max-examples", 2, "--json", "--force")
     assert json.loads(ran(*one).stdout)["remarks"] == []
     fit = NoteDetector.fit
 

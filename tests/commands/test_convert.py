@@ -46,6 +46,12 @@ def convert(*given, **rest):
     return one
 
 
+def convert_all(*given, **rest):
+    result = conversions(*given, **rest)
+    assert not result.failed
+    return list(result.done)
+
+
 def convert_folder(*given, **rest):
     result = conversions(*given, **rest)
     return list(result.done), list(result.failed)
@@ -263,3 +269,52 @@ def test_clips_from_a_raven_table_hold_what_was_analysed(tmp_path):
     (clip,), uncut = cut(chosen.choices, tmp_path / "clips")
     assert not uncut
     assert read(tmp_path / "clips" / clip.file)[0].std() > 0.01  # the mean of both, as training reads it
+
+
+# ------------------------------------------------------ files about several recordings
+
+
+@pytest.fixture
+def of_two(tmp_path):
+    each = [(at, f"{site}/1.wav") for at in (0, 1) for site in "AB"]
+    marks = [Annotation(start_s=at, end_s=at + 0.5, label="song", recording=name) for at, name in each]
+    write_annotations(tmp_path / "all.csv", marks, format="csv")
+    return tmp_path / "all.csv"
+
+
+def test_a_format_that_cannot_name_recordings_takes_one_only(of_two, tmp_path):
+    with pytest.raises(InputError, match=r"2 recordings .*A/1.wav, B/1.wav.* folder"):
+        convert(of_two, tmp_path / "all.labels.txt")
+    assert not (tmp_path / "all.labels.txt").exists()
+
+
+@pytest.mark.parametrize("name", ["audacity", "raven", "jsonl"])
+@pytest.mark.parametrize("made", [False, True])
+def test_into_a_folder_goes_one_file_for_each_recording(of_two, tmp_path, name, made):
+    out = tmp_path / "out"
+    if made:
+        out.mkdir()
+    done = convert_all(of_two, f"{out}/", to=name)
+    suffix = FORMATS[name].suffix
+    assert [one.target for one in done] == [out / f"A/1.wav{suffix}", out / f"B/1.wav{suffix}"]
+    for one in done:
+        assert [m.start_s for m in read_annotations(one.target).annotations] == [0, 1]
+
+
+def test_recordings_known_by_their_paths_stay_within_the_folder(tmp_path):
+    names = ["/disk/A/1.wav", "/disk/B/1.wav", "../2.wav"]
+    marks = [Annotation(start_s=0, end_s=1, label="song", recording=name) for name in names]
+    write_annotations(tmp_path / "all.csv", marks, format="csv")
+    done = convert_all(tmp_path / "all.csv", f"{tmp_path / 'out'}/", to="audacity")
+    assert [str(one.target.relative_to(tmp_path / "out")) for one in done] == [
+        "2.wav.labels.txt", "disk/A/1.wav.labels.txt", "disk/B/1.wav.labels.txt",
+    ]  # fmt: skip
+
+
+def test_a_folder_with_a_file_about_several_recordings(of_two, tmp_path):
+    (tmp_path / "in").mkdir()
+    of_two.rename(tmp_path / "in/all.csv")
+    done = convert_all(tmp_path / "in", tmp_path / "out", to="audacity")
+    assert [one.target.relative_to(tmp_path / "out").as_posix() for one in done] == [
+        "A/1.wav.labels.txt", "B/1.wav.labels.txt",
+    ]  # fmt: skip

@@ -279,12 +279,11 @@ def test_marks_that_are_no_examples(tmp_path):
     write_annotations(tmp_path / "night.csv", [*annotations, *more], format="csv")
     found = find_examples([tmp_path / "night.csv"])
     assert len(found.notes) == len(annotations) + 1
+    assert len(found.refused[tmp_path / "night.csv"]) == 2  # neither label nor verdict, and no duration
     assert found.remarks == (
-        "1 annotation skipped: no label",
         "1 annotation skipped: verdict unknown",
         "1 annotation skipped: verdict ambiguous",
         "1 annotation skipped: verdict silence",
-        "1 annotation skipped: no duration",
         f"night.wav at {annotations[0].start_s:.3f} s is labelled both 'tuti-F' and 'wren'; keep one of them",
     )
 
@@ -480,3 +479,39 @@ def test_labels_that_are_numbers_are_doubted(tmp_path):
     assert remark == (
         "the labels are numbers: 1 (2); are these classes of notes? If not, choose another --label-column"
     )
+
+
+# -------------------------------------------------------------------- remarks
+
+
+def told_of(folder, annotations):
+    write_annotations(folder / "night.csv", annotations, format="csv")
+    return learn(find_examples([folder / "night.csv"])).remarks
+
+
+def test_a_class_with_a_single_example_is_told(tmp_path):
+    annotations = recording(tmp_path)
+    one = next(i for i, annotation in enumerate(annotations) if annotation.label == "tuti-F")
+    rest = [annotation for annotation in annotations if annotation.label != "tuti-F"]
+    said = "a single example of 'tuti-F': its threshold could not be tested on an example that was left out; give more"
+    assert any(remark.startswith(said) for remark in told_of(tmp_path, [annotations[one], *rest]))
+    assert not any("single example" in remark for remark in told_of(tmp_path, annotations))
+
+
+def test_frequency_limits_that_were_read_are_told(tmp_path):
+    annotations = recording(tmp_path)
+    boxes = [dataclasses.replace(annotation, low_hz=500.0, high_hz=4000.0) for annotation in annotations[:2]]
+    said = (
+        "2 annotations have frequency limits, which are kept with the examples but do not narrow what the model hears"
+    )
+    assert said in told_of(tmp_path, [*boxes, *annotations[2:]])
+    assert not any("frequency limits" in remark for remark in told_of(tmp_path, annotations))
+
+
+def test_a_label_that_is_a_verdict_is_named_with_file_and_line(tmp_path):
+    annotations = recording(tmp_path)
+    wrong = dataclasses.replace(annotations[1], label="Unknown")
+    with pytest.raises(InputError) as caught:
+        told_of(tmp_path, [annotations[0], wrong, *annotations[2:]])
+    assert f"{tmp_path / 'night.csv'}, line 3: 'Unknown' at {wrong.start_s:.3f} s" in str(caught.value)
+    assert "rename the label" in str(caught.value)

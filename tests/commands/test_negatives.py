@@ -70,11 +70,11 @@ def test_two_minuses_are_not_the_class_that_has_one(folder):
 def test_a_minus_counts_whatever_the_verdict_was(folder, verdict):
     """Who writes a minus over what was found leaves the verdict as it is."""
     found = found_in(
-        table(folder / "t.csv", (0, 0.1, "buzz"), (0.3, 0.4, "-buzz", verdict), (0.5, 0.6, "a", "unknown"))
+        table(folder / "t.csv", (0, 0.1, "buzz"), (0.3, 0.4, "-buzz", verdict), (0.5, 0.6, "a", "ambiguous"))
     )
     assert [n.label for n in found.negatives] == ["buzz"]
     assert found.labels == ["buzz"]
-    assert "1 annotation skipped: verdict unknown" in found.remarks
+    assert "1 annotation skipped: verdict ambiguous" in found.remarks
 
 
 @pytest.mark.parametrize("format", ["raven", "audacity", "csv", "jsonl", "kaleidoscope", "birdnet"])
@@ -105,7 +105,7 @@ def test_folders_of_clips(folder):
 def test_files_of_negatives(folder):
     examples = found_in(table(folder / "t.csv", (0, 0.1, "buzz")))
     path = table(folder / "n.csv", (0.3, 0.4, "buzz", "ambiguous"), (0.5, 0.6, "-buzz"), (0.7, 0.8, "wren"))
-    found = with_negatives(examples, find_examples([path], any_verdict=True), {"buzz"})
+    found = with_negatives(examples, find_examples([path], any_verdict=True), {"buzz"}, chosen=True)
     assert [(n.label, n.annotation.start_s) for n in found.negatives] == [("buzz", 0.3), ("buzz", 0.5)]
     assert found.remarks[-1] == "1 negative skipped: there is no class 'wren'"
     with pytest.raises(InputError, match=r"the negatives are of 'wren', which is not a class; the classes are buzz"):

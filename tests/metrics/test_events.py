@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from outlark.metrics import Events, event_f, match_events, onset_offset_errors
+from outlark.metrics.events import split_and_merged
 
 # A busy machine is no failure.
 patient = settings(deadline=None, max_examples=40)
@@ -263,3 +264,19 @@ def test_events_keep_their_unit_and_cannot_change():
         some.starts[0] = 0
     late = Events(np.array([6], dtype=np.uint16), np.array([8], dtype=np.uint16), ["a"])
     assert onset_offset_errors(late, some).onsets.tolist() == [-1]
+
+
+@patient
+@given(events, events)
+def test_split_and_merged_are_counted_one_by_one(reference, estimated):
+    def several(spans, others, label):
+        """How many spans hold two or more middles of others."""
+        middles = [
+            (a + b) / 2 for a, b, name in zip(others.starts, others.ends, others.labels, strict=True) if name == label
+        ]
+        own = [(a, b) for a, b, name in zip(spans.starts, spans.ends, spans.labels, strict=True) if name == label]
+        return sum(sum(a <= middle < b for middle in middles) > 1 for a, b in own)
+
+    split, merged = split_and_merged(reference, estimated, "ab")
+    assert split.tolist() == [several(reference, estimated, label) for label in "ab"]
+    assert merged.tolist() == [several(estimated, reference, label) for label in "ab"]

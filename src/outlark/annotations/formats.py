@@ -58,6 +58,10 @@ class Format:
     #: Which annotations are written; None for all.
     keeps: Callable[[Annotation], bool] | None = None
     has_labels: bool = True
+    #: Whether a file can be about several recordings.
+    names_recordings: bool = True
+    #: Whether rows without a label are usual: gaps between notes, or what a program found and did not name.
+    has_unlabelled: bool = False
     #: Whether it has room for `About`.
     holds_about: bool = False
     #: Whether its program opens a recording from its path in the file.
@@ -79,7 +83,10 @@ class Format:
 
 def _of_crowsetta(name: str, suffix: str, what: str, endings: tuple[str, ...] = ()) -> Format:
     read = extras.crowsetta_reader(name)
-    return Format(name=name, suffix=suffix, what=what, endings=endings, read=read, extra="formats", package="crowsetta")
+    return Format(
+        name=name, suffix=suffix, what=what, endings=endings, read=read, has_unlabelled=True, extra="formats",
+        package="crowsetta",
+    )  # fmt: skip
 
 
 #: All formats by name.
@@ -93,13 +100,13 @@ FORMATS: dict[str, Format] = {
         Format(
             name="audacity", suffix=".labels.txt", what="Audacity label track",
             read=other_programs.read_audacity, write=other_programs.write_audacity,
-            recognises=other_programs.recognises_audacity, keeps=is_sound,
+            recognises=other_programs.recognises_audacity, keeps=is_sound, names_recordings=False,
         ),
         Format(
             name="kaleidoscope", suffix=".kaleidoscope.csv", what="Kaleidoscope's table of detections",
             read=other_programs.read_kaleidoscope, write=other_programs.write_kaleidoscope,
             recognises=lambda first: first.keys >= {"in_file", "offset", "duration"}, keeps=is_sound,
-            opens_recordings=True,
+            opens_recordings=True, has_unlabelled=True,
         ),
         Format(
             name="birdnet", suffix=".birdnet.csv", what="BirdNET-Analyzer's CSV",
@@ -111,7 +118,7 @@ FORMATS: dict[str, Format] = {
             name="dcase", suffix=".dcase.csv", what="DCASE few-shot events: annotations are read, predictions written",
             read=other_programs.read_dcase, write=other_programs.write_dcase,
             recognises=lambda first: first.keys >= {"audiofilename", "starttime", "endtime"}, keeps=is_known,
-            has_labels=False,
+            has_labels=False, has_unlabelled=True,
         ),
         Format(
             name="csv", suffix=".outlark.csv", what="outlark's CSV; also reads other CSV files",

@@ -5,10 +5,12 @@ recording has a line for each of its parts first. The last line about a recordin
 because of a power cut or a full disk, or that repeats a key, is ignored: the recording is then done again.
 """
 
+import csv
 import hashlib
 import json
 import os
 import re
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,7 +22,7 @@ from typing import IO, Any, NamedTuple
 
 from outlark.batch.task import WORK_FOLDER, Fingerprint, Sources, Task
 from outlark.errors import InputError, ModelFileError
-from outlark.files.io import NOT_REGULAR, is_endless, is_url, mark_of, sync_folders, without_doubles
+from outlark.files.io import NOT_REGULAR, is_endless, is_url, mark_of, sync_folders, without_doubles, written_aside
 
 #: The journal within an output folder, which it marks as that of a run.
 JOURNAL = Path(WORK_FOLDER, "journal.jsonl")
@@ -213,26 +215,68 @@ class Verified(NamedTuple):
 
 
 FILE_MISSING, FILE_CHANGED = "is missing", "is not what the run wrote"
+COMBINED_DIFFERS = "does not have the same rows as the annotation files of the recordings"
 
 
 def verify(output: str | Path, watch: Callable[[int, int], None] = lambda done, total: None) -> Verified:
-    """Compare every file that the journal of an output folder lists with its digest; nothing is modified.
+    """Compare every file that the journal of an output folder lists, and the combined one, with its digest.
 
-    `watch` gets the number of recordings checked so far, and of all.
+    The rows of the combined file have to be those of the others. Nothing is modified. `watch`
+    gets the number of recordings checked so far, and of all.
     """
     done, wrong = done_in(output), []
     for number, (name, entry) in enumerate(done.items(), start=1):
         for file, digest in entry["outputs"].items():
-            try:
-                message = None if file_sha256(Path(output, file)) == digest else FILE_CHANGED
-            except FileNotFoundError:
-                message = FILE_MISSING
-            except OSError as error:
-                message = f"cannot be read ({error.strerror})"
+            message = _wrong(Path(output, file), digest)
             if message is not None:
                 wrong.append(WrongFile(name, file, message))
         watch(number, len(done))
+    wrong += _wrong_combined(Path(output), done, wrong)
     return Verified(len(done), sum(len(entry["outputs"]) for entry in done.values()), wrong)
+
+
+def _wrong(path: Path, digest: str) -> str | None:
+    """What is wrong with a file of results."""
+    try:
+        return None if file_sha256(path) == digest else FILE_CHANGED
+    except FileNotFoundError:
+        return FILE_MISSING
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+
+
+def _wrong_combined(
+    output: Path, done: Mapping[str, Mapping[str, Any]], wrong: Iterable[WrongFile]
+) -> Iterator[WrongFile]:
+    """What is wrong with the combined file; its rows are compared if all others are as they were written."""
+    from outlark.annotations.formats import COMBINED, FORMATS  # slow to import
+
+    noted, suffix = Path(output, WORK_FOLDER, f"{COMBINED}.sha256"), FORMATS["csv"].suffix
+    if not noted.is_file():
+        return
+    message = _wrong(output / COMBINED, noted.read_text(encoding="ascii"))
+    if message is None and not any(one.file.endswith(suffix) for one in wrong):
+        tables = [output / file for entry in done.values() for file in entry["outputs"] if file.endswith(suffix)]
+        message = None if _has_rows_of(output / COMBINED, tables) else COMBINED_DIFFERS
+    if message is not None:
+        yield WrongFile("", COMBINED, message)
+
+
+def _has_rows_of(combined: Path, tables: Iterable[Path]) -> bool:
+    """Whether the rows are those of the tables, one after the other; columns that it does not have do not count."""
+    with _rows(combined) as own:
+        columns = list(own.fieldnames or ())
+        for table in tables:
+            with _rows(table) as rows:
+                if any({name: row.get(name) for name in columns} != next(own, None) for row in rows):
+                    return False
+        return next(own, None) is None
+
+
+@contextmanager
+def _rows(table: Path) -> Iterator["csv.DictReader[str]"]:
+    with table.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
+        yield csv.DictReader(file)
 
 
 # ----------------------------------------------------------------- edited files
@@ -243,9 +287,10 @@ EDITED_SUFFIX = ".edited"
 
 
 def keep_edited(task: Task, entries: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Rename the annotation files that the task replaces and that are not what the journal says; their new names.
+    """Keep the annotation files that the task replaces and that are not what the journal says; their new names.
 
-    `entries` are the lines of the journal about the recordings that are done again.
+    They stay where they are, too, until the new ones are complete: a run may be interrupted. `entries` are
+    the lines of the journal about the recordings that are done again.
     """
     from outlark.annotations.formats import FORMATS  # slow to import
 
@@ -259,13 +304,26 @@ def keep_edited(task: Task, entries: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def keep_if_edited(path: Path, digest: str) -> list[Path]:
-    """Rename a file that is not the one that was written; its new path, if so."""
-    if not path.is_file() or file_sha256(path) == digest:
+    """Give a file that is not the one that was written a second name; that one, if so."""
+    if not path.is_file() or (now := file_sha256(path)) == digest:
         return []
     names = (f"{path.name}{'' if number == 1 else f'.{number}'}{EDITED_SUFFIX}" for number in count(1))
-    kept = next(free for free in map(path.with_name, names) if not free.exists())
-    os.rename(path, kept)
-    return [kept]
+    for kept in map(path.with_name, names):
+        if not kept.exists():
+            _copy(path, kept)
+            return [kept]
+        if file_sha256(kept) == now:  # of a run that was interrupted
+            return [kept]
+    raise AssertionError  # names do not end
+
+
+def _copy(path: Path, kept: Path) -> None:
+    """A second name of a file, or where file systems have no such thing a copy of it."""
+    try:
+        os.link(path, kept)
+    except OSError:
+        with written_aside(kept) as aside:
+            shutil.copy2(path, aside)
 
 
 # --------------------------------------------------------- digests, fingerprints

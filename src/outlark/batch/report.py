@@ -160,7 +160,7 @@ def write_combined(task: Task, tables: Sequence[Path]) -> Path:
 
 
 def _keep_edited_combined(task: Task) -> list[str]:
-    """Rename the combined file if somebody has edited it; its new name, if so."""
+    """Keep the combined file if somebody has edited it; its new name, if so."""
     noted = _digest_of_combined(task)
     if not noted.is_file():
         return []

@@ -11,7 +11,8 @@ from outlark.cli.terminal import finish
 
 @click.command()
 @click.argument("source", metavar="IN", type=click.Path())
-@click.argument("target", metavar="OUT", type=click.Path())
+@click.argument("target", metavar="OUT", required=False, type=click.Path())
+@click.option("--output", "-o", type=click.Path(), help="The same as OUT.")
 @options.format_option("--from", "format", help="Format of IN. Default: recognised from content and name.")
 @click.option(
     "--to",
@@ -21,12 +22,18 @@ from outlark.cli.terminal import finish
 @options.reading
 @click.option("--force", is_flag=True, help="Replace existing files. IN itself is never overwritten.")
 @options.reporting
-def command(source: str, target: str, force: bool, **given: Any) -> None:
+def command(source: str, target: str | None, output: str | None, force: bool, **given: Any) -> None:
     """Convert the annotation file IN to another format, write it to OUT, and report what is lost.
 
-    If IN is a folder, all annotation files in it and its subfolders are converted into the folder OUT. With --audio,
+    If IN is a folder, all annotation files in it and its subfolders are converted into the folder OUT. If OUT is a
+    folder (there, or with a slash at its end), a file about several recordings becomes one file for each. With --audio,
     annotations get the name and the sample rate of their recordings.
     """
+    if target is not None and output is not None:
+        raise click.UsageError("Give OUT once, with -o or without.")
+    target = target or output
+    if target is None:
+        raise click.UsageError("Missing argument 'OUT'.")
     if Path(source).is_dir() and given["to"] is None:
         raise click.UsageError("IN is a folder; give the format of the new files with --to")
     from outlark.commands.convert import convert

@@ -197,7 +197,7 @@ def _with_negatives(examples: "Examples", given: Mapping[str, Any], classes: Seq
     if not given["negatives"]:
         return examples
     found = find_examples(given["negatives"], any_verdict=True, of_models=True, **_reading(given))
-    return with_negatives(examples, found, set(classes))
+    return with_negatives(examples, found, set(classes), chosen=bool(given["classes"]))
 
 
 def _reading(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,8 +19,16 @@ from outlark.audio.clips import storage, write_clip
 from outlark.audio.header import RecorderTime
 from outlark.audio.recording import PartReader, Recording
 from outlark.audio.sound_files import SoundFiles
-from outlark.commands.tables import by_origin, check_labels, named_tables, passed_over, recording_of, without_copies
-from outlark.commands.train.examples import skipped_in_words, spread_evenly
+from outlark.commands.tables import (
+    by_origin,
+    check_labels,
+    named_tables,
+    passed_over,
+    recording_of,
+    skipped_in_words,
+    without_copies,
+)
+from outlark.commands.train.examples import spread_evenly
 from outlark.errors import InputError, OutlarkError, Problem
 from outlark.estimators.open_set import check_seconds
 from outlark.plain_text import Line, ProgressCallback, Remark, number_of, on_failures

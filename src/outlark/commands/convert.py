@@ -14,9 +14,9 @@ from outlark.annotations.annotation import is_sound
 from outlark.annotations.formats import COMBINED, WRITTEN, format_of_name
 from outlark.audio.recording import Recording
 from outlark.audio.sound_files import RecordingName, SoundFiles, recording_of_table
-from outlark.commands.tables import recording_of, tables_in, without_copies
+from outlark.commands.tables import TableFiles, recording_of, tables_in, without_copies
 from outlark.errors import AnnotationError, AudioError, InputError, OutlarkError, Problem
-from outlark.plain_text import Alert, Line, Remark, TextTable, number_of, on_refused
+from outlark.plain_text import Alert, Line, Remark, TextTable, listing, number_of, on_refused
 from outlark.segments import KNOWN
 from outlark.version import __version__
 
@@ -102,49 +102,96 @@ def convert(
     folders of recordings in `audio`, annotations get the name and sample rate of their recording, and Raven's begin
     times run over all recordings in the order of their names. An existing file is replaced only if `replace_target`,
     and never if it is the source. If `outlark detect` wrote several formats into a folder, the most complete one is
-    converted, or the one that `format` says.
+    converted, or the one that `format` says. In a target that is a folder, or ends in a slash, each recording gets a
+    file.
     """
+    is_folder = os.fspath(target).endswith(("/", os.sep))
     source, target, sounds = Path(source), Path(target), SoundFiles(audio)
     if source.is_dir():
         if to is None:
             raise InputError("IN is a folder; give the format of the new files with --to")
-        return _convert_folder(source, target, to, format, label_column, sounds, replace_target)
-    if target.is_dir() and to is not None:
-        target /= recording_of_table(source.name) + FORMATS[to].suffix
+        found = tables_in(source, within=True, format=format, label_column=label_column)
+        failed = [file for file in found.unread if format is None or not _is_readable(Path(file.where))]
+        pieces = _pieces(_converted_of(found, source), source, FORMATS[to].suffix)
+        return _convert_all(pieces, target, to, sounds, replace_target, failed)
+    table = read_annotations(source, format=format, label_column=label_column)
+    if to is not None and (is_folder or target.is_dir()):
+        return _convert_all(_pieces([table], source.parent, FORMATS[to].suffix), target, to, sounds, replace_target, [])
     to = to or format_of_name(target.name)
     if to is None:
         raise InputError(
             f"the name {target.name!r} does not determine the format; give one (--to) of {', '.join(WRITTEN)}"
         )
     _check_target(target, [source], replace_target)
-    table = read_annotations(source, format=format, label_column=label_column)
+    _check_names(table, to)
     return Conversions([_converted(table, target, to, sounds)])
 
 
-def _convert_folder(
-    source: Path,
-    target: Path,
-    to: str,
-    format: str | None,
-    label_column: str | int | None,
-    sounds: SoundFiles,
-    replace_target: bool,
-) -> Conversions:
-    found = tables_in(source, within=True, format=format, label_column=label_column)
+def _check_names(table: Table, to: str) -> None:
+    """Refuse to put several recordings into one file that cannot tell them apart."""
+    names = sorted({str(annotation.recording) for annotation in table.annotations})
+    if len(names) > 1 and not FORMATS[to].names_recordings:
+        raise InputError(
+            f"{table.path} is about {len(names)} recordings ({listing(names)}), and a file of the format {to} cannot "
+            f"say which; give a folder, in which each recording gets a file, such as labels/ with --to {to}"
+        )
+
+
+def _converted_of(found: TableFiles, folder: Path) -> list[Table]:
+    """The files of a folder that are to be converted."""
     if not found.tables:
         why = f" ({found.unread[0].message})" if found.unread else ""
         raise InputError(
-            f"{source} contains no readable annotation files{why}; give an annotation file, or a folder of them"
+            f"{folder} contains no readable annotation files{why}; give an annotation file, or a folder of them"
         )
+    # the combined file of a run repeats the rows of the others
+    of_run = [table for table in found.tables if table.path.name == COMBINED and table.about]
+    return [table for table in found.tables if len(found.tables) == 1 or table not in of_run]
+
+
+def _pieces(tables: Iterable[Table], folder: Path, suffix: str) -> dict[str, list[Table]]:
+    """The names of new files, and what is to be in them: of a file about several recordings one file for each."""
     of_name: dict[str, list[Table]] = defaultdict(list)
-    for table in found.tables:
-        if table.path.name == COMBINED and table.about and len(found.tables) > 1:
-            continue  # repeats the rows of the other files of a run
-        of_name[recording_of_table(table.path.relative_to(source).as_posix()) + FORMATS[to].suffix].append(table)
-    targets = {name: _only(tables, name) for name, tables in of_name.items()}
+    for table in tables:
+        within = table.path.relative_to(folder)
+        of_recording: dict[str | None, list[Annotation]] = defaultdict(list)
+        for annotation in table.annotations:
+            of_recording[annotation.recording].append(annotation)
+        if len(of_recording) < 2:
+            of_name[recording_of_table(within.as_posix()) + suffix].append(table)
+            continue
+        first = table
+        for recording in sorted(of_recording, key=str):
+            name = recording_of_table(within.name) if recording is None else _below(recording)
+            piece = replace(first, annotations=tuple(of_recording[recording]))
+            of_name[(within.parent / name).as_posix() + suffix].append(piece)
+            first = replace(table, remarks=(), refused=())  # said once
+    return of_name
+
+
+def _below(recording: str) -> str:
+    """The path of a recording, within a folder.
+
+    >>> _below("../site/1.wav"), _below("D:\\\\site\\\\1.wav"), _below("/disk/1.wav")
+    ('site/1.wav', 'site/1.wav', 'disk/1.wav')
+    """
+    parts = recording.replace("\\", "/").split("/")
+    return "/".join(part for part in parts if part not in ("", ".", "..") and not part.endswith(":"))
+
+
+def _convert_all(
+    pieces: Mapping[str, Sequence[Table]],
+    target: Path,
+    to: str,
+    sounds: SoundFiles,
+    replace_target: bool,
+    failed: list[Problem],
+) -> Conversions:
+    targets = {name: _only(tables, name) for name, tables in pieces.items()}
+    sources = [table.path for tables in pieces.values() for table in tables]
     for name in targets:
-        _check_target(target / name, [table.path for table in found.tables], replace_target)
-    done, failed = [], [file for file in found.unread if format is None or not _is_readable(Path(file.where))]
+        _check_target(target / name, sources, replace_target)
+    done = []
     for name, table in targets.items():
         try:
             (target / name).parent.mkdir(parents=True, exist_ok=True)

@@ -35,12 +35,22 @@ from outlark.commands.evaluation import (
     is_span,
     measures,
 )
-from outlark.commands.tables import Named, by_origin, check_labels, named_tables, passed_over, without_copies
+from outlark.commands.tables import (
+    Named,
+    by_origin,
+    check_labels,
+    labelled_by_hand,
+    named_tables,
+    passed_over,
+    point_rows,
+    unlabelled_rows,
+    without_copies,
+)
 from outlark.detection.detector import NoteDetector
 from outlark.detection.scores_file import load_scores
 from outlark.errors import AnnotationError, AudioError, InputError
 from outlark.model_file import scoring_sha256
-from outlark.plain_text import Line, ProgressCallback, Remark, TextTable, listing, number_of, on_refused
+from outlark.plain_text import Line, ProgressCallback, Remark, TextTable, listed, listing, number_of, on_refused
 from outlark.segments import SILENCE
 from outlark.version import __version__
 
@@ -115,6 +125,8 @@ class EvaluationResult:
         yield self._classes()
         yield ""
         yield self._events()
+        split, merged = int(self.measured.split.sum()), int(self.measured.merged.sum())
+        yield f"{number_of(split, 'note')} found in pieces; {number_of(merged, 'detection')} over several notes"
         yield ""
         confusion = self.measured.notes.confusion
         rows = zip(confusion.row_labels, confusion.counts.tolist(), strict=True)
@@ -291,8 +303,9 @@ def match_tables(
     remarks, refused = list[str](), list[str]()
     found_tables = named_tables(Path(detections), None, remarks, refused)
     both = found_tables, named_tables(Path(truth), label_column, remarks, refused)
-    told = _told_apart(*both, Path(detections), Path(truth), corrected, remarks)
-    found, true = (_side(Path(path), own, remarks) for path, own in zip((detections, truth), told, strict=True))
+    by_model, by_people = _told_apart(*both, Path(detections), Path(truth), corrected, remarks)
+    found = _side(Path(detections), by_model, remarks)
+    true = _side(Path(truth), _as_written(by_people, remarks, refused), remarks)
     if not true.annotations:
         raise InputError(f"{truth} contains no annotations; give an annotation file, or a folder of them")
     partners = _paired(true, found, remarks)
@@ -387,6 +400,15 @@ def _told_apart(
     return without_copies(by_model or found), without_copies(true)
 
 
+def _as_written(tables: Sequence[Named], remarks: list[str], refused: list[str]) -> list[Named]:
+    """The truth with the labels that people gave to unknown sounds; rows that do not count as notes are named."""
+    remarks += listed([row for table, _ in tables for row in unlabelled_rows(table)])
+    refused += [row for table, _ in tables for row in point_rows(table)]
+    return [
+        (replace(table, annotations=tuple(map(labelled_by_hand, table.annotations))), name) for table, name in tables
+    ]
+
+
 def _check_order(found: Sequence[Named], detections: Path, truth: Path) -> None:
     """Refuse arguments that are swapped: detections of a model in place of the truth, and the other way round."""
     # the output folder may lie within that of the annotations
@@ -442,8 +464,8 @@ def _length(sound: Path) -> float | None:
 def _unscored(recordings: Sequence[Compared]) -> list[str]:
     truth = [m for recording in recordings for m in recording.truth if m.verdict != SILENCE]
     answers = [m for recording in recordings for m in recording.found if is_answer(m)]
-    points = sum(not is_span(annotation) for annotation in (*truth, *answers))
-    said = [f"{number_of(points, 'point')} ignored: no duration"] if points else []
+    points = sum(not is_span(annotation) for annotation in answers)
+    said = [f"{number_of(points, 'detection')} ignored: no duration"] if points else []
     blank = sum(is_span(annotation) and not is_answer(annotation) for annotation in truth)
     if blank:
         said.append(f"{number_of(blank, 'true annotation')} without a label; detections there count neither way")

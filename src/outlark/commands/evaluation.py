@@ -30,6 +30,7 @@ from outlark.metrics import (
     note_labels,
     onset_offset_errors,
 )
+from outlark.metrics.events import split_and_merged
 from outlark.metrics.windows import f_of_counts
 from outlark.segments import AMBIGUOUS, KNOWN, REST, SILENCE
 
@@ -57,7 +58,8 @@ class Evaluation:
 
     `windows` are 5 ms long. `notes` are the true ones, each with the label that most of its windows received. `events`
     are matched at each IoU; `dcase` by the rule of DCASE task 5 (IoU above 0.3; detections at annotations without a
-    label are not false). `errors` are those of the first IoU, for each class.
+    label are not false). `errors` are those of the first IoU, for each class; `split` and `merged` count notes
+    that were found in pieces, and detections that join several notes.
     """
 
     classes: tuple[str, ...]
@@ -68,6 +70,8 @@ class Evaluation:
     events: dict[float, EventScores]
     dcase: EventScores
     errors: dict[str, TimeErrors]
+    split: NDArray[np.int64]
+    merged: NDArray[np.int64]
 
     @property
     def all_errors(self) -> TimeErrors:
@@ -111,6 +115,8 @@ def evaluate(
         events={iou: _sum(part.events[i] for part in parts) for i, iou in enumerate(ious)},
         dcase=_sum(part.dcase for part in parts),
         errors={label: _together([part.errors[c] for part in parts]) for c, label in enumerate(classes)},
+        split=np.sum([part.split for part in parts], axis=0),
+        merged=np.sum([part.merged for part in parts], axis=0),
     )
 
 
@@ -134,11 +140,14 @@ class _Part(NamedTuple):
     events: list[EventScores]
     dcase: EventScores
     errors: list[TimeErrors]
+    split: NDArray[np.int64]
+    merged: NDArray[np.int64]
 
 
 def _measured(recording: Compared, classes: Sequence[str], ious: Sequence[float]) -> _Part:
     notes, unnamed, answers = _sorted_out(recording)
     reference, estimated = _both_sides(notes, unnamed, answers, classes)
+    split, merged = split_and_merged(reference, estimated, classes)
     windows, votes = _windows(recording.duration_s, notes, answers, unnamed, classes)
     return _Part(
         windows=windows,
@@ -146,6 +155,8 @@ def _measured(recording: Compared, classes: Sequence[str], ious: Sequence[float]
         events=[event_f(reference, estimated, iou, classes=classes) for iou in ious],
         dcase=event_f(reference, _events(answers), DCASE_IOU, _events(unnamed), classes=classes),
         errors=[onset_offset_errors(_of(reference, label), _of(estimated, label), ious[0]) for label in classes],
+        split=split,
+        merged=merged,
     )
 
 
@@ -260,6 +271,8 @@ def measures(evaluation: Evaluation) -> Measures:
     for iou, events in evaluation.events.items():
         found |= _of_events("event_{}" + f"_iou_{iou:g}", events)
     found |= _of_events("dcase_{}", evaluation.dcase)
+    for name, counts in (("split_notes", evaluation.split), ("merging_detections", evaluation.merged)):
+        found[name] = {**_by_class(evaluation, counts), POOLED: int(counts.sum())}
     errors = {**evaluation.errors, POOLED: evaluation.all_errors}
     for i, edge in enumerate(("onset", "offset")):
         found[f"{edge}_error_ms"] = _plain({label: 1000 * of.median_absolute[i] for label, of in errors.items()})

@@ -1,7 +1,8 @@
 """The annotation files of a folder: which there are, which a model made, and which repeat others."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from outlark.annotations import FORMATS, Annotation, Table, read_annotations
@@ -18,6 +19,8 @@ from outlark.annotations.other_programs import ends_in_score
 from outlark.audio.sound_files import SoundFiles, files_within, recording_of_table
 from outlark.batch.journal import JOURNAL
 from outlark.errors import AnnotationError, InputError, Problem
+from outlark.plain_text import number_of
+from outlark.segments import KNOWN, SILENCE, UNKNOWN
 
 #: Starts the reason of a row that somebody annotated in the review page.
 BY_HAND = "by hand"
@@ -100,6 +103,20 @@ def named_tables(path: Path, label_column: str | int | None, remarks: list[str],
     return [(table, recording_of_table(table.path.relative_to(path).as_posix())) for table in found.tables]
 
 
+def remarks_on(tables: Sequence[Table]) -> list[str]:
+    """The remarks on the files, each once."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for table in tables:
+        for remark in table.remarks:
+            names[remark].append(table.path.name)
+    return [f"{own[0] if len(own) == 1 else f'{len(own)} files'}: {remark}" for remark, own in names.items()]
+
+
+def skipped_in_words(reasons: Mapping[str, int]) -> list[str]:
+    """How many annotations were skipped for each reason."""
+    return [f"{number_of(n, 'annotation')} skipped: {why}" for why, n in reasons.items() if n]
+
+
 # ------------------------------------------------------- made by a model or by a person
 
 
@@ -142,6 +159,64 @@ def _is_detection(annotation: Annotation) -> bool:
 
 def _is_in_a_run(path: Path) -> bool:
     return any((folder / JOURNAL).is_file() for folder in path.absolute().parents)
+
+
+# ------------------------------------------------------------- rows that a person wrote
+
+
+def labelled_by_hand(annotation: Annotation) -> Annotation:
+    """Without the verdict of a sound that no class accepts, if it has a label: a person gave it.
+
+    >>> labelled_by_hand(Annotation(start_s=0, end_s=1, label="song", verdict="unknown")).verdict is None
+    True
+    """
+    if annotation.label is None or annotation.verdict not in (UNKNOWN, SILENCE):
+        return annotation
+    return replace(annotation, verdict=None)
+
+
+def is_unlabelled(annotation: Annotation, table: Table) -> bool:
+    """Whether a person left the label of a row blank; what a program found and did not name does not count."""
+    by_program = FORMATS[table.format].has_unlabelled or (annotation.score is not None and "version" not in table.about)
+    is_blank = annotation.label is None or not annotation.label.strip()
+    return is_blank and annotation.verdict in (None, KNOWN) and not by_program
+
+
+def is_point(annotation: Annotation) -> bool:
+    """Whether a label has no duration."""
+    return annotation.label is not None and annotation.start_s == annotation.end_s
+
+
+def is_unclear(annotation: Annotation, table: Table) -> bool:
+    """Whether a person wrote a row that cannot be used: without a label or duration."""
+    return is_unlabelled(annotation, table) or is_point(annotation)
+
+
+def unclear_rows(table: Table) -> list[str]:
+    """Where rows are that cannot be used, and what to do."""
+    return [*unlabelled_rows(table), *point_rows(table)]
+
+
+def file_and_line(table: Table, annotation: Annotation) -> str:
+    """Where a row is, for messages."""
+    return f"{table.path}" if annotation.line is None else f"{table.path}, line {annotation.line}"
+
+
+def unlabelled_rows(table: Table) -> list[str]:
+    """Where the rows are whose label a person left blank, and what to do; a single line if no row has a label."""
+    rows = [annotation for annotation in table.annotations if is_unlabelled(annotation, table)]
+    if len(rows) > 1 and len(rows) == len(table.annotations):
+        todo = "name the column of the labels (--label-column), or write the class of each note"
+        return [f"{table.path}: none of its {len(rows)} rows has a label; {todo}"]
+    todo = "write its class there, or delete the row"
+    return [f"{file_and_line(table, m)}: {m.start_s:.3f} to {m.end_s:.3f} s has no label; {todo}" for m in rows]
+
+
+def point_rows(table: Table) -> list[str]:
+    """Where labels without a duration are, and what to do."""
+    todo = "mark the note from its start to its end, or delete the row"
+    rows = [annotation for annotation in table.annotations if is_point(annotation)]
+    return [f"{file_and_line(table, m)}: {m.label!r} at {m.start_s:.3f} s has no duration; {todo}" for m in rows]
 
 
 # --------------------------------------------------------- files that repeat others

@@ -356,6 +356,34 @@ def _assign(row: Ints, column: Ints, iou: Floats) -> NDArray[np.bool_]:
     return np.isin(row * n_columns + column, (taken[0] * n_columns + taken[1])[taken[1] < n_columns])
 
 
+def split_and_merged(reference: Events, estimated: Events, classes: Iterable[Hashable]) -> tuple[Ints, Ints]:
+    """For each class how many notes were found in pieces, and how many detections join several notes; (C,) each.
+
+    A note is split if the middles of two or more detections of its class lie within it, and a detection merges notes if
+    two or more of their middles lie within it.
+
+    >>> notes = Events.from_rows([(0, 10, "a"), (20, 24, "a"), (26, 30, "a")])
+    >>> found = Events.from_rows([(0, 4, "a"), (6, 10, "a"), (20, 30, "a")])
+    >>> split_and_merged(notes, found, ["a", "b"])
+    (array([1, 0]), array([1, 0]))
+    """
+    both = [(_with_label(reference, label), _with_label(estimated, label)) for label in classes]
+    split = [int((_middles_within(*notes, *found) > 1).sum()) for notes, found in both]
+    merged = [int((_middles_within(*found, *notes) > 1).sum()) for notes, found in both]
+    return np.array(split, dtype=np.int64), np.array(merged, dtype=np.int64)
+
+
+def _with_label(events: Events, label: Hashable) -> tuple[NDArray, NDArray]:
+    own = np.array([other == label for other in events.labels], dtype=bool)
+    return events.starts[own], events.ends[own]
+
+
+def _middles_within(starts: NDArray, ends: NDArray, other_starts: NDArray, other_ends: NDArray) -> Ints:
+    """How many of the others have their middle in each span."""
+    middles = np.sort((other_starts + other_ends) / 2)
+    return np.searchsorted(middles, ends) - np.searchsorted(middles, starts)
+
+
 def _rates(hits: ArrayLike, false: ArrayLike, missed: ArrayLike) -> Rates[Floats]:
     hits, false, missed = np.asarray(hits), np.asarray(false), np.asarray(missed)
     return Rates(ratio(hits, hits + false), ratio(hits, hits + missed), ratio(hits, hits + (false + missed) / 2))

@@ -16,7 +16,17 @@ from typing import Any, Self
 
 from outlark.annotations import Annotation, Table, read_annotations
 from outlark.audio.sound_files import SoundFiles, is_sound, sounds_within
-from outlark.commands.tables import is_made_by_a_model, passed_over, recording_of, tables_in
+from outlark.commands.tables import (
+    is_made_by_a_model,
+    is_unclear,
+    labelled_by_hand,
+    passed_over,
+    recording_of,
+    remarks_on,
+    skipped_in_words,
+    tables_in,
+    unclear_rows,
+)
 from outlark.detection.thresholds import there_are
 from outlark.errors import AnnotationError, InputError
 from outlark.plain_text import listing, number_of, writable
@@ -24,6 +34,8 @@ from outlark.segments import KNOWN
 
 EXPECTED = "expected a folder with one subfolder of clips per class, or annotation files"
 ExampleKey = tuple[str, str, float, float]
+#: Why an annotation is no example, if it is none.
+Unfit = Callable[[Annotation], str | None]
 #: Before the name of a class: not a note of it.
 NOT = "-"
 _NUMBER_LABEL = re.compile(r"\s*[-+]?\d*[.,]?\d+\s*")
@@ -94,7 +106,8 @@ class Examples:
 
     `remarks` say what was skipped, guessed or unusual; `negatives` are sounds that are not notes of the class they are
     labelled with; `tables` are the annotation files with the `Example.key` of all their rows, including repeated ones;
-    `refused` are, by file, rows that could not be read, or whose recording is missing.
+    `refused` are, by file, rows of people that cannot be used: unreadable ones, those whose recording is missing, and
+    those without a label or duration, whose places are `unclear`.
     """
 
     notes: tuple[Example, ...]
@@ -103,6 +116,7 @@ class Examples:
     negatives: tuple[Example, ...] = ()
     tables: Mapping[Path, frozenset[ExampleKey]] = field(default_factory=dict)
     refused: Mapping[Path, Sequence[str]] = field(default_factory=dict)
+    unclear: tuple[Example, ...] = ()
 
     @property
     def labels(self) -> list[str]:
@@ -185,6 +199,7 @@ def find_examples(
         remarks=tuple(search.remarks),
         tables={path: frozenset(own) for path, own in search.rows.items()},
         refused=refused,
+        unclear=tuple(search.unclear),
     )
 
 
@@ -202,6 +217,8 @@ class _ExampleSearch:
         self.remarks: list[str] = []
         self.rows: dict[Path, set[ExampleKey]] = {}
         self.refused: dict[Path, list[str]] = defaultdict(list)
+        self.unclear: list[Example] = []
+        self.skipped = Counter[str]()
 
     def add_table(self, path: Path) -> None:
         """An annotation file that was given by name."""
@@ -227,31 +244,22 @@ class _ExampleSearch:
         self.refused.update({table: list(rows) for table, rows in found.refused.items()})
         self.tables += [(table, False) for table in own]
 
-    def annotated(self, sounds: SoundFiles, unfit: Callable[[Annotation], str | None]) -> list[Example]:
+    def annotated(self, sounds: SoundFiles, unfit: Unfit) -> list[Example]:
         """The annotated notes, each once."""
-        self.remarks += _remarks_of([table for table, _ in self.tables])
+        self.remarks += remarks_on([table for table, _ in self.tables])
         self.rows = {table.path: set() for table, _ in self.tables}
-        skipped: Counter[str] = Counter()
         found: dict[tuple[str, float, float], list[Example]] = defaultdict(list)
         for table, named in self.tables:
-            where: dict[str | None, Path | None] = {}
-            for annotation in table.annotations:
-                why = unfit(annotation)
-                if why is None and annotation.recording not in where:
-                    where[annotation.recording] = self._recording(table, annotation, sounds, named)
-                recording = where.get(annotation.recording)
-                if why or recording is None:
-                    skipped[why or "recording not found"] += 1
-                    continue
-                new = Example(label=str(annotation.label), recording=recording, annotation=annotation, table=table.path)
+            self.refused[table.path] += unclear_rows(table)
+            for new in self._rows_of(table, named, sounds, unfit):
                 self.rows[table.path].add(new.key)
                 place, label, start_s, end_s = new.key
                 same = found[place, start_s, end_s]
                 if any(label == example.label for example in same):
-                    skipped["repeated"] += 1
+                    self.skipped["repeated"] += 1
                 else:
                     same.append(new)
-        self.remarks += skipped_in_words(skipped)
+        self.remarks += skipped_in_words(self.skipped)
         for same in found.values():
             if len(same) > 1:
                 both = f"{same[0].label!r} and {same[1].label!r}"
@@ -259,6 +267,25 @@ class _ExampleSearch:
         notes = [example for same in found.values() for example in same]
         self.remarks += _on_labels(notes, self.reading["label_column"])
         return notes
+
+    def _rows_of(self, table: Table, named: bool, sounds: SoundFiles, unfit: Unfit) -> Iterator[Example]:
+        """The rows of a file that can be examples; others are counted, or kept aside if they are `unclear`."""
+        where: dict[str | None, Path | None] = {}
+        for annotation in map(labelled_by_hand, table.annotations):
+            unclear = is_unclear(annotation, table)
+            why = None if unclear else unfit(annotation)
+            if why is None and annotation.recording not in where:
+                where[annotation.recording] = self._recording(table, annotation, sounds, named)
+            recording = where.get(annotation.recording)
+            if why or recording is None:
+                self.skipped[why or "recording not found"] += 1
+                continue
+            label = annotation.label or ""
+            new = Example(label=label, recording=recording, annotation=annotation, table=table.path)
+            if unclear:
+                self.unclear.append(new)
+            else:
+                yield new
 
     def _recording(self, table: Table, annotation: Annotation, sounds: SoundFiles, named: bool) -> Path | None:
         """The recording of an annotation; None and a refused row if it is missing, an error in a named file."""
@@ -271,15 +298,6 @@ class _ExampleSearch:
             return None
 
 
-def _remarks_of(tables: Sequence[Table]) -> list[str]:
-    """The remarks on the files, each once."""
-    names: dict[str, list[str]] = defaultdict(list)
-    for table in tables:
-        for remark in table.remarks:
-            names[remark].append(table.path.name)
-    return [f"{own[0] if len(own) == 1 else f'{len(own)} files'}: {remark}" for remark, own in names.items()]
-
-
 def _on_labels(notes: Sequence[Example], column: str | int | None) -> list[str]:
     """Which labels were read, if their column was chosen, or if they are numbers and may not be labels."""
     counts = Counter(note.label for note in notes)
@@ -289,11 +307,6 @@ def _on_labels(notes: Sequence[Example], column: str | int | None) -> list[str]:
     source = "the labels are numbers" if column is None else f"labels in the column {column!r}"
     doubt = "; are these classes of notes? If not, choose another --label-column" if numbers or len(counts) == 1 else ""
     return [f"{source}: {listing([f'{label} ({n})' for label, n in sorted(counts.items())])}{doubt}"]
-
-
-def skipped_in_words(reasons: Mapping[str, int]) -> list[str]:
-    """How many annotations were skipped for each reason."""
-    return [f"{number_of(n, 'annotation')} skipped: {why}" for why, n in reasons.items() if n]
 
 
 def why_not(annotation: Annotation) -> str | None:
@@ -415,21 +428,31 @@ def told_apart(examples: Examples, *, classes: Collection[str] = (), named: Coll
     return _checked(replace(examples, notes=tuple(notes)), negatives, [*skipped_in_words(skipped), *remarks])
 
 
-def with_negatives(examples: Examples, negatives: Examples, classes: Collection[str]) -> Examples:
+def with_negatives(
+    examples: Examples, negatives: Examples, classes: Collection[str], *, chosen: bool = False
+) -> Examples:
     """Examples with separate negatives, among which ``buzz`` and ``-buzz`` both mean "not buzz".
 
-    Negatives of labels that are not classes are skipped with a remark; it is an error if all of them are.
+    Negatives of labels that are not classes are refused; if the classes were `chosen` among others, or a program found
+    these sounds, they are skipped with a remark. It is an error if none is left.
     """
     meant = {label: label for label in classes} | {f"{NOT}{label}": label for label in classes}
     taken = [replace(note, label=meant[note.label]) for note in negatives.notes if note.label in meant]
-    lost = Counter(note.label for note in negatives.notes if note.label not in meant)
+    others = [note for note in negatives.notes if note.label not in meant]
+    lost = Counter(note.label for note in others)
     if not taken:
         raise InputError(
             f"the negatives are of {', '.join(map(repr, lost))}, which is not a class; the classes are "
             f"{', '.join(sorted(classes))}"
         )
+    of_people = [] if chosen else [n for n in others if n.annotation is None or n.annotation.score is None]
+    refused = {path: list(rows) for path, rows in (*examples.refused.items(), *negatives.refused.items())}
+    for note in of_people:
+        said = f"{note.where} is a negative of no class; the classes are {', '.join(sorted(classes))}"
+        refused.setdefault(note.table or note.recording, []).append(said)
+    lost -= Counter(note.label for note in of_people)
     remarks = [f"{number_of(n, 'negative')} skipped: there is no class {label!r}" for label, n in lost.items()]
-    examples = replace(examples, refused={**examples.refused, **negatives.refused})
+    examples = replace(examples, refused=refused)
     return _checked(examples, taken, [*negatives.remarks, *remarks])
 
 

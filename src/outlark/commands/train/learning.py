@@ -1,7 +1,7 @@
 """Training a detector on examples in files, and what `outlark train` reports."""
 
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -15,8 +15,9 @@ from outlark.commands.train.sound import TrainingClip, by_recording, read_around
 from outlark.detection.detector import NoteDetector
 from outlark.detection.front_end_choice import LEAST_WINDOW
 from outlark.detection.negatives import AsGoodAsNotes, as_good_as_notes
+from outlark.detection.training import RESERVED
 from outlark.errors import AudioError, InputError, Problem
-from outlark.plain_text import Alert, Line, ProgressCallback, Remark, TextTable, number_of, on_refused
+from outlark.plain_text import Alert, Line, ProgressCallback, Remark, TextTable, listing, number_of, on_refused
 from outlark.version import __version__
 
 #: Shorter annotations may be too short for any window.
@@ -155,6 +156,7 @@ def learn(
         raise InputError(
             "--trim applies only to clips; omit it, because annotations already say where notes start and end"
         )
+    _check_names(examples.notes)
     refused: list[Problem] = []
     examples = replace(examples, notes=_that_fill(examples.notes, *_least(examples.notes), refused))
     while True:
@@ -176,6 +178,17 @@ def learn(
     rejected = reject(detector, negatives, channel, watch)
     remarks = (*examples.remarks, *_on_files(learnt.examples), *learnt.remarks, *rejected, *_odd(learnt))
     return replace(learnt, remarks=remarks, unread=(*refused, *learnt.unread))
+
+
+def _check_names(notes: Sequence[Example]) -> None:
+    """Refuse labels that are the words for the verdicts; the detector does, too, but knows neither file nor line."""
+    wrong = [note for note in notes if note.label.casefold() in RESERVED]
+    if wrong:
+        more = f" (and {number_of(len(wrong) - 1, 'other note')})" if len(wrong) > 1 else ""
+        raise InputError(
+            f"{wrong[0].where}{more}: the label {wrong[0].label!r} is a word that says in results whether a class "
+            "accepts a sound; rename the label, or choose the other classes (train --class)"
+        )
 
 
 def _least(notes: Sequence[Example]) -> tuple[list[float], list[float]]:
@@ -352,7 +365,28 @@ def _on_files(examples: Examples) -> Iterator[str]:
         yield from (f"{path.name}: {said}" for said in (*partial, *audio.remarks))
 
 
+def _on_classes(notes: Sequence[Example]) -> Iterator[str]:
+    """Which classes have a single example, and that frequency limits were read."""
+    counts = Counter(note.label for note in notes)
+    alone = [repr(label) for label in sorted(counts) if counts[label] == 1]
+    if alone:
+        its = "its threshold" if len(alone) == 1 else "their thresholds"
+        yield (
+            f"a single example of {listing(alone)}: {its} could not be tested on an example that was left out; give "
+            "more, if possible from several recordings"
+        )
+    marked = [note.annotation for note in notes if note.annotation is not None]
+    limited = sum(annotation.low_hz is not None or annotation.high_hz is not None for annotation in marked)
+    if limited:
+        have = "annotation has" if limited == 1 else "annotations have"
+        yield (
+            f"{limited} {have} frequency limits, which are kept with the examples but do not narrow what the model "
+            "hears"
+        )
+
+
 def _odd(learnt: Learnt) -> Iterator[str]:
+    yield from _on_classes(learnt.examples.notes)
     training = learnt.detector.model_.training
     lengths = [record["end_s"] - record["start_s"] for record in training]
     n_long = sum(length_s > LONG_NOTE_S for length_s in lengths)

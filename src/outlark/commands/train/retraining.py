@@ -33,7 +33,6 @@ from outlark.commands.train.learning import Learnt, learn, reject
 from outlark.detection.detector import NoteDetector
 from outlark.errors import InputError
 from outlark.plain_text import ProgressCallback, number_of
-from outlark.segments import UNKNOWN
 
 Paths = Sequence[str | os.PathLike[str]]
 #: Examples per class by default, but never fewer than the model had; and new negatives per class.
@@ -238,7 +237,6 @@ def reviewed(
     corrected = AnnotationFiles.of(find_examples(corrected_in, may_be_none=True, **tables), corrected_in)
     found = AnnotationFiles.of(find_examples(found_in, **tables), found_in) if found_in else None
     rows = settled(corrected, found)
-    rows = replace(rows, notes=tuple(map(_labelled_by_hand, rows.notes)))
     examples = told_apart(rows, classes=classes, named=named)
     if found is None:
         return examples
@@ -247,13 +245,6 @@ def reviewed(
     known = {*classes, *examples.labels}
     negatives = tuple(note for note in rejected if note.label in known)
     return replace(examples, negatives=(*examples.negatives, *negatives), remarks=(*examples.remarks, *remarks))
-
-
-def _labelled_by_hand(note: Example) -> Example:
-    """A label on an unknown sound was given by a person."""
-    if note.annotation is None or note.annotation.verdict != UNKNOWN:
-        return note
-    return replace(note, annotation=replace(note.annotation, verdict=None))
 
 
 class AnnotationFiles(NamedTuple):
@@ -323,7 +314,7 @@ def rejections(found: AnnotationFiles, corrected: AnnotationFiles) -> tuple[tupl
     """Detections in the original files that were deleted or relabelled in the corrected ones, and remarks.
 
     A row is still there if an annotation with its label shares half of the shorter one: edges may have moved. Where a
-    row of the corrected file cannot be read, nobody knows which ones are gone.
+    row of the corrected file cannot be read, nobody knows which ones are gone; where one has no label, its class.
     """
     examples, names = corrected.examples, set(corrected.names.values())
     reviewed = {note.place for note in (*examples.notes, *examples.negatives)}
@@ -335,6 +326,7 @@ def rejections(found: AnnotationFiles, corrected: AnnotationFiles) -> tuple[tupl
             "corrected copies with the same names"
         )
     still_there = {note.key for note, _ in pairs(open_, [*examples.notes, *examples.negatives])}
+    still_there |= {note.key for note, _ in pairs(open_, examples.unclear, any_label=True)}
     unsure = _unsure(found, corrected)
     others = len({note.place for note in found.examples.notes} - reviewed)
     remarks = [f"{number_of(others, 'recording')} without a corrected annotation file: not used"] if others else []
@@ -344,7 +336,9 @@ def rejections(found: AnnotationFiles, corrected: AnnotationFiles) -> tuple[tupl
 
 def _unsure(found: AnnotationFiles, corrected: AnnotationFiles) -> set[str]:
     """The recordings with corrected rows that cannot be read."""
-    damaged = [table for table in corrected.names if table in corrected.examples.refused]
+    examples = corrected.examples
+    n_unclear = Counter(note.table for note in examples.unclear)
+    damaged = [table for table in corrected.names if len(examples.refused.get(table, ())) > n_unclear[table]]
     originals = [original for table in damaged for original in found.named(corrected.names[table])]
     places = [*map(corrected.within, damaged), *map(found.within, originals)]
     return set[str]().union(*places)
