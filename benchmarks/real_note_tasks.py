@@ -34,6 +34,8 @@ FIELD = ("hermit_lbh1.flac", "hermit_lbh2.flac", "spinetail.flac")
 IN_NOISE = 12
 NOISE = ("birdvox_night_background_10s.flac", "birdvox_night_unit03_1min.flac", "birdnet_soundscape_2min.flac")
 SNRS_DB = (20, 15, 10, 5, 0)
+#: Endings of labels that the READMEs of the sets say to ignore.
+ODD = ("_odd", "_part", "_short")
 Clips = list[dict[str, str]]
 
 
@@ -137,6 +139,26 @@ def _canary(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
 def _neotropical_songs(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
     """One song or call of one species is known; examples from four recordings of any species, test on the other 26."""
     return _known_among_others("field-neotropical-songs", 4, 1, rng, n_examples)
+
+
+def _zebra_finch_2(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
+    """3 of 8 syllables of one bird are known; examples from four recordings, test on the other 26."""
+    return _known_among_others("zebra-finch-2-syllables", 4, 3, rng, n_examples)
+
+
+def _neotropical_songs_2(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
+    """As `_neotropical_songs`: one of four other species, test on 24 recordings."""
+    return _known_among_others("field-neotropical-songs-2", 4, 1, rng, n_examples)
+
+
+def _many_kinds(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
+    """One of 17 songs and calls of nine genera is known; examples from 12 recordings of any of them, test on 76."""
+    return _known_among_others("field-many-kinds", 12, 1, rng, n_examples)
+
+
+def _mouse(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
+    """All calls are one class; examples from two recordings, test on the other five."""
+    return _known_among_others("mouse-calls", 2, 1, rng, n_examples)
 
 
 def _known_among_others(folder: str, n_train: int, n_known: int, rng: np.random.Generator, n_examples: int) -> Draw:
@@ -251,12 +273,12 @@ def _digits(rng: np.random.Generator, seed: int, n_examples: int) -> Draw:
 def _counts(recordings: Iterable[Recording]) -> dict[str, int]:
     """How many notes of each class there are; very short and odd ones and sounds of other birds are not counted."""
     labels = sorted(s.label for r in recordings for s in r.segments if s.duration_s > SHORTEST_S)
-    return {label: labels.count(label) for label in labels if label != "other_bird" and not label.endswith("_odd")}
+    return {label: labels.count(label) for label in labels if label != "other_bird" and not label.endswith(ODD)}
 
 
 def _without_odd(recording: Recording) -> Recording:
     """Notes that their README says to ignore are left out of the scoring."""
-    odd = [s for s in recording.segments if s.label.endswith("_odd")]
+    odd = [s for s in recording.segments if s.label.endswith(ODD)]
     return replace(recording, segments=[s for s in recording.segments if s not in odd], left_out=odd)
 
 
@@ -266,6 +288,10 @@ TASKS: Mapping[str, Task] = {
     "bengalese-finch-syllables": Task(_bengalese_finch),
     "canary-syllables": Task(_canary),
     "field-neotropical-songs": Task(_neotropical_songs, min_iou=0.3),
+    "zebra-finch-2-syllables": Task(_zebra_finch_2),
+    "field-neotropical-songs-2": Task(_neotropical_songs_2, min_iou=0.3),
+    "field-many-kinds": Task(_many_kinds, min_iou=0.3),
+    "mouse-calls": Task(_mouse),
     "finch-segmentation": Task(_finch),
     "field-recordings-small": Task(_field, min_iou=0.3),
     "screaming-piha-field": Task(_piha, min_iou=0.3),

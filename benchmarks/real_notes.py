@@ -58,6 +58,7 @@ ROWS: dict[str, tuple[str, Callable[[], Any]]] = {
     "paper": ("literal paper", FrameDetector.paper),
     "paper-pknn": ("literal paper, PKNN", lambda: FrameDetector.paper(PKNN.paper())),
     OURS: ("outlark, defaults", NoteDetector),
+    "trained": ("outlark, thresholds of training", NoteDetector),
     **({"two-stages": ("outlark, then BirdNET", _two_stages)} if is_there() else {}),
     "pknn": ("note-level, PKNN", lambda: LearntNoteDetector(PKNN())),
     "knn": ("note-level, k-NN", METHODS["knn"].make),
@@ -154,6 +155,8 @@ def run_draw(task: str, seed: int, n_examples: int, rows: Sequence[str]) -> list
         for row in rows:
             start = time.process_time()
             detector = drawn.fit(ROWS[row][1]())
+            if row == OURS and len(drawn.test) > 1:  # as `outlark detect` does with a folder
+                detector.calibrate([r.samples for r in drawn.test], [r.rate for r in drawn.test])
             segments = [detector.detect(r.samples, r.rate) for r in drawn.test]
             found.append(measure(drawn, segments, time.process_time() - start))
     return found

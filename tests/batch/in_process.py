@@ -2,6 +2,8 @@
 
 import os
 
+from threadpoolctl import threadpool_limits
+
 from outlark.batch.engine import Engine
 from outlark.batch.journal import sha256_of
 from outlark.batch.task import Event, Task
@@ -37,7 +39,8 @@ class InProcess:
         yield from map(Event, bundle, outcomes)
 
     def __enter__(self):
+        self._one_thread = threadpool_limits(1)  # as in worker processes: the last bits depend on it
         return self
 
     def __exit__(self, *_):
-        pass
+        self._one_thread.restore_original_limits()

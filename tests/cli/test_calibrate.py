@@ -3,10 +3,15 @@
 import json
 import shutil
 
+import hypothesis
 import numpy as np
+import pytest
 import soundfile
 from click.testing import CliRunner
+from hypothesis import strategies as st
 
+from outlark.batch import calibration
+from outlark.batch.task import find
 from outlark.cli.main import main
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
 from outlark.detection.detector import NoteDetector
@@ -108,3 +113,128 @@ def test_detect_and_decide_calibrate_first_and_agree(model, tmp_path):
         assert done.exit_code == 0, done.stderr
     tables = {name: text for name, text in contents(found).items() if not name.endswith(".scores")}
     assert tables == contents(again)
+
+
+# ------------------------------------------------------------------ by default
+
+
+def run(*words):
+    done = CliRunner().invoke(main, [*map(str, words), "-j", "1"])
+    assert done.exit_code == 0, done.stderr
+    return done
+
+
+@pytest.fixture
+def stored(model, tmp_path):
+    """A folder of songs, and what the library finds in them."""
+    folder = songs(tmp_path / "songs", 8)
+    expected = load(model).calibrate(sorted(folder.glob("*.wav"))).calibration_
+    assert any(c.moved for c in expected)
+    return folder, {c.label: c.threshold for c in expected if c.moved}
+
+
+def thresholds_in(output):
+    about = json.loads((output / "outlark.about.json").read_text())
+    return about["settings"].get("thresholds", {})
+
+
+def test_a_folder_is_listened_to_first_and_a_recording_is_not(model, stored, tmp_path):
+    folder, expected = stored
+    told = run("detect", model, folder, "-o", tmp_path / "all").stderr
+    assert "thresholds fitted to 8 of 8 files" in told
+    assert thresholds_in(tmp_path / "all") == expected
+    answer = json.loads(run("detect", model, folder, "-o", tmp_path / "json", "--json").stdout)
+    assert {c["label"]: c["threshold"] for c in answer["calibration"] if c["moved"]} == expected
+    for output, given in (("off", [folder, "--no-calibrate"]), ("one", [folder / "song0.wav"])):
+        assert "fitted" not in run("detect", model, *given, "-o", tmp_path / output).stderr
+        assert thresholds_in(tmp_path / output) == {}
+    asked = run("detect", model, folder / "song0.wav", "-o", tmp_path / "asked", "--calibrate").stderr
+    assert "thresholds fitted to 1 of 1 file" in asked
+
+
+def test_a_model_that_is_calibrated_stays_so(model, stored, tmp_path):
+    folder, _ = stored
+    mine = tmp_path / "m.outlark"
+    run_of_calibrate = CliRunner().invoke(main, ["calibrate", str(model), str(folder / "song1.wav"), "-o", str(mine)])
+    assert run_of_calibrate.exit_code == 0
+    assert "fitted" not in run("detect", mine, folder, "-o", tmp_path / "out").stderr
+
+
+def test_more_recordings_are_searched_with_the_thresholds_of_the_others(model, stored, tmp_path):
+    folder, expected = stored
+    aside = tmp_path / "aside"
+    aside.mkdir()
+    for path in sorted(folder.iterdir())[6:]:
+        path.rename(aside / path.name)
+    run("detect", model, folder, "-o", tmp_path / "out")
+    first = thresholds_in(tmp_path / "out")
+    for path in aside.iterdir():
+        path.rename(folder / path.name)
+    told = run("detect", model, folder, "-o", tmp_path / "out").stderr
+    assert "as fitted for the results that are there" in told
+    assert "6 already done" in told
+    assert thresholds_in(tmp_path / "out") == first
+    moved = (tmp_path / "out").rename(tmp_path / "moved")
+    assert "8 already done" in run("detect", model, folder, "-o", moved).stderr
+    assert "fitted to 8 of 8" in run("detect", model, folder, "-o", moved, "--no-resume").stderr
+    assert thresholds_in(moved) == expected
+
+
+def test_another_model_leaves_what_was_fitted_for_the_first(model, stored, tmp_path):
+    folder, _ = stored
+    known = notes(counts={"tuti-F": 3, "cach-Z": 3})
+    other = tmp_path / "other.outlark"
+    save(NoteDetector().fit([n.samples for n in known], [n.label for n in known], SAMPLE_RATE), other)
+    run("detect", model, folder, "-o", tmp_path / "out")
+    before = contents(tmp_path / "out")
+    refused = CliRunner().invoke(main, ["detect", str(other), str(folder), "-o", str(tmp_path / "out"), "-j", "1"])
+    assert refused.exit_code == 1
+    assert contents(tmp_path / "out") == before
+    assert "8 already done" in run("detect", model, folder, "-o", tmp_path / "out").stderr
+
+
+def test_results_of_one_recording_are_continued_as_they_are(model, stored, tmp_path):
+    folder, _ = stored
+    run("detect", model, folder / "song0.wav", "-o", tmp_path / "out")
+    told = run("detect", model, folder, "-o", tmp_path / "out").stderr
+    assert "1 already done" in told
+    assert "fitted" not in told
+    asked = CliRunner().invoke(main, ["detect", str(model), str(folder), "-o", str(tmp_path / "out"), "--calibrate"])
+    assert asked.exit_code == 1
+    assert "calibrated None, now [" in asked.stderr
+
+
+def test_scores_are_decided_with_what_was_fitted_unless_told_otherwise(model, stored, tmp_path):
+    folder, _ = stored
+    found = tmp_path / "found"
+    run("detect", model, folder, "-o", found, "--keep-scores")
+    tables = {name: text for name, text in contents(found).items() if not name.endswith(".scores")}
+    run("decide", model, found, "-o", tmp_path / "again")
+    assert contents(tmp_path / "again") == tables
+    run("detect", model, folder, "-o", tmp_path / "plain", "--no-calibrate")
+    run("decide", model, found, "-o", tmp_path / "decided", "--no-calibrate")
+    assert contents(tmp_path / "decided") == contents(tmp_path / "plain")
+
+
+def test_long_recordings_are_heard_in_the_middle_and_no_more_than_enough(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(calibration, "SAMPLE_S", 6.0)
+    monkeypatch.setattr(calibration, "LEAST_EXCERPT_S", 1.0)
+    rng, loud = np.random.default_rng(0), notes(counts={"tuti-F": 40})
+    audio, _ = concatenate(loud, gap_s=0.1, edge_s=0.2, rng=rng)
+    quiet = rng.normal(scale=1e-4, size=SAMPLE_RATE * 20)
+    for number in range(3):
+        soundfile.write(tmp_path / f"{number}.wav", np.concatenate([quiet, audio, quiet]), SAMPLE_RATE)
+    found = calibration.calibrated_on_sample(load(model), find([tmp_path]), None, lambda *_: None)
+    assert found.n_heard == 3
+    assert found.seconds == pytest.approx(6.0)
+    label = {c.label: c for c in found.classes}["tuti-F"]
+    assert label.n_above >= 10  # the quiet ends hold none
+
+
+@hypothesis.given(st.integers(2, 400))
+def test_the_first_of_a_spread_lie_evenly(n):
+    order = calibration.spread(n)
+    assert sorted(order) == list(range(n))
+    some = sorted(order[: -(-n // 4)])
+    gaps = np.diff([*some, n + some[0]])
+    assert gaps.max() <= 8

@@ -105,7 +105,7 @@ def test_results_of_other_thresholds_are_not_taken_as_done(model, folder, tmp_pa
 
 def test_the_thresholds_of_a_run_are_not_those_of_the_next(model, folder, tmp_path):
     """What was kept with other thresholds is decided on with those of the model, unless others are given."""
-    plain = ran("detect", model, folder, tmp_path / "plain")
+    plain = ran("detect", model, folder, tmp_path / "plain", "--no-calibrate")
     high = ran("detect", model, folder, tmp_path / "high", "--threshold", 99, "--keep-scores")
     assert rows(high) == []
     assert tables(ran("decide", model, high, tmp_path / "decided")) == tables(plain)
@@ -132,7 +132,7 @@ def test_what_is_set_by_hand_wins_over_calibration(model, folder, tmp_path):
     assert "tuti-F: threshold 0.900 set by hand: kept" in done.stderr
     assert "tuti-D: threshold 0." in done.stderr
     about = json.loads((tmp_path / "out" / "outlark.about.json").read_text())["settings"]["thresholds"]
-    assert list(about) == CLASSES
+    assert about == {"tuti-F": 0.9}  # the others have too few sounds on either side
     assert about["tuti-F"] == 0.9
     useless = invoke("detect", model, folder, "-o", tmp_path / "no", "--calibrate", "--threshold", 0.5)
     assert useless.exit_code == 1

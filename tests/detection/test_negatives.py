@@ -118,7 +118,7 @@ def test_a_note_lies_in_an_annotation_if_they_share_half_of_the_shorter(shift, i
 def test_as_few_samples_as_reject_all(rng):
     of_class = describe(rng.normal(size=(3, 2)), 1.0, 0.1)
     Z, scores = rng.normal(size=(40, 2)), rng.uniform(0.0, 0.5, size=40)
-    X = nearest_first(Spans(Z, scores), of_class, np.empty((0, 2)))
+    X = nearest_first(Spans(Z, scores, scores), of_class, np.empty((0, 2)))
     assert 1 < len(X) < 40
 
     def open_after(n):
@@ -127,8 +127,8 @@ def test_as_few_samples_as_reject_all(rng):
     for n in range(len(X)):
         np.testing.assert_array_equal(X[n], Z[max(open_after(n), key=lambda i: scores[i])])
     assert open_after(len(X)) == []
-    np.testing.assert_array_equal(nearest_first(Spans(Z, scores), of_class, X), X)
-    np.testing.assert_array_equal(nearest_first(Spans(Z, scores), of_class, np.empty((0, 2)), most=2), X[:2])
+    np.testing.assert_array_equal(nearest_first(Spans(Z, scores, scores), of_class, X), X)
+    np.testing.assert_array_equal(nearest_first(Spans(Z, scores, scores), of_class, np.empty((0, 2)), most=2), X[:2])
 
 
 # ---------------------------------------------------------------- the detector

@@ -92,7 +92,7 @@ MADE_OF_THE_SAME_FRAMES = {
 SAME_FRAMES = "made of the same frames as a known note"
 #: One scale for all classes has a fixed threshold: of the foreign notes whole notes may take this many for known ones,
 #: and by no more than this.
-TAKEN, BY_A_HAIR = 1, 0.06
+TAKEN, BY_A_HAIR = 1, 0.08
 FOREIGN = [f"{name} in {where}" for name in synthetic.UNKNOWN_CLASSES for where in ("silence", "faint noise")]
 
 

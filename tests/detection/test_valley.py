@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from outlark import FrameDetector, NoteDetector, Segment
 from outlark.data.synthetic import SAMPLE_RATE, concatenate, notes
+from outlark.detection.scores import ScoreBlock
 from outlark.detection.thresholds import (
     LEAST_PEAKS,
     PEAK_BINS,
@@ -14,6 +15,8 @@ from outlark.detection.thresholds import (
     VALLEY_SPAN,
     VALLEY_WIDTH,
     calibrated,
+    emptiest,
+    score_peaks,
     valley,
 )
 from outlark.errors import InputError
@@ -23,23 +26,67 @@ from outlark.model_file import load, save
 T0 = 0.3
 
 
-def naive_cost(t, peaks, prior):
+def naive_cost(t, peaks, prior, own):
     """The module's docstring, for one place."""
     near = sum(np.exp(-0.5 * (np.log(t / x) / SMOOTHING) ** 2) for x in peaks if x > 0)
-    return np.log(1 + near) + np.log(t / prior) ** 2 / (2 * VALLEY_WIDTH**2)
+    width = max(VALLEY_WIDTH, 0.5 * np.log(own / prior)) if t > prior else VALLEY_WIDTH
+    return np.log(1 + near) + np.log(t / prior) ** 2 / (2 * width**2)
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.lists(st.just(0.0) | st.floats(0.001, 2.0), max_size=60), st.floats(0.05, 1.0))
-def test_no_place_near_the_prior_is_emptier(peaks, prior):
-    found = valley(np.array(peaks), prior)
-    assert prior / VALLEY_SPAN - 1e-12 <= found <= prior * VALLEY_SPAN + 1e-12
-    places = prior / VALLEY_SPAN * (VALLEY_SPAN**2) ** (np.arange(81) / 80)
-    assert naive_cost(found, peaks, prior) <= min(naive_cost(t, peaks, prior) for t in places) + 1e-9
+@given(st.lists(st.just(0.0) | st.floats(0.001, 2.0), max_size=60), st.floats(0.05, 1.0), st.floats(1.0, 5.0))
+def test_no_place_near_the_prior_is_emptier(peaks, prior, up):
+    own = prior * up
+    found = valley(np.array(peaks), prior, own)
+    low, high = prior / VALLEY_SPAN, max(prior * VALLEY_SPAN, own)
+    assert low - 1e-12 <= found <= high + 1e-12
+    places = low * (high / low) ** (np.arange(161) / 160)
+    assert naive_cost(found, peaks, prior, own) <= min(naive_cost(t, peaks, prior, own) for t in places) + 1e-9
 
 
 def test_nothing_to_see_leaves_the_prior():
-    assert valley(np.empty(0), T0) == pytest.approx(T0)
+    assert valley(np.empty(0), T0, T0) == pytest.approx(T0)
+
+
+def two_kinds(n_own=40):
+    """Another kind of note around t0, and so many notes of the class that score far higher."""
+    rng = np.random.default_rng(0)
+    return np.concatenate([rng.uniform(0.2, 0.45, 60), rng.uniform(0.8, 1.1, n_own)])
+
+
+def test_another_kind_is_refused_when_own_notes_score_higher_and_there_is_a_gap():
+    assert 0.45 < emptiest(two_kinds(), T0, np.array([0.8, 0.9, 1.0])) < 0.8
+    # own notes that score no higher, or are not known, give no reason to look further up
+    for left_out in (np.array([0.2, 0.3]), np.empty(0)):
+        assert emptiest(two_kinds(), T0, left_out) <= T0 * np.exp(2 * VALLEY_WIDTH)
+
+
+def test_far_up_a_gap_needs_notes_above_it():
+    left_out = np.array([0.8, 0.9, 1.0])
+    assert emptiest(two_kinds(LEAST_PEAKS - 1), T0, left_out) == valley(two_kinds(LEAST_PEAKS - 1), T0, T0)
+    even = np.geomspace(0.2, 1.1, 200)  # no gap anywhere
+    assert emptiest(even, T0, left_out) <= T0 * np.exp(2 * VALLEY_WIDTH)
+
+
+spans = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20), st.integers(1, 9)), max_size=25)
+
+
+@settings(deadline=None, max_examples=200)
+@given(spans, st.integers(1, 61))
+def test_peaks_are_what_plain_suppression_keeps_whatever_the_blocks(rows, size):
+    values, lengths = np.zeros((61, 1)), np.ones((61, 1), dtype=int)
+    for start, length, score in rows:
+        values[start], lengths[start] = score / 10, length
+    left = [(-values[s, 0], s, s + lengths[s, 0]) for s in range(61) if values[s, 0] >= 0.2]
+    kept = []
+    for score, start, end in sorted(left):
+        if all(min(end, b) - max(start, a) <= 0.3 * min(end - start, b - a) for _, a, b in kept):
+            kept.append((score, start, end))
+    blocks = [
+        ScoreBlock(values[at : at + size], np.zeros(len(values[at : at + size])), lengths=lengths[at : at + size])
+        for at in range(0, 61, size)
+    ]
+    np.testing.assert_array_equal(score_peaks(blocks, np.array([0.2]))[0], sorted(-score for score, _, _ in kept))
 
 
 def test_it_moves_out_of_the_notes_and_out_of_the_rest():
@@ -79,7 +126,7 @@ def songs():
     return [concatenate(notes(seed=seed), gap_s=0.1, rng=rng)[0] for seed in range(1, 4)]
 
 
-def test_peaks_are_what_a_lower_threshold_would_find(detector, songs):
+def test_calibration_starts_from_the_thresholds_of_the_training(detector, songs):
     priors = detector.layout_.thresholds.copy()
     try:
         found = detector.calibrate(songs, SAMPLE_RATE).calibration_
@@ -87,13 +134,18 @@ def test_peaks_are_what_a_lower_threshold_would_find(detector, songs):
         np.testing.assert_array_equal([c.prior for c in found], priors)
         np.testing.assert_array_equal(detector.layout_.thresholds, [c.threshold for c in found])
         np.testing.assert_array_equal(detector.trained_thresholds, priors)
-        detector.set_thresholds(0.4 * priors)
-        segments = [s for song in songs for s in detector.detect(song, SAMPLE_RATE) if s.label is not None]
-        assert [sum(c.counts) for c in found] == [
-            sum(s.label == label for s in segments) for label in detector.classes_.tolist()
-        ]
     finally:
         detector.set_thresholds(None)
+
+
+def test_every_note_that_is_found_is_a_peak(detector, songs):
+    for song in songs:
+        found = [s for s in detector.detect(song, SAMPLE_RATE) if s.label is not None]
+        peaks = dict(zip(detector.classes_.tolist(), detector.peaks(song, SAMPLE_RATE), strict=True))
+        assert found
+        # a note gives way to a longer one, a peak never to a lower one
+        assert all(s.score in peaks[s.label] or peaks[s.label].max() > s.score for s in found)
+        assert sum(s.score in peaks[s.label] for s in found) >= 0.8 * len(found)
 
 
 def test_calibrating_again_starts_from_the_training_and_from_scores_it_is_the_same(detector, songs):

@@ -56,12 +56,22 @@ class Engine:
         decisions = clone(self._detector.decisions).set_params(**task.decisions)
         self._detector.set_params(decisions=decisions)
         self._settings = {"decisions": decisions.get_params(), "channel": None, "verdicts": list(task.verdicts)}
-        labels = self._detector.classes_.tolist()
-        given = zip(labels, task.thresholds or [None] * len(labels), strict=True)
-        if chosen := {label: value for label, value in given if value is not None}:
+        self._model = self._detector.model_
+        self._set_thresholds(task.calibrated)
+        self._try_out(task.keep_scores or task.verb == DECIDE)
+
+    def _set_thresholds(self, calibrated: Sequence[float | None] | None) -> None:
+        """Those set by hand, then those fitted to recordings, then those of the model."""
+        labels = self._model.classes.tolist()
+        none = (None,) * len(labels)
+        both = zip(labels, self.task.thresholds or none, calibrated or none, strict=True)
+        first = ((label, fitted if by_hand is None else by_hand) for label, by_hand, fitted in both)
+        chosen = {label: value for label, value in first if value is not None}
+        self._detector.model_ = self._model
+        self._settings.pop("thresholds", None)
+        if chosen:
             self._detector.set_thresholds(chosen)
             self._settings["thresholds"] = {str(label): value for label, value in chosen.items()}
-        self._try_out(task.keep_scores or task.verb == DECIDE)
 
     def _try_out(self, scores: bool) -> None:
         """Settings that do not fit, and missing packages, show now and not with every recording."""
@@ -140,7 +150,7 @@ class Engine:
         before = unit.before if unit.parts else fingerprint(source.path)
         where = None if is_url(source.path) else str(source.path)
         whose: dict[str, Any] = {"recording": source.name, "path": where, "channel": task.channel}
-        whose |= {"model_sha256": task.model_sha256, "scoring_sha256": self._scoring}
+        whose |= {"model_sha256": task.model_sha256, "scoring_sha256": self._scoring, "calibrated": task.calibrated}
         keeper = ScoreKeeper(self._detector.layout_, audio.sample_rate, **whose) if task.keep_scores else None
 
         def take(found: Found) -> None:
@@ -165,6 +175,9 @@ class Engine:
         source, before = unit.source, fingerprint(unit.source.path)
         kept = load_scores(source.path, self.task.model_sha256, self._scoring)
         name = kept.recording or source.name
+        # of another model only the scores are the same
+        as_kept = self.task.calibrated is None and kept.model_sha256 == self.task.model_sha256
+        self._set_thresholds(kept.calibrated if as_kept else self.task.calibrated)
         annotations.extend(self._annotations(kept.decide(self._detector), name, kept.channel))
         facts = Facts.of_dict(kept.facts).and_also(kept.remark_on_edges(self._detector))
         written = self._written(unit, annotations, facts, kept.channel, {name: kept.path})

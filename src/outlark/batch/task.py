@@ -43,7 +43,10 @@ class Task:
     channel : int or None
         Counted from 1; None for the mean of all.
     thresholds : tuple of float or None
-        For the classes, in their order, in place of those of the model; None where it keeps its own.
+        Set by hand for the classes, in their order, in place of those of the model; None where it keeps its own.
+    calibrated : tuple of float or None
+        The same, as fitted to the recordings (`outlark.batch.calibration`); those set by hand take precedence. To
+        decide again, None means those of the run that kept the scores.
     """
 
     model: str
@@ -56,18 +59,19 @@ class Task:
     channel: int | None = None
     keep_scores: bool = False
     thresholds: tuple[float | None, ...] | None = None
+    calibrated: tuple[float | None, ...] | None = None
 
     @property
     def identity(self) -> dict[str, Any]:
         """Everything besides the recording that the results depend on, to the last digit."""
-        thresholds = {} if self.thresholds is None else {"thresholds": list(self.thresholds)}
+        chosen = {"thresholds": self.thresholds, "calibrated": self.calibrated}
         return {
             "version": __version__,
             "model_sha256": self.model_sha256,
             "decisions": dict(self.decisions),
             "channel": self.channel,
             "verdicts": list(self.verdicts),
-            **thresholds,
+            **{name: list(values) for name, values in chosen.items() if values is not None},
             "arithmetic": arithmetic(),
         }
 

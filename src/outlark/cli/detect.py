@@ -12,11 +12,12 @@ from outlark.batch.journal import sha256_of
 from outlark.batch.task import DECIDE, PART_S, SCORES_SUFFIX, Sources, Task, find
 from outlark.cli import options
 from outlark.cli.terminal import clock, counted, finish, rate, say, say_all, shown
-from outlark.errors import InputError, OutlarkError, Problem
+from outlark.errors import InputError, Problem
 from outlark.plain_text import LINES_SHOWN, Alert, Line, Remark, listed, listing, number_of, on_failures
 from outlark.version import __version__
 
 if TYPE_CHECKING:
+    from outlark.batch.calibration import Calibrated
     from outlark.batch.journal import Verified
     from outlark.batch.report import State
     from outlark.batch.run import Driver
@@ -69,7 +70,7 @@ def command(recordings: tuple[str, ...], channel: int | str, keep_scores: bool, 
 @click.argument("scores", nargs=-1, required=True, type=click.Path())
 @options.batch
 @options.threshold_for_this_run
-@options.calibration
+@options.kept_calibration
 @options.decisions
 @options.reporting
 def decide(scores: tuple[str, ...], **given: Any) -> None:
@@ -88,8 +89,8 @@ def verify(out: str, **given: Any) -> None:
     """Check that all results in OUT are complete and unchanged.
 
     OUT is the output folder of 'outlark detect' or 'outlark decide'. Every file that its journal lists is compared with
-    the digest taken when it was written. Annotation files that you have edited since are listed, too. Nothing is
-    modified.
+    the digest taken when it was written, and combined.csv with the files that it combines. Annotation files that you
+    have edited since are listed, too. Nothing is modified.
     """
     from outlark.batch.journal import verify
 
@@ -111,13 +112,14 @@ def _run(paths: Sequence[str], given: Mapping[str, Any], **more: Any) -> None:
         **more,
     )
     sources = find(paths, (SCORES_SUFFIX,), "scores") if task.verb == DECIDE else find(paths)
-    if detector is not None and (given["thresholds"] or given["calibrate"]):
-        task = with_thresholds(task, detector, sources, given)
+    if detector is not None and given["thresholds"]:
+        task = _with_thresholds(task, detector, given)
     for option in ("combined", "parquet"):
         if given[option] and "csv" not in task.formats:
             raise click.UsageError(f"--{option} joins files of the format csv; add --format csv")
     if Path(task.output).exists() and not Path(task.output).is_dir():
         raise InputError(f"{task.output} is a file; give a folder for the results with -o")
+    task, calibration = _calibrated_task(task, sources, given)
     from outlark.batch.run import run
 
     how: dict[str, Any] = {name: given[name] for name in ("jobs", "resume", "parquet")}
@@ -130,7 +132,7 @@ def _run(paths: Sequence[str], given: Mapping[str, Any], **more: Any) -> None:
     except KeyboardInterrupt:
         say("\nstopped; give the same command again to resume", err=True)
         raise
-    finish(FinishedRun(task, sources, state, time.monotonic() - start), given)
+    finish(FinishedRun(task, sources, state, time.monotonic() - start, calibration), given)
 
 
 def _cluster(task: Task, given: Mapping[str, Any]) -> "Driver | None":
@@ -156,6 +158,7 @@ class FinishedRun:
     sources: Sources
     state: "State"
     elapsed_s: float
+    calibration: "Calibrated | None" = None
 
     @property
     def incomplete(self) -> bool:
@@ -187,6 +190,7 @@ class FinishedRun:
             "seconds_taken": round(self.elapsed_s, 3),
             "combined": None if state.combined is None else str(state.combined),
             "parquet": None if state.parquet is None else str(state.parquet),
+            "calibration": None if self.calibration is None else _as_json(self.calibration.classes),
         }
 
     def lines(self) -> Iterator[Line]:
@@ -242,10 +246,13 @@ class Verification:
 
     def _advice(self) -> Iterator[str]:
         """What to do about files that are missing or changed, so that nobody's edits are lost."""
-        from outlark.batch.journal import EDITED_SUFFIX, FILE_MISSING
+        from outlark.batch.journal import COMBINED_DIFFERS, EDITED_SUFFIX, FILE_MISSING
 
-        missing = {one.recording for one in self.found.wrong if one.message == FILE_MISSING}
-        changed = {one.recording for one in self.found.wrong if one.message != FILE_MISSING}
+        if any(one.message == COMBINED_DIFFERS for one in self.found.wrong):
+            yield "combined.csv is not up to date: run 'outlark detect' with the same options to write it anew"
+        wrong = [one for one in self.found.wrong if one.message != COMBINED_DIFFERS]
+        missing = {one.recording for one in wrong if one.message == FILE_MISSING}
+        changed = {one.recording for one in wrong if one.message != FILE_MISSING}
         if missing & changed:
             yield (
                 f"{listing(sorted(missing & changed))}: some files are missing and others changed; 'outlark detect' "
@@ -284,7 +291,7 @@ def calibrate(
 
     detector, target = options.read_model(model), output or model
     number = None if isinstance(channel, str) else channel
-    failures = _calibrated(detector, sha256_of(model), find(recordings), given["quiet"], number)
+    failures = _calibrate_on_all(detector, sha256_of(model), find(recordings), given["quiet"], number)
     save(detector, target)
     if figure is not None:
         from outlark.commands.figures import calibration_figure, save_figure
@@ -307,8 +314,7 @@ class CalibratedModel:
         return bool(self.failures)
 
     def as_json(self) -> dict[str, Any]:
-        classes = [{**asdict(of_class), "moved": of_class.moved} for of_class in self.classes]
-        return {"output": self.output, "model_sha256": self.sha256, "classes": classes}
+        return {"output": self.output, "model_sha256": self.sha256, "classes": _as_json(self.classes)}
 
     def lines(self) -> Iterator[Line]:
         yield from map(Remark, _in_words(self.classes))
@@ -316,48 +322,94 @@ class CalibratedModel:
         yield from (Alert(f"{name}: {message}") for name, message in self.failures)
 
 
-def _calibrated(
+def _calibrate_on_all(
     detector: "NoteDetector", model_sha256: str, sources: Sources, quiet: bool, channel: int | None
 ) -> list[Problem]:
     """Calibrate on all recordings, or stored scores, that can be read; the names of the others, and why."""
-    from outlark.batch.engine import opened
-    from outlark.detection.scores_file import load_scores
-    from outlark.model_file import scoring_sha256
+    from outlark.batch.calibration import peaks_of_all
 
-    digests = model_sha256, scoring_sha256(detector)
-    peaks, failures = [], [*sources.failures]
-    with counted(quiet, "recordings analysed") as progress:
-        for number, source in enumerate(sources.files, start=1):
-            try:
-                stored = str(source.path).endswith(SCORES_SUFFIX)
-                heard: Any = load_scores(source.path, *digests).scores if stored else opened(source.path, channel)
-                peaks.append(detector.peaks(heard))
-            except OutlarkError as error:
-                failures.append(Problem(source.name, str(error)))
-            progress(number, len(sources.files))
+    with counted(quiet, "recordings analysed") as watch:
+        peaks, failures = peaks_of_all(detector, model_sha256, sources, channel, watch)
     detector.calibrate_peaks(peaks)
     return failures
+
+
+def _as_json(classes: "Sequence[ClassCalibration]") -> list[dict[str, Any]]:
+    return [{**asdict(of_class), "moved": of_class.moved} for of_class in classes]
 
 
 def _in_words(classes: "Sequence[ClassCalibration]") -> list[str]:
     return [f"{of_class.label}: {of_class.in_words}" for of_class in classes]
 
 
-def with_thresholds(task: Task, detector: "NoteDetector", sources: Sources, given: Mapping[str, Any]) -> Task:
-    """The task with thresholds that are set by hand, as in the detector, calibrated on these files, or both."""
-    calibrated, labels = given["calibrate"], detector.classes_.tolist()
+def _with_thresholds(task: Task, detector: "NoteDetector", given: Mapping[str, Any]) -> Task:
+    """The task with the thresholds that are set by hand, as in the detector."""
+    labels = detector.classes_.tolist()
     chosen = options.thresholds_by_label(given["thresholds"], labels)
-    if calibrated and len(chosen) == len(labels):
+    if given["calibrate"] and len(chosen) == len(labels):
         raise InputError(
             "--threshold sets every class, which leaves nothing to --calibrate; omit one of them, or set some classes "
             "only, as in --threshold NAME=X"
         )
-    if calibrated:
-        # with the decisions of the model, as 'outlark calibrate' does
-        detector = options.read_model(task.model)
-        options.set_thresholds(detector, given["thresholds"])
-        _calibrated(detector, task.model_sha256, sources, given["quiet"], task.channel)  # the run reports failures
-        if not given["quiet"]:
-            say_all(_in_words(detector.calibration_))
-    moved = zip(labels, detector.layout_.thresholds.tolist(), strict=True)
-    return replace(task, thresholds=tuple(value if calibrated or label in chosen else None for label, value in moved))
+    values = zip(labels, detector.layout_.thresholds.tolist(), strict=True)
+    return replace(task, thresholds=tuple(value if label in chosen else None for label, value in values))
+
+
+def _calibrated_task(task: Task, sources: Sources, given: Mapping[str, Any]) -> "tuple[Task, Calibrated | None]":
+    """The task with thresholds that are fitted to the recordings, if they are, and how; the user is told."""
+    from outlark.batch import calibration
+
+    wanted, decides = given["calibrate"], task.verb == DECIDE
+    if wanted is False or (wanted is None and (decides or _all_by_hand(task))):
+        return (_with_those_of_the_model(task) if decides and wanted is False else task), None
+    former = calibration.of_former_results(task) if given["resume"] else None
+    if former is not None and (wanted is None or former.get("calibrated") is not None):
+        return _as_before(task, former, given), None
+    if wanted is None and len(sources.files) == 1:
+        return task, None
+    detector = options.read_model(task.model)  # with its own decisions, as 'outlark calibrate' does
+    if wanted is None and not _can_be_calibrated(detector):
+        return task, None
+    if decides:
+        _calibrate_on_all(detector, task.model_sha256, sources, given["quiet"], task.channel)
+        found = calibration.Calibrated(tuple(detector.calibration_), len(sources.files), 0.0)
+    else:
+        with counted(given["quiet"], "recordings heard") as watch:
+            found = calibration.calibrated_on_sample(detector, sources, task.channel, watch)
+    if not given["quiet"]:
+        say_all([_on_sample(found, len(sources.files)), *_in_words(_with_those_by_hand(found.classes, task))])
+    return replace(task, calibrated=found.thresholds), found
+
+
+def _as_before(task: Task, former: Mapping[str, Any], given: Mapping[str, Any]) -> Task:
+    """With the thresholds of the results that are there, so that all are of one kind."""
+    calibrated = former.get("calibrated")
+    if calibrated is None:
+        return task
+    if not given["quiet"]:
+        say("thresholds as fitted for the results that are there; --no-resume fits them again", err=True)
+    return replace(task, calibrated=tuple(calibrated))
+
+
+def _with_those_of_the_model(task: Task) -> Task:
+    return replace(task, calibrated=(None,) * len(options.read_model(task.model).classes_))
+
+
+def _with_those_by_hand(classes: "Sequence[ClassCalibration]", task: Task) -> "list[ClassCalibration]":
+    by_hand = zip(classes, task.thresholds or [None] * len(classes), strict=True)
+    return [c if value is None else replace(c, threshold=value, by_hand=True) for c, value in by_hand]
+
+
+def _all_by_hand(task: Task) -> bool:
+    return task.thresholds is not None and None not in task.thresholds
+
+
+def _can_be_calibrated(detector: "NoteDetector") -> bool:
+    """Whether recordings can move its thresholds, and have not yet; those of an embedding are another matter."""
+    model = detector.note_model_
+    return model is not None and model.contrast_db is not None and not (model.calibration or model.second_stage)
+
+
+def _on_sample(found: "Calibrated", n_files: int) -> str:
+    heard = f", {clock(found.seconds)} of sound" if found.seconds else ""
+    return f"thresholds fitted to {found.n_heard} of {number_of(n_files, 'file')}{heard}:"

@@ -140,11 +140,18 @@ reading = options_together(
     paths("--audio", "audio", "DIR", "Folder with the annotated recordings; searched with its subfolders. Repeatable."),
 )
 
-#: --calibrate, as `calibrate`.
+#: --calibrate and --no-calibrate, as `calibrate`: True, False, or None if neither is given.
 calibration = click.option(
-    "--calibrate",
-    is_flag=True,
-    help="First fit the thresholds to these recordings, as 'outlark calibrate' does. The model file does not change.",
+    "--calibrate/--no-calibrate",
+    default=None,
+    help="Fit the thresholds to a sample of these recordings first, as 'outlark calibrate' does with all; the model "
+    "file does not change. Default: if there are several recordings and the model has not been calibrated.",
+)
+kept_calibration = click.option(
+    "--calibrate/--no-calibrate",
+    default=None,
+    help="Fit the thresholds to these scores, or take those of the model. Default: those of the run that stored the "
+    "scores.",
 )
 
 #: --channel: "mix", or a number from 1.
@@ -349,7 +356,7 @@ def checked_model(given: Mapping[str, Any]) -> "tuple[NoteDetector | None, str]"
     """
     from outlark.files.container import MODEL_VERSION, read
 
-    if given["thresholds"] or given["calibrate"] or given_decisions(given):
+    if given["thresholds"] or given["calibrate"] is not None or given_decisions(given):
         return detector_of(given)
     _check_there(given["model"])
     header, _ = read(given["model"])

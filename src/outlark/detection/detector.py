@@ -21,8 +21,8 @@ from outlark.detection.negatives import AsGoodAsNotes, check_negatives
 from outlark.detection.note_training import fit_notes
 from outlark.detection.scores import ScoreLayout, Scores
 from outlark.detection.second_stage import Memory, SecondStage, joint_score
-from outlark.detection.stream import DetectorStream, ScoreStream, together
-from outlark.detection.thresholds import PEAKS_FROM, ClassCalibration, by_class
+from outlark.detection.stream import DetectorStream, ScoreStream, score_blocks, together
+from outlark.detection.thresholds import PEAKS_FROM, ClassCalibration, by_class, score_peaks
 from outlark.detection.training import Material, Signals
 from outlark.errors import InputError
 from outlark.features.base import FrontEnd
@@ -251,13 +251,12 @@ class NoteDetector(BaseEstimator):
 
     def peaks(self, recording: Any, sample_rate: int | None = None) -> list[np.ndarray]:
         """For each class the scores of its possible notes in a recording, for `calibrate_peaks`."""
-        layout = replace(self._note_model().layout, thresholds=PEAKS_FROM * self.trained_thresholds)
-        found = (
-            self.decide(replace(recording, layout=layout))
-            if isinstance(recording, Scores)
-            else self.detect(recording, sample_rate, layout=layout)
-        )
-        return [np.array([float(s.score) for s in found if s.label == label]) for label in self.classes_.tolist()]
+        least, kept = PEAKS_FROM * self._note_model().trained_thresholds, isinstance(recording, Scores)
+        if self.second_stage_ is not None:  # candidates are scored again one by one
+            layout = replace(self.layout_, thresholds=least)
+            found = self.decide(recording) if kept else self.detect(recording, sample_rate, layout=layout)
+            return [np.array([float(s.score) for s in found if s.label == label]) for label in self.classes_.tolist()]
+        return score_peaks([recording.block] if kept else score_blocks(*self._opened(recording, sample_rate)), least)
 
     def calibrate_peaks(self, peaks: Sequence[Sequence[np.ndarray]]) -> Self:
         """Calibrate on what `peaks` returned for each recording, so that a night can be analysed piece by piece."""

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from outlark.detection.confirmation import Confirmation
 from outlark.detection.negatives import Rejecting, as_good_as_notes, check_negatives, negatives_within, rejected_by
 from outlark.detection.scorer import REFINED_SHARE, ClassScorer, Contrast, Edges, NoteScorer, Scorer
 from outlark.detection.scores import ScoreLayout
@@ -127,12 +129,14 @@ class NoteModel(DetectorModel):
     spectral_thresholds: np.ndarray
     #: What onsets and ends look like; None before they are learnt.
     edges: Edges | None = None
-    #: For each class the leave-one-out scores of its training notes, sorted; none for a class of one note.
+    #: For each class the leave-one-out scores of its training notes, confirmed and sorted; none for one note.
     left_out: Sequence[np.ndarray] = ()
     #: How far loud sounds stand out in the training recordings; None if scores are not on the absolute scale.
     contrast_db: float | None = None
     #: For each class the sounds known not to be notes of it (`outlark.detection.negatives`).
     rejected: Sequence[Description | None] | None = None
+    #: The notes of each class with wide surroundings (`outlark.detection.confirmation`); None for clips.
+    wide: Sequence[Description] | None = None
 
     @property
     def trained_thresholds(self) -> np.ndarray:
@@ -152,6 +156,11 @@ class NoteModel(DetectorModel):
         return replace(self.layout, thresholds=self.spectral_thresholds, candidate_thresholds=None)
 
     @property
+    def confirmation(self) -> Confirmation | None:
+        """Scores with wide surroundings, if the examples show what is around them."""
+        return None if self.wide is None else Confirmation(self.front_end, self.wide)
+
+    @property
     def step(self) -> int:
         """From one trial start to the next, in frames."""
         return max(LEAST_STEP, int(self.lengths.min() / STARTS_PER_NOTE))
@@ -167,7 +176,7 @@ class NoteModel(DetectorModel):
             class_model = Rejecting(class_model, self.rejected)
         return NoteScorer(
             self.front_end, class_model, self.lengths, self.allowed, self.step,
-            edges=self.edges, thresholds=thresholds, contrast=contrast,
+            edges=self.edges, thresholds=thresholds, contrast=contrast, confirmation=self.confirmation,
         )  # fmt: skip
 
     def p_values(self, segments: Sequence[Segment]) -> np.ndarray:
@@ -187,7 +196,10 @@ class NoteModel(DetectorModel):
         """With thresholds calibrated on the peaks of several recordings."""
         of_class = [np.concatenate([*(p[c] for p in peaks), []]) for c in range(len(self.classes))]
         priors = self.trained_thresholds.tolist()
-        found = tuple(calibrated(*each) for each in zip(self.classes.tolist(), priors, of_class, strict=True))
+        # joined scores of a second stage are on another scale than those of left-out notes
+        none = self.second_stage is not None or not self.left_out
+        left_out: Sequence[ArrayLike] = [()] * len(priors) if none else self.left_out
+        found = tuple(calibrated(*each) for each in zip(self.classes.tolist(), priors, of_class, left_out, strict=True))
         return replace(self, calibration=found)
 
     def rejecting(self, material: Material) -> tuple[Self, list[str]]:

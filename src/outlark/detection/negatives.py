@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from outlark.detection.confirmation import joined
 from outlark.detection.scorer import ACTIVE_SHARE, ClassScorer
 from outlark.detection.second_stage import CANDIDATE_SHARE
 from outlark.detection.thresholds import LEAST_SHARE, LOWEST
@@ -31,15 +32,16 @@ WEAK = CANDIDATE_SHARE * LOWEST * LEAST_SHARE
 
 
 class Spans(NamedTuple):
-    """What a class would find in an annotation: samples (n, d), and what they score, (n,)."""
+    """What a class would find in an annotation: samples (n, d), and what they score, before and after confirmation."""
 
     samples: np.ndarray
     scores: np.ndarray
+    confirmed: np.ndarray
 
     @property
     def best(self) -> float:
         """The best score, or 0."""
-        return float(self.scores.max(initial=0.0))
+        return float(self.confirmed.max(initial=0.0))
 
 
 def check_negatives(negatives: Material, classes: Collection[Any], notes: Material | None = None) -> None:
@@ -86,11 +88,11 @@ def spans_within(model: "NoteModel", frames: Frames, segment: Segment, c: int, l
 
     A note lies in the annotation if they share half of the shorter of the two.
     """
-    front_end = model.front_end
+    front_end, confirmation = model.front_end, model.confirmation
     hop, step = front_end.hop_samples_, model.step
     start, end = segment.start / hop, segment.end / hop
     n_active = np.concatenate([[0], np.cumsum(frames.activity > 0.0)])
-    samples, scores = [np.empty((0, model.class_model.n_features_in_))], [np.empty(0)]
+    found = [Spans(np.empty((0, model.class_model.n_features_in_)), np.empty(0), np.empty(0))]
     for length in model.lengths[model.allowed[:, c]].tolist():
         whole = max(1, round(length))
         starts = np.arange(max(0, int(start) - whole) // step * step, min(int(end) + 1, len(frames) - whole + 1), step)
@@ -102,10 +104,18 @@ def spans_within(model: "NoteModel", frames: Frames, segment: Segment, c: int, l
                 frames.features, start=float(some[0]), n_starts=n_starts, length=length, step=step
             )
             Z = described[(some - some[0]) // step]
-            of_class = model.class_model.class_scores(Z)[:, c]
-            samples.append(Z[of_class >= least])
-            scores.append(of_class[of_class >= least])
-    return Spans(np.concatenate(samples), np.concatenate(scores))
+            own = model.class_model.class_scores(Z)[:, c]
+            high = np.flatnonzero(own >= least)
+            confirmed = own[high]
+            if confirmation is not None:
+                lengths = np.full(len(high), whole)
+                confirmed = joined(confirmed, confirmation.scores(frames.features, some[high], lengths, c))
+            found.append(Spans(Z[high], own[high], confirmed))
+    return _together(found)
+
+
+def _together(spans: Sequence[Spans]) -> Spans:
+    return Spans(*(np.concatenate(column) for column in zip(*spans, strict=True)))
 
 
 def nearest_first(spans: Spans, of_class: Description, before: np.ndarray, most: int = MAX_NEGATIVES) -> np.ndarray:
@@ -116,7 +126,8 @@ def nearest_first(spans: Spans, of_class: Description, before: np.ndarray, most:
 
     >>> of_class = describe(np.array([[0.0], [0.2]]), 1.0, 0.1)
     >>> Z = np.array([[0.9], [1.0], [1.1]])
-    >>> nearest_first(Spans(Z, np.array([0.3, 0.2, 0.1])), of_class, np.empty((0, 1)))
+    >>> scores = np.array([0.3, 0.2, 0.1])
+    >>> nearest_first(Spans(Z, scores, scores), of_class, np.empty((0, 1)))
     array([[0.9]])
     """
     X, left, scores = before, spans.samples, spans.scores
@@ -163,7 +174,7 @@ def rejected_by(model: "NoteModel", found: Sequence[Sequence[Spans]]) -> list[De
 def _rejected(before: Description | None, of_class: Description, found: Sequence[Spans]) -> Description | None:
     if not found:
         return before
-    together = Spans(*(np.concatenate(column) for column in zip(*found, strict=True)))
+    together = _together(found)
     X = nearest_first(together, of_class, together.samples[:0] if before is None else before.X)
     return describe(X, of_class.ell, of_class.ratio) if len(X) else None
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from outlark.detection.confirmation import joined, wide_surroundings
 from outlark.detection.front_end_choice import choose_front_end
 from outlark.detection.model import NoteModel
 from outlark.detection.scorer import contrast_of, learn_edges
@@ -22,9 +23,9 @@ from outlark.detection.training import Material, check_material, training_record
 from outlark.estimators.mddkm import MDDKM
 from outlark.features.base import Frames
 from outlark.features.clip import Embedding
-from outlark.features.note import NoteFrontEnd
+from outlark.features.note import NoteFrontEnd, cumulated
 from outlark.maths.description import describe, score
-from outlark.maths.nearest import least_distances_without
+from outlark.maths.nearest import nearest_without
 from outlark.segments import Segment
 
 #: What noise may mask, in shares of the loudest part of a note.
@@ -133,12 +134,18 @@ def _on_the_absolute_scale(
         left_out = left_out_scores(front_end, own, of_class, pitch=pitch)
         t0 = _absolute_thresholds(front_end, own, classes, pitch)
     X, y, groups = note_samples(front_end, own, masks=MASKS, pitch=pitch)
+    wide, confirmed = None, left_out
+    if front_end.surroundings:
+        X_wide = note_samples(front_end, own, masks=MASKS, pitch=pitch, wide=True)[0]
+        wide = [describe(X_wide[y == label], LENGTH_SCALE, RATIO) for label in classes.tolist()]
+        confirmed = left_out_scores(front_end, own, of_class, pitch=pitch, confirmed=True)
     fields = {
         "class_model": MDDKM(**NOTE_SETTINGS).fit(X, y, groups=np.array(kept)[groups]),
         "lengths": lengths,
         "allowed": allowed,
         "spectral_thresholds": trained_thresholds(t0, left_out),
-        "left_out": [np.sort(of_notes) for of_notes in left_out],
+        "left_out": [np.sort(of_notes) for of_notes in confirmed],
+        "wide": wide,
         "contrast_db": float(np.median([contrast_of(f.activity, front_end.frame_rate) for f in frames])),
     }
     return fields, own
@@ -186,24 +193,32 @@ def trial_lengths(
 
 
 def note_samples(
-    front_end: NoteFrontEnd, notes: Sequence[AnnotatedNote], *, masks: Sequence[float] = (), pitch: bool = False
+    front_end: NoteFrontEnd,
+    notes: Sequence[AnnotatedNote],
+    *,
+    masks: Sequence[float] = (),
+    pitch: bool = False,
+    wide: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """X, y, groups: every note at every shift, and its copies; the same number for each note."""
-    X = [sample for note in notes for sample in _samples(front_end, note, masks, pitch)]
+    X = [sample for note in notes for sample in _samples(front_end, note, masks, pitch, wide)]
     n = len(X) // len(notes)
     return np.array(X), np.repeat(np.array([note.label for note in notes]), n), np.repeat(np.arange(len(notes)), n)
 
 
-def _samples(front_end: NoteFrontEnd, note: AnnotatedNote, masks: Sequence[float], pitch: bool) -> list[np.ndarray]:
+def _samples(
+    front_end: NoteFrontEnd, note: AnnotatedNote, masks: Sequence[float], pitch: bool, wide: bool
+) -> list[np.ndarray]:
     shifts = np.array(front_end.shifts_s) * front_end.frame_rate
-    reach = int(np.ceil(front_end.surroundings + np.abs(shifts).max(initial=0.0))) + 1
+    surroundings = wide_surroundings(front_end, note.length) if wide else front_end.surroundings
+    reach = int(np.ceil(surroundings + np.abs(shifts).max(initial=0.0))) + 1
     first = max(0, int(note.start) - reach)
     spectra, start = note.spectra[first : int(note.start + note.length) + reach + 1], note.start - first
     inside = spectra[int(start) : int(np.ceil(start + note.length))]
     loudest = float(np.quantile(inside, LOUDEST)) if inside.size else 0.0
 
     def described(of: np.ndarray, shift: float) -> np.ndarray:
-        return front_end.describe(of, start=start + shift, n_starts=1, length=note.length)[0]
+        return front_end.describe_spans(cumulated(of), np.array([start + shift]), note.length, surroundings)[0]
 
     found = [described(spectra, shift) for shift in shifts]
     for mask in (0.0, *masks):
@@ -234,14 +249,16 @@ def left_out_scores(
     *,
     pitch: bool,
     apart: bool = False,
+    confirmed: bool = False,
 ) -> list[np.ndarray]:
     """For each class the best score of each of its notes, near its annotation, by the others; in their order.
 
     `lengths` are those in frames at which each class is looked for. With `apart`, all notes of the same recording are
-    left out together, and notes of a class that is from one recording have no score.
+    left out together, and notes of a class that is from one recording have no score. If they are to be `confirmed`,
+    scores are joined with those of wide surroundings at the same place.
     """
     return [
-        _left_out_of_class(front_end, of_class, lengths_of_class, pitch, apart)
+        _left_out_of_class(front_end, of_class, lengths_of_class, pitch, apart, confirmed)
         for of_class, lengths_of_class in zip(_by_class(notes), lengths, strict=True)
     ]
 
@@ -275,7 +292,12 @@ def pitch_matters(front_end: NoteFrontEnd, notes: Sequence[AnnotatedNote], lengt
 
 
 def _left_out_of_class(
-    front_end: NoteFrontEnd, notes: Sequence[AnnotatedNote], lengths: np.ndarray, pitch: bool, apart: bool
+    front_end: NoteFrontEnd,
+    notes: Sequence[AnnotatedNote],
+    lengths: np.ndarray,
+    pitch: bool,
+    apart: bool,
+    confirmed: bool,
 ) -> np.ndarray:
     parts = np.array([note.origin for note in notes]) if apart else np.arange(len(notes))
     if len(np.unique(parts)) == 1:
@@ -283,15 +305,34 @@ def _left_out_of_class(
     X, _, groups = note_samples(front_end, notes, masks=MASKS, pitch=pitch)
     left_out = [np.flatnonzero(parts[groups] == part) for part in parts]
     near = (_near(front_end, note, lengths) for note in notes)
-    d = least_distances_without(describe(X, LENGTH_SCALE, RATIO), left_out, near)
-    return score(np.clip(d, LEAST_DISTANCE, 1.0))
+    d, numbers = nearest_without(describe(X, LENGTH_SCALE, RATIO), left_out, near)
+    scores = score(np.clip(d, LEAST_DISTANCE, 1.0))
+    if not confirmed:
+        return scores
+    X, _, _ = note_samples(front_end, notes, masks=MASKS, pitch=pitch, wide=True)
+    there = (_wide_at(front_end, note, lengths, number) for note, number in zip(notes, numbers.tolist(), strict=True))
+    d, _ = nearest_without(describe(X, LENGTH_SCALE, RATIO), left_out, there)
+    return joined(scores, score(np.clip(d, LEAST_DISTANCE, 1.0)))
 
 
 def _near(front_end: NoteFrontEnd, note: AnnotatedNote, lengths: np.ndarray) -> np.ndarray:
     """Descriptions of spans near the annotation of a note, of all these lengths."""
-    n_starts = min(MAX_PLACES, int(2 * SEARCH_SHARE * note.length) + 1)
-    step = max(1, int(2 * SEARCH_SHARE * note.length / n_starts))
-    first = note.start - step * (n_starts // 2)
+    first, n_starts, step = _places(note)
     return np.concatenate(
         [front_end.describe(note.spectra, start=first, n_starts=n_starts, length=float(n), step=step) for n in lengths]
     )
+
+
+def _wide_at(front_end: NoteFrontEnd, note: AnnotatedNote, lengths: np.ndarray, number: int) -> np.ndarray:
+    """The description with wide surroundings of one of the spans of `_near`, by its number, (1, d)."""
+    first, n_starts, step = _places(note)
+    length, start = float(lengths[number // n_starts]), first + step * (number % n_starts)
+    around = wide_surroundings(front_end, length)
+    return front_end.describe_spans(cumulated(note.spectra), np.array([start]), length, around)
+
+
+def _places(note: AnnotatedNote) -> tuple[float, int, int]:
+    """Where a left-out note is searched for: the first start, how many there are, and the step between them."""
+    n_starts = min(MAX_PLACES, int(2 * SEARCH_SHARE * note.length) + 1)
+    step = max(1, int(2 * SEARCH_SHARE * note.length / n_starts))
+    return note.start - step * (n_starts // 2), n_starts, step

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
+from outlark.detection.confirmation import CONFIRMED_SHARE, Confirmation, joined, wide_surroundings
 from outlark.detection.projections import Projections, SpanScores, no_spans
 from outlark.detection.scores import ScoreBlock, joined_scores, spans_of
 from outlark.features.base import Frames
@@ -248,7 +249,8 @@ class NoteScorer:
 
     `lengths` (L,) are in frames, `allowed` (L, C) says which class can have which, and starts are `step` frames apart.
     With `edges`, those of notes that reach half of their threshold are refined, so that thresholds may be lowered
-    afterwards. `contrast` makes up for more noise than the training notes had.
+    afterwards. `contrast` makes up for more noise than the training notes had, and `confirmation` adds what is around
+    notes.
 
     Starts are scored in blocks of `grain` frames, and a part of a recording begins with a multiple of it. It depends on
     `look_back` frames before its first start, also a multiple of the grain; see `run_in`.
@@ -264,13 +266,16 @@ class NoteScorer:
         edges: Edges | None = None,
         thresholds: np.ndarray | None = None,
         contrast: Contrast | None = None,
+        confirmation: Confirmation | None = None,
     ) -> None:
         self._front_end, self._class_model = front_end, class_model
         self._lengths, self._allowed, self._step = lengths, allowed, step
         self._frames = np.array([_whole(length) for length in lengths])
         self._edges, self._thresholds, self._contrast = edges, thresholds, contrast
+        self._confirmation = confirmation
+        surroundings = front_end.surroundings if confirmation is None else wide_surroundings(front_end, lengths.max())
         # spectra needed before and after a note: its surroundings, and those around its edges
-        self._around = max(LOOK + MAX_EDGE_SHIFT, int(np.ceil(front_end.surroundings)) + 1)
+        self._around = max(LOOK + MAX_EDGE_SHIFT, int(np.ceil(surroundings)) + 1)
         self._after = int(np.ceil(lengths.max())) + 2 + self._around
         self._chunk = max(step, STARTS_AT_ONCE - STARTS_AT_ONCE % step)
         # what follows a block is projected twice: no more of it than of the block
@@ -320,13 +325,28 @@ class NoteScorer:
         before = np.concatenate([self._before, self._held[max(0, at - self._around) : at]])[-self._around :]
         spectra = np.concatenate([before, self._held[at:end]])
         block = self._scored(spectra, self._activity[at:end])
+        shares = np.ones(len(block))
         if self._contrast is not None:
             for first in range(0, len(block), self._chunk):
                 chunk = slice(first, first + self._chunk)
-                block.values[chunk] /= self._contrast.push(block.activity[chunk])
+                shares[chunk] = self._contrast.push(block.activity[chunk])
+            block.values[...] /= shares[:, np.newaxis]
+        if self._confirmation is not None:
+            self._confirm(block, spectra, shares)
         spans = spans_of(Frames(self._held[at : at + len(block)], block.activity), self._front_end.spectrum_)
         moves = None if self._edges is None else self._moves(block, spectra)
         return ScoreBlock(block.values, block.activity, block.lengths, moves, spans)
+
+    def _confirm(self, block: ScoreBlock, spectra: np.ndarray, shares: np.ndarray) -> None:
+        """Join the scores of spans that come near their threshold with those of their wide surroundings."""
+        assert self._confirmation is not None
+        assert self._thresholds is not None
+        assert block.lengths is not None
+        for c, least in enumerate(CONFIRMED_SHARE * self._thresholds):
+            starts = np.flatnonzero(block.values[:, c] >= least)
+            if len(starts):
+                wide = self._confirmation.scores(spectra, self._around + starts, block.lengths[starts, c], c)
+                block.values[starts, c] = joined(block.values[starts, c], wide / shares[starts])
 
     def _moves(self, block: ScoreBlock, spectra: np.ndarray) -> np.ndarray:
         """Refined edges of a block of starts, from the spectra around it."""

@@ -4,8 +4,9 @@ All numbers are kept to the last bit, because a rounded score can move a segment
 at note level at most every second one, and none in silence.
 """
 
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -62,6 +63,8 @@ class KeptScores:
     #: Of the model file that gave the scores, and of all in it that scores depend on (`model_file.scoring_sha256`).
     model_sha256: str | None = None
     scoring_sha256: str | None = None
+    #: The thresholds of classes that were fitted to the recordings of the run; None where one has those of the model.
+    calibrated: Sequence[float | None] | None = None
     #: Further facts about the recording, as JSON values; see `outlark.audio.facts.Facts`.
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -118,6 +121,7 @@ class ScoreKeeper:
         channel: int | None = None,
         model_sha256: str | None = None,
         scoring_sha256: str | None = None,
+        calibrated: Sequence[float | None] | None = None,
     ) -> None:
         self._layout = layout
         self._header = {
@@ -128,6 +132,7 @@ class ScoreKeeper:
             "rate": int(sample_rate),
             "model_sha256": model_sha256,
             "scoring_sha256": scoring_sha256,
+            "calibrated": None if calibrated is None else list(calibrated),
             "versions": {"outlark": __version__},
         }
         self._parts: list[dict[str, np.ndarray]] = []
@@ -218,6 +223,7 @@ def _kept(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> KeptScores:
         channel=None if header["channel"] is None else _count(header, "channel"),
         model_sha256=_text(header, "model_sha256"),
         scoring_sha256=_text(header, "scoring_sha256") if "scoring_sha256" in header else None,
+        calibrated=_thresholds(header.get("calibrated"), len(classes)),
         facts=dict(header.get("facts", {})),
     )
 
@@ -230,6 +236,16 @@ def _count(header: dict[str, Any], name: str) -> int:
             f"damaged: {name} is {value!r:.60}, expected a whole number from {least} to {most}; keep the scores again"
         )
     return value
+
+
+def _thresholds(values: Any, n_classes: int) -> tuple[float | None, ...] | None:
+    """Numbers above 0, or None, one for each class; or None."""
+    if values is None:
+        return None
+    fit = isinstance(values, list) and len(values) == n_classes
+    if not fit or not all(v is None or (isinstance(v, float) and 0.0 < v < math.inf) for v in values):
+        raise ModelFileError(f"damaged: calibrated is {values!r:.60}, expected thresholds; keep the scores again")
+    return tuple(values)
 
 
 def _text(header: dict[str, Any], name: str) -> str | None:

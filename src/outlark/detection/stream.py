@@ -1,6 +1,6 @@
 """One recording on its way through a trained detector: samples in, scores and segments out once they are final."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -133,6 +133,12 @@ class DetectorStream:
         if self._memory is not None:
             self._memory.forget(self._decisions.needed_from)
         return Found(block, segments)
+
+
+def score_blocks(stream: DetectorStream, blocks: Iterable[np.ndarray]) -> Iterator[ScoreBlock]:
+    """The scores of a recording, pushed block by block."""
+    yield from (stream.push(block).scores for block in blocks)
+    yield stream.finish().scores
 
 
 def together(found: Sequence[Found]) -> Found:

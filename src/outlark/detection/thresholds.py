@@ -15,11 +15,14 @@ valley between the two, and t0 says where to look for it:
 .. math:: \arg\min_t \; \ln(1 + \hat n(t)) + \frac{(\ln t/t_0)^2}{2 w^2}
 
 with the number :math:`\hat n(t)` of peaks near t, smoothed on the logarithmic axis. Without t0 the emptiest place is
-often among the notes themselves; with few peaks there is no valley to see, and t0 stays.
+often among the notes themselves; with few peaks there is no valley to see, and t0 stays. False alarms are mostly other
+kinds of notes, each found every time it is sung, and may all score above t0. Above t0 w is therefore wider where the
+notes of the class score high when left out (l, their median): half of the way to there, on the logarithmic axis. So far
+from t0 only a gap counts, with notes above it (docs/decisions/009-one-scale.md).
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from numbers import Real
@@ -29,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from outlark.detection.scorer import REFINED_SHARE
-from outlark.detection.scores import Scores
+from outlark.detection.scores import ScoreBlock, Scores
 from outlark.errors import InputError
 from outlark.segments import Segment
 
@@ -51,14 +54,21 @@ FROM_EXAMPLES, CALIBRATED, SET_BY_HAND = "examples", "calibration", "hand"
 THRESHOLD_SOURCES = {FROM_EXAMPLES: "from the examples", CALIBRATED: "calibrated", SET_BY_HAND: "set by hand"}
 #: w, in natural logarithms: how far from t0 the valley may lie. At .3, songs in the field lose up to .05.
 VALLEY_WIDTH = 0.2
+#: Above t0, the width is at least this share of the way from t0 to this share of the median leave-one-out score.
+UPWARD_SHARE, OWN_NOTES_SHARE = 0.5, 0.9
+#: More than `VALLEY_WIDTH` above t0, a valley has at most this share of the peaks that are near the highest places on
+#: either side of it.
+GAP_DEPTH, GAP_SMOOTHING = 0.6, 0.1
 #: Smoothing of the peaks, in natural logarithms.
 SMOOTHING = 0.06
 #: Peaks needed above t0, and between half of it and t0.
 LEAST_PEAKS = 10
 #: Peaks are collected from this share of t0 on.
 PEAKS_FROM = 0.4
-#: Places tried lie between t0 divided and multiplied by this.
-VALLEY_SPAN, N_PLACES = 2.0, 81
+#: Two peaks share at most this part of the shorter one.
+PEAKS_SHARE = 0.3
+#: Places tried lie between t0 divided by this and multiplied by it, or further up where own notes score higher.
+VALLEY_SPAN, N_PLACES = 2.0, 161
 #: Bins of the histogram that is kept, in units of t0.
 PEAK_BINS = np.geomspace(PEAKS_FROM, 8.0, 61)
 
@@ -141,8 +151,8 @@ class ClassCalibration:
         return f"threshold {self.prior:.3f} kept: {peaks}, {LEAST_PEAKS} of each are needed; give more recordings"
 
 
-def calibrated(label: Any, prior: float, peaks: ArrayLike) -> ClassCalibration:
-    """The calibration of a class from the peaks of its score.
+def calibrated(label: Any, prior: float, peaks: ArrayLike, left_out: ArrayLike = ()) -> ClassCalibration:
+    """The calibration of a class from the peaks of its score; `left_out` are the leave-one-out scores of its notes.
 
     >>> peaks = [*np.linspace(0.1, 0.26, 40), *np.linspace(0.36, 0.9, 40)]
     >>> found = calibrated("A", 0.3, peaks)
@@ -159,20 +169,88 @@ def calibrated(label: Any, prior: float, peaks: ArrayLike) -> ClassCalibration:
     return ClassCalibration(
         label=label,
         prior=float(prior),
-        threshold=valley(x, prior) if enough else float(prior),
+        threshold=emptiest(x, prior, np.asarray(left_out, dtype=float)) if enough else float(prior),
         n_below=n_below,
         n_above=n_above,
         counts=tuple(counts.tolist()),
     )
 
 
-def valley(peaks: np.ndarray, prior: float) -> float:
-    """The emptiest place near the prior; see the module's docstring."""
-    places = np.geomspace(prior / VALLEY_SPAN, prior * VALLEY_SPAN, N_PLACES)
-    distance = np.log(places)[:, np.newaxis] - np.log(peaks[peaks > 0.0])
-    near = np.exp(-0.5 * (distance / SMOOTHING) ** 2).sum(axis=1)
-    cost = np.log1p(near) + 0.5 * (np.log(places / prior) / VALLEY_WIDTH) ** 2
+def emptiest(peaks: np.ndarray, prior: float, left_out: np.ndarray) -> float:
+    """The valley of the peaks, as far up as the notes of the class score when left out if there is a gap.
+
+    >>> another_kind, own = np.geomspace(0.2, 0.4, 60), np.geomspace(0.6, 0.9, 60)
+    >>> peaks = np.concatenate([another_kind, own])
+    >>> round(emptiest(peaks, 0.25, np.array([0.6, 0.7, 0.8])), 2), round(emptiest(peaks, 0.25, np.empty(0)), 2)
+    (0.47, 0.18)
+    """
+    own = OWN_NOTES_SHARE * float(np.median(left_out)) if len(left_out) else prior
+    far = valley(peaks, prior, max(prior, own))
+    near_enough = far <= prior * np.exp(VALLEY_WIDTH)
+    return far if near_enough or is_gap(peaks, far, prior / VALLEY_SPAN) else valley(peaks, prior, prior)
+
+
+def valley(peaks: np.ndarray, prior: float, own: float) -> float:
+    """The emptiest place near the prior, or between it and `own`; see the module's docstring."""
+    places = np.geomspace(prior / VALLEY_SPAN, max(prior * VALLEY_SPAN, own), N_PLACES)
+    up = max(VALLEY_WIDTH, UPWARD_SHARE * float(np.log(own / prior)))
+    away = np.log(places / prior)
+    cost = np.log1p(peaks_near(peaks, places, SMOOTHING)) + 0.5 * (away / np.where(away > 0, up, VALLEY_WIDTH)) ** 2
     return float(places[np.argmin(cost)])
+
+
+def score_peaks(blocks: Iterable[ScoreBlock], least: np.ndarray) -> list[np.ndarray]:
+    """For each class the scores of its possible notes, from `least` (C,) on, after non-maximum suppression.
+
+    The blocks of a recording follow each other. Of spans that share more than `PEAKS_SHARE` of the shorter one, the one
+    that scores highest is taken: not those that cover most of the recording, as `decode_notes` prefers above the
+    threshold.
+
+    >>> block = ScoreBlock(np.array([[0.5], [0.9], [0.4], [0.0], [0.3]]), np.zeros(5), lengths=np.full((5, 1), 3))
+    >>> score_peaks([block], np.array([0.2]))
+    [array([0.3, 0.9])]
+    """
+    rows: list[list[np.ndarray]] = [[np.empty((0, 3))] for _ in least]
+    at = 0
+    for block in blocks:
+        assert block.lengths is not None
+        for c, of_class in enumerate(rows):
+            starts = np.flatnonzero(block.values[:, c] >= least[c])
+            ends = starts + block.lengths[starts, c]
+            of_class.append(np.column_stack([at + starts, at + ends, block.values[starts, c]]))
+        at += len(block)
+    return [_highest(*np.concatenate(of_class).T) for of_class in rows]
+
+
+def _highest(starts: np.ndarray, ends: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Non-maximum suppression of spans in the order of their starts, (N,) each: the scores of those that are kept."""
+    reach = np.maximum.accumulate(ends)
+    apart = np.flatnonzero(starts[1:] >= reach[:-1]) + 1
+    kept: list[float] = []
+    for group in np.split(np.arange(len(starts)), apart):
+        left = group[np.argsort(-scores[group], kind="stable")]
+        while len(left):
+            best = left[0]
+            kept.append(float(scores[best]))
+            shared = np.minimum(ends[left], ends[best]) - np.maximum(starts[left], starts[best])
+            shorter = np.minimum(ends[left] - starts[left], ends[best] - starts[best])
+            left = left[shared <= PEAKS_SHARE * shorter]
+    return np.sort(kept)
+
+
+def is_gap(peaks: np.ndarray, place: float, lowest: float) -> bool:
+    """Whether there are clearly fewer peaks near this place than below it, from `lowest` on, and than above it."""
+    if (peaks >= place).sum() < LEAST_PEAKS:
+        return False
+    below, above = np.geomspace(lowest, place, N_PLACES), np.geomspace(place, max(place, peaks.max()), N_PLACES)
+    modes = [peaks_near(peaks, side, GAP_SMOOTHING).max() for side in (below, above)]
+    return bool(peaks_near(peaks, np.array([place]), GAP_SMOOTHING)[0] <= GAP_DEPTH * min(modes))
+
+
+def peaks_near(peaks: np.ndarray, places: np.ndarray, width: float) -> np.ndarray:
+    """How many peaks are near each place, smoothed on the logarithmic axis, (n,)."""
+    distance = np.log(places)[:, np.newaxis] - np.log(peaks[peaks > 0.0])
+    return np.exp(-0.5 * (distance / width) ** 2).sum(axis=1)
 
 
 def by_class(thresholds: ArrayLike | Mapping[Any, float], classes: Sequence[Any]) -> dict[Any, float]:

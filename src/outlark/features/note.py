@@ -408,14 +408,32 @@ class NoteFrontEnd(FrontEnd):
         """
         edges = start + np.linspace(-self.surroundings, length + self.surroundings, self.n_slices + 1)
         sums = _sums_at(spectra, edges, n_starts, step) if sums is None else _read_off(sums, edges, n_starts, step)
+        return self._unit(sums)
+
+    def describe_spans(
+        self, sums: np.ndarray, starts: np.ndarray, length: float, surroundings: float | None = None
+    ) -> np.ndarray:
+        """Notes of one length at any starts (N,), with this many frames around them, as `describe` describes them.
+
+        `sums` are `cumulated` spectra; outside them is silence. Returns (N, n_slices·n_bands).
+        """
+        around = self.surroundings if surroundings is None else surroundings
+        edges = np.linspace(-around, length + around, self.n_slices + 1)[:, np.newaxis] + starts
+        whole = np.floor(edges).astype(int)
+        parts = (edges - whole)[..., np.newaxis]
+        here, there = (sums[np.clip(whole + k, 0, len(sums) - 1)] for k in (0, 1))
+        return self._unit(here + parts * (there - here))
+
+    def _unit(self, sums: np.ndarray) -> np.ndarray:
+        """Descriptions of length 1 from sums at the edges of slices, (edges, n, bands)."""
         means = (sums[-1] - sums[0]).mean(axis=1) / self.n_slices
         x = self._with_change(np.diff(sums, axis=0))
         x -= means[:, np.newaxis, np.newaxis] * self._with_change(np.ones((self.n_slices, 1, 1)))
         lengths = np.sqrt(np.einsum("ijk,ijk->i", x, x))
         # flat spectra have no shape: they stay at the origin, at distance 1 from every note
-        factors = np.divide(1.0, lengths, out=np.zeros(n_starts), where=lengths > ROUNDING * means)
+        factors = np.divide(1.0, lengths, out=np.zeros(len(x)), where=lengths > ROUNDING * means)
         x *= factors[:, np.newaxis, np.newaxis]
-        return x.reshape(n_starts, -1)
+        return x.reshape(len(x), -1)
 
     def _with_change(self, slices: np.ndarray) -> np.ndarray:
         """U times slices (n_slices, n, bands), as (n, n_slices, bands)."""

@@ -32,23 +32,26 @@ BOUND_JITTER = 1e-10
 BOUND_ROUNDING = 1e-12
 
 
-def least_distances_without(
+def nearest_without(
     model: Description, parts: Sequence[np.ndarray], candidates: Iterable[np.ndarray]
-) -> np.ndarray:
+) -> tuple[np.ndarray, np.ndarray]:
     """For each part of the samples the smallest distance (Eq. 11) of its candidates (m, d), **without this part**.
+
+    Also returns which candidate it is, by number.
 
     The description may not be centred. No refitting: with the part G and the rest B, ``K_BB⁻¹ = P_BB - P_BG P_GG⁻¹
     P_GB``.
 
     >>> from outlark.maths.description import describe
     >>> X, Z = np.array([[0.0], [0.1], [5.0]]), np.array([[4.0], [0.5]])
-    >>> least_distances_without(describe(X, 1.0, 0.1), [np.array([2]), np.array([0])], [Z, Z]).round(6)
-    array([0.339194, 0.339865])
+    >>> d, numbers = nearest_without(describe(X, 1.0, 0.1), [np.array([2]), np.array([0])], [Z, Z])
+    >>> d.round(6), numbers
+    (array([0.339194, 0.339865]), array([1, 1]))
     """
     P, kernel = model.precision, Kernel(model.X, model.ell, model.ratio)
     searches = (_NearestSearch(P, G, kernel, Z) for G, Z in zip(parts, candidates, strict=True))
-    found = [best for together in _chunks(searches) for best in _least_of(P, together)]
-    return np.array(found)
+    found = [nearest for together in _chunks(searches) for nearest in _nearest_of(P, together)]
+    return np.array([d for d, _ in found]), np.array([number for _, number in found], dtype=int)
 
 
 class _NearestSearch:
@@ -62,7 +65,7 @@ class _NearestSearch:
         self._known: list[int] = []
         #: k_zᵀPk_q of every candidate z and every known one q, (m, q).
         self._products = np.empty((len(Z), 0))
-        self.best = np.inf
+        self.best, self.best_number = np.inf, 0
         self.next = [int(self.k.max(axis=1).argmax())]
 
     def learn(self, Pk: np.ndarray) -> None:
@@ -70,7 +73,9 @@ class _NearestSearch:
         # without the part
         Pk = Pk - np.linalg.solve(self._P_part[self._part], Pk[:, self._part].T).T @ self._P_part.T
         products = self.k @ Pk.T
-        self.best = min(self.best, *(1.0 - products[self.next, np.arange(len(self.next))]).tolist())
+        distances = 1.0 - products[self.next, np.arange(len(self.next))]
+        if distances.min() < self.best:
+            self.best, self.best_number = float(distances.min()), self.next[int(distances.argmin())]
         self._known += self.next
         self._products = np.hstack([self._products, products])
         self.next = self._worth_knowing()
@@ -113,11 +118,11 @@ def _chunks(searches: Iterator[_NearestSearch]) -> Iterator[list[_NearestSearch]
         yield together
 
 
-def _least_of(P: np.ndarray, searches: Sequence[_NearestSearch]) -> list[float]:
+def _nearest_of(P: np.ndarray, searches: Sequence[_NearestSearch]) -> list[tuple[float, int]]:
     """The result of each search; all take their steps together, so that P is read once for all."""
     while running := [search for search in searches if search.next]:
         Pk = np.concatenate([search.k[search.next] for search in running]) @ P
         ends = np.cumsum([len(search.next) for search in running])
         for search, own in zip(running, np.split(Pk, ends[:-1]), strict=True):
             search.learn(own)
-    return [search.best for search in searches]
+    return [(search.best, search.best_number) for search in searches]

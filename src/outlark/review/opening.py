@@ -86,11 +86,13 @@ class DetectRun:
         return self.identity.get("model_sha256")
 
     def thresholds(self, labels: Sequence[str]) -> dict[str, float]:
-        """As set for the run, else 0: annotation files do not hold them."""
-        given = self.identity.get("thresholds")
-        if given is None or len(given) != len(labels):
-            given = [0.0] * len(labels)
-        return dict(zip(labels, map(float, given), strict=True))
+        """As set for the run or fitted to its recordings, else 0: annotation files do not hold them."""
+        found = dict.fromkeys(labels, 0.0)
+        for name in ("calibrated", "thresholds"):
+            given = self.identity.get(name) or []
+            if len(given) == len(labels):
+                found |= {label: float(t) for label, t in zip(labels, given, strict=True) if t is not None}
+        return found
 
     def table(self, entry: Mapping[str, Any]) -> Path | None:
         """The most complete annotation file of a recording."""

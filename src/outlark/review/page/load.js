@@ -95,7 +95,7 @@ async function fetchFound(id) {
     run ? get(`/api/recordings/${id}/score_levels/${run.id}`) : { levels: 0 },
   ]);
   if (before !== changes) return fetchFound(id);  // something was stored meanwhile: the answers may be older
-  const found = { detections, candidates, scoreLevels: levels, annotations: byId(annotations), detectionOf: byId(detections) };
+  const found = { detections, candidates, scoreLevels: { ...levels, run: run?.id }, annotations: byId(annotations), detectionOf: byId(detections) };
   for (const effect of unsavedEffects()) putInto(found, id, effect);
   return found;
 }

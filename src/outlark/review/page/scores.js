@@ -24,7 +24,7 @@ export const clearScores = () => tiles.clear();
 
 /** A tile of bins: float32 (bins, classes, 2). */
 function tile(level, number) {
-  const { id } = state.recording, run = state.project.run.id;
+  const { id } = state.recording, run = state.scoreLevels.run;
   const key = `${id}/${run}/${level}/${number}`;
   if (!tiles.has(key)) {
     if (flying >= 8) return null;
@@ -69,7 +69,7 @@ export const valueAt = (py, h) => Math.min(highest(), Math.max(0.4, Math.max(0, 
 export function drawScores() {
   const canvas = $("scores");
   const { context, width: w, height: h } = fitted(canvas);
-  const ready = state.project.run && state.scoreLevels.levels > 0;
+  const ready = state.project.run && state.scoreLevels.run === state.project.run.id && state.scoreLevels.levels > 0;
   $("threshold").hidden = !ready;
   const run = state.project.run;
   $("no-scores").textContent = ready ? "" : !run ? "Scores of each class appear here after training."
