@@ -63,7 +63,7 @@ docs: $(VENV)/.docs
 
 # what most changes break first: the maths, verdicts, decoding, formats, layers
 QUICK = tests/maths tests/metrics tests/annotations tests/files tests/test_layers.py tests/estimators/test_open_set.py \
-  tests/detection/test_rules.py tests/detection/test_verdicts.py
+  tests/paper/test_rules.py tests/detection/test_verdicts.py
 
 quick: $(VENV)/.dev
 	$(BLAS1) $(BIN)/python -m pytest -n $(JOBS) $(QUICK)
